@@ -1,0 +1,128 @@
+"""Functions that build expressions: reductions, selections and elementwise mathematics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Call,
+    Expr,
+    ExprLike,
+    Function,
+    Reduce,
+    ReduceKind,
+    Select,
+    as_expr,
+)
+from ansorpy.ir.tensor import ComputeOp, compute, reduce_axis
+
+__all__ = [
+    "abs", "all_of", "argmax", "argmin", "ceil", "cos", "erf", "exp", "floor", "log", "max",
+    "maximum", "min", "minimum", "prod", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt",
+    "sum", "tanh",
+]  # fmt: skip
+
+
+def _reduce(kind: ReduceKind) -> Callable[..., Expr]:
+    def build(source: Expr, axis: Axis | Sequence[Axis]) -> Expr:
+        axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+        return Reduce(kind, source, axes) if axes else source
+
+    build.__name__ = kind.value
+    build.__doc__ = f"Reduce *source* over *axis* (one or several) by {kind.value}."
+    return build
+
+
+sum = _reduce(ReduceKind.SUM)
+prod = _reduce(ReduceKind.PROD)
+max = _reduce(ReduceKind.MAX)
+min = _reduce(ReduceKind.MIN)
+
+
+def _unary(fn: Function) -> Callable[[Expr], Expr]:
+    def build(x: Expr) -> Expr:
+        return Call(fn, (x,))
+
+    build.__name__ = fn.value
+    build.__doc__ = f"Elementwise {fn.value} of *x*."
+    return build
+
+
+abs = _unary(Function.ABS)
+exp = _unary(Function.EXP)
+log = _unary(Function.LOG)
+sqrt = _unary(Function.SQRT)
+rsqrt = _unary(Function.RSQRT)
+tanh = _unary(Function.TANH)
+erf = _unary(Function.ERF)
+sin = _unary(Function.SIN)
+cos = _unary(Function.COS)
+floor = _unary(Function.FLOOR)
+ceil = _unary(Function.CEIL)
+round = _unary(Function.ROUND)
+
+
+def sigmoid(x: Expr) -> Expr:
+    """``1 / (1 + exp(-x))``."""
+    return 1.0 / (1.0 + exp(-x))
+
+
+def maximum(a: Expr, b: ExprLike) -> Expr:
+    """The larger of two values; a NaN operand gives NaN."""
+    return Binary(BinaryOp.MAX, a, as_expr(b, a.dtype))
+
+
+def minimum(a: Expr, b: ExprLike) -> Expr:
+    """The smaller of two values; a NaN operand gives NaN."""
+    return Binary(BinaryOp.MIN, a, as_expr(b, a.dtype))
+
+
+def select(cond: Expr, then: ExprLike, other: ExprLike) -> Expr:
+    """*then* where *cond* holds, else *other*; the side not taken is not read."""
+    if isinstance(then, Expr):
+        return Select(cond, then, as_expr(other, then.dtype))
+    side = as_expr(other)
+    return Select(cond, as_expr(then, side.dtype), side)
+
+
+def all_of(*conditions: Expr) -> Expr:
+    """True where every condition holds; there must be at least one."""
+    result = conditions[0]
+    for condition in conditions[1:]:
+        result = result & condition
+    return result
+
+
+def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
+    def build(
+        shape: Sequence[int], fn: Callable[..., Expr], extent: int, *, name: str
+    ) -> ComputeOp:
+        reducer = max if kind is ReduceKind.MAX else min
+        k = reduce_axis(extent, name="k")
+        names = tuple(f"i{d}" for d in range(len(shape)))
+        best = compute(
+            shape, lambda *i: reducer(fn(*i, k), k), name=f"{name}.value", names=names
+        )
+        j = reduce_axis(extent, name="k")
+        return compute(
+            shape,
+            lambda *i: min(select(fn(*i, j).equal(best[i]), j, as_expr(extent, DType.INT64)), j),
+            name=name,
+            names=names,
+        )
+
+    build.__name__ = f"arg{kind.value}"
+    build.__doc__ = f"""First index ``k < extent`` at which ``fn(*i, k)`` is the {kind.value}, as int64.
+
+    Two ordinary stages (the extreme value, then the smallest index that attains it), so every
+    rule for reductions applies to it.
+    """
+    return build
+
+
+argmax = _arg_reduce(ReduceKind.MAX)
+argmin = _arg_reduce(ReduceKind.MIN)

@@ -1,0 +1,107 @@
+"""The compute DAG: the operators of one task in dependency order, and who reads whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import networkx as nx
+
+from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+
+__all__ = ["ComputeDAG", "loads_of"]
+
+
+def loads_of(op: ComputeOp) -> dict[Tensor, list[tuple[Expr, ...]]]:
+    """Index tuples of every load in *op*'s body, by the tensor read, in order of appearance."""
+    found: dict[Tensor, list[tuple[Expr, ...]]] = {}
+    for e in walk(op.body):
+        if isinstance(e, Load) and isinstance(e.source, Tensor):
+            found.setdefault(e.source, []).append(e.indices)
+    return found
+
+
+class ComputeDAG:
+    """Operators that lead to *outputs*, in topological order (producers first).
+
+    ``args`` are the placeholders in the caller's order; ``ops`` holds placeholders and
+    computes.  A DAG is immutable; analyses are cached on it.
+
+    Raises:
+        ValueError: Two operators share a name, or *args* misses a placeholder.
+    """
+
+    def __init__(self, outputs: Sequence[Tensor], args: Sequence[PlaceholderOp] | None = None):
+        self.outputs = tuple(outputs)
+        self.ops = _topological(self.outputs)
+        reached = [op for op in self.ops if isinstance(op, PlaceholderOp)]
+        self.args = tuple(args) if args is not None else tuple(reached)
+        missing = [op.name for op in reached if op not in self.args]
+        if missing:
+            raise ValueError(f"the arguments miss the placeholders {', '.join(missing)}")
+        names = [op.name for op in self.ops]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"operators must have different names; used twice: {', '.join(twice)}")
+
+    @classmethod
+    def of(cls, tensors: Sequence[Tensor]) -> ComputeDAG:
+        """The DAG of ``[inputs..., outputs...]`` as :func:`ansorpy.tune` takes them."""
+        outputs = [t for t in tensors if isinstance(t, ComputeOp)]
+        return cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
+
+    @cached_property
+    def graph(self) -> nx.DiGraph[Tensor]:
+        """Edges go from producer to consumer and carry ``indices``, the access tuples."""
+        graph: nx.DiGraph[Tensor] = nx.DiGraph()
+        graph.add_nodes_from(self.ops)
+        for op in self.computes:
+            for producer, indices in loads_of(op).items():
+                graph.add_edge(producer, op, indices=tuple(indices))
+        return graph
+
+    @cached_property
+    def computes(self) -> tuple[ComputeOp, ...]:
+        return tuple(op for op in self.ops if isinstance(op, ComputeOp))
+
+    def reads(self, op: Tensor) -> Mapping[Tensor, tuple[tuple[Expr, ...], ...]]:
+        """Producer -> index tuples with which *op* reads it."""
+        return {p: self.graph.edges[p, op]["indices"] for p in self.graph.predecessors(op)}
+
+    def readers(self, op: Tensor) -> tuple[ComputeOp, ...]:
+        """The operators that read *op*, in topological order."""
+        return tuple(c for c in self.computes if self.graph.has_edge(op, c))
+
+    def is_output(self, op: Tensor) -> bool:
+        return op in self.outputs
+
+    @cached_property
+    def constant_ops(self) -> frozenset[Tensor]:
+        """Operators that depend on constant placeholders only: they run at bind time."""
+        constant: set[Tensor] = set()
+        for op in self.ops:
+            if isinstance(op, PlaceholderOp):
+                if op.constant:
+                    constant.add(op)
+            elif self.reads(op) and all(p in constant for p in self.reads(op)):
+                constant.add(op)
+        return frozenset(constant)
+
+
+def _topological(outputs: Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """Depth-first post-order, iterative: producers come before consumers, in reading order."""
+    order: list[Tensor] = []
+    done: set[Tensor] = set()
+    stack: list[tuple[Tensor, bool]] = [(op, False) for op in reversed(outputs)]
+    while stack:
+        op, expanded = stack.pop()
+        if op in done:
+            continue
+        if expanded or not isinstance(op, ComputeOp):
+            done.add(op)
+            order.append(op)
+            continue
+        stack.append((op, True))
+        stack.extend((p, False) for p in reversed(list(loads_of(op))))
+    return tuple(order)

@@ -1,0 +1,65 @@
+"""Element types of tensors and scalar expressions."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import ml_dtypes
+import numpy as np
+
+__all__ = ["DType", "as_dtype"]
+
+
+class DType(Enum):
+    """An element type; the value is the name numpy and ONNX use."""
+
+    FLOAT64 = "float64"
+    FLOAT32 = "float32"
+    FLOAT16 = "float16"
+    BFLOAT16 = "bfloat16"
+    INT64 = "int64"
+    INT32 = "int32"
+    INT16 = "int16"
+    INT8 = "int8"
+    UINT64 = "uint64"
+    UINT32 = "uint32"
+    UINT16 = "uint16"
+    UINT8 = "uint8"
+    BOOL = "bool"
+
+    @property
+    def bits(self) -> int:
+        """Width of one stored element in bits (a bool is stored as one byte)."""
+        return 8 if self is DType.BOOL else int("".join(c for c in self.value if c.isdigit()))
+
+    @property
+    def bytes(self) -> int:
+        return self.bits // 8
+
+    @property
+    def is_float(self) -> bool:
+        return "float" in self.value
+
+    @property
+    def is_int(self) -> bool:
+        return "int" in self.value
+
+    @property
+    def is_signed(self) -> bool:
+        return not self.value.startswith("u") and self is not DType.BOOL
+
+    @property
+    def numpy(self) -> np.dtype[np.generic]:
+        if self is DType.BFLOAT16:
+            return np.dtype(ml_dtypes.bfloat16)
+        return np.dtype(self.value)
+
+    def __repr__(self) -> str:
+        return self.value
+
+
+def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:
+    """Return the :class:`DType` for *value*; raises ``ValueError`` for one we do not have."""
+    if isinstance(value, DType):
+        return value
+    return DType(value if isinstance(value, str) else np.dtype(value).name)

@@ -1,0 +1,407 @@
+"""Scalar expressions: the right-hand sides of compute definitions and of stores.
+
+Grammar::
+
+    Expr := Const | Var | Axis | Binary | Compare | Call | Select | Cast | Load | Reduce
+
+One class a kind, immutable, compared by identity (:mod:`ansorpy.ir.node`).  Python operators
+build nodes; constructors fold nothing (:mod:`ansorpy.ir.simplify` does), except that integer
+arithmetic on two constants gives a constant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import TYPE_CHECKING, Union
+
+from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.node import node
+
+if TYPE_CHECKING:
+    from ansorpy.ir.loops import Buffer
+    from ansorpy.ir.tensor import Tensor
+
+__all__ = [
+    "Axis", "AxisKind", "Binary", "BinaryOp", "Call", "Cast", "Compare", "CompareOp", "Const",
+    "Expr", "ExprLike", "Function", "Load", "Reduce", "ReduceKind", "Select", "Var", "children",
+    "as_expr", "const", "walk",
+]
+
+
+class BinaryOp(Enum):
+    """Arithmetic on two operands of one type; AND and OR are for booleans."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    DIV = "/"
+    FLOORDIV = "//"
+    FLOORMOD = "%"
+    MIN = "min"
+    MAX = "max"
+    POW = "**"
+    AND = "and"
+    OR = "or"
+
+
+class CompareOp(Enum):
+    LT = "<"
+    LE = "<="
+    GT = ">"
+    GE = ">="
+    EQ = "=="
+    NE = "!="
+
+
+class Function(Enum):
+    """Elementwise functions of one operand (FMA has three: ``a * b + c``)."""
+
+    NEG = "neg"
+    NOT = "not"
+    ABS = "abs"
+    EXP = "exp"
+    LOG = "log"
+    SQRT = "sqrt"
+    RSQRT = "rsqrt"
+    TANH = "tanh"
+    ERF = "erf"
+    SIN = "sin"
+    COS = "cos"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    ROUND = "round"
+    FMA = "fma"
+
+
+class ReduceKind(Enum):
+    """How a reduction combines values; ``identity`` is its neutral element."""
+
+    SUM = "sum"
+    PROD = "prod"
+    MAX = "max"
+    MIN = "min"
+
+    def identity(self, dtype: DType) -> float | int:
+        """Neutral element in *dtype*; the lowest/highest finite or infinite value for max/min."""
+        if self is ReduceKind.SUM:
+            return 0.0 if dtype.is_float else 0
+        if self is ReduceKind.PROD:
+            return 1.0 if dtype.is_float else 1
+        if dtype.is_float:
+            return float("-inf") if self is ReduceKind.MAX else float("inf")
+        low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+        high = (1 << (dtype.bits - 1)) - 1 if dtype.is_signed else (1 << dtype.bits) - 1
+        return low if self is ReduceKind.MAX else high
+
+    @property
+    def combiner(self) -> BinaryOp:
+        return _COMBINERS[self]
+
+
+_COMBINERS = {
+    ReduceKind.SUM: BinaryOp.ADD,
+    ReduceKind.PROD: BinaryOp.MUL,
+    ReduceKind.MAX: BinaryOp.MAX,
+    ReduceKind.MIN: BinaryOp.MIN,
+}
+
+
+class AxisKind(Enum):
+    """SPACE axes index the output and may run in parallel; REDUCE axes are summed over."""
+
+    SPACE = "space"
+    REDUCE = "reduce"
+    MIXED = "mixed"
+
+
+class Expr:
+    """Base of all expressions; carries the Python operators."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self) -> DType:
+        raise NotImplementedError(type(self).__name__)
+
+    def __add__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.ADD, self, other)
+
+    def __radd__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.ADD, other, self)
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.SUB, self, other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.SUB, other, self)
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.MUL, self, other)
+
+    def __rmul__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.MUL, other, self)
+
+    def __truediv__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.DIV, self, other)
+
+    def __rtruediv__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.DIV, other, self)
+
+    def __floordiv__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.FLOORDIV, other, self)
+
+    def __mod__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.FLOORMOD, self, other)
+
+    def __rmod__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.FLOORMOD, other, self)
+
+    def __pow__(self, other: ExprLike) -> Expr:
+        return _binary(BinaryOp.POW, self, other)
+
+    def __neg__(self) -> Expr:
+        return Call(Function.NEG, (self,))
+
+    def __lt__(self, other: ExprLike) -> Expr:
+        return _compare(CompareOp.LT, self, other)
+
+    def __le__(self, other: ExprLike) -> Expr:
+        return _compare(CompareOp.LE, self, other)
+
+    def __gt__(self, other: ExprLike) -> Expr:
+        return _compare(CompareOp.GT, self, other)
+
+    def __ge__(self, other: ExprLike) -> Expr:
+        return _compare(CompareOp.GE, self, other)
+
+    def equal(self, other: ExprLike) -> Expr:
+        """``self == other`` as an expression; ``==`` itself is identity of nodes."""
+        return _compare(CompareOp.EQ, self, other)
+
+    def not_equal(self, other: ExprLike) -> Expr:
+        return _compare(CompareOp.NE, self, other)
+
+    def __and__(self, other: ExprLike) -> Expr:
+        return Binary(BinaryOp.AND, self, as_expr(other, DType.BOOL))
+
+    def __or__(self, other: ExprLike) -> Expr:
+        return Binary(BinaryOp.OR, self, as_expr(other, DType.BOOL))
+
+    def __bool__(self) -> bool:
+        raise TypeError(
+            "an expression has no truth value while the program is being built; "
+            "use ap.select(cond, a, b), & and | instead of if, and, or"
+        )
+
+    def astype(self, dtype: DType | str) -> Expr:
+        """Convert to *dtype* (floats to integers truncate towards zero)."""
+        wanted = as_dtype(dtype)
+        return self if wanted is self.dtype else Cast(wanted, self)
+
+
+ExprLike = Union[Expr, int, float, bool]
+
+
+@node
+class Const(Expr):
+    """A literal of type ``type``."""
+
+    value: int | float | bool
+    type: DType
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@node
+class Var(Expr):
+    """A named integer that a loop, an axis or a let binds; identity is the variable."""
+
+    name: str
+
+    @property
+    def dtype(self) -> DType:
+        return DType.INT64
+
+
+@node
+class Axis(Var):
+    """An iteration axis of a compute definition, ranging over ``0 .. extent - 1``."""
+
+    extent: int
+    kind: AxisKind
+
+
+@node
+class Binary(Expr):
+    """``a op b``; both sides have one dtype, which is the result's."""
+
+    op: BinaryOp
+    a: Expr
+    b: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.a.dtype
+
+
+@node
+class Compare(Expr):
+    """``a op b`` as a boolean."""
+
+    op: CompareOp
+    a: Expr
+    b: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return DType.BOOL
+
+
+@node
+class Call(Expr):
+    """An elementwise function; the result has the first operand's dtype."""
+
+    fn: Function
+    args: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.args[0].dtype
+
+
+@node
+class Select(Expr):
+    """``then`` where ``cond`` holds, else ``other``; the side not taken is not read."""
+
+    cond: Expr
+    then: Expr
+    other: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.then.dtype
+
+
+@node
+class Cast(Expr):
+    """``x`` converted to ``type``."""
+
+    type: DType
+    x: Expr
+
+    @property
+    def dtype(self) -> DType:
+        return self.type
+
+
+@node
+class Load(Expr):
+    """Read one element: ``source[indices]``, indices in elements along each axis.
+
+    ``source`` is a tensor in compute definitions and a buffer in loop programs.
+    """
+
+    source: Tensor | Buffer
+    indices: tuple[Expr, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.source.dtype
+
+
+@node
+class Reduce(Expr):
+    """``source`` combined over ``axes``; only the root of a compute body may be one."""
+
+    kind: ReduceKind
+    source: Expr
+    axes: tuple[Axis, ...]
+
+    @property
+    def dtype(self) -> DType:
+        return self.source.dtype
+
+
+def const(value: int | float | bool, dtype: DType = DType.INT64) -> Const:
+    return Const(value, dtype)
+
+
+def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
+    """Turn a Python number into a constant of *dtype* (int64, float32 or bool by default)."""
+    if isinstance(value, Expr):
+        return value
+    if dtype is None:
+        is_bool, is_int = isinstance(value, bool), isinstance(value, int)
+        dtype = DType.BOOL if is_bool else DType.INT64 if is_int else DType.FLOAT32
+    return Const(float(value) if dtype.is_float else value, dtype)
+
+
+def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:
+    """Both operands as expressions of one type; a Python number takes the other's."""
+    if isinstance(a, Expr):
+        b = as_expr(b, a.dtype)
+    elif isinstance(b, Expr):
+        a = as_expr(a, b.dtype)
+    left, right = as_expr(a), as_expr(b)
+    if left.dtype is not right.dtype:
+        raise TypeError(
+            f"operands have different types {left.dtype} and {right.dtype}; "
+            "convert one with .astype(...)"
+        )
+    return left, right
+
+
+_FOLD = {
+    BinaryOp.ADD: lambda a, b: a + b,
+    BinaryOp.SUB: lambda a, b: a - b,
+    BinaryOp.MUL: lambda a, b: a * b,
+    BinaryOp.FLOORDIV: lambda a, b: a // b,
+    BinaryOp.FLOORMOD: lambda a, b: a % b,
+}
+
+
+def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
+    left, right = _pair(a, b)
+    if isinstance(left, Const) and isinstance(right, Const) and left.type is DType.INT64:
+        fold = _FOLD.get(op)
+        if fold is not None and not (right.value == 0 and op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)):
+            return Const(fold(left.value, right.value), DType.INT64)
+    return Binary(op, left, right)
+
+
+def _compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
+    return Compare(op, *_pair(a, b))
+
+
+def children(expr: Expr) -> Sequence[Expr]:
+    """The direct operands of *expr*, in order (indices of a load included)."""
+    match expr:
+        case Binary(_, a, b) | Compare(_, a, b):
+            return (a, b)
+        case Call(_, args):
+            return args
+        case Select(cond, then, other):
+            return (cond, then, other)
+        case Cast(_, x):
+            return (x,)
+        case Load(_, indices):
+            return indices
+        case Reduce(_, source, _):
+            return (source,)
+        case _:
+            return ()
+
+
+def walk(expr: Expr) -> Iterator[Expr]:
+    """*expr* and every expression below it, each occurrence once, parents first."""
+    stack = [expr]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(children(top)))

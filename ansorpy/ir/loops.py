@@ -1,0 +1,194 @@
+"""The loop program: what schedules lower to, and what interpreters and generators read.
+
+Grammar::
+
+    Program  := Program(name, params: Param*, body: Stmt)
+    Param    := Param(buffer, role: input | constant | output)
+    Stmt     := Seq(Stmt*) | For(var, extent, kind, Stmt) | If(cond, Stmt, Stmt?) | Let(var, Expr, Stmt)
+              | Alloc(Buffer, Stmt) | Store(Buffer, index*, Expr, reduce?) | Barrier(scope)
+              | Instruction(name, operands)
+    ForKind  := serial | parallel | vectorized | unrolled | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
+    Scope    := global | workspace | local | shared
+
+Loops start at 0 and step by 1; ``extent >= 1``.  Consecutive ``parallel`` loops with nothing
+between them form one collapsed iteration space.  A buffer is dense and row-major.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from enum import Enum
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, ReduceKind, Var
+from ansorpy.ir.node import node
+
+__all__ = [
+    "Alloc", "Barrier", "Buffer", "For", "ForKind", "If", "Instruction", "Let", "Param", "Program",
+    "Role", "Scope", "Seq", "Stmt", "Store", "substatements", "walk_stmts",
+]  # fmt: skip
+
+
+class Scope(Enum):
+    """Where a buffer lives.
+
+    GLOBAL: passed by the caller.  WORKSPACE: one instance a call, shared by all threads.
+    LOCAL: one instance a thread (or a GPU thread's registers).  SHARED: one instance a GPU block.
+    """
+
+    GLOBAL = "global"
+    WORKSPACE = "workspace"
+    LOCAL = "local"
+    SHARED = "shared"
+
+
+class ForKind(Enum):
+    SERIAL = "serial"
+    PARALLEL = "parallel"
+    VECTORIZED = "vectorized"
+    UNROLLED = "unrolled"
+    VTHREAD = "vthread"
+    BLOCK_X = "blockIdx.x"
+    BLOCK_Y = "blockIdx.y"
+    BLOCK_Z = "blockIdx.z"
+    THREAD_X = "threadIdx.x"
+    THREAD_Y = "threadIdx.y"
+    THREAD_Z = "threadIdx.z"
+
+
+class Role(Enum):
+    """Who provides a parameter: the caller each time, the caller once (at bind time), or the kernel."""
+
+    INPUT = "input"
+    CONSTANT = "constant"
+    OUTPUT = "output"
+
+
+@node
+class Buffer:
+    """Dense, row-major storage of ``shape`` elements."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    scope: Scope
+
+    @property
+    def size(self) -> int:
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+
+class Stmt:
+    """Base of all statements."""
+
+    __slots__ = ()
+
+
+@node
+class Seq(Stmt):
+    """Statements one after another."""
+
+    body: tuple[Stmt, ...]
+
+
+@node
+class For(Stmt):
+    """``for var in range(extent): body``, run as ``kind`` says."""
+
+    var: Var
+    extent: int
+    kind: ForKind
+    body: Stmt
+
+
+@node
+class If(Stmt):
+    cond: Expr
+    then: Stmt
+    other: Stmt | None
+
+
+@node
+class Let(Stmt):
+    """``var = value`` for the body."""
+
+    var: Var
+    value: Expr
+    body: Stmt
+
+
+@node
+class Alloc(Stmt):
+    """``buffer`` exists during the body; its contents are undefined at the start."""
+
+    buffer: Buffer
+    body: Stmt
+
+
+@node
+class Store(Stmt):
+    """``buffer[indices] = value``, or combined with what is there when ``reduce`` is given."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    reduce: ReduceKind | None
+
+
+@node
+class Barrier(Stmt):
+    """All threads of the block (SHARED) or of the grid (GLOBAL) arrive before any goes on."""
+
+    scope: Scope
+
+
+@node
+class Instruction(Stmt):
+    """A declared hardware instruction: ``operands`` are (buffer, indices of its first element)."""
+
+    name: str
+    operands: tuple[tuple[Buffer, tuple[Expr, ...]], ...]
+
+
+@node
+class Param:
+    buffer: Buffer
+    role: Role
+
+
+@node
+class Program:
+    """One kernel: parameters in calling order (inputs, constants, outputs) and its body."""
+
+    name: str
+    params: tuple[Param, ...]
+    body: Stmt
+
+
+def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements directly inside *stmt*."""
+    match stmt:
+        case Seq(body):
+            return body
+        case For(_, _, _, body) | Let(_, _, body) | Alloc(_, body):
+            return (body,)
+        case If(_, then, other):
+            return (then,) if other is None else (then, other)
+        case _:
+            return ()
+
+
+def walk_stmts(stmt: Stmt) -> Iterator[Stmt]:
+    """*stmt* and every statement below it, in program order."""
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        yield top
+        stack.extend(reversed(substatements(top)))

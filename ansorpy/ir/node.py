@@ -1,0 +1,21 @@
+"""The decorator every IR node class carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar, dataclass_transform
+
+__all__ = ["node"]
+
+T = TypeVar("T")
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def node(cls: type[T]) -> type[T]:
+    """Declare an IR node: immutable, compared by identity, with typed fields.
+
+    Identity keeps comparison O(1) on shared subtrees; code that means structure calls
+    :func:`ansorpy.ir.structure.same_structure`.  Writing a field raises under ``__debug__``
+    only: the check costs construction time and cannot change a result.
+    """
+    return dataclass(frozen=__debug__, eq=False, slots=True)(cls)

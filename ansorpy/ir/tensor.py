@@ -1,0 +1,151 @@
+"""Tensor expressions: placeholders and computes, the way an operator is written down.
+
+>>> from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+>>> from ansorpy.ir.builders import sum
+>>> A, B = placeholder((4, 8), name="A"), placeholder((8, 5), name="B")
+>>> k = reduce_axis(8, name="k")
+>>> C = compute((4, 5), lambda i, j: sum(A[i, k] * B[k, j], axis=k), name="C")
+>>> C.shape, len(C.reduce_axes)
+((4, 5), 1)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+
+from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
+from ansorpy.ir.node import node
+
+__all__ = ["ComputeOp", "PlaceholderOp", "Tensor", "compute", "placeholder", "reduce_axis"]
+
+
+class Tensor:
+    """A dense, row-major array that exists only as a definition."""
+
+    __slots__ = ()
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        total = 1
+        for extent in self.shape:
+            total *= extent
+        return total
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
+        items = indices if isinstance(indices, tuple) else (indices,)
+        if len(items) != self.ndim:
+            raise IndexError(
+                f"{self.name} has {self.ndim} dimensions, indexed with {len(items)} indices"
+            )
+        return Load(self, tuple(as_expr(item, DType.INT64) for item in items))
+
+
+@node
+class PlaceholderOp(Tensor):
+    """An input.  A ``constant`` one is bound once; stages that read only such run at bind time."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    constant: bool
+
+
+@node
+class ComputeOp(Tensor):
+    """``name[axes] = body``; ``body`` is a :class:`Reduce` over ``reduce_axes`` or a plain expression.
+
+    ``attrs`` carries hints of the definition (``flops``, ``unroll_axes``, ...), never semantics.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    axes: tuple[Axis, ...]
+    reduce_axes: tuple[Axis, ...]
+    body: Expr
+    attrs: tuple[tuple[str, object], ...]
+
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.body.dtype
+
+    @property
+    def attributes(self) -> Mapping[str, object]:
+        return dict(self.attrs)
+
+
+def placeholder(
+    shape: Sequence[int], dtype: DType | str = DType.FLOAT32, *, name: str, constant: bool = False
+) -> PlaceholderOp:
+    """Declare an input of *shape*; with ``constant=True`` it is bound once, not passed each call."""
+    return PlaceholderOp(name, _checked(shape, name), as_dtype(dtype), constant)
+
+
+def reduce_axis(extent: int, *, name: str) -> Axis:
+    """Declare an axis to reduce over."""
+    if extent < 1:
+        raise ValueError(f"reduce axis {name} has extent {extent}; it must be at least 1")
+    return Axis(name, extent, AxisKind.REDUCE)
+
+
+def compute(
+    shape: Sequence[int],
+    fn: Callable[..., ExprLike],
+    *,
+    name: str,
+    attrs: Mapping[str, object] | None = None,
+    names: Sequence[str] | None = None,
+) -> ComputeOp:
+    """Define a tensor of *shape* elementwise: *fn* maps one index per dimension to an expression.
+
+    Args:
+        names: Axis names; the default is *fn*'s parameter names.
+
+    Raises:
+        TypeError: *fn* takes another number of indices than *shape* has dimensions.
+        ValueError: A reduction below the root, a zero extent, or an axis name used twice.
+    """
+    extents = _checked(shape, name)
+    names = _axis_names(fn, len(extents)) if names is None else tuple(names)
+    axes = tuple(
+        Axis(axis, extent, AxisKind.SPACE) for axis, extent in zip(names, extents, strict=True)
+    )
+    body = as_expr(fn(*axes))
+    reduce_axes = body.axes if isinstance(body, Reduce) else ()
+    inner = body.source if isinstance(body, Reduce) else body
+    if any(isinstance(e, Reduce) for e in walk(inner)):
+        raise ValueError(f"{name}: a reduction must be the whole body; give it a compute of its own")
+    taken = [axis.name for axis in (*axes, *reduce_axes)]
+    if len(set(taken)) != len(taken):
+        raise ValueError(f"{name}: axis names must differ, got {', '.join(taken)}")
+    return ComputeOp(name, extents, axes, reduce_axes, body, tuple((attrs or {}).items()))
+
+
+def _checked(shape: Sequence[int], name: str) -> tuple[int, ...]:
+    extents = tuple(int(extent) for extent in shape)
+    if any(extent < 1 for extent in extents):
+        raise ValueError(f"{name}: every extent must be at least 1, got {extents}")
+    return extents
+
+
+def _axis_names(fn: Callable[..., ExprLike], ndim: int) -> tuple[str, ...]:
+    parameters = list(inspect.signature(fn).parameters.values())
+    if len(parameters) == 1 and parameters[0].kind is inspect.Parameter.VAR_POSITIONAL:
+        return tuple(f"i{d}" for d in range(ndim))
+    if len(parameters) != ndim:
+        raise TypeError(f"the function takes {len(parameters)} indices, the shape has {ndim}")
+    return tuple(p.name for p in parameters)
