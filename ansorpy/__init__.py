@@ -1,0 +1,88 @@
+"""ansorpy compiles tensor programs by searching for fast ones.
+
+>>> import ansorpy as ap
+>>> A = ap.placeholder((4, 8), name="A")
+>>> k = ap.reduce_axis(8, name="k")
+>>> B = ap.compute((4,), lambda i: ap.sum(A[i, k], axis=k), name="B")
+>>> B.shape
+(4,)
+
+Every public name is loaded when it is first used, so importing the package is cheap.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ansorpy.api import compile, load, tune
+    from ansorpy.errors import AnsorpyError
+    from ansorpy.ir.builders import (
+        abs,
+        all_of,
+        argmax,
+        argmin,
+        ceil,
+        cos,
+        erf,
+        exp,
+        floor,
+        log,
+        max,
+        maximum,
+        min,
+        minimum,
+        prod,
+        round,
+        rsqrt,
+        select,
+        sigmoid,
+        sin,
+        sqrt,
+        sum,
+        tanh,
+    )
+    from ansorpy.ir.dag import ComputeDAG
+    from ansorpy.ir.dtypes import DType
+    from ansorpy.ir.task import Task
+    from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+    from ansorpy.schedule.state import State
+    from ansorpy.target import Target
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AnsorpyError", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor", "abs", "all_of",
+    "argmax", "argmin", "ceil", "compile", "compute", "cos", "erf", "exp", "floor", "load", "log",
+    "max", "maximum", "min", "minimum", "placeholder", "prod", "reduce_axis", "round", "rsqrt",
+    "select", "sigmoid", "sin", "sqrt", "sum", "tanh", "tune",
+]  # fmt: skip
+
+_HOME = {
+    "AnsorpyError": "ansorpy.errors",
+    "ComputeDAG": "ansorpy.ir.dag",
+    "DType": "ansorpy.ir.dtypes",
+    "State": "ansorpy.schedule.state",
+    "Target": "ansorpy.target",
+    "Task": "ansorpy.ir.task",
+    "Tensor": "ansorpy.ir.tensor",
+    "compile": "ansorpy.api",
+    "compute": "ansorpy.ir.tensor",
+    "load": "ansorpy.api",
+    "placeholder": "ansorpy.ir.tensor",
+    "reduce_axis": "ansorpy.ir.tensor",
+    "tune": "ansorpy.api",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in __all__:
+        raise AttributeError(f"module 'ansorpy' has no attribute {name!r}")
+    value = getattr(import_module(_HOME.get(name, "ansorpy.ir.builders")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,0 +1,1 @@
+"""Loop programs to object code through LLVM: emit, build, load."""

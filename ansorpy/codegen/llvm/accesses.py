@@ -1,0 +1,334 @@
+"""Loads and stores of one lane or many, chosen by the offsets the lanes touch.
+
+Equal offsets: one scalar access.  Consecutive: one vector access.  Within a few vectors' reach:
+vector loads and shuffles.  Anything else: gather or scatter.  Guards and the inactive lanes of
+a tail never touch memory that the program does not touch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.addresses import address, alignment, flatten, lane_pointers
+from ansorpy.codegen.llvm.affine import Affine, lane_values
+from ansorpy.codegen.llvm.module import ZERO_BYTES, mangled
+from ansorpy.codegen.llvm.shuffles import assembled, windows
+from ansorpy.codegen.llvm.text import INLINE, Value, storage_type
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.loops import Buffer
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emitter import Emitter, Place
+
+__all__ = ["Access", "access", "from_stored", "load", "store", "to_stored"]
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """One use of a buffer: the flat element offset, and whether it certainly stays inside."""
+
+    buffer: Buffer
+    place: Place
+    offset: Affine
+    in_bounds: bool
+
+    @property
+    def element(self) -> str:
+        return storage_type(self.buffer.dtype)
+
+    @property
+    def size(self) -> int:
+        return self.buffer.dtype.bytes
+
+
+def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
+    """Resolve ``buffer[indices]`` in the present environment."""
+    place = e.places[buffer]
+    inside = True
+    for index, extent in zip(indices, buffer.shape, strict=True):
+        low, high = index.bounds()
+        inside = inside and low >= 0 and high < extent
+    return Access(buffer, place, flatten(place, indices), inside)
+
+
+def load(e: Emitter, use: Access) -> Value:
+    """The element, or one a lane, in the type values are computed in."""
+    return from_stored(e, _load_stored(e, use), use.buffer.dtype)
+
+
+def _load_stored(e: Emitter, use: Access) -> Value:
+    offset = use.offset
+    if offset.has_vector_symbol:
+        return _gather(e, use)
+    if offset.lanes is None or e.lanes is None:
+        return _load_at(e, use, offset.const, 0)
+    lanes = lane_values(offset, e.lanes.width)[: e.lanes.active]
+    first = lanes[0]
+    if all(lane == first for lane in lanes):
+        return _load_at(e, use, first, 0)
+    if all(lane == first + k for k, lane in enumerate(lanes)):
+        return _load_consecutive(e, use, first)
+    if _lane_guard(e, use) is None:
+        found = windows(lanes, e.lanes.width)
+        if found is not None:
+            parts = [_load_at(e, use, start, width) for start, width in found]
+            return assembled(e, parts, found, lanes)
+    return _gather(e, use)
+
+
+def _lane_guard(e: Emitter, use: Access) -> Value | None:
+    return None if use.in_bounds else e.lane_guard()
+
+
+def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
+    """Load *lanes* consecutive elements (0: a scalar) at constant *const* from the base."""
+    kind = f"<{lanes} x {use.element}>" if lanes else use.element
+    base, level = address(e, use.place, use.offset, use.size)
+    shift = const * use.size
+    align = alignment(use.place, use.offset, const, use.size)
+    guard = None if use.in_bounds else _any_lane(e)
+    if guard is not None:
+        base, level, shift = _guarded_pointer(e, guard, base, level, shift)
+        align = use.size
+    known = e.scope.loads.get(use.buffer, base, shift, kind)
+    if known is not None:
+        return known
+    pointer = _at(e, base, level, shift)
+    value = e.text.value(use.element, lanes, f"load {kind}, ptr {pointer}, align {align}")
+    e.scope.loads.loaded(use.buffer, base, shift, max(1, lanes) * use.size, value)
+    return value
+
+
+def _at(e: Emitter, base: str, level: int, shift: int) -> str:
+    """*base* plus a constant number of bytes, next to its use so it folds into the access."""
+    return e.text.define(f"getelementptr i8, ptr {base}, i64 {shift}") if shift else base
+
+
+def _guarded_pointer(
+    e: Emitter, guard: Value, base: str, level: int, shift: int
+) -> tuple[str, int, int]:
+    """The address where *guard* holds, else that of some zeros: a read needs no branch."""
+    if shift:
+        base = e.pure(level, f"getelementptr i8, ptr {base}, i64 {shift}")
+    level = max(level, guard.level)
+    text = f"select i1 {guard.text}, ptr {base}, ptr {e.module.zeros()}"
+    return e.pure(level, text), level, 0
+
+
+def _any_lane(e: Emitter) -> Value | None:
+    """A scalar condition outside of which no lane may read."""
+    uniform, lane = e.uniform_guard(), e.lane_guard()
+    if lane is None:
+        return uniform
+    name = e.module.declare(
+        f"llvm.vector.reduce.or.{mangled(lane.type)}", "i1", lane.type
+    )
+    some = Value("i1", e.pure(lane.level, f"call i1 @{name}({lane.typed})"), 0, lane.level)
+    return some if uniform is None else e.both(uniform, some, 0)
+
+
+def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
+    """One vector load; masked where lanes must not be read."""
+    assert e.lanes is not None
+    guard = _lane_guard(e, use)
+    if guard is None and (e.lanes.is_full or _room(e, use, first)):
+        return _load_at(e, use, first, e.lanes.width)
+    base, level = address(e, use.place, use.offset, use.size)
+    uniform = None if use.in_bounds else e.uniform_guard()
+    shift = first * use.size
+    if uniform is not None:
+        base, level, shift = _guarded_pointer(e, uniform, base, level, shift)
+    mask = _active(e, guard)
+    kind = f"<{e.lanes.width} x {use.element}>"
+    pointer = _at(e, base, level, shift)
+    name = e.module.declare(
+        f"llvm.masked.load.{mangled(kind)}.p0", kind, f"ptr, i32, {mask.type}, {kind}"
+    )
+    text = f"call {kind} @{name}(ptr {pointer}, i32 {use.size}, {mask.typed}, {kind} zeroinitializer)"
+    return e.text.value(use.element, e.lanes.width, text)
+
+
+def _room(e: Emitter, use: Access, first: int) -> bool:
+    """True when a full vector from *first* stays inside the buffer whatever the symbols are."""
+    assert e.lanes is not None
+    low, high = Affine(use.offset.terms, first).bounds()
+    return use.in_bounds and low >= 0 and high + e.lanes.width <= use.place.size
+
+
+def _active(e: Emitter, guard: Value | None) -> Value:
+    """The lanes that count: those of the tail, less those a guard excludes."""
+    assert e.lanes is not None
+    if guard is None:
+        return e.lanes.mask
+    if e.lanes.is_full:
+        return guard
+    return e.both(guard, e.lanes.mask, e.lanes.width)
+
+
+def _pointers_and_mask(e: Emitter, use: Access, *, guarded: bool) -> tuple[Value, Value]:
+    assert e.lanes is not None
+    pointers = lane_pointers(e, use.place, use.offset, use.element)
+    mask = _active(e, e.lane_guard() if guarded else None)
+    uniform = e.uniform_guard() if guarded else None
+    if uniform is not None:
+        mask = e.both(mask, uniform, e.lanes.width)
+    return pointers, mask
+
+
+def _gather(e: Emitter, use: Access) -> Value:
+    assert e.lanes is not None
+    pointers, mask = _pointers_and_mask(e, use, guarded=not use.in_bounds)
+    kind = f"<{e.lanes.width} x {use.element}>"
+    name = e.module.declare(
+        f"llvm.masked.gather.{mangled(kind)}.v{e.lanes.width}p0", kind,
+        f"{pointers.type}, i32, {mask.type}, {kind}",
+    )  # fmt: skip
+    text = (
+        f"call {kind} @{name}({pointers.typed}, i32 {use.size}, {mask.typed}, "
+        f"{kind} zeroinitializer)"
+    )
+    return e.text.value(use.element, e.lanes.width, text)
+
+
+def store(e: Emitter, use: Access, value: Value) -> None:
+    """Write *value*; lanes that do not count are left as they were.
+
+    The uniform guards are branches around the store already; lanes are masked here.  Where
+    several lanes share one address the last active lane wins.
+    """
+    stored = to_stored(e, value, use.buffer.dtype)
+    e.scope.written.add(use.buffer)
+    if e.lanes is None or not (use.offset.is_vector or stored.lanes or e.lane_guard()):
+        _store_at(e, use, use.offset.const, stored)
+        return
+    lanes = lane_values(use.offset, e.lanes.width)[: e.lanes.active]
+    first, guard = lanes[0], e.lane_guard()
+    if use.offset.has_vector_symbol or guard is not None:
+        _store_masked(e, use, stored, lanes, guard)
+    elif all(lane == first for lane in lanes):
+        _store_at(e, use, first, _lane(e, stored, e.lanes.active - 1))
+    elif all(lane == first + k for k, lane in enumerate(lanes)):
+        stored = e.widened(stored, e.lanes.width)
+        if e.lanes.is_full or _may_spill_over(e, use, first):
+            _store_at(e, use, first, stored)
+        else:
+            _store_masked(e, use, stored, lanes, None)
+    else:
+        _store_masked(e, use, stored, lanes, None)
+
+
+def _lane(e: Emitter, value: Value, lane: int) -> Value:
+    if not value.lanes:
+        return value
+    return e.text.value(value.element, 0, f"extractelement {value.typed}, i64 {lane}")
+
+
+def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
+    """True when the inactive lanes fall into the padding behind a register tile's row."""
+    assert e.lanes is not None
+    if not use.place.in_registers or use.offset.terms or len(use.place.strides) < 1:
+        return False
+    row = use.place.strides[-2] if len(use.place.strides) > 1 else use.place.size
+    column = first % row
+    return (
+        column + e.lanes.active == use.buffer.shape[-1] and column + e.lanes.width <= row
+    )
+
+
+def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
+    base, level = address(e, use.place, use.offset, use.size)
+    align = alignment(use.place, use.offset, const, use.size)
+    pointer = _at(e, base, level, const * use.size)
+    e.text.emit(f"store {value.typed}, ptr {pointer}, align {align}")
+    e.scope.loads.stored(
+        use.buffer, base, const * use.size, max(1, value.lanes) * use.size, value
+    )
+
+
+def _store_masked(
+    e: Emitter, use: Access, value: Value, lanes: list[int], guard: Value | None
+) -> None:
+    """Masked store when the lanes are consecutive, else scatter."""
+    assert e.lanes is not None
+    e.scope.loads.forget(use.buffer)
+    value = e.widened(value, e.lanes.width)
+    mask = _active(e, guard)
+    consecutive = not use.offset.has_vector_symbol and all(
+        lane == lanes[0] + k for k, lane in enumerate(lanes)
+    )
+    if consecutive:
+        base, level = address(e, use.place, use.offset, use.size)
+        pointer = _at(e, base, level, lanes[0] * use.size)
+        name = e.module.declare(
+            f"llvm.masked.store.{mangled(value.type)}.p0", "void",
+            f"{value.type}, ptr, i32, {mask.type}",
+        )  # fmt: skip
+        e.text.emit(f"call void @{name}({value.typed}, ptr {pointer}, i32 {use.size}, {mask.typed})")
+        return
+    pointers = lane_pointers(e, use.place, use.offset, use.element)
+    name = e.module.declare(
+        f"llvm.masked.scatter.{mangled(value.type)}.v{value.lanes}p0", "void",
+        f"{value.type}, {pointers.type}, i32, {mask.type}",
+    )  # fmt: skip
+    e.text.emit(
+        f"call void @{name}({value.typed}, {pointers.typed}, i32 {use.size}, {mask.typed})"
+    )
+
+
+def from_stored(e: Emitter, value: Value, dtype: DType) -> Value:
+    """A value as it lies in memory, converted to the type it is computed in."""
+    lanes = value.lanes
+    if dtype is DType.BOOL:
+        zero = "zeroinitializer" if lanes else "0"
+        return e.text.value("i1", lanes, f"icmp ne {value.type} {value.text}, {zero}")
+    if dtype is DType.FLOAT16:
+        wide = Value("float", "", lanes).type
+        return e.text.value("float", lanes, f"fpext {value.typed} to {wide}")
+    if dtype is DType.BFLOAT16:
+        bits = Value("i32", "", lanes).type
+        wide_bits = e.text.define(f"zext {value.typed} to {bits}")
+        high = e.text.value("i32", lanes, f"shl {bits} {wide_bits}, {_repeat(lanes, 'i32', 16)}")
+        wide = Value("float", "", lanes).type
+        return e.text.value("float", lanes, f"bitcast {high.typed} to {wide}")
+    return value
+
+
+def to_stored(e: Emitter, value: Value, dtype: DType) -> Value:
+    """A computed value in the form it has in memory (16-bit floats round to nearest even)."""
+    lanes = value.lanes
+    if dtype is DType.BOOL:
+        byte = Value("i8", "", lanes).type
+        return e.text.value("i8", lanes, f"zext {value.typed} to {byte}")
+    if dtype is DType.FLOAT16:
+        half = Value("half", "", lanes).type
+        return e.text.value("half", lanes, f"fptrunc {value.typed} to {half}")
+    if dtype is DType.BFLOAT16:
+        return _to_bfloat16(e, value)
+    return value
+
+
+def _repeat(lanes: int, element: str, value: int) -> str:
+    return f"splat ({element} {value})" if lanes else str(value)
+
+
+def _to_bfloat16(e: Emitter, value: Value) -> Value:
+    """Round to nearest even on the bits; a NaN keeps its sign and stays one."""
+    lanes = value.lanes
+    bits, short = Value("i32", "", lanes).type, Value("i16", "", lanes).type
+
+    def constant(number: int) -> str:
+        return _repeat(lanes, "i32", number)
+
+    t = e.text
+    raw = t.define(f"bitcast {value.typed} to {bits}")
+    odd = t.define(f"and {bits} {t.define(f'lshr {bits} {raw}, {constant(16)}')}, {constant(1)}")
+    bias = t.define(f"add {bits} {odd}, {constant(0x7FFF)}")
+    rounded = t.define(f"add {bits} {raw}, {bias}")
+    quiet = t.define(f"or {bits} {raw}, {constant(0x400000)}")
+    is_nan = t.value("i1", lanes, f"fcmp uno {value.type} {value.text}, {value.text}")
+    chosen = t.define(f"select {is_nan.typed}, {bits} {quiet}, {bits} {rounded}")
+    high = t.define(f"lshr {bits} {chosen}, {constant(16)}")
+    return t.value("i16", lanes, f"trunc {bits} {high} to {short}")
+
+

@@ -1,0 +1,51 @@
+"""Addresses: one pointer for the varying part of an index, kept per loop scope, plus constants."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.affine import Affine, constant
+from ansorpy.codegen.llvm.indices import index_value
+from ansorpy.codegen.llvm.text import Value
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emitter import Emitter, Place
+
+__all__ = ["address", "alignment", "flatten", "lane_pointers"]
+
+
+def flatten(place: Place, indices: list[Affine]) -> Affine:
+    """The element offset that *indices* address."""
+    total = constant(0)
+    for index, stride in zip(indices, place.strides, strict=True):
+        total = total + index.scaled(stride)
+    return total
+
+
+def address(e: Emitter, place: Place, offset: Affine, size: int) -> tuple[str, int]:
+    """Pointer for the terms of *offset* (constants excluded), *size* bytes an element; its level.
+
+    Each term is added in the prelude of the loop that owns its symbol, outermost first, so an
+    inner loop only adds what it changes.
+    """
+    pointer, level = place.pointer, 0
+    for term, coef in sorted(offset.terms.items(), key=lambda item: item[0].level):
+        level = max(level, term.level)
+        step = e.pure(term.level, f"mul i64 {term.text}, {coef * size}")
+        pointer = e.pure(level, f"getelementptr i8, ptr {pointer}, i64 {step}")
+    return pointer, level
+
+
+def alignment(place: Place, offset: Affine, const: int, size: int) -> int:
+    """Bytes the address is certainly a multiple of."""
+    return math.gcd(place.align, const * size, *(c * size for c in offset.terms.values()))
+
+
+def lane_pointers(e: Emitter, place: Place, offset: Affine, element: str) -> Value:
+    """One pointer a lane, for accesses with no better form."""
+    assert e.lanes is not None
+    lanes = e.lanes.width
+    index = e.widened(index_value(e, offset), lanes)
+    text = f"getelementptr {element}, ptr {place.pointer}, {index.typed}"
+    return Value("ptr", e.pure(index.level, text), lanes, index.level)

@@ -1,0 +1,236 @@
+"""Arithmetic on emitted values: floats with ``contract`` only, integers, conversions.
+
+``max``/``min`` of floats return NaN when either operand is one, as numpy and ONNX do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.text import Value, float_literal, register_type
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import BinaryOp, CompareOp, ReduceKind
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emitter import Emitter
+
+__all__ = [
+    "FLOAT_BINARY", "call", "choose", "compare_values", "convert", "fma", "horizontal",
+    "integer_binary", "number", "op",
+]  # fmt: skip
+
+
+def op(e: Emitter, name: str, a: Value, b: Value) -> Value:
+    """``name a, b`` (``fadd``, ``and``, ``shl`` ...), widened to the lanes of the wider."""
+    a, b = e.unified(a, b)
+    flags = "contract " if name in ("fadd", "fsub", "fmul") else ""
+    return e.text.value(a.element, a.lanes, f"{name} {flags}{a.type} {a.text}, {b.text}")
+
+
+def call(e: Emitter, name: str, *operands: Value, flags: str = "") -> Value:
+    """Call the overloaded intrinsic ``llvm.<name>`` on operands of one type."""
+    operands = e.unified(*operands)
+    first = operands[0]
+    full = e.module.intrinsic(name, first.type, len(operands))
+    return e.text.value(
+        first.element, first.lanes, e.text.call(first.type, full, operands, flags)
+    )
+
+
+def number(value: float, like: Value) -> Value:
+    """A float constant of the element type of *like*."""
+    return Value(like.element, float_literal(value, like.element), 0, 0)
+
+
+def fma(e: Emitter, a: Value, b: Value, c: Value) -> Value:
+    """``a * b + c``, rounded once where the target has the instruction."""
+    return call(e, "fmuladd", a, b, c)
+
+
+def choose(e: Emitter, cond: Value, then: Value, other: Value) -> Value:
+    """``then`` where *cond* holds, else ``other``, lane by lane."""
+    then, other = e.unified(then, other)
+    if cond.lanes and not then.lanes:
+        then, other = e.widened(then, cond.lanes), e.widened(other, cond.lanes)
+    text = f"select {cond.typed}, {then.typed}, {other.typed}"
+    return e.text.value(then.element, then.lanes, text)
+
+
+def _extremum(name: str, predicate: str) -> Callable[[Emitter, Value, Value], Value]:
+    def emit(e: Emitter, a: Value, b: Value) -> Value:
+        if _is_number(a) or _is_number(b):
+            # One operand cannot be NaN, so the other may be returned when unordered: one
+            # instruction on x86 (`vmaxps` returns its second operand then).
+            known, other = e.unified(a, b) if _is_number(a) else e.unified(b, a)
+            bit = f"<{known.lanes} x i1>" if known.lanes else "i1"
+            wins = e.text.define(f"fcmp {predicate} {known.type} {known.text}, {other.text}")
+            text = f"select {bit} {wins}, {known.typed}, {other.typed}"
+            return e.text.value(known.element, known.lanes, text)
+        return call(e, name, a, b, flags="nsz ")
+
+    return emit
+
+
+def _is_number(value: Value) -> bool:
+    """True for a literal; NaN literals are not used in generated programs' maxima."""
+    return value.text.startswith("0x") and not math.isnan(_literal(value))
+
+
+def _literal(value: Value) -> float:
+    import struct
+
+    number: float = struct.unpack(">d", bytes.fromhex(value.text[2:]))[0]
+    return number
+
+
+def _power(e: Emitter, a: Value, b: Value) -> Value:
+    from ansorpy.codegen.llvm.math import power
+
+    return power(e, a, b)
+
+
+def _float_floormod(e: Emitter, a: Value, b: Value) -> Value:
+    """``a - floor(a / b) * b``: the sign of the divisor, as Python and numpy have it."""
+    quotient = call(e, "floor", op(e, "fdiv", a, b))
+    return op(e, "fsub", a, op(e, "fmul", quotient, b))
+
+
+FLOAT_BINARY: dict[BinaryOp, Callable[[Emitter, Value, Value], Value]] = {
+    BinaryOp.ADD: lambda e, a, b: op(e, "fadd", a, b),
+    BinaryOp.SUB: lambda e, a, b: op(e, "fsub", a, b),
+    BinaryOp.MUL: lambda e, a, b: op(e, "fmul", a, b),
+    BinaryOp.DIV: lambda e, a, b: op(e, "fdiv", a, b),
+    BinaryOp.FLOORDIV: lambda e, a, b: call(e, "floor", op(e, "fdiv", a, b)),
+    BinaryOp.FLOORMOD: _float_floormod,
+    BinaryOp.MAX: _extremum("maximum", "ogt"),
+    BinaryOp.MIN: _extremum("minimum", "olt"),
+}
+
+_INTEGER = {
+    BinaryOp.ADD: "add", BinaryOp.SUB: "sub", BinaryOp.MUL: "mul",
+    BinaryOp.AND: "and", BinaryOp.OR: "or",
+}  # fmt: skip
+
+
+def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
+    """Integer (and boolean) arithmetic; ``//`` and ``%`` round down, ``/`` towards zero."""
+    if which in _INTEGER:
+        return op(e, _INTEGER[which], a, b)
+    sign = "s" if dtype.is_signed else "u"
+    if which in (BinaryOp.MAX, BinaryOp.MIN):
+        return call(e, f"{sign}{which.value}", a, b)
+    b = _nonzero(e, b)
+    if which is BinaryOp.DIV or not dtype.is_signed:
+        return op(e, f"{sign}rem" if which is BinaryOp.FLOORMOD else f"{sign}div", a, b)
+    quotient, remainder = op(e, "sdiv", a, b), op(e, "srem", a, b)
+    zero = Value(a.element, "0", 0, 0)
+    differ = compare_values(e, CompareOp.LT, DType.INT64, op(e, "xor", remainder, b), zero)
+    inexact = compare_values(e, CompareOp.NE, DType.INT64, remainder, zero)
+    wrong = op(e, "and", differ, inexact)
+    if which is BinaryOp.FLOORMOD:
+        return choose(e, wrong, op(e, "add", remainder, b), remainder)
+    return choose(e, wrong, op(e, "sub", quotient, Value(a.element, "1", 0, 0)), quotient)
+
+
+def _nonzero(e: Emitter, divisor: Value) -> Value:
+    """*divisor* with 0 replaced by 1 where lanes or guards may compute what is not used."""
+    inactive = e.lanes is not None and not e.lanes.is_full
+    if not (inactive or e.guards) or not divisor.text.startswith("%"):
+        return divisor
+    zero, one = Value(divisor.element, "0", 0, 0), Value(divisor.element, "1", 0, 0)
+    is_zero = compare_values(e, CompareOp.EQ, DType.INT64, divisor, zero)
+    return choose(e, is_zero, one, divisor)
+
+
+_FLOAT_PREDICATE = {
+    CompareOp.LT: "olt", CompareOp.LE: "ole", CompareOp.GT: "ogt",
+    CompareOp.GE: "oge", CompareOp.EQ: "oeq", CompareOp.NE: "une",
+}  # fmt: skip
+_ORDER = {CompareOp.LT: "lt", CompareOp.LE: "le", CompareOp.GT: "gt", CompareOp.GE: "ge"}
+
+
+def compare_values(e: Emitter, which: CompareOp, dtype: DType, a: Value, b: Value) -> Value:
+    """``a which b`` as ``i1`` a lane; comparisons with NaN are false, ``!=`` is true."""
+    a, b = e.unified(a, b)
+    if a.is_float:
+        text = f"fcmp {_FLOAT_PREDICATE[which]} {a.type} {a.text}, {b.text}"
+    else:
+        order = _ORDER.get(which)
+        predicate = which.name.lower() if order is None else _sign(dtype) + order
+        text = f"icmp {predicate} {a.type} {a.text}, {b.text}"
+    return e.text.value("i1", a.lanes, text)
+
+
+def _sign(dtype: DType) -> str:
+    return "s" if dtype.is_signed else "u"
+
+
+def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
+    """*value* of type *source* as *wanted*; floats become integers by truncation."""
+    result = register_type(wanted)
+    if wanted is DType.BOOL:
+        zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
+        return compare_values(e, CompareOp.NE, source, value, zero)
+    if wanted in (DType.FLOAT16, DType.BFLOAT16) and source is not wanted:
+        return _rounded(e, _cast(e, value, source, "float"), wanted)
+    return _cast(e, value, source, result)
+
+
+def _cast(e: Emitter, value: Value, source: DType, result: str) -> Value:
+    if value.element == result:
+        return value
+    name = _cast_name(value, source, result)
+    wide = f"<{value.lanes} x {result}>" if value.lanes else result
+    return e.text.value(result, value.lanes, f"{name} {value.typed} to {wide}")
+
+
+def _cast_name(value: Value, source: DType, result: str) -> str:
+    to_float = result in ("float", "double")
+    if value.is_float and to_float:
+        return "fpext" if result == "double" else "fptrunc"
+    if value.is_float:
+        return "fptosi"
+    signed = source.is_signed and source is not DType.BOOL
+    if to_float:
+        return "sitofp" if signed else "uitofp"
+    if int(result[1:]) < int(value.element[1:]):
+        return "trunc"
+    return "sext" if signed else "zext"
+
+
+def _rounded(e: Emitter, value: Value, dtype: DType) -> Value:
+    """A float rounded to the precision of a 16-bit float, still computed as float."""
+    from ansorpy.codegen.llvm.accesses import from_stored, to_stored
+
+    return from_stored(e, to_stored(e, value, dtype), dtype)
+
+
+_HORIZONTAL = {
+    ReduceKind.SUM: "fadd", ReduceKind.PROD: "fmul",
+    ReduceKind.MAX: "fmaximum", ReduceKind.MIN: "fminimum",
+}  # fmt: skip
+
+
+def horizontal(e: Emitter, kind: ReduceKind, dtype: DType, value: Value) -> Value:
+    """All lanes of *value* combined into a scalar, in tree order."""
+    element = value.element
+    suffix = f"v{value.lanes}{'f32' if element == 'float' else 'f64' if element == 'double' else element}"
+    if not value.is_float:
+        sign = _sign(dtype)
+        names = {ReduceKind.SUM: "add", ReduceKind.PROD: "mul"}
+        name = names.get(kind, f"{sign}{kind.value}")
+        full = e.module.declare(f"llvm.vector.reduce.{name}.{suffix}", element, value.type)
+        return e.text.value(element, 0, f"call {element} @{full}({value.typed})")
+    full = f"llvm.vector.reduce.{_HORIZONTAL[kind]}.{suffix}"
+    if kind in (ReduceKind.MAX, ReduceKind.MIN):
+        e.module.declare(full, element, value.type)
+        return e.text.value(element, 0, f"call {element} @{full}({value.typed})")
+    start = float_literal(float(kind.identity(dtype)), element)
+    if kind is ReduceKind.SUM:
+        start = float_literal(-0.0, element)
+    e.module.declare(full, element, f"{element}, {value.type}")
+    return e.text.value(
+        element, 0, f"call reassoc {element} @{full}({element} {start}, {value.typed})"
+    )

@@ -1,0 +1,198 @@
+"""The state of emitting one function: environment, scopes, vector lanes and guards.
+
+The emitter itself knows no node kind; it dispatches on tables (:mod:`.expressions`,
+:mod:`.statements`) whose functions take the emitter as their first argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ansorpy.codegen.llvm.affine import Affine
+from ansorpy.codegen.llvm.module import Module
+from ansorpy.codegen.llvm.scopes import Scope
+from ansorpy.codegen.llvm.text import INLINE, FunctionText, Value, int_vector
+from ansorpy.ir.expr import Expr, Var
+from ansorpy.ir.loops import Buffer, Stmt
+
+__all__ = ["Emitter", "Lanes", "Place"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a buffer's first element is, and how its elements lie.
+
+    ``strides`` count elements (rows of register tiles may be padded); ``size`` is the number of
+    elements that may be touched; ``align`` is in bytes.
+    """
+
+    pointer: str
+    strides: tuple[int, ...]
+    size: int
+    align: int
+    in_registers: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The vector chunk being emitted: *width* lanes, of which the first *active* count."""
+
+    width: int
+    active: int
+
+    @property
+    def is_full(self) -> bool:
+        return self.active == self.width
+
+    @property
+    def mask(self) -> Value:
+        """The active lanes as a constant mask."""
+        bits = (int(lane < self.active) for lane in range(self.width))
+        return Value("i1", int_vector("i1", bits), self.width, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A condition under which the present code counts."""
+
+    cond: Value
+    negated: bool
+
+
+class Emitter:
+    """Writes the body of one function; see the module's docstring."""
+
+    def __init__(self, module: Module, text: FunctionText) -> None:
+        self.module = module
+        self.text = text
+        self.env: dict[Var, Affine] = {}
+        self.places: dict[Buffer, Place] = {}
+        self.allocas = text.out
+        text.continue_here()
+        self.scopes = [Scope(text.out)]
+        text.continue_here()
+        self.lanes: Lanes | None = None
+        self.guards: tuple[Guard, ...] = ()
+        self.has_load: dict[Expr, bool] = {}
+
+    # Dispatch.  The tables live with the functions they list; importing them here would be a
+    # cycle, so the module that owns both (emit.py) hands them to the module object.
+
+    def value(self, expr: Expr) -> Value:
+        """Emit *expr*; a value that is the same in all lanes comes back as a scalar."""
+        return self.module.tables.expressions[type(expr)](self, expr)
+
+    def index(self, expr: Expr) -> Affine:
+        """*expr* (int64) as a linear form."""
+        return self.module.tables.indices[type(expr)](self, expr)
+
+    def statement(self, stmt: Stmt) -> None:
+        self.module.tables.statements[type(stmt)](self, stmt)
+
+    # Scopes.
+
+    @property
+    def level(self) -> int:
+        return len(self.scopes) - 1
+
+    @property
+    def scope(self) -> Scope:
+        return self.scopes[-1]
+
+    def pure(self, level: int, text: str) -> str:
+        """Name of the result of *text*, an instruction without side effects, emitted at *level*."""
+        hoistable = level < INLINE
+        scope = self.scopes[level] if hoistable else self.scope
+        name = scope.pure.get(text)
+        if name is None:
+            name = self.text.fresh()
+            lines = scope.prelude if hoistable else self.text.out
+            lines.append(f"  {name} = {text}")
+            scope.pure[text] = name
+        return name
+
+    @contextmanager
+    def nested_scope(self) -> Iterator[Scope]:
+        """Open the scope of a body whose block was just started (phis may precede the prelude)."""
+        self.text.continue_here()
+        scope = Scope(self.text.out)
+        self.text.continue_here()
+        self.scopes.append(scope)
+        yield scope
+        self.scopes.pop()
+        self.scope.written |= scope.written
+        for buffer in scope.written:
+            self.scope.loads.forget(buffer)
+
+    @contextmanager
+    def bound(self, values: dict[Var, Affine]) -> Iterator[None]:
+        """Bind loop variables for the duration of a body."""
+        before = {var: self.env.get(var) for var in values}
+        self.env.update(values)
+        yield
+        for var, old in before.items():
+            if old is None:
+                del self.env[var]
+            else:
+                self.env[var] = old
+
+    # Guards.
+
+    @contextmanager
+    def guarded(self, cond: Value, *, negated: bool = False) -> Iterator[None]:
+        """Code emitted inside counts only where *cond* holds (or does not)."""
+        before = self.guards
+        self.guards = (*before, Guard(cond, negated))
+        yield
+        self.guards = before
+
+    def uniform_guard(self) -> Value | None:
+        """The conjunction of the guards that are the same in all lanes."""
+        return self._conjunction([g for g in self.guards if not g.cond.lanes], 0)
+
+    def lane_guard(self) -> Value | None:
+        """The conjunction of the guards that differ between lanes."""
+        lanes = self.lanes.width if self.lanes else 0
+        return self._conjunction([g for g in self.guards if g.cond.lanes], lanes)
+
+    def _conjunction(self, guards: list[Guard], lanes: int) -> Value | None:
+        total: Value | None = None
+        for guard in guards:
+            term = self.negation(guard.cond) if guard.negated else guard.cond
+            total = term if total is None else self.both(total, term, lanes)
+        return total
+
+    def negation(self, cond: Value) -> Value:
+        ones = "true" if not cond.lanes else "splat (i1 true)"
+        text = self.pure(cond.level, f"xor {cond.type} {cond.text}, {ones}")
+        return Value("i1", text, cond.lanes, cond.level)
+
+    def both(self, a: Value, b: Value, lanes: int) -> Value:
+        level = max(a.level, b.level)
+        a, b = self.widened(a, lanes), self.widened(b, lanes)
+        text = self.pure(level, f"and {a.type} {a.text}, {b.text}")
+        return Value("i1", text, lanes, level)
+
+    # Vectors.
+
+    def widened(self, value: Value, lanes: int) -> Value:
+        """*value* with *lanes* lanes; a scalar is repeated in each."""
+        if value.lanes == lanes:
+            return value
+        assert not value.lanes, "a vector cannot change its width"
+        level, element = value.level, value.element
+        if not value.text.startswith("%"):
+            return Value(element, f"splat ({element} {value.text})", lanes, 0)
+        kind = f"<{lanes} x {element}>"
+        first = self.pure(level, f"insertelement {kind} poison, {value.typed}, i64 0")
+        shuffle = (
+            f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer"
+        )
+        return Value(element, self.pure(level, shuffle), lanes, level)
+
+    def unified(self, *values: Value) -> tuple[Value, ...]:
+        """The values, all with the lanes of the widest."""
+        lanes = max(value.lanes for value in values)
+        return tuple(self.widened(value, lanes) for value in values)

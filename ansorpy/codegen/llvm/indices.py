@@ -1,0 +1,299 @@
+"""Integer index expressions as linear forms, and their way back into instructions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ansorpy.codegen.llvm.affine import (
+    Affine,
+    Symbol,
+    constant,
+    from_lane_values,
+    lane_values,
+    symbol,
+)
+from ansorpy.codegen.llvm.text import INLINE, Value, int_vector
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    CompareOp,
+    Const,
+    Expr,
+    Function,
+    Load,
+    Select,
+    Var,
+    children,
+)
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emitter import Emitter
+
+__all__ = ["INDICES", "compare", "index_value", "is_index", "scalar", "vector"]
+
+_ANY = (-(1 << 63), (1 << 63) - 1)
+
+
+def is_index(e: Emitter, expr: Expr) -> bool:
+    """True for int64 arithmetic on loop variables alone, which has a useful linear form."""
+    return expr.dtype is DType.INT64 and not _reads_data(e, expr)
+
+
+def _reads_data(e: Emitter, expr: Expr) -> bool:
+    known = e.has_load.get(expr)
+    if known is None:
+        known = isinstance(expr, Load | Cast) or any(_reads_data(e, c) for c in children(expr))
+        e.has_load[expr] = known
+    return known
+
+
+def index_value(e: Emitter, index: Affine) -> Value:
+    """*index* as an ``i64`` value: a scalar, or a vector when it differs between lanes."""
+    if index.is_vector:
+        return vector(e, index, "i64")
+    text, level = scalar(e, index)
+    return Value("i64", text, 0, level)
+
+
+def scalar(e: Emitter, index: Affine) -> tuple[str, int]:
+    """Emit a linear form without lanes; returns its text and level."""
+    total, level = "", 0
+    for term, coef in sorted(index.terms.items(), key=lambda item: item[0].level):
+        part = term.text
+        if coef != 1:
+            part = e.pure(term.level, f"mul i64 {part}, {coef}")
+        level = max(level, term.level)
+        total = e.pure(level, f"add i64 {total}, {part}") if total else part
+    if not total:
+        return str(index.const), 0
+    if index.const:
+        total = e.pure(level, f"add i64 {total}, {index.const}")
+    return total, level
+
+
+def vector(e: Emitter, index: Affine, element: str) -> Value:
+    """Emit a linear form in all lanes of *element* (``i64``, or ``i32`` when the bounds allow)."""
+    assert e.lanes is not None
+    lanes = e.lanes.width
+    kind = f"<{lanes} x {element}>"
+    base, level = scalar(e, Affine({s: c for s, c in index.terms.items() if not s.lanes}, 0))
+    if element == "i32" and base.startswith("%"):
+        base = e.pure(level, f"trunc i64 {base} to i32")
+    total = e.widened(Value(element, base, 0, level), lanes)
+    offsets = int_vector(element, lane_values(index, lanes))
+    total = Value(element, e.pure(level, f"add {kind} {total.text}, {offsets}"), lanes, level)
+    for term, coef in index.terms.items():
+        if not term.lanes:
+            continue
+        part, level = term.text, max(level, term.level)
+        if element == "i32":
+            part = e.pure(level, f"trunc <{lanes} x i64> {part} to {kind}")
+        part = e.pure(level, f"mul {kind} {part}, splat ({element} {coef})")
+        total = Value(element, e.pure(level, f"add {kind} {total.text}, {part}"), lanes, level)
+    return total
+
+
+def _opaque(e: Emitter, value: Value, low: int, high: int) -> Affine:
+    return symbol(Symbol(value.text, low, high, value.level, value.lanes))
+
+
+def _from_value(e: Emitter, expr: Expr) -> Affine:
+    """An index that depends on data (a gather): computed where it stands."""
+    value = e.value(expr)
+    if not value.text.startswith("%") and not value.lanes:
+        return constant(int(value.text))
+    return _opaque(e, value, *_ANY)
+
+
+def _const(e: Emitter, expr: Const) -> Affine:
+    return constant(int(expr.value))
+
+
+def _var(e: Emitter, expr: Var) -> Affine:
+    return e.env[expr]
+
+
+def _multiply(e: Emitter, a: Affine, b: Affine) -> Affine:
+    if b.is_constant:
+        return a.scaled(b.const)
+    if a.is_constant:
+        return b.scaled(a.const)
+    if not a.terms and not b.terms:
+        count = len(a.lanes or b.lanes or ())
+        pairs = zip(lane_values(a, count), lane_values(b, count), strict=True)
+        return from_lane_values({}, [x * y for x, y in pairs])
+    ends = [x * y for x in a.bounds() for y in b.bounds()]
+    return _instruction(e, "mul", a, b, min(ends), max(ends))
+
+
+def _instruction(e: Emitter, op: str, a: Affine, b: Affine, low: int, high: int) -> Affine:
+    """Apply an ``i64`` instruction (or two-operand intrinsic) to two linear forms."""
+    left, right = e.unified(index_value(e, a), index_value(e, b))
+    level = max(left.level, right.level)
+    if op in ("smin", "smax"):
+        name = e.module.intrinsic(op, left.type, 2)
+        text = f"call {left.type} @{name}({left.typed}, {right.typed})"
+    else:
+        text = f"{op} {left.type} {left.text}, {right.text}"
+    return _opaque(e, Value("i64", e.pure(level, text), left.lanes, level), low, high)
+
+
+def _floordiv(e: Emitter, a: Affine, b: Affine) -> Affine:
+    if not b.is_constant or b.const <= 0:
+        return _floor_by_variable(e, a, b)[0]
+    even, rest = a.divided(b.const)
+    rest, divisor = rest.reduced(b.const)
+    return even + _quotient(e, rest, divisor)
+
+
+def _floormod(e: Emitter, a: Affine, b: Affine) -> Affine:
+    if not b.is_constant or b.const <= 0:
+        return _floor_by_variable(e, a, b)[1]
+    _, rest = a.divided(b.const)
+    smaller, divisor = rest.reduced(b.const)
+    low, high = smaller.bounds()
+    if not smaller.terms or low // divisor == high // divisor:
+        return rest - _quotient(e, smaller, divisor).scaled(b.const)
+    if smaller.is_vector or divisor != b.const:
+        return rest - _quotient(e, smaller, divisor).scaled(b.const)
+    lift = -(low // divisor) * divisor
+    return _instruction(e, "urem", rest.shifted(lift), b, 0, b.const - 1)
+
+
+def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
+    """``floor(a / divisor)``: exact per lane, known from the bounds, or one unsigned division."""
+    if not a.terms:
+        count = len(a.lanes) if a.lanes is not None else 1
+        return from_lane_values({}, [v // divisor for v in lane_values(a, count)])
+    low, high = (end // divisor for end in a.bounds())
+    if low == high:
+        return constant(low)
+    lifted = a.shifted(-low * divisor)  # not negative any more, so unsigned division is exact
+    return _instruction(e, "udiv", lifted, constant(divisor), 0, high - low).shifted(low)
+
+
+def _floor_by_variable(e: Emitter, a: Affine, b: Affine) -> tuple[Affine, Affine]:
+    """Floor quotient and remainder by a divisor that is not a positive constant."""
+    quotient = _instruction(e, "sdiv", a, b, *_ANY)
+    remainder = a - _multiply(e, quotient, b)
+    left, right = e.unified(index_value(e, remainder), index_value(e, b))
+    level, kind = INLINE, left.type
+    zero = "0" if not left.lanes else "zeroinitializer"
+    signs = e.pure(level, f"xor {kind} {left.text}, {right.text}")
+    differ = e.pure(level, f"icmp slt {kind} {signs}, {zero}")
+    nonzero = e.pure(level, f"icmp ne {kind} {left.text}, {zero}")
+    bit = f"<{left.lanes} x i1>" if left.lanes else "i1"
+    wrong = e.pure(level, f"and {bit} {differ}, {nonzero}")
+    fix = Value("i64", e.pure(level, f"sext {bit} {wrong} to {kind}"), left.lanes, level)
+    correction = _opaque(e, fix, -1, 0)
+    return quotient + correction, remainder - _multiply(e, correction, b)
+
+
+def _extremum(op: str) -> Callable[[Emitter, Affine, Affine], Affine]:
+    pick = min if op == "smin" else max
+
+    def emit(e: Emitter, a: Affine, b: Affine) -> Affine:
+        low, high = (a - b).bounds()
+        if high <= 0:
+            return a if op == "smin" else b
+        if low >= 0:
+            return b if op == "smin" else a
+        (a_low, a_high), (b_low, b_high) = a.bounds(), b.bounds()
+        if not a.terms and not b.terms:
+            count = len(a.lanes or b.lanes or (0,))
+            pairs = zip(lane_values(a, count), lane_values(b, count), strict=True)
+            return from_lane_values({}, [pick(x, y) for x, y in pairs])
+        return _instruction(e, op, a, b, pick(a_low, b_low), pick(a_high, b_high))
+
+    return emit
+
+
+_BINARY: Mapping[BinaryOp, Callable[[Any, Affine, Affine], Affine]] = {
+    BinaryOp.ADD: lambda e, a, b: a + b,
+    BinaryOp.SUB: lambda e, a, b: a - b,
+    BinaryOp.MUL: _multiply,
+    BinaryOp.FLOORDIV: _floordiv,
+    BinaryOp.FLOORMOD: _floormod,
+    BinaryOp.MIN: _extremum("smin"),
+    BinaryOp.MAX: _extremum("smax"),
+}
+
+
+def _binary(e: Emitter, expr: Binary) -> Affine:
+    handler = _BINARY.get(expr.op)
+    if handler is None:
+        return _from_value(e, expr)
+    return handler(e, e.index(expr.a), e.index(expr.b))
+
+
+def _call(e: Emitter, expr: Call) -> Affine:
+    if expr.fn is Function.NEG:
+        return e.index(expr.args[0]).scaled(-1)
+    return _from_value(e, expr)
+
+
+def _select(e: Emitter, expr: Select) -> Affine:
+    cond = e.value(expr.cond)
+    if cond.text in ("true", "false"):
+        return e.index(expr.then if cond.text == "true" else expr.other)
+    if not is_index(e, expr):
+        return _from_value(e, expr)
+    then, other = e.index(expr.then), e.index(expr.other)
+    lanes = cond.lanes or (e.lanes.width if e.lanes and (then.is_vector or other.is_vector) else 0)
+    a, b = (e.widened(index_value(e, side), lanes) for side in (then, other))
+    level = max(cond.level, a.level, b.level)
+    text = e.pure(level, f"select {cond.typed}, {a.typed}, {b.typed}")
+    low = min(then.bounds()[0], other.bounds()[0])
+    high = max(then.bounds()[1], other.bounds()[1])
+    return _opaque(e, Value("i64", text, lanes, level), low, high)
+
+
+INDICES: Mapping[type, Callable[[Any, Any], Affine]] = {
+    Const: _const,
+    Var: _var,
+    Axis: _var,
+    Binary: _binary,
+    Call: _call,
+    Select: _select,
+    Cast: _from_value,
+    Load: _from_value,
+}
+
+_DECIDE: Mapping[CompareOp, Callable[[int, int], bool | None]] = {
+    # Given the bounds of a - b: True, False, or not known.
+    CompareOp.LT: lambda low, high: True if high < 0 else False if low >= 0 else None,
+    CompareOp.LE: lambda low, high: True if high <= 0 else False if low > 0 else None,
+    CompareOp.GT: lambda low, high: True if low > 0 else False if high <= 0 else None,
+    CompareOp.GE: lambda low, high: True if low >= 0 else False if high < 0 else None,
+    CompareOp.EQ: lambda low, high: (low == 0) if low == high else None if low <= 0 <= high else False,
+    CompareOp.NE: lambda low, high: (low != 0) if low == high else None if low <= 0 <= high else True,
+}
+_PREDICATE = {
+    CompareOp.LT: "slt", CompareOp.LE: "sle", CompareOp.GT: "sgt",
+    CompareOp.GE: "sge", CompareOp.EQ: "eq", CompareOp.NE: "ne",
+}  # fmt: skip
+
+
+def compare(e: Emitter, op: CompareOp, a: Affine, b: Affine) -> Value:
+    """``a op b``: a literal when the bounds decide it, else an ``i1`` (one a lane if needed)."""
+    gap = a - b
+    known = _DECIDE[op](*gap.bounds())
+    if known is not None:
+        return Value("i1", "true" if known else "false", 0, 0)
+    if gap.is_vector and not gap.terms:
+        assert e.lanes is not None
+        bits = [int(bool(_DECIDE[op](v, v))) for v in lane_values(gap, e.lanes.width)]
+        return Value("i1", int_vector("i1", bits), e.lanes.width, 0)
+    if gap.is_vector:
+        low, high = gap.bounds()
+        narrow = -(1 << 31) <= low and high < (1 << 31) and not gap.has_vector_symbol
+        left = vector(e, gap, "i32" if narrow else "i64")
+        text = f"icmp {_PREDICATE[op]} {left.type} {left.text}, zeroinitializer"
+        return Value("i1", e.pure(left.level, text), left.lanes, left.level)
+    text, level = scalar(e, Affine(gap.terms, 0))
+    return Value("i1", e.pure(level, f"icmp {_PREDICATE[op]} i64 {text}, {-gap.const}"), 0, level)

@@ -1,0 +1,168 @@
+"""Every environment variable ansorpy reads, in one table; nothing else reads the environment.
+
+Values are read when asked for, so a test or a script may change them between calls.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from ansorpy.errors import UsageError
+
+__all__ = [
+    "CACHE_DIR", "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
+    "available_cores", "cgroup_quota", "default_threads",
+]  # fmt: skip
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Knob(Generic[T]):
+    """One environment variable: its name, what it does, how its text is read, its default."""
+
+    name: str
+    help: str
+    default: T
+    parse: Callable[[str], T]
+    expects: str
+
+    def get(self) -> T:
+        """The value in force now; raises :class:`UsageError` when the text cannot be read."""
+        text = os.environ.get(self.name, "").strip()
+        if not text:
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError:
+            raise UsageError(
+                f"{self.name}={text!r} is not {self.expects}",
+                hint=f"unset {self.name} or correct it",
+            ) from None
+
+
+def _at_least(least: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if value < least:
+            raise ValueError(text)
+        return value
+
+    return parse
+
+
+def _flag(text: str) -> bool:
+    words = {"0": False, "false": False, "no": False, "1": True, "true": True, "yes": True}
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]
+
+
+def _debug_level(text: str) -> int:
+    level = int(text)
+    if not 0 <= level <= 5:
+        raise ValueError(text)
+    return level
+
+
+NUM_THREADS: Knob[int | None] = Knob(
+    "ANSORPY_NUM_THREADS",
+    "threads used when no number is given; default: the cores this process may use",
+    None,
+    _at_least(1),
+    "a number of threads, 1 or more",
+)
+DEBUG: Knob[int] = Knob(
+    "ANSORPY_DEBUG",
+    "0 progress, 1 rounds, 2 sketches, 3 best loop nests, 4 generated code, 5 IR after each pass",
+    0,
+    _debug_level,
+    "a level from 0 to 5",
+)
+DUMP: Knob[Path | None] = Knob(
+    "ANSORPY_DUMP",
+    "folder that receives debug levels 3 to 5 as numbered files",
+    None,
+    Path,
+    "a path",
+)
+VERIFY: Knob[bool] = Knob(
+    "ANSORPY_VERIFY", "1 checks the IR after every pass", False, _flag, "0 or 1"
+)
+SEED: Knob[int | None] = Knob(
+    "ANSORPY_SEED", "seed used where no seed is given", None, _at_least(0), "a seed, 0 or more"
+)
+CACHE_DIR: Knob[Path] = Knob(
+    "ANSORPY_CACHE_DIR",
+    "folder of generated helper files (link stubs); default: ~/.cache/ansorpy",
+    Path.home() / ".cache" / "ansorpy",
+    Path,
+    "a path",
+)
+
+KNOBS = (NUM_THREADS, DEBUG, DUMP, VERIFY, SEED, CACHE_DIR)
+
+
+def default_threads() -> int:
+    """Threads to use when none are asked for: ``ANSORPY_NUM_THREADS``, else the usable cores."""
+    asked = NUM_THREADS.get()
+    return available_cores() if asked is None else asked
+
+
+def available_cores() -> int:
+    """Cores this process may use: its affinity mask, cut to the cgroup's CPU quota; at least 1."""
+    affine = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
+    quota = cgroup_quota()
+    return max(1, affine if quota is None else min(affine, math.ceil(quota)))
+
+
+def cgroup_quota(
+    root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc/self/cgroup")
+) -> float | None:
+    """CPUs the control group grants, the least along its path; ``None`` when there is no limit.
+
+    Reads version 2 (``cpu.max``) and version 1 (``cpu.cfs_quota_us`` and ``cpu.cfs_period_us``).
+    """
+    limits = [
+        limit
+        for base, inner in _cgroup_folders(root, proc)
+        for folder in (inner, *inner.parents)
+        if folder.is_relative_to(base) and (limit := _folder_quota(folder)) is not None
+    ]
+    return min(limits, default=None)
+
+
+def _cgroup_folders(root: Path, proc: Path) -> list[tuple[Path, Path]]:
+    """(mount, own folder) of every hierarchy that may limit CPU time."""
+    try:
+        lines = proc.read_text().splitlines()
+    except OSError:
+        return [(root, root)]
+    found = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers == "":
+            found.append((root, root / path.lstrip("/")))
+        elif "cpu" in controllers.split(","):
+            found.append((root / "cpu", root / "cpu" / path.lstrip("/")))
+    return found
+
+
+def _folder_quota(folder: Path) -> float | None:
+    """The limit one control-group folder sets, in CPUs."""
+    try:
+        if (folder / "cpu.max").exists():
+            quota, period = (folder / "cpu.max").read_text().split()
+        else:
+            quota = (folder / "cpu.cfs_quota_us").read_text().strip()
+            period = (folder / "cpu.cfs_period_us").read_text().strip()
+    except OSError:
+        return None
+    return None if quota in ("max", "-1") else int(quota) / int(period)

@@ -1,0 +1,105 @@
+"""Cycles one core needs for a statement when all data are in its first-level cache."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.tile import Tile
+from ansorpy.cost.counts import OpCounts
+from ansorpy.cost.view import Floats, LeafView
+
+__all__ = ["core_cycles"]
+
+_DIVIDE_OPS = 10.0
+_FUNCTION_OPS = 16.0
+_VISIT_CYCLES = 6.0
+_LOOP_CYCLES = 1.0
+_SPILL_CYCLES = 3.0
+"""A register too many costs a store, a load and a wait in every step that no port hides."""
+
+
+def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+    """Steps at the rate of the tightest port, plus what enters and leaves registers each visit."""
+    step = np.maximum.reduce([
+        _arithmetic(view, tile, machine),
+        _loads(view, tile, machine),
+        _latency(tile, machine),
+        _issue(view, tile, machine),
+    ])  # fmt: skip
+    step = step + _SPILL_CYCLES * _spilled(tile, machine)
+    return tile.steps * step + tile.visits * _visit(view, tile, machine)
+
+
+def _slots(ops: OpCounts) -> float:
+    """Vector instructions of one evaluation; a multiplication and an addition are one FMA."""
+    floats, ints = ops.floats, ops.ints
+    arithmetic = max(floats.mul, floats.addsub) + floats.mad + floats.cmp + floats.otherfunc
+    slow = _DIVIDE_OPS * floats.divmod + _FUNCTION_OPS * floats.mathfunc
+    integer = ints.total + _DIVIDE_OPS * ints.divmod
+    return max(arithmetic + slow + integer + ops.selects + 0.5 * ops.bools, 0.5)
+
+
+def _rate(tile: Tile, machine: MachineModel) -> Floats:
+    """Vector instructions a cycle: vectors of at most half width, and scalars, go faster."""
+    narrow = tile.length <= tile.lanes / 2
+    return np.where(narrow, machine.narrow_ops_per_cycle, machine.vector_ops_per_cycle)
+
+
+def _arithmetic(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+    work = tile.accumulators * _slots(view.body_ops) / _rate(tile, machine)
+    instructions = tile.accumulators * (_slots(view.body_ops) + 1)
+    excess = np.clip(instructions / machine.code_instructions - 1, 0, 2)
+    return work * np.where(tile.unrolled, 1 + 0.5 * excess, 1.0)
+
+
+def _in_registers(tile: Tile) -> Floats:
+    """Accumulators the generator keeps in registers: all of an unrolled tile, or none."""
+    return np.where(tile.unrolled, tile.accumulators, 0.0)
+
+
+def _spilled(tile: Tile, machine: MachineModel) -> Floats:
+    """Registers a step needs beyond those there are: accumulators, a row of operands, a broadcast."""
+    needed = _in_registers(tile) + tile.vectors + 1
+    return np.where(tile.reduces, np.maximum(needed - machine.vector_registers, 0.0), 0.0)
+
+
+def _loads(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+    """Cycles of the load and store ports in one step."""
+    loads, gathered = np.zeros(view.rows), np.zeros(view.rows)
+    for buffer in view.buffers:
+        for access in buffer.accesses:
+            if not access.is_write:
+                simple, irregular = tile.loads(access)
+                loads, gathered = loads + simple, gathered + irregular
+    moved = np.where(tile.reduces, tile.accumulators - _in_registers(tile), 0.0)
+    return (
+        (loads + moved) / machine.loads_per_cycle
+        + gathered / machine.gathered_per_cycle
+        + moved / machine.stores_per_cycle
+    )
+
+
+def _latency(tile: Tile, machine: MachineModel) -> Floats:
+    """Each step adds to the accumulators of the step before, so it waits for their latency."""
+    chain = np.where(tile.unrolled, machine.fma_latency, machine.store_forward_latency)
+    return np.where(tile.reduces, chain, 0.0)
+
+
+def _issue(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+    """Instructions issued, and the branch of each iteration that was not unrolled."""
+    iterations = np.where(tile.unrolled, 1.0, tile.rows)
+    instructions = tile.accumulators * (_slots(view.body_ops) + len(view.buffers) - 1)
+    return instructions / machine.issue_per_cycle + _LOOP_CYCLES * iterations
+
+
+def _visit(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+    """Cycles to bring a tile of results out of registers (and back in, if partial)."""
+    [write] = [a for a in view.written.accesses if a.is_write][:1]
+    contiguous, scattered = tile.along_vector(write)
+    vector_stores = tile.accumulators / machine.stores_per_cycle
+    element_stores = tile.rows * tile.length / machine.gathered_per_cycle
+    stores = np.where(scattered, 2 * element_stores, vector_stores)
+    partial = np.where(tile.reduces, tile.accumulators / machine.loads_per_cycle, 0.0)
+    setup = np.where(tile.reduces, _VISIT_CYCLES, 0.0)
+    return stores + partial + setup

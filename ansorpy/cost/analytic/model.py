@@ -1,0 +1,116 @@
+"""The closed-form cost model: seconds of a program from its loops and the machine alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.cost.analytic.core import core_cycles
+from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.memory import traffic
+from ansorpy.cost.analytic.tile import tile_of
+from ansorpy.cost.view import Floats, LeafView, view_nest
+from ansorpy.ir.task import Task
+from ansorpy.schedule.nest import Nest
+
+__all__ = ["AnalyticModel", "LeafCost", "leaf_cost"]
+
+_OVERLAP = 0.25
+"""Share of the smaller terms that the largest does not hide."""
+
+_TASK_CYCLES = 40.0
+"""To start one iteration of a parallel loop: index arithmetic of the collapsed loops."""
+
+
+@dataclass(frozen=True)
+class LeafCost:
+    """Seconds of one statement by cause, a candidate each; ``total_s`` overlaps them."""
+
+    core_s: Floats
+    l2_s: Floats
+    l3_s: Floats
+    dram_s: Floats
+    fork_s: Floats
+
+    @property
+    def total_s(self) -> Floats:
+        causes = (self.core_s, self.l2_s, self.l3_s, self.dram_s)
+        largest = np.maximum.reduce(causes)
+        together = self.core_s + self.l2_s + self.l3_s + self.dram_s
+        total: Floats = largest + _OVERLAP * (together - largest) + self.fork_s
+        return total
+
+
+def leaf_cost(
+    view: LeafView, machine: MachineModel, threads: int, cold_constants: bool
+) -> LeafCost:
+    """The cost of one statement on *threads* cores of *machine*."""
+    tile = tile_of(view, machine)
+    speedup, tasks, forks = _parallel(view, threads)
+    cycles = core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
+    into_l1 = traffic(view, machine.l1_bytes, machine.line_bytes)
+    into_l2 = traffic(view, machine.l2_bytes, machine.line_bytes)
+    into_l3 = traffic(view, machine.l3_bytes, machine.line_bytes)
+    dram = np.where(into_l3.once <= machine.l3_bytes / 2, 0.0, into_l3.moved)
+    if cold_constants:
+        for buffer in view.buffers:
+            if buffer.is_constant:
+                dram = np.maximum(dram, buffer.region[0] * buffer.elem_bytes)
+    per_s = machine.clock_hz * speedup
+    return LeafCost(
+        core_s=cycles / per_s,
+        l2_s=into_l1.moved / machine.l2_bandwidth / per_s,
+        l3_s=into_l2.moved / machine.l3_bandwidth / per_s,
+        dram_s=dram / machine.dram_bytes_per_s,
+        fork_s=forks * machine.fork_join_s,
+    )
+
+
+def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
+    """(speed-up of an even division into tasks, tasks, times this statement forks)."""
+    tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
+    own = np.zeros(view.rows, dtype=bool)
+    forks = np.zeros(view.rows)
+    for loop, mask, extent, entered in zip(
+        view.leaf.loops, view.parallel, view.extent, view.outer_prod[:-1], strict=True
+    ):
+        first = mask & ~marked
+        own = own | (first & (loop.stage == view.leaf.stage))
+        forks = np.where(first & own, entered, forks)
+        tasks = np.where(mask, tasks * extent, tasks)
+        marked = marked | mask
+    speedup = tasks / np.ceil(tasks / threads)
+    return speedup, np.where(marked, tasks, 0.0), forks if threads > 1 else forks * 0
+
+
+@dataclass(frozen=True)
+class AnalyticModel:
+    """Ranks programs before anything was measured; learns nothing.
+
+    A roofline with a register tile: arithmetic, load and store ports, latency of accumulation,
+    spills, traffic through three caches and memory, balance of parallel tasks and the cost of
+    starting them.  Everything is closed-form on the population's columns.
+    """
+
+    machine: MachineModel | None = None
+
+    def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """Predicted seconds of each candidate; statements run one after another."""
+        machine = self.machine or MachineModel.of(task.target)
+        total = np.zeros(views[0].rows)
+        for view in views:
+            total = total + leaf_cost(view, machine, task.threads, task.cold_constants).total_s
+        return total
+
+    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
+        """Score of each candidate: programs a second."""
+        score: Floats = 1.0 / self.seconds(task, view_nest(nest, rows))
+        return score
+
+    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
+        """Nothing: this model has no parameters."""
+
+    def refit(self) -> None:
+        """Nothing: this model has no parameters."""

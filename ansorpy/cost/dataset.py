@@ -1,0 +1,102 @@
+"""Measured programs as training data: features of their statements, and how fast they were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.cost.view import Floats
+
+__all__ = ["Dataset", "TaskSamples", "Training"]
+
+
+@dataclass
+class TaskSamples:
+    """The measured programs of one task.
+
+    Programs of one task may have different numbers of statements, so features are a list.
+    """
+
+    features: list[Floats] = field(default_factory=list)
+    prior_s: list[float] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+
+    @property
+    def labels(self) -> Floats:
+        """Throughput relative to the task's best program, in 0..1; failures are 0.
+
+        Differs: in TVM a task whose programs all failed gets label 1 for each of them.
+        """
+        seconds = np.asarray(self.seconds)
+        best = seconds.min(initial=np.inf)
+        if not np.isfinite(best):
+            return np.zeros(len(seconds))
+        return best / seconds
+
+    @property
+    def prior_best_s(self) -> float:
+        """The lowest prior estimate among the measured programs."""
+        return min(self.prior_s)
+
+    @property
+    def prior_scale(self) -> float:
+        """Factor that fits ``prior_best_s / prior_s`` to the labels, by least squares."""
+        prior = self.prior_best_s / np.asarray(self.prior_s)
+        scale = float((prior * self.labels).sum() / (prior * prior).sum())
+        return min(max(scale, 0.05), 1.0)
+
+    def prior(self, prior_s: Floats) -> Floats:
+        """The prior estimates *prior_s* on the scale of the labels; at most twice the best."""
+        score: Floats = self.prior_scale * np.minimum(self.prior_best_s / prior_s, 2.0)
+        return score
+
+
+@dataclass(frozen=True)
+class Training:
+    """One row a statement; ``program[r]`` is the program row ``r`` belongs to."""
+
+    features: Floats
+    program: npt.NDArray[np.int64]
+    starts: npt.NDArray[np.int64]
+    label: Floats
+    weight: Floats
+    prior: Floats
+
+
+@dataclass
+class Dataset:
+    """All measured programs, by task key."""
+
+    tasks: dict[str, TaskSamples] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return sum(len(samples.seconds) for samples in self.tasks.values())
+
+    def add(self, task: str, features: Floats, prior_s: Floats, seconds: Floats) -> None:
+        """Add programs of *task*: ``features[n, statements, width]``, seconds (inf: failed)."""
+        samples = self.tasks.setdefault(task, TaskSamples())
+        samples.features.extend(features)
+        samples.prior_s.extend(map(float, prior_s))
+        samples.seconds.extend(map(float, seconds))
+
+    def training(self) -> Training:
+        """Everything as one table, in the order it was added; labels per program.
+
+        Weights are ``max(label, 0.1)``: fast programs matter most, failures still count a little
+        (TenSet; in Ansor they weigh nothing, so the model learns little about them).
+        """
+        tasks = list(self.tasks.values())
+        parts = [part for samples in tasks for part in samples.features]
+        lengths = np.array([len(part) for part in parts], dtype=np.int64)
+        label = np.concatenate([samples.labels for samples in tasks])
+        prior = np.concatenate([s.prior(np.asarray(s.prior_s)) for s in tasks])
+        return Training(
+            features=np.concatenate(parts),
+            program=np.repeat(np.arange(len(parts)), lengths),
+            starts=np.cumsum(lengths) - lengths,
+            label=label,
+            weight=np.maximum(label, 0.1),
+            prior=prior,
+        )

@@ -1,0 +1,127 @@
+"""Features of the statement itself: operations, loop annotations, allocation, loops around it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+
+from ansorpy.cost.counts import ClassCounts
+from ansorpy.cost.features.group import FeatureGroup
+from ansorpy.cost.view import Floats, LeafView, Masks
+from ansorpy.ir.loops import ForKind
+
+__all__ = ["ALLOCATION", "ANNOTATIONS", "GPU", "OPERATIONS", "OUTER"]
+
+_OP_FIELDS = tuple(f.name for f in fields(ClassCounts))
+_POSITIONS = (
+    "none", "inner_space", "middle_space", "outer_space",
+    "inner_reduce", "middle_reduce", "outer_reduce", "mixed",
+)  # fmt: skip
+_GPU_KINDS = (
+    ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z,
+    ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD,
+)  # fmt: skip
+
+
+def _operations(view: LeafView) -> list[Floats]:
+    ops = view.ops
+    counts = [getattr(ops.floats, name) for name in _OP_FIELDS]
+    counts += [getattr(ops.ints, name) for name in _OP_FIELDS]
+    counts += [ops.bools, ops.selects]
+    return [count * view.evaluations for count in counts]
+
+
+OPERATIONS = FeatureGroup(
+    "operations",
+    "how many operations of each kind the whole statement performs",
+    (*(f"float_{f}" for f in _OP_FIELDS), *(f"int_{f}" for f in _OP_FIELDS), "bool_op", "select_op"),
+    _operations,
+)
+
+
+def _annotation(view: LeafView, marked: Masks) -> list[Floats]:
+    """Number, product of lengths and innermost length of the marked loops, then their position."""
+    rows = view.rows
+    number, total, innermost = np.zeros(rows), np.ones(rows), np.zeros(rows)
+    for mask, extent in zip(marked, view.extent, strict=True):
+        number = number + mask
+        total = np.where(mask, total * extent, total)
+        innermost = np.where(mask, extent, innermost)
+    some = number > 0
+    positions = [np.zeros(rows) for _ in _POSITIONS]
+    positions[0], positions[-1] = (~some).astype(np.float64), some.astype(np.float64)
+    return [number, np.where(some, total, 0.0), innermost, *positions]
+
+
+def _annotations(view: LeafView) -> list[Floats]:
+    marks = (view.vector, view.unroll, view.parallel)
+    return [value for marked in marks for value in _annotation(view, marked)]
+
+
+_MARK_NAMES = ("vec", "unroll", "parallel")
+ANNOTATIONS = FeatureGroup(
+    "annotations",
+    "the vectorised, unrolled and parallel loops; TVM only ever writes positions none and mixed",
+    tuple(
+        f"{mark}_{value}"
+        for mark in _MARK_NAMES
+        for value in ("num", "prod", "len", *(f"pos_{p}" for p in _POSITIONS))
+    ),
+    _annotations,
+    frozenset(f"{mark}_pos_{p}" for mark in _MARK_NAMES for p in _POSITIONS),
+)
+
+
+def _gpu(view: LeafView) -> list[Floats]:
+    lengths = []
+    for kind in _GPU_KINDS:
+        length = np.ones(view.rows)
+        for loop, extent in zip(view.leaf.loops, view.extent, strict=True):
+            if loop.annotation is kind:
+                length = length * extent
+        lengths.append(length)
+    is_gpu = any(loop.annotation in _GPU_KINDS for loop in view.leaf.loops)
+    return [np.full(view.rows, float(is_gpu)), *lengths]
+
+
+GPU = FeatureGroup(
+    "gpu",
+    "whether loops are bound to GPU threads, and their lengths by binding",
+    ("is_gpu", *(f"{kind.value}_len" for kind in _GPU_KINDS)),
+    _gpu,
+    frozenset({"is_gpu"}),
+)
+
+
+def _allocation(view: LeafView) -> list[Floats]:
+    """Zeros when the caller allocates the buffer."""
+    written = view.written
+    if written.is_output:
+        return [np.zeros(view.rows)] * 4
+    outer = view.outer_prod[written.alloc_depth]
+    elems = written.elems
+    return [elems * written.elem_bytes, elems * outer, outer, view.evaluations / outer]
+
+
+ALLOCATION = FeatureGroup(
+    "allocation",
+    "size of the written buffer, how often it is allocated, and the work inside one allocation",
+    ("alloc_size", "alloc_prod", "alloc_outer_prod", "alloc_inner_prod"),
+    _allocation,
+)
+
+
+def _outer(view: LeafView) -> list[Floats]:
+    loops = np.zeros(view.rows)
+    for real in view.real:
+        loops = loops + real
+    return [view.evaluations, loops, view.max_unroll]
+
+
+OUTER = FeatureGroup(
+    "outer",
+    "evaluations of the body, loops around it (those of extent 1 do not count), unroll limit",
+    ("outer_prod", "num_loops", "auto_unroll_max_step"),
+    _outer,
+)

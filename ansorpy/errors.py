@@ -1,0 +1,148 @@
+"""Every error ansorpy raises on purpose, each with the exit code the command line ends with.
+
+A message is one plain line: what was asked and why it cannot be done.  ``hint`` says what to do
+instead.  Errors take programs as text, so this module imports nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = [
+    "AnsorpyError", "CodegenError", "ForeignFile", "Interrupted", "LoweringError",
+    "MissingDependency", "NoValidProgram", "ScheduleError", "UnsupportedModel", "UnsupportedRow",
+    "UsageError", "VerificationFailed",
+]  # fmt: skip
+
+
+class AnsorpyError(Exception):
+    """Base of all: ``message`` (what and why), ``hint`` (the way out), ``exit_code``."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return self.message if self.hint is None else f"{self.message}\nhint: {self.hint}"
+
+
+class UsageError(AnsorpyError):
+    """The request itself is wrong: a name, a shape, a type, an option."""
+
+    exit_code = 2
+
+
+@dataclass(frozen=True)
+class UnsupportedRow:
+    """One thing of a model that cannot be compiled: where it is, what it is and the way out."""
+
+    node: str
+    op: str
+    attribute: str = ""
+    shape: str = ""
+    advice: str = ""
+
+
+class UnsupportedModel(AnsorpyError):
+    """The model holds operators that cannot be compiled; ``rows`` names all of them at once."""
+
+    exit_code = 3
+
+    def __init__(
+        self, message: str, *, rows: Sequence[UnsupportedRow] = (), hint: str | None = None
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.rows = tuple(rows)
+
+    def __str__(self) -> str:
+        parts = [self.message, *table(self.rows)]
+        return "\n".join(parts if self.hint is None else [*parts, f"hint: {self.hint}"])
+
+
+class VerificationFailed(AnsorpyError):
+    """An output differs from the reference by more than the tolerance, or holds a NaN."""
+
+    exit_code = 4
+
+
+class MissingDependency(AnsorpyError):
+    """This machine lacks something: libgomp, a linker, a GPU, a CPU feature, a Python package."""
+
+    exit_code = 5
+
+
+class ForeignFile(AnsorpyError):
+    """A file is unreadable, or of another format or version than the one asked for."""
+
+    exit_code = 6
+
+
+class ScheduleError(AnsorpyError):
+    """A schedule step that cannot be applied.
+
+    Args:
+        step: The step as the call that makes it: ``"fuse(C, [j, k])"``.
+        stage: Name of the stage it was asked of.
+        program: That stage's loops as text, the culprits marked with ``>``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        step: object = None,
+        stage: str | None = None,
+        program: str | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.step = step
+        self.stage = stage
+        self.program = program
+
+    def __str__(self) -> str:
+        lines = [self.message if self.step is None else f"{self.step}: {self.message}"]
+        if self.stage is not None:
+            lines.append(
+                f'in stage "{self.stage}"' + (", before this step:" if self.program else "")
+            )
+        if self.program:
+            lines.append(self.program.rstrip("\n"))
+        if self.hint is not None:
+            lines.append(f"hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class LoweringError(AnsorpyError):
+    """A schedule has no loop program, or a loop program is not well formed."""
+
+
+class CodegenError(AnsorpyError):
+    """A loop program cannot be turned into machine code for the target."""
+
+
+class NoValidProgram(AnsorpyError):
+    """A search ended without one program that ran and was right."""
+
+
+class Interrupted(AnsorpyError):
+    """The user stopped the work; what was found so far is saved."""
+
+    exit_code = 130
+
+
+def table(rows: Sequence[UnsupportedRow]) -> list[str]:
+    """*rows* as aligned lines of text below a heading; no lines for no rows."""
+    if not rows:
+        return []
+    heading = ("node", "op", "attribute", "shape", "what to do")
+    cells = [heading, *((r.node, r.op, r.attribute, r.shape, r.advice) for r in rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in cells
+    ]

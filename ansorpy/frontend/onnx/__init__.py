@@ -1,0 +1,7 @@
+"""ONNX models to network graphs: :func:`load`."""
+
+from __future__ import annotations
+
+from ansorpy.frontend.onnx.importer import load
+
+__all__ = ["load"]

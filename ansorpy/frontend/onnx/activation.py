@@ -1,0 +1,87 @@
+"""Activations and other elementwise functions of one operand."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.op import Fn
+
+__all__ = ["OPERATORS"]
+
+Importer = Callable[[NodeContext], str]
+
+
+def _unary(fn: Fn, **defaults: float) -> Importer:
+    """An importer for ``fn``; *defaults* are its float attributes, in ``Elementwise.params`` order."""
+
+    def build(ctx: NodeContext) -> str:
+        params = tuple(float(ctx.attr(name, value)) for name, value in defaults.items())
+        return ctx.apply(fn, ctx.input(), params=params)
+
+    return build
+
+
+def clip(ctx: NodeContext) -> str:
+    """Bounds are attributes before opset 11 and optional inputs since."""
+    if ctx.opset < 11:
+        low, high = ctx.attr("min", -math.inf), ctx.attr("max", math.inf)
+        return ctx.apply(Fn.CLIP, ctx.input(), params=(float(low), float(high)))
+    result = ctx.input()
+    for index, fn in ((1, Fn.MAX), (2, Fn.MIN)):
+        if ctx.has_input(index):
+            result = ctx.apply(fn, result, ctx.input(index))
+    return result
+
+
+def prelu(ctx: NodeContext) -> str:
+    """``x`` where positive, else ``slope * x``."""
+    return ctx.apply(Fn.PRELU, ctx.input(0), ctx.input(1))
+
+
+def hard_swish(ctx: NodeContext) -> str:
+    """``x * max(0, min(1, x / 6 + 1/2))``."""
+    gate = ctx.apply(Fn.HARD_SIGMOID, ctx.input(), params=(1 / 6, 0.5))
+    return ctx.apply(Fn.MUL, ctx.input(), gate)
+
+
+def identity(ctx: NodeContext) -> str:
+    """The operand itself."""
+    return ctx.input()
+
+
+def dropout(ctx: NodeContext) -> str:
+    """Inference passes its input through; the mask and training mode are refused."""
+    if ctx.is_output_used(1):
+        raise Unsupported("output mask", "remove the consumer of the mask")
+    if ctx.has_input(2) and bool(ctx.constant(2, "training_mode").item()):
+        raise Unsupported("training_mode=True", "export the model for inference")
+    return ctx.input()
+
+
+OPERATORS: dict[str, Importer] = {
+    "Abs": _unary(Fn.ABS),
+    "Ceil": _unary(Fn.CEIL),
+    "Clip": clip,
+    "Dropout": dropout,
+    "Elu": _unary(Fn.ELU, alpha=1.0),
+    "Erf": _unary(Fn.ERF),
+    "Exp": _unary(Fn.EXP),
+    "Floor": _unary(Fn.FLOOR),
+    "HardSigmoid": _unary(Fn.HARD_SIGMOID, alpha=0.2, beta=0.5),
+    "HardSwish": hard_swish,
+    "Identity": identity,
+    "LeakyRelu": _unary(Fn.LEAKY_RELU, alpha=0.01),
+    "Log": _unary(Fn.LOG),
+    "Neg": _unary(Fn.NEG),
+    "PRelu": prelu,
+    "Reciprocal": _unary(Fn.RECIPROCAL),
+    "Relu": _unary(Fn.RELU),
+    "Selu": _unary(Fn.SELU, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
+    "Sigmoid": _unary(Fn.SIGMOID),
+    "Softplus": _unary(Fn.SOFTPLUS),
+    "Softsign": _unary(Fn.SOFTSIGN),
+    "Sqrt": _unary(Fn.SQRT),
+    "Tanh": _unary(Fn.TANH),
+}

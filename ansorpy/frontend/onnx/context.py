@@ -1,0 +1,121 @@
+"""What an operator's importer sees of the node it translates, and how it refuses one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+import numpy as np
+import onnx
+from onnx import NodeProto
+
+from ansorpy.graph.ir import Array, GraphBuilder
+from ansorpy.graph.op import Elementwise, Fn, Op, Reshape, Shape, TensorType, Transpose
+from ansorpy.ir.dtypes import DType, as_dtype
+
+__all__ = ["NodeContext", "Unsupported", "dtype_of"]
+
+T = TypeVar("T")
+
+
+class Unsupported(Exception):
+    """One node cannot be translated: the attribute (or input) to blame, and what to do."""
+
+    def __init__(self, attribute: str, advice: str):
+        super().__init__(f"{attribute}: {advice}")
+        self.attribute = attribute
+        self.advice = advice
+
+
+def dtype_of(code: int) -> DType:
+    """The element type of an ONNX type code; raises :class:`Unsupported` for strings and the like."""
+    try:
+        return as_dtype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
+    except (KeyError, ValueError, TypeError):
+        name = onnx.TensorProto.DataType.Name(code)
+        raise Unsupported(f"element type {name}", "convert the model to float32") from None
+
+
+@dataclass(frozen=True)
+class NodeContext:
+    """One ONNX node, its operands as graph values, and the builder to emit into.
+
+    ``values`` maps ONNX tensor names to graph values, ``used`` the outputs something reads.
+    """
+
+    node: NodeProto
+    opset: int
+    builder: GraphBuilder
+    values: Mapping[str, str]
+    used: frozenset[str]
+
+    def attr(self, name: str, default: T) -> T:
+        """The attribute *name*, decoded, or *default*; byte strings become text."""
+        for attribute in self.node.attribute:
+            if attribute.name == name:
+                value = onnx.helper.get_attribute_value(attribute)
+                return cast(T, value.decode() if isinstance(value, bytes) else value)
+        return default
+
+    def ints(self, name: str, default: Sequence[int]) -> Shape:
+        return tuple(int(v) for v in self.attr(name, default))
+
+    def has_input(self, index: int) -> bool:
+        return index < len(self.node.input) and bool(self.node.input[index])
+
+    def input(self, index: int = 0) -> str:
+        """The graph value of an operand that is present."""
+        return self.values[self.node.input[index]]
+
+    @property
+    def inputs(self) -> list[str]:
+        return [self.values[name] for name in self.node.input if name]
+
+    def type(self, index: int = 0) -> TensorType:
+        return self.builder.types[self.input(index)]
+
+    def shape(self, index: int = 0) -> Shape:
+        return self.type(index).shape
+
+    def is_output_used(self, index: int) -> bool:
+        return index < len(self.node.output) and self.node.output[index] in self.used
+
+    def constant(self, index: int, what: str) -> Array:
+        """The array behind operand *index*; refuses a computed one."""
+        array = self.builder.constants.get(self.input(index))
+        if array is None:
+            raise Unsupported(what, "it must be a constant or follow from the shapes")
+        return array
+
+    def constant_ints(self, index: int, what: str) -> Shape:
+        return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))
+
+    def emit(self, op: Op, inputs: Sequence[str]) -> str:
+        """Append a node named after this one's first output."""
+        try:
+            return self.builder.emit(op, inputs, self.node.output[0])
+        except ValueError as error:
+            raise Unsupported("operand shapes", str(error)) from None
+
+    def apply(self, fn: Fn, *inputs: str, params: tuple[float, ...] = ()) -> str:
+        return self.emit(Elementwise(fn, params), inputs)
+
+    def reshape(self, value: str, shape: Shape) -> str:
+        return value if self.builder.types[value].shape == shape else self.emit(
+            Reshape(shape), [value]
+        )  # fmt: skip
+
+    def transpose(self, value: str, perm: Shape) -> str:
+        return value if perm == tuple(range(len(perm))) else self.emit(Transpose(perm), [value])
+
+    def literal(self, array: Array | float, dtype: DType | None = None) -> str:
+        """A constant of *dtype* (default: the first operand's)."""
+        wanted = (dtype or self.type().dtype).numpy
+        return self.builder.add_constant(f"{self.node.output[0]}.const", np.asarray(array, wanted))
+
+    def axis(self, value: int, rank: int) -> int:
+        """A non-negative axis; refuses one outside the rank."""
+        if not -rank <= value < rank:
+            raise Unsupported(f"axis={value}", f"the operand has {rank} dimensions")
+        return value % rank

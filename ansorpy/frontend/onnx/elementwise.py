@@ -1,0 +1,56 @@
+"""Elementwise functions of several operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.op import Cast, Fn
+
+__all__ = ["OPERATORS"]
+
+Importer = Callable[[NodeContext], str]
+
+
+def _chain(fn: Fn) -> Importer:
+    """Two or more operands combined from the left."""
+
+    def build(ctx: NodeContext) -> str:
+        return reduce(lambda a, b: ctx.apply(fn, a, b), ctx.inputs)
+
+    return build
+
+
+def mean(ctx: NodeContext) -> str:
+    """The sum of the operands times the reciprocal of their number."""
+    total = _chain(Fn.ADD)(ctx)
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / len(ctx.inputs)))
+
+
+def div(ctx: NodeContext) -> str:
+    """Division of floats."""
+    if not ctx.type().dtype.is_float:
+        raise Unsupported(f"element type {ctx.type().dtype}", "only floats divide at run time")
+    return ctx.apply(Fn.DIV, ctx.input(0), ctx.input(1))
+
+
+def power(ctx: NodeContext) -> str:
+    """``x ** y``; an exponent of another type is converted to the base's."""
+    base, exponent = ctx.input(0), ctx.input(1)
+    if ctx.type(1).dtype is not ctx.type(0).dtype:
+        exponent = ctx.emit(Cast(ctx.type(0).dtype), [exponent])
+    return ctx.apply(Fn.POW, base, exponent)
+
+
+OPERATORS: dict[str, Importer] = {
+    "Add": _chain(Fn.ADD),
+    "Div": div,
+    "Max": _chain(Fn.MAX),
+    "Mean": mean,
+    "Min": _chain(Fn.MIN),
+    "Mul": _chain(Fn.MUL),
+    "Pow": power,
+    "Sub": _chain(Fn.SUB),
+    "Sum": _chain(Fn.ADD),
+}

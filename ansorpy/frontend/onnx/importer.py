@@ -1,0 +1,201 @@
+"""ONNX models to network graphs, node by node, with static shapes and constants folded on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import ModelProto, NodeProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+from ansorpy.errors import UnsupportedModel, UnsupportedRow
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.reader import check, opset_of, read, upgraded
+from ansorpy.frontend.onnx.registry import OPERATORS
+from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
+from ansorpy.graph.ir import Graph, GraphBuilder, Output
+from ansorpy.graph.op import TensorType
+
+__all__ = ["load"]
+
+_RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
+_STANDARD = ("", "ai.onnx")
+
+
+def load(
+    source: str | Path | ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Graph:
+    """The network graph of an ONNX model (a path or a loaded model).
+
+    Args:
+        shapes: Input name to its whole shape, for inputs with dynamic dimensions.
+        dims: Name of a dynamic dimension to its size: ``{"batch": 1}``.
+
+    Raises:
+        ForeignFile: Not an ONNX model, or one that onnx's checker refuses.
+        UsageError: Dynamic dimensions left open, or an unknown input or dimension name.
+        UnsupportedModel: Nodes that cannot be compiled; its table has all of them.
+    """
+    model = read(source)
+    unknown = [n for n in model.graph.node if not _is_known(n)]
+    if not unknown:
+        check(model, source)
+        model = upgraded(model)
+    return _Importer(model, pinned_shapes(model, shapes, dims)).run()
+
+
+def _is_known(node: NodeProto) -> bool:
+    if node.domain in _STANDARD and node.op_type in OPERATORS:
+        return True
+    return node.domain in _STANDARD and onnx.defs.has(node.op_type)
+
+
+class _Importer:
+    """One import: the values so far, and the rows of what cannot be compiled."""
+
+    def __init__(self, model: ModelProto, shapes: Mapping[str, tuple[int, ...]]):
+        self.model = model
+        self.opset = opset_of(model)
+        self.builder = GraphBuilder()
+        self.values: dict[str, str] = {}
+        self.rows: list[UnsupportedRow] = []
+        self.inferred: Mapping[str, TensorType] | None = None
+        reads = {name for node in model.graph.node for name in node.input}
+        self.used = frozenset(reads | {o.name for o in model.graph.output})
+        self._add_inputs(shapes)
+        self._add_initializers()
+
+    def run(self) -> Graph:
+        for node in self.model.graph.node:
+            self._import(node)
+        if self.rows:
+            raise UnsupportedModel(
+                f"{len(self.rows)} node(s) of the model cannot be compiled",
+                rows=_grouped(self.rows),
+                hint="change these nodes in the exporting program, or remove them from the model",
+            )
+        outputs = [o.name for o in self.model.graph.output]
+        return self.builder.finish(Output(name, self.values[name]) for name in outputs)
+
+    def _add_inputs(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        for info in network_inputs(self.model):
+            try:
+                dtype = dtype_of(info.type.tensor_type.elem_type)
+            except Unsupported as reason:
+                self.rows.append(
+                    UnsupportedRow(info.name, "input", reason.attribute, "", reason.advice)
+                )
+                continue
+            name = self.builder.add_input(info.name, TensorType(shapes[info.name], dtype))
+            self.values[info.name] = name
+
+    def _add_initializers(self) -> None:
+        for tensor in self.model.graph.initializer:
+            if tensor.name in self.used:
+                array = numpy_helper.to_array(tensor)
+                self.values[tensor.name] = self.builder.add_constant(tensor.name, array)
+
+    def _import(self, node: NodeProto) -> None:
+        """Translate one node; a refusal becomes a row, and stand-ins let the rest be examined."""
+        operands = [name for name in node.input if name]
+        supported = node.domain in _STANDARD and node.op_type in OPERATORS
+        if supported and any(name not in self.values for name in operands):
+            return  # behind a node that is in the table already
+        context = NodeContext(node, self.opset, self.builder, self.values, self.used)
+        try:
+            results = self._translated(node, operands, context, supported)
+        except Unsupported as reason:
+            self._refuse(node, operands, reason)
+            return
+        self.values.update(
+            {name: value for name, value in zip(node.output, results, strict=False) if name}
+        )
+
+    def _translated(
+        self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
+    ) -> tuple[str, ...]:
+        """The node's values by its importer, or as constants when its operands are."""
+        constant = bool(operands) and node.op_type not in _RANDOM and all(
+            self.values.get(name) in self.builder.constants for name in operands
+        )  # fmt: skip
+        try:
+            if not supported:
+                raise Unsupported("", "no importer exists for this operator")
+            made = OPERATORS[node.op_type](context)
+            results = (made,) if isinstance(made, str) else made
+            if not constant or all(name in self.builder.constants for name in results):
+                return results
+        except Unsupported:
+            if not constant:
+                raise
+        return self._folded(node, operands)
+
+    def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str, ...]:
+        """The node's values on constants, by onnx's reference implementation."""
+        feeds = {n: self.builder.constants[self.values[n]] for n in operands}
+        try:
+            evaluator = ReferenceEvaluator(node, opsets={"": self.opset})
+            results = evaluator.run(None, feeds)
+        except Exception as error:  # whatever the reference implementation runs into
+            reason = str(error).strip().splitlines() or [type(error).__name__]
+            raise Unsupported("constant operands", f"onnx cannot evaluate it: {reason[0]}") from None
+        return tuple(
+            self.builder.add_constant(name, np.asarray(array))
+            for name, array in zip(node.output, results, strict=False)
+        )
+
+    def _refuse(self, node: NodeProto, operands: Sequence[str], reason: Unsupported) -> None:
+        shapes = [
+            str(list(self.builder.types[self.values[n]].shape)) for n in operands if n in self.values
+        ]
+        domain = "" if node.domain in _STANDARD else f"{node.domain}."
+        self.rows.append(
+            UnsupportedRow(
+                node.name or (node.output[0] if node.output else "?"),
+                domain + node.op_type,
+                reason.attribute,
+                ", ".join(shapes),
+                reason.advice,
+            )
+        )
+        if self.inferred is None:
+            self.inferred = _inferred_types(self.model)
+        for name in node.output:
+            if name in self.inferred:
+                self.values[name] = self.builder.add_input(name, self.inferred[name])
+
+
+def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
+    """Static types by onnx's shape inference, for what lies behind a node that was refused."""
+    types: dict[str, TensorType] = {}
+    try:
+        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+    except (onnx.shape_inference.InferenceError, ValueError):
+        return types
+    for info in (*inferred.graph.value_info, *inferred.graph.output):
+        tensor = info.type.tensor_type
+        shape = tuple(d.dim_value for d in tensor.shape.dim)
+        if not tensor.HasField("shape") or any(e < 1 for e in shape):
+            continue
+        try:
+            types[info.name] = TensorType(shape, dtype_of(tensor.elem_type))
+        except Unsupported:
+            continue
+    return types
+
+
+def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
+    """Rows that say the same of the same operator as one: the first node, and how many more."""
+    groups: dict[tuple[str, str, str], list[UnsupportedRow]] = {}
+    for row in rows:
+        groups.setdefault((row.op, row.attribute, row.advice), []).append(row)
+    return [
+        first if not rest else UnsupportedRow(
+            f"{first.node} (+{len(rest)} more)", first.op, first.attribute, first.shape, first.advice
+        )
+        for first, *rest in groups.values()
+    ]  # fmt: skip

@@ -1,0 +1,76 @@
+"""Pools: an average is a window sum times the reciprocal of how many elements it had."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.windows import Windows, windows_of
+from ansorpy.graph.ir import Array
+from ansorpy.graph.op import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
+
+__all__ = ["OPERATORS"]
+
+
+def _pool(ctx: NodeContext, kind: PoolKind) -> tuple[str, Windows]:
+    spatial = ctx.shape()[2:]
+    if not 1 <= len(spatial) <= 3:
+        raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
+    w = windows_of(ctx, spatial, ctx.ints("kernel_shape", ()))
+    op = Pool(kind, w.kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
+    return ctx.emit(op, [ctx.input()]), w
+
+
+def max_pool(ctx: NodeContext) -> str:
+    """The maximum of each window; padding never wins."""
+    if ctx.is_output_used(1):
+        raise Unsupported("output Indices", "remove the consumer of the indices")
+    return _pool(ctx, PoolKind.MAX)[0]
+
+
+def average_pool(ctx: NodeContext) -> str:
+    """The mean of each window, over the declared padding too when ``count_include_pad``."""
+    total, w = _pool(ctx, PoolKind.SUM)
+    include = bool(ctx.attr("count_include_pad", 0))
+    out = ctx.builder.types[total].shape[2:]
+    counts = _counts(ctx.shape()[2:], out, w, include)
+    if (counts == counts.flat[0]).all():
+        counts = counts.reshape(-1)[:1].reshape((1,) * len(out))
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / counts))
+
+
+def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> Array:
+    """Elements each window averages over: the outer product of the counts along each axis."""
+    result = np.ones(())
+    for d, (size, count) in enumerate(zip(spatial, out, strict=True)):
+        low, high = (-w.pads_begin[d], size + w.declared_end[d]) if include_pad else (0, size)
+        starts = np.arange(count) * w.strides[d] - w.pads_begin[d]
+        taps = starts[:, None] + np.arange(w.kernel[d]) * w.dilations[d]
+        result = np.multiply.outer(result, ((taps >= low) & (taps < high)).sum(axis=1))
+    return result
+
+
+def _global(ctx: NodeContext, kind: ReduceOp) -> str:
+    axes = tuple(range(2, len(ctx.shape())))
+    return ctx.emit(Reduce(kind, axes, keepdims=True), [ctx.input()])
+
+
+def global_average_pool(ctx: NodeContext) -> str:
+    """The mean over all spatial axes, kept with extent one."""
+    total = _global(ctx, ReduceOp.SUM)
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / math.prod(ctx.shape()[2:])))
+
+
+def global_max_pool(ctx: NodeContext) -> str:
+    """The maximum over all spatial axes, kept with extent one."""
+    return _global(ctx, ReduceOp.MAX)
+
+
+OPERATORS = {
+    "AveragePool": average_pool,
+    "GlobalAveragePool": global_average_pool,
+    "GlobalMaxPool": global_max_pool,
+    "MaxPool": max_pool,
+}

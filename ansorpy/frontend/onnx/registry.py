@@ -1,0 +1,32 @@
+"""The one table of ONNX operators: name to importer, collected from the family modules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ansorpy.frontend.onnx import (
+    activation,
+    constant,
+    conv,
+    elementwise,
+    matmul,
+    movement,
+    normalization,
+    pool,
+    reduce,
+)
+from ansorpy.frontend.onnx.context import NodeContext
+
+__all__ = ["OPERATORS"]
+
+OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+    **activation.OPERATORS,
+    **constant.OPERATORS,
+    **conv.OPERATORS,
+    **elementwise.OPERATORS,
+    **matmul.OPERATORS,
+    **movement.OPERATORS,
+    **normalization.OPERATORS,
+    **pool.OPERATORS,
+    **reduce.OPERATORS,
+}

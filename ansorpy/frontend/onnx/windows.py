@@ -1,0 +1,73 @@
+"""Padding and ceiling rules that convolutions and pools of ONNX share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.op import Shape
+
+__all__ = ["Windows", "windows_of"]
+
+
+@dataclass(frozen=True)
+class Windows:
+    """Kernel, strides, dilations and both pads, a number a spatial axis.
+
+    ``declared_end`` is the end padding the model states; ``pads_end`` may be larger where
+    ``ceil_mode`` lets a last window run over it.
+    """
+
+    kernel: Shape
+    strides: Shape
+    dilations: Shape
+    pads_begin: Shape
+    pads_end: Shape
+    declared_end: Shape
+
+
+def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
+    """Resolve ``auto_pad``, ``pads`` and ``ceil_mode`` of *ctx*'s node for a static input size."""
+    rank = len(spatial)
+    strides = ctx.ints("strides", (1,) * rank)
+    dilations = ctx.ints("dilations", (1,) * rank)
+    if not len(kernel) == len(strides) == len(dilations) == rank:
+        raise Unsupported("kernel_shape, strides, dilations", f"give {rank} numbers each")
+    begin, end = _pads(ctx, spatial, kernel, strides, dilations)
+    reach = tuple(d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True))
+    extended = end
+    if ctx.attr("ceil_mode", 0):
+        extended = tuple(
+            _ceil_end(*axis) for axis in zip(spatial, reach, strides, begin, end, strict=True)
+        )
+    return Windows(kernel, strides, dilations, begin, extended, end)
+
+
+def _pads(
+    ctx: NodeContext, spatial: Shape, kernel: Shape, strides: Shape, dilations: Shape
+) -> tuple[Shape, Shape]:
+    rank = len(spatial)
+    auto = ctx.attr("auto_pad", "NOTSET")
+    if auto in ("NOTSET", ""):
+        pads = ctx.ints("pads", (0,) * (2 * rank))
+        if len(pads) != 2 * rank or min(pads) < 0:
+            raise Unsupported(f"pads={pads}", f"give {2 * rank} numbers, none negative")
+        return pads[:rank], pads[rank:]
+    if auto == "VALID":
+        return (0,) * rank, (0,) * rank
+    if auto not in ("SAME_UPPER", "SAME_LOWER"):
+        raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    totals = [
+        max((-(-size // s) - 1) * s + d * (k - 1) + 1 - size, 0)
+        for size, k, s, d in zip(spatial, kernel, strides, dilations, strict=True)
+    ]
+    small, large = tuple(t // 2 for t in totals), tuple(t - t // 2 for t in totals)
+    return (small, large) if auto == "SAME_UPPER" else (large, small)
+
+
+def _ceil_end(size: int, reach: int, stride: int, begin: int, end: int) -> int:
+    """End padding that admits the partial last window, unless it starts beyond the data."""
+    count = -(-(size + begin + end - reach) // stride) + 1
+    if (count - 1) * stride >= size + begin:
+        count -= 1
+    return max((count - 1) * stride + reach - size - begin, end)

@@ -1,0 +1,52 @@
+"""Values of operators on constant arrays, for the operators that the passes apply to constants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.graph.op import Cast, Concat, Elementwise, Fn, Op, Reshape, Shuffle, Slice, Transpose
+
+__all__ = ["evaluate"]
+
+_BINARY: dict[Fn, Callable[..., Any]] = {
+    Fn.ADD: np.add, Fn.SUB: np.subtract, Fn.MUL: np.multiply, Fn.MAX: np.maximum,
+    Fn.MIN: np.minimum,
+}  # fmt: skip
+
+
+def evaluate(op: Op, inputs: Sequence[NDArray[np.generic]]) -> NDArray[np.generic] | None:
+    """``op(*inputs)`` in numpy, or None for an operator that is left to the compiled network."""
+    x = inputs[0]
+    result: Any = None
+    match op:
+        case Reshape(shape):
+            result = x.reshape(shape)
+        case Transpose(perm):
+            result = x.transpose(perm)
+        case Shuffle(axis, factors, perm):
+            result = _shuffle(x, axis, factors, perm)
+        case Slice(starts, sizes, steps):
+            grid = (s + np.arange(n) * k for s, n, k in zip(starts, sizes, steps, strict=True))
+            result = x[np.ix_(*grid)]
+        case Concat(axis):
+            result = np.concatenate(inputs, axis)
+        case Cast(dtype):
+            result = x.astype(dtype.numpy)
+        case Elementwise(fn) if fn in _BINARY and len(inputs) == 2:
+            result = _BINARY[fn](*inputs)
+    return None if result is None else np.asarray(result)
+
+
+def _shuffle(
+    x: NDArray[np.generic], axis: int, factors: tuple[int, ...], perm: tuple[int, ...]
+) -> NDArray[np.generic]:
+    split = x.reshape(*x.shape[:axis], *factors, *x.shape[axis + 1 :])
+    rank = len(factors)
+    order = [
+        *range(axis), *(axis + p for p in perm), *range(axis + rank, split.ndim)
+    ]  # fmt: skip
+    return split.transpose(order).reshape(x.shape)

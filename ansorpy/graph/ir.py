@@ -1,0 +1,144 @@
+"""The network graph: nodes over named values with static shapes, and constants as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.graph.evaluate import evaluate
+from ansorpy.graph.op import Op, TensorType
+from ansorpy.ir.dtypes import as_dtype
+
+__all__ = ["Array", "Graph", "GraphBuilder", "Node", "Output", "text"]
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Node:
+    """``output = op(*inputs)``; all by value name."""
+
+    op: Op
+    inputs: tuple[str, ...]
+    output: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """A result of the network: the name the caller knows and the value behind it."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A network: ``nodes`` in topological order; a value is an input, a constant or a node's output.
+
+    ``types`` has every value.  Graphs are not written after they are built; passes return new ones
+    and share the constant arrays.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[Output, ...]
+    nodes: tuple[Node, ...]
+    types: Mapping[str, TensorType]
+    constants: Mapping[str, Array]
+
+    def consumers(self) -> dict[str, list[Node]]:
+        """Nodes that read each value (a node twice when it reads it twice)."""
+        readers: dict[str, list[Node]] = {name: [] for name in self.types}
+        for node in self.nodes:
+            for name in node.inputs:
+                readers[name].append(node)
+        return readers
+
+    def producers(self) -> dict[str, Node]:
+        """The node that writes each value."""
+        return {node.output: node for node in self.nodes}
+
+
+class GraphBuilder:
+    """Collects a graph node by node; nodes on constants only are computed at once.
+
+    Names are unique: a name taken already gets a number appended.
+    """
+
+    def __init__(self) -> None:
+        self.types: dict[str, TensorType] = {}
+        self.constants: dict[str, Array] = {}
+        self._inputs: list[str] = []
+        self._nodes: list[Node] = []
+
+    @classmethod
+    def like(cls, graph: Graph) -> GraphBuilder:
+        """A builder that holds *graph*'s inputs and constants and no node yet."""
+        builder = cls()
+        for name in graph.inputs:
+            builder.add_input(name, graph.types[name])
+        for name, array in graph.constants.items():
+            builder.add_constant(name, array)
+        return builder
+
+    def add_input(self, name: str, tensor_type: TensorType) -> str:
+        self.types[name] = tensor_type
+        self._inputs.append(name)
+        return name
+
+    def add_constant(self, name: str, array: Array) -> str:
+        """Hold *array*; returns the name it got."""
+        name = self._fresh(name)
+        self.types[name] = TensorType(tuple(array.shape), as_dtype(array.dtype))
+        self.constants[name] = array
+        return name
+
+    def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
+        """Append ``op(*inputs)`` and return its value's name; raises ``ValueError`` on bad shapes."""
+        inferred = op.infer([self.types[i] for i in inputs])
+        if all(i in self.constants for i in inputs):
+            value = evaluate(op, [self.constants[i] for i in inputs])
+            if value is not None:
+                return self.add_constant(name, value)
+        name = self._fresh(name)
+        self.types[name] = inferred
+        self._nodes.append(Node(op, tuple(inputs), name))
+        return name
+
+    def finish(self, outputs: Iterable[Output]) -> Graph:
+        """The graph that computes *outputs*, without what they do not need."""
+        results = tuple(outputs)
+        live = {output.value for output in results}
+        kept: list[Node] = []
+        for node in reversed(self._nodes):
+            if node.output in live:
+                kept.append(node)
+                live.update(node.inputs)
+        live.update(self._inputs)
+        return Graph(
+            tuple(self._inputs),
+            results,
+            tuple(reversed(kept)),
+            {name: t for name, t in self.types.items() if name in live},
+            {name: a for name, a in self.constants.items() if name in live},
+        )
+
+    def _fresh(self, name: str) -> str:
+        if name not in self.types:
+            return name
+        count = 1
+        while f"{name}.{count}" in self.types:
+            count += 1
+        return f"{name}.{count}"
+
+
+def text(graph: Graph) -> str:
+    """One line a node: ``value[shape] = op(inputs)``; constants are marked ``%``."""
+    lines = [f"input {name}{list(graph.types[name].shape)}" for name in graph.inputs]
+    for node in graph.nodes:
+        args = ", ".join(f"%{i}" if i in graph.constants else i for i in node.inputs)
+        lines.append(f"{node.output}{list(graph.types[node.output].shape)} = {node.op!r}({args})")
+    lines += [f"output {output.name} = {output.value}" for output in graph.outputs]
+    return "\n".join(lines)

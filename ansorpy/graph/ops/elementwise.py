@@ -1,0 +1,115 @@
+"""Elementwise functions, broadcast as numpy does; size-one constants become literals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ansorpy.graph.op import Cast, Elementwise, Fn, Shape, broadcast
+from ansorpy.graph.ops.names import Names, image_axes
+from ansorpy.ir import builders as b
+from ansorpy.ir.expr import Expr, ExprLike, as_expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute
+
+__all__ = ["cast", "elementwise", "power"]
+
+Operand = Tensor | float | int
+
+
+def elementwise(op: Elementwise, operands: Sequence[Operand], names: Names) -> ComputeOp:
+    """``fn`` over the broadcast of *operands*."""
+    shape = broadcast([x.shape for x in operands if isinstance(x, Tensor)])
+    dtype = next(x.dtype for x in operands if isinstance(x, Tensor))
+    function = FUNCTIONS[op.fn]
+
+    def body(*i: Expr) -> Expr:
+        values = [as_expr(_element(x, i), dtype) for x in operands]
+        return function(*values, *op.params)
+
+    return compute(shape, body, name=names.fresh(op.fn.value), names=_axes(shape))
+
+
+def cast(op: Cast, operands: Sequence[Operand], names: Names) -> ComputeOp:
+    """The tensor converted to ``op.dtype``."""
+    (x,) = (x for x in operands if isinstance(x, Tensor))
+    return compute(
+        x.shape, lambda *i: x[i].astype(op.dtype), name=names.fresh("cast"), names=_axes(x.shape)
+    )
+
+
+def _axes(shape: Shape) -> tuple[str, ...]:
+    return image_axes(len(shape))
+
+
+def _element(x: Operand, index: Sequence[Expr]) -> ExprLike:
+    if not isinstance(x, Tensor):
+        return x
+    own = index[len(index) - x.ndim :]
+    return x[tuple(0 if e == 1 else a for e, a in zip(x.shape, own, strict=True))]
+
+
+def power(x: Expr, exponent: float) -> Expr:
+    """``x ** exponent`` for a literal exponent.
+
+    Whole quarters up to two in size become products of square roots (each correctly rounded, so
+    the error stays within a few ulp); anything else is the general power.
+    """
+    quarters = exponent * 4
+    if quarters != int(quarters) or not 0 < abs(quarters) <= 8:
+        return x ** exponent
+    whole, part = divmod(int(abs(quarters)), 4)
+    factors = [x] * whole
+    root = b.sqrt(x)
+    factors += [root] if part & 2 else []
+    factors += [b.sqrt(root)] if part & 1 else []
+    product = factors[0]
+    for factor in factors[1:]:
+        product = product * factor
+    return product if exponent > 0 else 1.0 / product
+
+
+def _literal_power(x: Expr, y: Expr) -> Expr:
+    return power(x, float(y.value)) if hasattr(y, "value") and x.dtype.is_float else x ** y
+
+
+def _elu(x: Expr, alpha: float) -> Expr:
+    return b.select(x < 0, alpha * (b.exp(x) - 1.0), x)
+
+
+def _selu(x: Expr, alpha: float, gamma: float) -> Expr:
+    return gamma * b.select(x > 0, x, alpha * (b.exp(x) - 1.0))
+
+
+def _softplus(x: Expr) -> Expr:
+    """``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))``, which cannot overflow."""
+    return b.maximum(x, 0) + b.log(1.0 + b.exp(-b.abs(x)))
+
+
+FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
+    Fn.ADD: lambda x, y: x + y,
+    Fn.SUB: lambda x, y: x - y,
+    Fn.MUL: lambda x, y: x * y,
+    Fn.DIV: lambda x, y: x / y,
+    Fn.MAX: b.maximum,
+    Fn.MIN: b.minimum,
+    Fn.POW: _literal_power,
+    Fn.RELU: lambda x: b.maximum(x, 0),
+    Fn.LEAKY_RELU: lambda x, alpha: b.select(x < 0, x * alpha, x),
+    Fn.PRELU: lambda x, slope: b.select(x < 0, x * slope, x),
+    Fn.ELU: _elu,
+    Fn.SELU: _selu,
+    Fn.SIGMOID: b.sigmoid,
+    Fn.HARD_SIGMOID: lambda x, alpha, beta: b.maximum(b.minimum(x * alpha + beta, 1), 0),
+    Fn.TANH: b.tanh,
+    Fn.SOFTPLUS: _softplus,
+    Fn.SOFTSIGN: lambda x: x / (1.0 + b.abs(x)),
+    Fn.CLIP: lambda x, low, high: b.minimum(b.maximum(x, low), high),
+    Fn.EXP: b.exp,
+    Fn.LOG: b.log,
+    Fn.SQRT: b.sqrt,
+    Fn.RECIPROCAL: lambda x: 1.0 / x,
+    Fn.NEG: lambda x: -x,
+    Fn.ABS: b.abs,
+    Fn.ERF: b.erf,
+    Fn.FLOOR: b.floor,
+    Fn.CEIL: b.ceil,
+}

@@ -1,0 +1,53 @@
+"""Matrix products, batched and not, and the grouped product of a pointwise convolution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.graph.op import MatMul, broadcast
+from ansorpy.graph.ops.names import Names
+from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+
+__all__ = ["grouped_matmul", "matmul"]
+
+
+def matmul(op: MatMul | None, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """``out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]``, batch axes broadcast."""
+    a, b = inputs
+    batch = broadcast([a.shape[:-2], b.shape[:-2]])
+    k = reduce_axis(a.shape[-1], name="k")
+
+    def body(*index: Expr) -> Expr:
+        outer, (i, j) = index[:-2], index[-2:]
+        return sum_over(
+            a[(*_outer(a, outer), i, k)] * b[(*_outer(b, outer), k, j)], axis=k
+        )
+
+    return compute(
+        (*batch, a.shape[-2], b.shape[-1]),
+        body,
+        name=names.fresh("matmul"),
+        names=(*(f"b{d}" for d in range(len(batch))), "i", "j"),
+    )
+
+
+def grouped_matmul(data: Tensor, weight: Tensor, names: Names) -> ComputeOp:
+    """``out[i, g, co] = sum over ci of data[i, g * c + ci] * weight[g, ci, co]``.
+
+    Shapes: data ``[pixels, groups * c]``, weight ``[groups, c, co]``.
+    """
+    groups, depth, width = weight.shape
+    ci = reduce_axis(depth, name="ci")
+    return compute(
+        (data.shape[0], groups, width),
+        lambda i, g, co: sum_over(data[i, g * depth + ci] * weight[g, ci, co], axis=ci),
+        name=names.fresh("conv"),
+    )
+
+
+def _outer(tensor: Tensor, outer: Sequence[Expr]) -> tuple[Expr | int, ...]:
+    count = tensor.ndim - 2
+    axes = outer[len(outer) - count :]
+    return tuple(0 if e == 1 else x for e, x in zip(tensor.shape[:count], axes, strict=True))

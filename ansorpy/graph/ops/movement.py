@@ -1,0 +1,133 @@
+"""Operators that only move elements: each output element is one input element or a fill value."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.graph.op import Concat, Pad, PadMode, Reshape, Shape, Shuffle, Slice, Transpose
+from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.windows import guarded
+from ansorpy.ir.builders import maximum, minimum, select
+from ansorpy.ir.expr import Expr, as_expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute
+
+__all__ = ["concat", "pad", "reshape", "shuffle", "slice_", "transpose"]
+
+
+def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """One stage that selects the part by the index along ``op.axis`` (may be negative)."""
+    axis = op.axis % inputs[0].ndim
+    starts = [sum(t.shape[axis] for t in inputs[:p]) for p in range(len(inputs))]
+    shape = list(inputs[0].shape)
+    shape[axis] = sum(t.shape[axis] for t in inputs)
+
+    def body(*i: Expr) -> Expr:
+        def element(part: int) -> Expr:
+            local = i[axis] - starts[part] if part else i[axis]
+            return inputs[part][(*i[:axis], local, *i[axis + 1 :])]
+
+        value = element(len(inputs) - 1)
+        for part in range(len(inputs) - 2, -1, -1):
+            value = select(i[axis] < starts[part + 1], element(part), value)
+        return value
+
+    return compute(shape, body, name=names.fresh("concat"))
+
+
+def transpose(op: Transpose, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """``out[i] = x[j]`` with ``j[perm[d]] = i[d]``."""
+    (x,) = inputs
+    inverse = [op.perm.index(d) for d in range(x.ndim)]
+    return compute(
+        tuple(x.shape[p] for p in op.perm),
+        lambda *i: x[tuple(i[d] for d in inverse)],
+        name=names.fresh("transpose"),
+    )
+
+
+def reshape(op: Reshape, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """The element at the same row-major position."""
+    (x,) = inputs
+    return compute(
+        op.shape,
+        lambda *i: x[tuple(_digits(_flat(i, op.shape), x.shape))],
+        name=names.fresh("reshape"),
+    )
+
+
+def shuffle(op: Shuffle, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """One index map for split, permute and merge of ``op.axis``."""
+    (x,) = inputs
+
+    def body(*i: Expr) -> Expr:
+        parts = _digits(i[op.axis], tuple(op.factors[p] for p in op.perm))
+        source = [parts[op.perm.index(d)] for d in range(len(op.factors))]
+        return x[(*i[: op.axis], _flat(source, op.factors), *i[op.axis + 1 :])]
+
+    return compute(x.shape, body, name=names.fresh("shuffle"))
+
+
+def slice_(op: Slice, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """``out[i] = x[start + i * step]`` along each axis."""
+    (x,) = inputs
+
+    def body(*i: Expr) -> Expr:
+        scaled = [a if k == 1 else a * k for a, k in zip(i, op.steps, strict=True)]
+        return x[tuple(a + s if s else a for a, s in zip(scaled, op.starts, strict=True))]
+
+    return compute(op.sizes, body, name=names.fresh("slice"))
+
+
+def pad(op: Pad, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """Constant fill by a guard; edge and reflection by folding the index back inside."""
+    (x,) = inputs
+    shape = [b + e + a for b, e, a in zip(op.begin, x.shape, op.end, strict=True)]
+
+    def body(*i: Expr) -> Expr:
+        shifted = [a - b if b else a for a, b in zip(i, op.begin, strict=True)]
+        if op.mode is PadMode.CONSTANT:
+            guards = [(d, op.begin[d] > 0, op.end[d] > 0) for d in range(x.ndim)]
+            return guarded(x, shifted, guards, op.value)
+        fold = _clamped if op.mode is PadMode.EDGE else _reflected
+        return x[tuple(fold(a, e) for a, e in zip(shifted, x.shape, strict=True))]
+
+    return compute(shape, body, name=names.fresh("pad"))
+
+
+def _clamped(index: Expr, extent: int) -> Expr:
+    return minimum(maximum(index, 0), extent - 1)
+
+
+def _reflected(index: Expr, extent: int) -> Expr:
+    """Mirror at both ends without repeating the border (ONNX ``reflect``, pads < extent)."""
+    inside = maximum(index, 0 - index)
+    beyond = inside - (extent - 1)
+    return (extent - 1) - maximum(beyond, 0 - beyond)
+
+
+def _flat(index: Sequence[Expr], shape: Shape) -> Expr:
+    """Row-major position of *index* in *shape*; axes of extent one contribute nothing."""
+    total = as_expr(0)
+    first = True
+    for i, extent in zip(index, shape, strict=True):
+        if extent == 1:
+            continue
+        total = i if first else total * extent + i
+        first = False
+    return total
+
+
+def _digits(position: Expr, shape: Shape) -> list[Expr]:
+    """The index in *shape* whose row-major position is *position*."""
+    digits: list[Expr] = []
+    stride, leading = 1, True
+    sizes = list(shape)
+    for d in range(len(sizes) - 1, -1, -1):
+        if sizes[d] == 1:
+            digits.append(as_expr(0))
+            continue
+        value = position if stride == 1 else position // stride
+        leading = all(e == 1 for e in sizes[:d])
+        digits.append(value if leading else value % sizes[d])
+        stride *= sizes[d]
+    return digits[::-1]

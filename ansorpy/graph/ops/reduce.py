@@ -1,0 +1,56 @@
+"""Reductions over whole axes and softmax."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ansorpy.graph.op import Reduce, ReduceOp, Shape, Softmax
+from ansorpy.graph.ops.names import Names
+from ansorpy.ir import builders
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+
+__all__ = ["reduce", "softmax"]
+
+_REDUCE: dict[ReduceOp, Callable[..., Expr]] = {
+    ReduceOp.SUM: builders.sum,
+    ReduceOp.MAX: builders.max,
+    ReduceOp.MIN: builders.min,
+    ReduceOp.PROD: builders.prod,
+}
+
+
+def reduce(op: Reduce, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """*inputs[0]* reduced over ``op.axes``."""
+    return _reduced(inputs[0], op.kind, op.axes, op.keepdims, names.fresh(op.label))
+
+
+def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """Four stages: the maximum over ``op.axes``, the exponentials, their sum, the quotient."""
+    (x,) = inputs
+    top = _reduced(x, ReduceOp.MAX, op.axes, True, names.fresh("max"))
+
+    def at(i: Sequence[Expr]) -> tuple[Expr | int, ...]:
+        return tuple(0 if d in op.axes else a for d, a in enumerate(i))
+
+    axes = tuple(f"i{d}" for d in range(x.ndim))
+    exps = compute(
+        x.shape, lambda *i: builders.exp(x[i] - top[at(i)]), name=names.fresh("exp"), names=axes
+    )
+    total = _reduced(exps, ReduceOp.SUM, op.axes, True, names.fresh("sum"))
+    return compute(
+        x.shape, lambda *i: exps[i] / total[at(i)], name=names.fresh("softmax"), names=axes
+    )
+
+
+def _reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) -> ComputeOp:
+    over = {d: reduce_axis(x.shape[d], name=f"k{d}") for d in axes if x.shape[d] > 1}
+    kept = [d for d in range(x.ndim) if keepdims or d not in axes]
+    shape = [1 if d in axes else x.shape[d] for d in kept]
+
+    def body(*i: Expr) -> Expr:
+        place = dict(zip(kept, i, strict=True))
+        index = tuple(over[d] if d in over else 0 if d in axes else place[d] for d in range(x.ndim))
+        return _REDUCE[kind](x[index], axis=tuple(over.values()))
+
+    return compute(shape, body, name=name, names=tuple(f"i{d}" for d in kept))

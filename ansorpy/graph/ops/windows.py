@@ -1,0 +1,63 @@
+"""Index arithmetic of sliding windows: positions, guards, and the padding stage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.graph.op import Shape
+from ansorpy.graph.ops.names import Names, image_axes
+from ansorpy.ir.builders import all_of, select
+from ansorpy.ir.expr import Axis, Expr, ExprLike
+from ansorpy.ir.tensor import Tensor, compute, reduce_axis
+
+__all__ = ["guarded", "kernel_axes", "pad_spatial", "position"]
+
+
+def position(out: Expr, stride: int, tap: ExprLike, dilation: int) -> Expr:
+    """``out * stride + tap * dilation`` without multiplications by one."""
+    start = out if stride == 1 else out * stride
+    if isinstance(tap, int):
+        return start + tap * dilation if tap else start
+    return start + (tap if dilation == 1 else tap * dilation)
+
+
+def guarded(
+    source: Tensor, indices: Sequence[Expr], guards: Sequence[tuple[int, bool, bool]], fill: float
+) -> Expr:
+    """``source[indices]``, or *fill* where an index is outside.
+
+    Args:
+        guards: ``(dimension, can be negative, can reach the end)`` of the indices to check.
+    """
+    conditions: list[Expr] = []
+    for dim, low, high in guards:
+        if low:
+            conditions.append(indices[dim] >= 0)
+        if high:
+            conditions.append(indices[dim] < source.shape[dim])
+    value = source[tuple(indices)]
+    return select(all_of(*conditions), value, fill) if conditions else value
+
+
+def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | None, ...]:
+    """A reduce axis for each tap dimension; None where the kernel has a single tap."""
+    return tuple(
+        reduce_axis(extent, name=f"k{name}") if extent > 1 else None
+        for extent, name in zip(kernel, names, strict=True)
+    )
+
+
+def pad_spatial(data: Tensor, begin: Shape, end: Shape, names: Names) -> Tensor:
+    """*data* (channels last) with zeros around its spatial axes; *data* itself when none are added."""
+    if not any(begin) and not any(end):
+        return data
+    rank = len(begin)
+    lo, hi = (0, *begin, 0), (0, *end, 0)
+    shape = [b + e + a for b, e, a in zip(lo, data.shape, hi, strict=True)]
+    guards = [(d, lo[d] > 0, hi[d] > 0) for d in range(1, rank + 1)]
+
+    def body(*i: Expr) -> Expr:
+        shifted = [x - b if b else x for x, b in zip(i, lo, strict=True)]
+        return guarded(data, shifted, guards, 0.0)
+
+    return compute(shape, body, name=names.fresh("pad"), names=image_axes(data.ndim))

@@ -1,0 +1,212 @@
+"""Rebuilding expressions and statements, sharing every part that did not change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar, overload
+
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Var,
+)
+from ansorpy.ir.loops import (
+    Alloc,
+    Barrier,
+    Buffer,
+    For,
+    If,
+    Instruction,
+    Let,
+    Seq,
+    Stmt,
+    Store,
+)
+from ansorpy.ir.tensor import Tensor
+
+__all__ = ["Rewriter", "map_children", "substitute"]
+
+ExprFn = Callable[[Expr], Expr]
+T = TypeVar("T")
+
+
+class Rewriter:
+    """Rewrites bottom up; override :meth:`leave`, :meth:`source` or :meth:`stmt`.
+
+    What a method returns unchanged (``is``) is shared, so a rewriter that changes nothing
+    returns the very node it was given.  Each expression node is rewritten once per instance.
+    """
+
+    def __init__(self) -> None:
+        self._memo: dict[Expr, Expr] = {}
+
+    def expr(self, e: Expr) -> Expr:
+        """*e* rewritten."""
+        done = self._memo.get(e)
+        if done is None:
+            done = self.leave(map_children(e, self.expr, self.source))
+            self._memo[e] = done
+        return done
+
+    def leave(self, e: Expr) -> Expr:
+        """What replaces *e*, whose operands are already rewritten; the default keeps it."""
+        return e
+
+    def source(self, source: Tensor | Buffer) -> Tensor | Buffer:
+        """What replaces a tensor or buffer that is read, written or allocated."""
+        return source
+
+    def stmt(self, s: Stmt) -> Stmt:
+        """*s* rewritten, statements and expressions inside it included."""
+        return _STMTS[type(s)](self, s)
+
+    def _buffer(self, buffer: Buffer) -> Buffer:
+        found = self.source(buffer)
+        if not isinstance(found, Buffer):
+            raise TypeError(f"a statement needs a buffer in the place of {buffer.name}")
+        return found
+
+
+def map_children(
+    e: Expr, fn: ExprFn, source: Callable[[Tensor | Buffer], Tensor | Buffer] | None = None
+) -> Expr:
+    """*e* with *fn* applied to its operands (and *source* to what it reads); *e* if all stay."""
+    kind = type(e)
+    if kind is Load:
+        return _load(e, fn, source)  # type: ignore[arg-type]
+    return _EXPRS[kind](e, fn)
+
+
+def _same(old: tuple[T, ...], new: tuple[T, ...]) -> bool:
+    return all(a is b for a, b in zip(old, new, strict=True))
+
+
+def _leaf(e: Expr, fn: ExprFn) -> Expr:
+    return e
+
+
+def _binary(e: Binary, fn: ExprFn) -> Expr:
+    a, b = fn(e.a), fn(e.b)
+    return e if a is e.a and b is e.b else Binary(e.op, a, b)
+
+
+def _compare(e: Compare, fn: ExprFn) -> Expr:
+    a, b = fn(e.a), fn(e.b)
+    return e if a is e.a and b is e.b else Compare(e.op, a, b)
+
+
+def _call(e: Call, fn: ExprFn) -> Expr:
+    args = tuple(fn(a) for a in e.args)
+    return e if _same(e.args, args) else Call(e.fn, args)
+
+
+def _select(e: Select, fn: ExprFn) -> Expr:
+    old = (e.cond, e.then, e.other)
+    cond, then, other = new = tuple(fn(x) for x in old)
+    return e if _same(old, new) else Select(cond, then, other)
+
+
+def _cast(e: Cast, fn: ExprFn) -> Expr:
+    x = fn(e.x)
+    return e if x is e.x else Cast(e.type, x)
+
+
+def _load(
+    e: Load, fn: ExprFn, source: Callable[[Tensor | Buffer], Tensor | Buffer] | None
+) -> Expr:
+    indices = tuple(fn(i) for i in e.indices)
+    read = e.source if source is None else source(e.source)
+    return e if read is e.source and _same(e.indices, indices) else Load(read, indices)
+
+
+def _reduce(e: Reduce, fn: ExprFn) -> Expr:
+    source = fn(e.source)
+    return e if source is e.source else Reduce(e.kind, source, e.axes)
+
+
+_EXPRS: dict[type[Expr], Callable[..., Expr]] = {
+    Const: _leaf, Var: _leaf, Axis: _leaf, Binary: _binary, Compare: _compare, Call: _call,
+    Select: _select, Cast: _cast, Reduce: _reduce,
+}  # fmt: skip
+
+
+def _seq(r: Rewriter, s: Seq) -> Stmt:
+    body = tuple(r.stmt(x) for x in s.body)
+    return s if _same(s.body, body) else Seq(body)
+
+
+def _for(r: Rewriter, s: For) -> Stmt:
+    body = r.stmt(s.body)
+    return s if body is s.body else For(s.var, s.extent, s.kind, body)
+
+
+def _if(r: Rewriter, s: If) -> Stmt:
+    cond, then = r.expr(s.cond), r.stmt(s.then)
+    other = None if s.other is None else r.stmt(s.other)
+    unchanged = cond is s.cond and then is s.then and other is s.other
+    return s if unchanged else If(cond, then, other)
+
+
+def _let(r: Rewriter, s: Let) -> Stmt:
+    value, body = r.expr(s.value), r.stmt(s.body)
+    return s if value is s.value and body is s.body else Let(s.var, value, body)
+
+
+def _alloc(r: Rewriter, s: Alloc) -> Stmt:
+    buffer, body = r._buffer(s.buffer), r.stmt(s.body)
+    return s if buffer is s.buffer and body is s.body else Alloc(buffer, body)
+
+
+def _store(r: Rewriter, s: Store) -> Stmt:
+    buffer, value = r._buffer(s.buffer), r.expr(s.value)
+    indices = tuple(r.expr(i) for i in s.indices)
+    unchanged = buffer is s.buffer and value is s.value and _same(s.indices, indices)
+    return s if unchanged else Store(buffer, indices, value, s.reduce)
+
+
+def _barrier(r: Rewriter, s: Barrier) -> Stmt:
+    return s
+
+
+def _instruction(r: Rewriter, s: Instruction) -> Stmt:
+    new = tuple((r._buffer(b), tuple(r.expr(i) for i in at)) for b, at in s.operands)
+    unchanged = all(
+        b is nb and _same(at, nat) for (b, at), (nb, nat) in zip(s.operands, new, strict=True)
+    )
+    return s if unchanged else Instruction(s.name, new)
+
+
+_STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
+    Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _barrier,
+    Instruction: _instruction,
+}  # fmt: skip
+
+
+class _Substitution(Rewriter):
+    def __init__(self, mapping: Mapping[Var, Expr]):
+        super().__init__()
+        self._memo.update(mapping)
+
+
+@overload
+def substitute(node: Expr, mapping: Mapping[Var, Expr]) -> Expr: ...
+@overload
+def substitute(node: Stmt, mapping: Mapping[Var, Expr]) -> Stmt: ...
+def substitute(node: Expr | Stmt, mapping: Mapping[Var, Expr]) -> Expr | Stmt:
+    """*node* with each variable of *mapping* replaced, all at once.
+
+    >>> i, j = Var("i"), Var("j")
+    >>> new = substitute(i + j, {i: j, j: i})
+    >>> new.a is j and new.b is i
+    True
+    """
+    rewriter = _Substitution(mapping)
+    return rewriter.expr(node) if isinstance(node, Expr) else rewriter.stmt(node)

@@ -1,0 +1,139 @@
+"""Whether an output is the reference, within what its arithmetic can be expected to lose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.tensor import ComputeOp, Tensor
+
+__all__ = ["Comparison", "compare", "sample_points", "tolerance"]
+
+Array = npt.NDArray[np.generic]
+
+_EPSILON = {
+    DType.FLOAT64: 2.0**-52,
+    DType.FLOAT32: 2.0**-23,
+    DType.FLOAT16: 2.0**-10,
+    DType.BFLOAT16: 2.0**-7,
+}
+_BASE_ULPS = 32.0
+_ULPS_PER_ROOT_TERM = 4.0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """``error`` is the largest difference over the largest reference value; ``reason`` why not ok."""
+
+    error: float
+    reason: str
+
+    @property
+    def ok(self) -> bool:
+        return not self.reason
+
+
+def tolerance(dag: ComputeDAG, output: Tensor) -> float:
+    """Largest error allowed in *output*, as a fraction of its largest reference value.
+
+    Rounding errors of a sum of K terms grow like sqrt(K) for random data, with the coarsest type
+    on the way; to that come the errors that stages state themselves (``attrs["error"]``: Winograd,
+    approximated functions).  Integers without a float on the way must be equal: 0.
+    """
+    stages = _ancestors(dag, output)
+    types = [op.dtype for op in stages if op.dtype.is_float]
+    if not output.dtype.is_float:
+        return 0.0
+    terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
+    epsilon = max(_EPSILON[dtype] for dtype in (*types, output.dtype))
+    stated = sum(float(str(op.attributes.get("error", 0.0))) for op in stages)
+    return epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms)) + stated
+
+
+def _ancestors(dag: ComputeDAG, output: Tensor) -> list[ComputeOp]:
+    """The computes *output* depends on, itself included."""
+    needed = {output}
+    found = []
+    for op in reversed(dag.computes):
+        if op in needed:
+            found.append(op)
+            needed.update(dag.reads(op))
+    return found
+
+
+def compare(name: str, got: Array, want: Array, allowed: float) -> Comparison:
+    """Compare an output with its reference; both have one shape and type.
+
+    Not-a-numbers and infinities must be where the reference has them.
+    """
+    if got.dtype.kind in "iub":
+        return _compare_exact(name, got, want)
+    a, b = _as_float(got), _as_float(want)
+    finite = np.isfinite(b)
+    same_special = np.where(finite, np.isfinite(a), (a == b) | (np.isnan(a) & np.isnan(b)))
+    if not same_special.all():
+        at = _first(~same_special)
+        what = "was never written or is not a number" if np.isnan(a[at]) else "is wrong"
+        return Comparison(math.inf, f"{name}{_text(at)} {what}: got {a[at]:g}, want {b[at]:g}")
+    difference = np.abs(np.where(finite, a, 0) - np.where(finite, b, 0))
+    scale = float(np.abs(b[finite]).max(initial=0.0))
+    largest = float(difference.max(initial=0.0))
+    error = largest / scale if scale else (0.0 if largest == 0 else math.inf)
+    if error <= allowed:
+        return Comparison(error, "")
+    at = np.unravel_index(int(difference.argmax()), difference.shape)
+    return Comparison(
+        error,
+        f"{name}{_text(at)} is {a[at]:.9g}, the reference {b[at]:.9g}: "
+        f"{error:.2g} of the largest value, {allowed:.2g} allowed",
+    )
+
+
+def _compare_exact(name: str, got: Array, want: Array) -> Comparison:
+    differs = got != want
+    if not differs.any():
+        return Comparison(0.0, "")
+    at = _first(differs)
+    share = f"{int(differs.sum())} of {differs.size} elements differ"
+    return Comparison(math.inf, f"{name}{_text(at)} is {got[at]}, the reference {want[at]}; {share}")
+
+
+def _as_float(array: Array) -> npt.NDArray[np.floating]:
+    """Wide enough to subtract in; float32 and float64 as they are."""
+    if array.dtype in (np.float32, np.float64):
+        return array  # type: ignore[return-value]
+    return array.astype(np.float32)
+
+
+def _first(mask: npt.NDArray[np.bool_]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(mask.argmax()), mask.shape))
+
+
+def _text(at: tuple[np.intp, ...] | tuple[int, ...]) -> str:
+    return f"[{', '.join(str(int(i)) for i in at)}]"
+
+
+def sample_points(
+    shape: tuple[int, ...], count: int, rng: np.random.Generator
+) -> npt.NDArray[np.int64]:
+    """At most *count* distinct points of *shape*, ``[n, ndim]``: corners, edges, then at random."""
+    total = math.prod(shape)
+    if total <= count:
+        return np.argwhere(np.ones(shape, dtype=bool)).astype(np.int64).reshape(total, len(shape))
+    ends = [np.unique([0, extent - 1]) for extent in shape]
+    corners = np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1).reshape(-1, len(shape))
+    random = np.stack([rng.integers(0, extent, count) for extent in shape], axis=-1)
+    # A third of the random points lie on some face of the box.
+    faces = random[: count // 3]
+    axis = rng.integers(0, len(shape), len(faces))
+    high = np.asarray(shape)[axis] - 1
+    faces[np.arange(len(faces)), axis] = np.where(rng.random(len(faces)) < 0.5, 0, high)
+    points = np.concatenate([corners[:count], random])
+    flat = np.ravel_multi_index(tuple(points.T), shape)
+    keep = np.sort(np.unique(flat, return_index=True)[1])[:count]
+    return points[keep].astype(np.int64)

@@ -1,0 +1,73 @@
+"""Arrays that end at a page nobody may touch, for the run that checks a candidate.
+
+A read or write beyond the end is a segmentation fault, so the candidate that does it is the one
+that is blamed.  The slack before the array (a page is larger than most alignments) is filled with
+a pattern; what is written there is found by :meth:`GuardedArray.is_intact`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import AnsorpyError
+
+__all__ = ["GuardedArray"]
+
+_PAGE = mmap.PAGESIZE
+_PROT_NONE = 0
+_PATTERN = 0xA5
+_CHECKED_BYTES = 1 << 16
+
+_LIBC = ctypes.CDLL(None, use_errno=True)
+_LIBC.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class GuardedArray:
+    """``array`` has *shape* and *dtype* and ends at a guard page, up to *align* bytes before it.
+
+    Another guard page lies before.  The memory goes back when ``array`` and this are dropped.
+    """
+
+    def __init__(
+        self, shape: Sequence[int], dtype: npt.DTypeLike, *, align: int | None = None
+    ) -> None:
+        kind = np.dtype(dtype)
+        size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        pages = max(1, -(-size // _PAGE))
+        self._map = mmap.mmap(-1, (pages + 2) * _PAGE)
+        base = ctypes.addressof(ctypes.c_char.from_buffer(self._map))
+        room = pages * _PAGE
+        unit = align or kind.itemsize
+        self._start = _PAGE + (room - size) // unit * unit
+        self._size = size
+        whole = np.frombuffer(self._map, dtype=np.uint8)
+        self._before = whole[max(_PAGE, self._start - _CHECKED_BYTES) : self._start]
+        self._after = whole[self._start + size : _PAGE + room]
+        self._before[:] = _PATTERN
+        self._after[:] = _PATTERN
+        self.array: npt.NDArray[np.generic] = (
+            whole[self._start : self._start + size].view(kind).reshape(tuple(shape))
+        )
+        for page in (base, base + (pages + 1) * _PAGE):
+            if _LIBC.mprotect(page, _PAGE, _PROT_NONE) != 0:
+                raise AnsorpyError("this system refuses to protect a page (mprotect failed)")
+
+    @property
+    def address(self) -> int:
+        return int(self.array.ctypes.data)
+
+    def is_intact(self) -> bool:
+        """False when something was written outside the array but inside its pages."""
+        return bool((self._before == _PATTERN).all() and (self._after == _PATTERN).all())
+
+    def poison(self) -> None:
+        """Fill with NaN (floats) or a pattern unlikely to be right (integers)."""
+        if self.array.dtype.kind in "fV":
+            self.array.fill(np.nan)
+        else:
+            self.array.view(np.uint8).fill(_PATTERN)

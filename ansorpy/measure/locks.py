@@ -1,0 +1,50 @@
+"""Machine-wide locks on cores, so that two tuners never time on the same core at once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+from ansorpy.errors import AnsorpyError
+
+__all__ = ["lock_cores"]
+
+
+@contextmanager
+def lock_cores(cores: Sequence[int], folder: Path | None = None) -> Iterator[None]:
+    """Hold *cores* until the block ends; waits while another process on this machine has one.
+
+    One lock file a core, taken in ascending order, so overlapping sets exclude each other and
+    never deadlock.  The kernel drops the locks when the process dies.
+    """
+    where = Path(tempfile.gettempdir()) if folder is None else folder
+    with ExitStack() as held:
+        for core in sorted(set(cores)):
+            descriptor = _open(where / f"ansorpy-core-{core}.lock")
+            held.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
+def _open(path: Path) -> int:
+    flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        try:
+            # Without O_CREAT first: in a sticky folder the kernel refuses to create over
+            # another user's file, while opening it is allowed.
+            return os.open(path, flags)
+        except FileNotFoundError:
+            descriptor = os.open(path, flags | os.O_CREAT, 0o666)
+            with suppress(PermissionError):
+                # Another user's tuner must be able to take it too, whatever our umask.
+                os.fchmod(descriptor, 0o666)
+            return descriptor
+    except OSError as error:
+        raise AnsorpyError(
+            f"cannot lock a core for timing: {path}: {error.strerror}",
+            hint="remove that file, or set TMPDIR to a folder you can write to",
+        ) from None

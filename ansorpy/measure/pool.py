@@ -1,0 +1,65 @@
+"""Many requests over several workers at once, each with its own deadline."""
+
+from __future__ import annotations
+
+import selectors
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.supervisor import Outcome, Worker
+
+__all__ = ["ask_all"]
+
+
+def ask_all(
+    workers: Sequence[Worker], messages: Sequence[Message], timeout_s: float
+) -> Iterator[tuple[int, Outcome]]:
+    """Yield ``(index, outcome)`` of each message as it is answered, in no fixed order.
+
+    A worker that hangs or dies costs the one message it was asked; it is restarted for the next.
+    """
+    waiting = deque(enumerate(messages))
+    busy: dict[Worker, tuple[int, float]] = {}
+    used = workers[: len(messages)]
+    for worker in used:
+        # All first, so that their imports run side by side.
+        worker.start()
+    try:
+        while waiting or busy:
+            for worker in used:
+                if waiting and worker not in busy:
+                    index, message = waiting.popleft()
+                    worker.make_ready()
+                    busy[worker] = (index, time.monotonic() + timeout_s)
+                    failure = worker.send(message, busy[worker][1])
+                    if failure is not None:
+                        del busy[worker]
+                        yield index, failure
+            yield from _collect(busy, timeout_s)
+    finally:
+        # Whoever stopped listening early must not get these answers to the next question.
+        for worker in busy:
+            worker.kill()
+
+
+def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tuple[int, Outcome]]:
+    """Wait until a worker answers or the first deadline passes; frees the workers that are done."""
+    found: list[tuple[int, Outcome]] = []
+    if not busy:
+        return found
+    with selectors.DefaultSelector() as selector:
+        for worker in busy:
+            selector.register(worker, selectors.EVENT_READ)
+        first = min(deadline for _, deadline in busy.values())
+        readable = selector.select(max(0.0, first - time.monotonic()))
+        ready = {key.fileobj for key, _ in readable}
+    for worker, (index, deadline) in list(busy.items()):
+        outcome = worker.receive(0.0) if worker in ready else None
+        if outcome is None and time.monotonic() >= deadline:
+            outcome = worker.fail_timeout(timeout_s)
+        if outcome is not None:
+            del busy[worker]
+            found.append((index, outcome))
+    return found

@@ -1,0 +1,65 @@
+"""What measuring one candidate gave: a time, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from enum import Enum
+
+__all__ = ["MeasureResult", "TrialKind"]
+
+
+class TrialKind(Enum):
+    """How a trial ended.  Only OK is a program to keep; SLOW has a time but was stopped early."""
+
+    OK = "ok"
+    SLOW = "slow"
+    LOWER_ERROR = "lower_error"
+    BUILD_ERROR = "build_error"
+    BUILD_TIMEOUT = "build_timeout"
+    RUN_ERROR = "run_error"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    WRONG_RESULT = "wrong_result"
+    NOT_RECORDED = "not_recorded"
+
+
+@dataclass(frozen=True)
+class MeasureResult:
+    """One measured candidate.
+
+    Args:
+        seconds: Seconds of one call, one number a sample (a sample may average several calls).
+        reason: Why it is not OK, in one or more plain lines; empty when it is.
+        build_s: Seconds from schedule to object code.
+        run_s: Seconds the run worker spent on it, checks included.
+        max_error: Largest difference from the reference, as a fraction of the largest
+            reference value; 0 when nothing was compared.
+        object_digest: Content digest of the object code that was timed; empty when none was.
+    """
+
+    kind: TrialKind
+    seconds: tuple[float, ...] = ()
+    reason: str = ""
+    build_s: float = 0.0
+    run_s: float = 0.0
+    max_error: float = 0.0
+    object_digest: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return self.kind is TrialKind.OK
+
+    @property
+    def median_s(self) -> float:
+        """Median seconds of one call; infinite when it was never timed."""
+        return statistics.median(self.seconds) if self.seconds else math.inf
+
+    @property
+    def spread(self) -> float:
+        """Interquartile range of the samples over their median; 0 for fewer than two samples."""
+        if len(self.seconds) < 2:
+            return 0.0
+        low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
+        return (high - low) / self.median_s

@@ -1,0 +1,271 @@
+"""A worker as its driver sees it: started, asked, watched, killed, started again.
+
+The driver never waits for ever: each request has a deadline.  A worker that misses it, dies or
+writes what is not a message is ended (SIGTERM, then SIGKILL), and the next request starts a
+fresh one.  Workers have a session of their own, so Ctrl-C in a terminal reaches the driver only.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal
+
+import ansorpy.measure.worker
+from ansorpy.errors import AnsorpyError
+from ansorpy.measure.protocol import Decoder, Message, ProtocolError, encode
+
+__all__ = ["Failure", "Outcome", "Worker"]
+
+_READ_BYTES = 1 << 20
+_KEPT_STDERR_BYTES = 4000
+
+
+@dataclass(frozen=True)
+class Failure:
+    """No answer came back: the worker hung (``timeout``) or died (``crash``), and why."""
+
+    kind: Literal["timeout", "crash"]
+    reason: str
+
+
+Outcome = Message | Failure
+
+
+class Worker:
+    """One supervised worker process with the handlers of *module*.
+
+    Args:
+        module: Import path of a module with ``make_handlers()``.
+        cores: Cores it is pinned to; None leaves the driver's affinity.
+        environment: Variables added to the driver's.
+        start_timeout_s: How long imports may take before the start counts as failed.
+        soft_kill_s: Seconds between SIGTERM and SIGKILL.
+    """
+
+    def __init__(
+        self,
+        module: str,
+        *,
+        cores: Sequence[int] | None = None,
+        environment: Mapping[str, str] | None = None,
+        start_timeout_s: float = 60.0,
+        soft_kill_s: float = 0.2,
+    ) -> None:
+        self.module = module
+        self.cores = None if cores is None else tuple(cores)
+        self.environment = dict(environment or {})
+        self.start_timeout_s = start_timeout_s
+        self.soft_kill_s = soft_kill_s
+        self.generation = 0
+        self._process: subprocess.Popen[bytes] | None = None
+        self._decoder = Decoder()
+        self._stderr: IO[bytes] | None = None
+        self._to_worker = -1
+        self._from_worker = -1
+        self._is_ready = False
+
+    # Life
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._process is None else self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start the process if it is not running; returns before its imports are done."""
+        if self.is_alive:
+            return
+        self.kill()
+        child_in, self._to_worker = os.pipe()
+        self._from_worker, child_out = os.pipe()
+        os.set_blocking(self._to_worker, False)
+        os.set_blocking(self._from_worker, False)
+        self._stderr = tempfile.TemporaryFile()
+        name = ansorpy.measure.worker.__name__
+        command = [sys.executable, "-P", "-m", name, str(child_in), str(child_out)]
+        try:
+            self._process = subprocess.Popen(
+                [*command, str(os.getpid()), self.module],
+                stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
+                pass_fds=(child_in, child_out), start_new_session=True, env=self._environment(),
+            )  # fmt: skip
+        finally:
+            os.close(child_in)
+            os.close(child_out)
+        if self.cores is not None:
+            # Before the imports start any thread, so that every thread inherits it.
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(self._process.pid, self.cores)
+        self._decoder = Decoder()
+        self._is_ready = False
+        self.generation += 1
+
+    def _environment(self) -> dict[str, str]:
+        package_root = str(Path(ansorpy.measure.worker.__file__).parents[2])
+        paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+        return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
+
+    def kill(self) -> int | None:
+        """End the process, softly first; returns its exit status (negative: a signal)."""
+        process, self._process = self._process, None
+        if process is not None and process.poll() is None:
+            process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(self.soft_kill_s)
+        if process is not None and process.poll() is None:
+            process.kill()
+            process.wait()
+        self._close_files()
+        return None if process is None else process.returncode
+
+    def close(self) -> None:
+        """End the process; the worker may be started again."""
+        self.kill()
+
+    def _close_files(self) -> None:
+        for descriptor in (self._to_worker, self._from_worker):
+            if descriptor >= 0:
+                os.close(descriptor)
+        self._to_worker = self._from_worker = -1
+        if self._stderr is not None:
+            self._stderr.close()
+            self._stderr = None
+
+    # Asking
+
+    def request(self, message: Message, timeout_s: float) -> Outcome:
+        """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready."""
+        self.make_ready()
+        try:
+            return self._ask(message, timeout_s)
+        except BaseException:
+            # An interrupt: the late answer must not be taken for the next one's.
+            self.kill()
+            raise
+
+    def _ask(self, message: Message, timeout_s: float) -> Outcome:
+        deadline = time.monotonic() + timeout_s
+        failure = self.send(message, deadline)
+        if failure is not None:
+            return failure
+        while time.monotonic() < deadline:
+            answer = self.receive(max(0.0, deadline - time.monotonic()))
+            if answer is not None:
+                return answer
+        return self.fail_timeout(timeout_s)
+
+    def make_ready(self) -> None:
+        """Start the process if needed and wait until its imports are done.
+
+        Raises:
+            AnsorpyError: Two starts in a row ended before the worker was ready.
+        """
+        for last in (False, True):
+            self.start()
+            if self._is_ready:
+                return
+            hello = self._await_hello()
+            if isinstance(hello, Message):
+                self._is_ready = True
+                return
+            if last:
+                raise AnsorpyError(
+                    f"a measurement worker cannot start: {hello.reason}",
+                    hint=f"try: {sys.executable} -c 'import {self.module}'",
+                )
+
+    def _await_hello(self) -> Outcome:
+        deadline = time.monotonic() + self.start_timeout_s
+        while time.monotonic() < deadline:
+            answer = self.receive(max(0.0, deadline - time.monotonic()))
+            if answer is not None:
+                return answer
+        return self.fail_timeout(self.start_timeout_s)
+
+    def send(self, message: Message, deadline: float) -> Failure | None:
+        """Write *message*; a Failure when the worker dies or stops reading before *deadline*."""
+        view = memoryview(encode(message))
+        poll = select.poll()
+        poll.register(self._to_worker, select.POLLOUT)
+        while view:
+            if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+                return self.fail_timeout(0.0)
+            try:
+                view = view[os.write(self._to_worker, view) :]
+            except BlockingIOError:
+                continue
+            except BrokenPipeError:
+                return self._fail_crash()
+        return None
+
+    def fileno(self) -> int:
+        """The descriptor that becomes readable when there is something to receive."""
+        return self._from_worker
+
+    def receive(self, timeout_s: float) -> Outcome | None:
+        """The next answer, a Failure when the worker died, None when *timeout_s* passed first."""
+        try:
+            message = self._decoder.take()
+            if message is not None:
+                return message
+            poll = select.poll()
+            poll.register(self._from_worker, select.POLLIN)
+            if not poll.poll(timeout_s * 1000):
+                return None
+            data = os.read(self._from_worker, _READ_BYTES)
+            if not data:
+                return self._fail_crash()
+            self._decoder.feed(data)
+            return self._decoder.take()
+        except ProtocolError as error:
+            self.kill()
+            return Failure("crash", f"the worker wrote junk instead of an answer: {error}")
+
+    # Failing
+
+    def fail_timeout(self, timeout_s: float) -> Failure:
+        """Kill the worker because it did not answer in time."""
+        said = self._said()
+        self.kill()
+        return Failure("timeout", _joined(f"no answer within {timeout_s:.3g} s", said))
+
+    def _fail_crash(self) -> Failure:
+        said = self._said()
+        if self._process is not None:
+            # The pipe closes a moment before the process is gone.
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(1.0)
+        return Failure("crash", _joined(_exit_text(self.kill()), said))
+
+    def _said(self) -> str:
+        """The end of what the worker printed; LLVM and libc explain their aborts there."""
+        if self._stderr is None:
+            return ""
+        size = self._stderr.seek(0, os.SEEK_END)
+        self._stderr.seek(max(0, size - _KEPT_STDERR_BYTES))
+        return self._stderr.read().decode(errors="replace").strip()
+
+
+def _exit_text(status: int | None) -> str:
+    if status is None:
+        return "the worker is gone"
+    if status < 0:
+        return f"the worker was killed by {signal.Signals(-status).name}"
+    return f"the worker ended with exit status {status} without an answer"
+
+
+def _joined(reason: str, said: str) -> str:
+    return f"{reason}\n{said}" if said else reason

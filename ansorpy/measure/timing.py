@@ -1,0 +1,95 @@
+"""How long and how often a candidate is timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+__all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved"]
+
+Burst = Callable[[int], float]
+"""Runs a kernel that many times in a row inside compiled code; returns the seconds it took."""
+
+
+@dataclass(frozen=True)
+class TimingPolicy:
+    """Repeat until the samples say enough; give up early on what is clearly slower.
+
+    Args:
+        warm_s: Untimed calls before the first sample: the first fork after a pause costs up to
+            milliseconds (measured: 7.7 ms after 100 ms idle; facts in docs/measuring.md).
+        sample_s: Least length of one sample, against the clock's and the call's overhead.
+        total_s: Samples are taken until they add up to this.
+        min_samples: At least so many, however long they take.
+        max_samples: At most so many, however short they are.
+        slow_factor: A candidate whose first timed call takes this times the incumbent stops there.
+    """
+
+    warm_s: float = 0.002
+    sample_s: float = 0.0005
+    total_s: float = 0.018
+    min_samples: int = 3
+    max_samples: int = 60
+    slow_factor: float = 3.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds a call, one number a sample; ``is_slow`` when it was stopped after one call."""
+
+    seconds: tuple[float, ...]
+    is_slow: bool = False
+
+
+def time_calls(burst: Burst, policy: TimingPolicy, incumbent_s: float | None = None) -> Timing:
+    """Time a kernel by *policy*; *incumbent_s* is the best time known, None at the start."""
+    first = _one_call(burst, policy, incumbent_s)
+    if incumbent_s is not None and first > policy.slow_factor * incumbent_s:
+        return Timing((first,), is_slow=True)
+    number = _calls_per_sample(burst, first, policy)
+    samples: list[float] = []
+    spent = 0.0
+    while len(samples) < policy.min_samples or spent < policy.total_s:
+        if len(samples) >= policy.max_samples:
+            break
+        seconds = burst(number)
+        spent += seconds
+        samples.append(seconds / number)
+    return Timing(tuple(samples))
+
+
+def time_interleaved(
+    bursts: Sequence[Burst], policy: TimingPolicy, rounds: int = 9
+) -> list[Timing]:
+    """Time several kernels in turns, a sample each, so that drift of the machine hits all alike."""
+    numbers = [_calls_per_sample(burst, _one_call(burst, policy, None), policy) for burst in bursts]
+    samples: list[list[float]] = [[] for _ in bursts]
+    for _ in range(rounds):
+        for burst, number, taken in zip(bursts, numbers, samples, strict=True):
+            # The first call after another kernel's turn finds that one's data in the caches.
+            burst(1)
+            taken.append(burst(number) / number)
+    return [Timing(tuple(taken)) for taken in samples]
+
+
+def _one_call(burst: Burst, policy: TimingPolicy, incumbent_s: float | None) -> float:
+    """Seconds of one call, the quicker of two where the first may have paid for a cold start."""
+    first = burst(1)
+    limit = policy.warm_s if incumbent_s is None else policy.slow_factor * incumbent_s
+    # A pause before the call costs up to about 10 ms, so only what is beyond that is certain.
+    return first if first > limit + 0.02 else min(first, burst(1))
+
+
+def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy) -> int:
+    """Warm up untimed, and return how many calls make one sample."""
+    spent, calls, fastest = 0.0, 1, first
+    while spent < policy.warm_s:
+        seconds = burst(calls)
+        spent += seconds
+        fastest = min(fastest, seconds / calls)
+        calls *= 2
+        if fastest >= policy.sample_s:
+            break
+    return max(1, round(policy.sample_s / max(fastest, 1e-9)))
+
+

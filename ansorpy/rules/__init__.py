@@ -1,0 +1,1 @@
+"""Derivation, annotation and mutation rules, and the presets that order them."""

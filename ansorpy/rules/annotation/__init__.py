@@ -1,0 +1,1 @@
+"""Annotation rules, one file each: what is left open once a sketch is placed."""

@@ -1,0 +1,1 @@
+"""Mutations, one file each: how a population table changes between generations."""

@@ -1,0 +1,266 @@
+"""The conditions the sketch rules ask, under the paper's and TVM's names.
+
+They answer from the syntax of the definition, as TVM does, so the published sketch counts hold:
+an index counts when it is one axis plus a constant, whatever its extent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import Axis, AxisKind, Call, Expr, Function, Select, walk
+from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_tiled
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.storage import CacheWriteStep
+from ansorpy.target import Target
+
+__all__ = [
+    "AxisAccess", "NO_SPLIT_AT_INNER", "UNROLL_AXES", "ALWAYS_UNROLL_INNER", "axis_access",
+    "axis_names", "elementwise_match", "fusible_consumer", "has_branch", "has_cross_thread_reduction",
+    "has_data_reuse", "has_single_elementwise_matched_consumer", "is_cache_write_stage",
+    "is_strictly_inlineable", "needs_cross_thread_reduction", "needs_multi_level_tiling",
+    "needs_rfactor", "num_common_outer_iterators", "reduce_extent", "space_extent",
+]  # fmt: skip
+
+UNROLL_AXES = "unroll_axes"
+"""Attribute: axes that index constant matrices (Winograd's); they are unrolled so these fold.
+TVM: ``auto_scheduler_simplify_const_tensor_indices``."""
+
+NO_SPLIT_AT_INNER = "no_split_at_inner"
+"""Attribute: axes that stay whole inside the innermost tile."""
+
+ALWAYS_UNROLL_INNER = "always_unroll_inner"
+"""Attribute: axes whose loops in the innermost tile are always unrolled."""
+
+JOBS_PER_CORE = 16
+"""Parallel iterations a core that count as enough (TVM)."""
+
+
+def axis_names(op: Tensor, attribute: str) -> frozenset[str]:
+    """The axis names in *op*'s attribute (a sequence of strings), empty when it has none."""
+    if not isinstance(op, ComputeOp):
+        return frozenset()
+    names = op.attributes.get(attribute, ())
+    assert isinstance(names, tuple | list | frozenset | set), attribute
+    return frozenset(str(name) for name in names)
+
+
+@dataclass(frozen=True)
+class AxisAccess:
+    """How an index tuple uses the space axes of the operator that reads with it."""
+
+    missing: bool
+    duplicated: bool
+    same_order: bool
+
+    @property
+    def elementwise(self) -> bool:
+        """Every axis exactly once, in order."""
+        return self.same_order and not (self.missing or self.duplicated)
+
+
+def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
+    """The access when each index is a constant or one space axis plus a constant, else None."""
+    used: list[int] = []
+    for index in indices:
+        found = index_terms(index, (*op.axes, *op.reduce_axes))
+        if found is None:
+            return None
+        if not found[0]:
+            continue
+        axis = _const_shift(found[0])
+        if axis is None or axis not in op.axes:
+            return None
+        used.append(op.axes.index(axis))
+    return AxisAccess(
+        missing=len(set(used)) < len(op.axes),
+        duplicated=len(set(used)) < len(used),
+        same_order=used == sorted(used),
+    )
+
+
+def _const_shift(terms: dict[Axis, int]) -> Axis | None:
+    """The axis when the terms are that one axis with coefficient 1."""
+    (axis, coefficient), *rest = terms.items()
+    return axis if coefficient == 1 and not rest else None
+
+
+def has_branch(op: ComputeOp) -> bool:
+    """True when the body chooses between two values (a padding guard, for one)."""
+    return any(isinstance(e, Select) for e in walk(op.body))
+
+
+def is_strictly_inlineable(
+    state: State, stage: Stage, expensive: frozenset[Function] = frozenset({Function.EXP})
+) -> bool:
+    """True when inlining costs nothing: reads in axis order, no branch, no *expensive* call.
+
+    A read may lack axes (broadcast); a stage that reads nothing is a constant and always is.
+    Paper: IsStrictInlinable, OSDI'20 Table 1; *expensive* is TVM's.
+    """
+    op = stage.compute
+    reads = state.dag.reads(op)
+    if not reads:
+        return True
+    for accesses in reads.values():
+        for indices in accesses:
+            access = axis_access(op, indices)
+            if access is None or access.duplicated or not access.same_order:
+                return False
+    calls = (e.fn for e in walk(op.body) if isinstance(e, Call))
+    return not has_branch(op) and not any(fn in expensive for fn in calls)
+
+
+def needs_multi_level_tiling(state: State, stage: Stage) -> bool:
+    """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
+
+    An input is broadcast when some non-unit space axis is in none of its indices.  Two broadcast
+    inputs are enough, or one and a reduction.
+    Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; this
+    threshold is the one in TVM's ``compute_dag.cc``.
+    """
+    if is_input(state, stage) or axis_names(stage.op, UNROLL_AXES):
+        return False
+    op = stage.compute
+    space = {axis for axis in op.axes if axis.extent > 1}
+    broadcast = sum(not space <= _axes_in(reads) for reads in state.dag.reads(op).values())
+    return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
+
+
+has_data_reuse = needs_multi_level_tiling
+
+
+def _axes_in(accesses: tuple[tuple[Expr, ...], ...]) -> set[Axis]:
+    return {
+        e for indices in accesses for index in indices for e in walk(index) if isinstance(e, Axis)
+    }
+
+
+def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
+    """True when a chain of only readers leads from *op* to *target*, each element by element."""
+    current = op
+    while current is not target:
+        readers = dag.readers(current)
+        if len(readers) != 1 or not isinstance(current, ComputeOp):
+            return False
+        (reader,) = readers
+        if reader.shape != current.shape:
+            return False
+        accesses = [axis_access(reader, indices) for indices in dag.reads(reader)[current]]
+        if not all(access is not None and access.elementwise for access in accesses):
+            return False
+        current = reader
+    return True
+
+
+def has_single_elementwise_matched_consumer(state: State, stage: Stage) -> bool:
+    """True when the only consumer reads the stage element by element and may host its tiles.
+
+    Not both may reduce, and a copy into shared memory is no such consumer.
+    Paper: HasFusibleConsumer, OSDI'20 Table 1.
+    """
+    readers = consumers(state, stage)
+    if len(readers) != 1 or state.dag.is_output(stage.op):
+        return False
+    (reader,) = readers
+    if has_reduce_iters(stage) and has_reduce_iters(reader):
+        return False
+    return reader.scope is not Scope.SHARED and elementwise_match(state.dag, stage.op, reader.op)
+
+
+def fusible_consumer(state: State, stage: Stage) -> Stage | None:
+    """The single elementwise-matched consumer when its loops can still follow the stage's tiles.
+
+    Differs: TVM aborts where the consumer was tiled before (it re-reads inputs itself) or
+    reduces; here such a pair is not fused.
+    """
+    if not has_single_elementwise_matched_consumer(state, stage):
+        return None
+    (reader,) = consumers(state, stage)
+    return None if is_tiled(reader) or has_reduce_iters(reader) else reader
+
+
+def is_cache_write_stage(state: State, stage: Stage) -> bool:
+    """True for the stage that a cache_write made (TVM's ``HasCacheWriteStage``)."""
+    return any(
+        isinstance(step, CacheWriteStep) and step.cached == stage.name for step in state.history
+    )
+
+
+def space_extent(stage: Stage) -> int:
+    """Product of the operator's space extents."""
+    return prod(axis.extent for axis in stage.compute.axes)
+
+
+def reduce_extent(stage: Stage) -> int:
+    """Product of the operator's reduce extents, 1 without any."""
+    return prod(axis.extent for axis in stage.compute.reduce_axes)
+
+
+def needs_rfactor(state: State, stage: Stage, cores: int) -> bool:
+    """True when a reduction has too little space to keep *cores* busy.
+
+    Paper: HasMoreReductionParallel, OSDI'20 Table 1; thresholds are TVM's ``NeedsRfactor``.
+    """
+    if is_input(state, stage) or not stage.compute.reduce_axes:
+        return False
+    space, reduction = space_extent(stage), reduce_extent(stage)
+    if needs_multi_level_tiling(state, stage):
+        return space <= reduction and space <= JOBS_PER_CORE * cores
+    return reduction > 1 and reduction > cores
+
+
+def needs_cross_thread_reduction(state: State, stage: Stage, target: Target) -> bool:
+    """True when threads of a block should share one reduction (CUDA's counterpart of rfactor)."""
+    if is_input(state, stage) or not stage.compute.reduce_axes:
+        return False
+    space, reduction = space_extent(stage), reduce_extent(stage)
+    if needs_multi_level_tiling(state, stage):
+        return space <= target.max_threads_per_block and space < reduction
+    return reduction > 1 and reduction > target.warp_size
+
+
+def has_cross_thread_reduction(state: State, stage: Stage) -> bool:
+    """True when a reduce loop of the stage, or of one attached to it, runs on threadIdx.x."""
+    return any(
+        it.kind is AxisKind.REDUCE and it.annotation is ForKind.THREAD_X
+        for member in (stage, *state.attached(stage))
+        for it in member.iters
+    )
+
+
+def num_common_outer_iterators(dag: ComputeDAG, op: Tensor, target: Tensor) -> int:
+    """Leading dimensions of equal extent that every reader on the way to *target* keeps.
+
+    The minimum over all paths; 0 when *target* does not depend on *op*.
+    """
+    common: dict[Tensor, int] = {op: op.ndim}
+    for reader in dag.computes:
+        through = [
+            min(common[p], _common_outer(reader, p, accesses))
+            for p, accesses in dag.reads(reader).items()
+            if p in common and p is not target
+        ]
+        if through:
+            common[reader] = min(through)
+    return common.get(target, 0)
+
+
+def _common_outer(
+    reader: ComputeOp, producer: Tensor, accesses: tuple[tuple[Expr, ...], ...]
+) -> int:
+    count = 0
+    for d, axis in enumerate(reader.axes[: producer.ndim]):
+        if axis.extent != producer.shape[d]:
+            break
+        terms = [index_terms(indices[d], (*reader.axes, *reader.reduce_axes)) for indices in accesses]
+        if not all(t is not None and t[0] == {axis: 1} for t in terms):
+            break
+        count += 1
+    return count

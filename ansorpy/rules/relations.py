@@ -1,0 +1,92 @@
+"""Who reads whom in a state once inlined stages are looked through."""
+
+from __future__ import annotations
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+
+__all__ = [
+    "consumers", "direct_producers", "has_reduce_iters", "host_iters", "is_input", "is_tiled",
+    "is_untouched", "producers", "root_of", "single_consumer",
+]  # fmt: skip
+
+
+def consumers(state: State, stage: Stage) -> tuple[Stage, ...]:
+    """Stages that read *stage*, in stage order; an inlined reader counts as its own readers.
+
+    Paper: TVM's ``GetConsumers``.
+    """
+    found: set[str] = set()
+    todo = [reader.name for reader in state.dag.readers(stage.op)]
+    while todo:
+        reader = state.stage(todo.pop())
+        if reader.inlined:
+            todo.extend(r.name for r in state.dag.readers(reader.op))
+        else:
+            found.add(reader.name)
+    return tuple(s for s in state.stages if s.name in found)
+
+
+def direct_producers(state: State, stage: Stage) -> tuple[Stage, ...]:
+    """Stages that *stage*'s own definition reads, inlined ones included."""
+    if not isinstance(stage.op, ComputeOp):
+        return ()
+    read = {producer.name for producer in state.dag.reads(stage.op)}
+    return tuple(s for s in state.stages if s.name in read)
+
+
+def producers(state: State, stage: Stage) -> tuple[Stage, ...]:
+    """Stages that *stage* reads; an inlined producer counts as its own producers."""
+    found: set[str] = set()
+    todo = list(direct_producers(state, stage))
+    while todo:
+        producer = todo.pop()
+        if producer.inlined:
+            todo.extend(direct_producers(state, producer))
+        else:
+            found.add(producer.name)
+    return tuple(s for s in state.stages if s.name in found)
+
+
+def single_consumer(state: State, stage: Stage) -> Stage | None:
+    """The only consumer, or the stage all consumers are or are attached to; None if neither.
+
+    Paper: TVM's ``GetSingleConsumerId``.
+    """
+    readers = consumers(state, stage)
+    if len(readers) == 1:
+        return readers[0]
+    roots = {root_of(reader) for reader in readers}
+    return state.stage(roots.pop()) if len(roots) == 1 else None
+
+
+def root_of(stage: Stage) -> str:
+    """The stage whose loops *stage* runs in: its attach target, or itself."""
+    return stage.name if stage.attach is None else stage.attach.stage
+
+
+def host_iters(state: State, stage: Stage) -> frozenset[str]:
+    """Loops of *stage* that another stage is computed at."""
+    return frozenset(s.attach.iter for s in state.attached(stage) if s.attach is not None)
+
+
+def is_input(state: State, stage: Stage) -> bool:
+    """True for what the kernel only reads: placeholders, and stages computed at bind time."""
+    return stage.is_placeholder or stage.op in state.dag.constant_ops
+
+
+def is_tiled(stage: Stage) -> bool:
+    """True when the stage has another number of loops than its operator has axes (TVM)."""
+    return len(stage.iters) != len(stage.root_extents)
+
+
+def is_untouched(stage: Stage) -> bool:
+    """True while no loop of the stage was split, fused or annotated."""
+    return not stage.relations
+
+
+def has_reduce_iters(stage: Stage) -> bool:
+    """True when some loop of the stage accumulates."""
+    return any(it.kind is AxisKind.REDUCE for it in stage.iters)

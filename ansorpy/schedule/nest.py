@@ -1,0 +1,240 @@
+"""The loop nest of a state, with sizes: what features and the analytic model read.
+
+It is the program before tails, vectors and unrolling are expanded: for every stage the loops
+around its statement, outermost first, and for every tensor it touches the stride of each loop
+in each dimension.  Built on columns, one nest describes a whole population.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.expr import AxisKind, Expr
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.schedule.bounds import ZERO, Bounds, Origin
+from ansorpy.schedule.size import Size, above
+from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "build_nest"]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop around a statement; the masks are 0/1 sizes."""
+
+    stage: str
+    name: str
+    kind: AxisKind
+    extent: Size
+    parallel: Size
+    vector: Size
+    unroll: Size
+    annotation: ForKind
+
+
+@dataclass(frozen=True)
+class LeafAccess:
+    """One tensor as a statement touches it.
+
+    ``coefs[d][l]`` is how far dimension ``d`` moves per iteration of loop ``l``; loops outside
+    the buffer's allocation (the first ``alloc_depth``) have 0.  ``exact`` is False where an
+    index is not affine; its loops then have coefficient 0 and the dimension counts whole.
+    """
+
+    buffer: str
+    shape: tuple[Size, ...]
+    elem_bytes: int
+    coefs: tuple[tuple[Size, ...], ...]
+    alloc_depth: int
+    is_constant: bool
+    is_packed: bool
+    is_output: bool
+    exact: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A stage's statement: its loops, reads (one entry an index tuple) and write."""
+
+    stage: str
+    op: ComputeOp
+    loops: tuple[Loop, ...]
+    accesses: tuple[LeafAccess, ...]
+    write: LeafAccess
+    body: Expr
+    max_unroll: Size
+    own_from: int
+    """Number of the first of ``loops`` that is the stage's own; those before enclose it."""
+
+
+@dataclass(frozen=True)
+class Nest:
+    """All statements of a state, producers first."""
+
+    leaves: tuple[Leaf, ...]
+
+
+def build_nest(state: State, values: Mapping[str, Size]) -> Nest:
+    """The loop nest of *state* under *values* (one entry for every open column)."""
+    return Nest(tuple(_Builder(Bounds(state, values)).leaves()))
+
+
+class _Builder:
+    def __init__(self, bounds: Bounds):
+        self.bounds = bounds
+        self.state = bounds.state
+        self._loops: dict[str, tuple[Loop, ...]] = {}
+        self._strides: dict[str, dict[str, dict[tuple[str, str], Size]]] = {}
+
+    def leaves(self) -> list[Leaf]:
+        skip = {op.name for op in self.state.dag.constant_ops}
+        return [self._leaf(name) for name in self.bounds.definition.ops if name not in skip]
+
+    def _leaf(self, name: str) -> Leaf:
+        stage, op = self.state.stage(name), self.bounds.op(name)
+        loops = self.loops(name)
+        reads = tuple(
+            self._access(name, read.tensor, indices)
+            for read in self.bounds.definition.reads[name]
+            for indices in read.indices
+        )
+        return Leaf(
+            name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
+            self.bounds.number(stage.max_unroll), len(self._outer(stage)),
+        )  # fmt: skip
+
+    # Loops
+
+    def loops(self, name: str) -> tuple[Loop, ...]:
+        """All loops around the statement of stage *name*, outermost first."""
+        if name not in self._loops:
+            stage = self.state.stage(name)
+            self._loops[name] = (*self._outer(stage), *self._own(stage))
+        return self._loops[name]
+
+    def _outer(self, stage: Stage) -> tuple[Loop, ...]:
+        if stage.attach is None:
+            return ()
+        target = self.state.stage(stage.attach.stage)
+        inside = {it.name for it in target.iters[: target.index(stage.attach.iter) + 1]}
+        kept = {(target.name, leaf) for it in inside for leaf in components(target, it)}
+        loops = self.loops(target.name)
+        return tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
+
+    def _own(self, stage: Stage) -> list[Loop]:
+        extents = self.bounds.extents(stage.name)
+        loops = []
+        for it in stage.iters:
+            parallel = self._marked(stage.parallel, it.name, outermost=True)
+            vector = self._marked(stage.vectorize, it.name, outermost=False)
+            unroll = int(it.annotation is ForKind.UNROLLED)
+            for part in components(stage, it.name):
+                loops.append(
+                    Loop(stage.name, part, it.kind, extents[part], parallel, vector, unroll,
+                         it.annotation)
+                )  # fmt: skip
+        return loops
+
+    def _marked(self, mark: Marked | None, name: str, *, outermost: bool) -> Size:
+        if mark is None or name not in mark.iters:
+            return 0
+        at = mark.iters.index(name)
+        count = self.bounds.number(mark.count)
+        return above(count, at if outermost else len(mark.iters) - 1 - at)
+
+    # Accesses
+
+    def strides(self, name: str) -> dict[str, dict[tuple[str, str], Size]]:
+        """Axis -> (stage, loop) -> how far the axis moves per iteration of the loop."""
+        if name in self._strides:
+            return self._strides[name]
+        stage = self.state.stage(name)
+        op = stage.compute
+        strides: dict[str, dict[tuple[str, str], Size]] = {}
+        for axis in (*op.axes, *op.reduce_axes):
+            own = {axis.name: 1} | self._descend(stage, axis.name)
+            leaves = {part for it in stage.iters for part in components(stage, it.name)}
+            strides[axis.name] = {(name, k): v for k, v in own.items() if k in leaves}
+        if stage.attach is not None:
+            level = self.state.stage(stage.attach.stage).index(stage.attach.iter)
+            region = self.bounds.region(name, stage.attach.stage, level)
+            for axis, span in zip(op.axes, region, strict=True):
+                strides[axis.name].update(
+                    self._origin(span.origin or ZERO, stage.attach.stage, level)
+                )
+        self._strides[name] = strides
+        return strides
+
+    def _descend(self, stage: Stage, axis: str) -> dict[str, Size]:
+        """Stride of every loop made from *axis*."""
+        strides: dict[str, Size] = {axis: 1}
+        for relation in stage.relations:
+            if isinstance(relation, SplitRelation) and relation.parent in strides:
+                step = strides[relation.parent]
+                for child, factor in zip(
+                    reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True
+                ):
+                    strides[child] = step
+                    step = step * self.bounds.number(factor)
+            elif isinstance(relation, FuseRelation) and relation.parents[-1] in strides:
+                strides[relation.child] = strides[relation.parents[-1]]
+        return strides
+
+    def _origin(self, origin: Origin, owner: str, level: int) -> dict[tuple[str, str], Size]:
+        """Strides of *owner*'s loops down to *level* (and those around it) in a box's start."""
+        target = self.state.stage(owner)
+        kept = {p for it in target.iters[: level + 1] for p in components(target, it.name)}
+        strides: dict[tuple[str, str], Size] = {}
+        for axis, c in origin.terms:
+            for (stage, loop), s in self.strides(owner)[axis].items():
+                if stage != owner or loop in kept:
+                    strides[stage, loop] = strides.get((stage, loop), 0) + s * c
+        return strides
+
+    def _access(self, name: str, tensor: Tensor, indices: tuple[Expr, ...]) -> LeafAccess:
+        loops = self.loops(name)
+        source = self.state.stage(tensor.name)
+        depth = len(self._outer(source))
+        roots = self.bounds.roots(tensor.name) if not source.is_placeholder else {}
+        shape = tuple(roots.values())[: len(tensor.shape)] if roots else tensor.shape
+        rows = [self._index(name, index) for index in indices]
+        coefs = tuple(
+            tuple(
+                0 if n < depth else (terms or {}).get((x.stage, x.name), 0)
+                for n, x in enumerate(loops)
+            )
+            for terms in rows
+        )
+        return LeafAccess(
+            tensor.name, shape, tensor.dtype.bytes, coefs, depth,
+            tensor in self.state.dag.constant_ops,
+            tensor.name in self.state.stage(name).packed,
+            self.state.dag.is_output(tensor),
+            tuple(terms is not None for terms in rows),
+        )  # fmt: skip
+
+    def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
+        op = self.bounds.op(name)
+        found = index_terms(index, (*op.axes, *op.reduce_axes))
+        if found is None:
+            return None
+        strides: dict[tuple[str, str], Size] = {}
+        for axis, c in found[0].items():
+            for loop, s in self.strides(name)[axis.name].items():
+                strides[loop] = strides.get(loop, 0) + s * c
+        return strides
+
+
+def components(stage: Stage, name: str) -> tuple[str, ...]:
+    """Loop *name*, or the loops it was fused from (a fused loop iterates over all of them)."""
+    for relation in stage.relations:
+        if isinstance(relation, FuseRelation) and relation.child == name:
+            return tuple(part for p in relation.parents for part in components(stage, p))
+    return (name,)

@@ -1,0 +1,57 @@
+"""Steps as JSON: the form schedules take in records and on the way to build workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Union
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from ansorpy.errors import ForeignFile
+from ansorpy.schedule.steps import annotate, loops, place, storage
+from ansorpy.schedule.steps.base import Step
+
+__all__ = ["STEP_CLASSES", "steps_from_json", "steps_to_json"]
+
+STEP_CLASSES = (
+    loops.SplitStep,
+    loops.FollowSplitStep,
+    loops.FollowFusedSplitStep,
+    loops.FuseStep,
+    loops.ReorderStep,
+    annotate.ParallelStep,
+    annotate.VectorizeStep,
+    annotate.PragmaUnrollStep,
+    annotate.AnnotateStep,
+    annotate.ScopeStep,
+    annotate.TensorizeStep,
+    place.ComputeAtStep,
+    place.ReverseComputeAtStep,
+    place.ComputeInlineStep,
+    place.ComputeRootStep,
+    storage.CacheReadStep,
+    storage.CacheWriteStep,
+    storage.RfactorStep,
+    storage.PackStep,
+)
+
+_AnyStep = Annotated[Union[STEP_CLASSES], Field(discriminator="kind")]  # type: ignore[valid-type]
+_ADAPTER: TypeAdapter[list[Step]] = TypeAdapter(list[_AnyStep])
+
+
+def steps_to_json(steps: Iterable[Step]) -> str:
+    """*steps* as one JSON array; each object's ``kind`` names the primitive."""
+    return _ADAPTER.dump_json(list(steps)).decode()
+
+
+def steps_from_json(text: str | bytes) -> list[Step]:
+    """The steps in *text*, validated; raises :class:`ForeignFile` saying which one is wrong."""
+    try:
+        return _ADAPTER.validate_json(text)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ForeignFile(
+            f"not a recorded schedule: step {where}: {first['msg']}",
+            hint="the record was written by another version or is damaged; tune again",
+        ) from None

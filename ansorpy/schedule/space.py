@@ -1,0 +1,101 @@
+"""The space of a sketch: its open decisions as the columns of a population table.
+
+A candidate is a row of integers, a column a decision's value.  Sampling, mutation and the
+constraint masks work on whole tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.schedule.decisions import Decision
+from ansorpy.schedule.size import Column, Size
+from ansorpy.schedule.state import State
+
+__all__ = ["Constraint", "Space", "Table"]
+
+Table = npt.NDArray[np.int64]
+"""Candidates by decisions: ``table[row, column]``."""
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What every candidate must satisfy: *holds* maps column values to a 0/1 size."""
+
+    name: str
+    holds: Callable[[Mapping[str, Size]], Size]
+
+
+@dataclass(frozen=True)
+class Space:
+    """All candidates of one structure (a state whose remaining decisions are sizes and counts)."""
+
+    state: State
+    constraints: tuple[Constraint, ...] = field(default=())
+
+    @cached_property
+    def decisions(self) -> tuple[Decision, ...]:
+        return self.state.decisions
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """Column names in table order."""
+        return tuple(column for d in self.decisions for column in d.columns)
+
+    @cached_property
+    def slices(self) -> Mapping[str, slice]:
+        """Decision name -> its columns in the table."""
+        starts, at = {}, 0
+        for decision in self.decisions:
+            starts[decision.name] = slice(at, at + len(decision.columns))
+            at += len(decision.columns)
+        return starts
+
+    @property
+    def size(self) -> int:
+        """Number of rows before constraints."""
+        total = 1
+        for decision in self.decisions:
+            total *= len(decision.domain.rows)
+        return total
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """*n* rows, each decision uniform over its domain, constraints not applied."""
+        parts = [
+            d.domain.rows[rng.integers(len(d.domain.rows), size=n)] for d in self.decisions
+        ]
+        return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0), dtype=np.int64)
+
+    def values(self, table: Table) -> dict[str, Size]:
+        """Column name -> the table's column, for code that computes with sizes."""
+        return {name: Column(table[:, k]) for k, name in enumerate(self.columns)}
+
+    def valid(self, table: Table) -> npt.NDArray[np.bool_]:
+        """Mask of the rows that satisfy every constraint."""
+        mask = np.ones(len(table), dtype=np.bool_)
+        values = self.values(table)
+        for constraint in self.constraints:
+            held = constraint.holds(values)
+            mask &= np.asarray(held.values if isinstance(held, Column) else held, dtype=np.bool_)
+        return mask
+
+    def bind(self, row: Sequence[int] | Table) -> State:
+        """The program of one row."""
+        numbers = (int(v) for v in row)
+        return self.state.resolve(dict(zip(self.columns, numbers, strict=True)))
+
+    def contains(self, row: Sequence[int] | Table) -> bool:
+        """True when every decision's part of *row* lies in its domain and constraints hold."""
+        numbers = np.asarray(row, dtype=np.int64)
+        if numbers.shape != (len(self.columns),):
+            return False
+        in_domain = all(
+            bool((d.domain.rows == numbers[self.slices[d.name]]).all(axis=1).any())
+            for d in self.decisions
+        )
+        return in_domain and bool(self.valid(numbers[None, :])[0])

@@ -1,0 +1,132 @@
+"""Stages: one operator's loops in a partial program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Union
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp
+from ansorpy.schedule.decisions import Product
+
+__all__ = ["Attach", "FuseRelation", "Iter", "Marked", "Relation", "SplitRelation", "Stage", "initial_stage"]
+
+
+@dataclass(frozen=True)
+class Iter:
+    """One loop of a stage.  ``extent`` is None while a decision it depends on is open.
+
+    Extents are those of the whole operator; a stage computed at another one runs smaller
+    boxes, which :mod:`ansorpy.schedule.bounds` derives.
+    """
+
+    name: str
+    kind: AxisKind
+    extent: int | None
+    annotation: ForKind = ForKind.SERIAL
+
+
+@dataclass(frozen=True)
+class SplitRelation:
+    """``parent == ((c0 * f1 + c1) * f2 + c2) ...``; ``factors`` are those of ``children[1:]``."""
+
+    parent: str
+    children: tuple[str, ...]
+    factors: tuple[Product, ...]
+
+
+@dataclass(frozen=True)
+class FuseRelation:
+    """``child == (p0 * extent(p1) + p1) * extent(p2) + p2 ...``."""
+
+    parents: tuple[str, ...]
+    child: str
+
+
+Relation = Union[SplitRelation, FuseRelation]
+
+
+@dataclass(frozen=True)
+class Attach:
+    """Computed inside *stage*'s loop *iter*, once for each of its iterations."""
+
+    stage: str
+    iter: str
+
+
+@dataclass(frozen=True)
+class Marked:
+    """*count* of *iters* (the first ones to run parallel, the last ones to vectorise)."""
+
+    iters: tuple[str, ...]
+    count: Product
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One operator in a :class:`~ansorpy.schedule.state.State`: its loops, outermost first."""
+
+    op: ComputeOp | PlaceholderOp
+    iters: tuple[Iter, ...]
+    relations: tuple[Relation, ...] = ()
+    inlined: bool = False
+    attach: Attach | None = None
+    scope: Scope | None = None
+    parallel: Marked | None = None
+    vectorize: Marked | None = None
+    max_unroll: Product = (0,)
+    packed: tuple[str, ...] = ()
+    tensorized: tuple[str, str] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.op.name
+
+    @property
+    def is_placeholder(self) -> bool:
+        return isinstance(self.op, PlaceholderOp)
+
+    @property
+    def compute(self) -> ComputeOp:
+        """The operator, which must be a compute."""
+        assert isinstance(self.op, ComputeOp), self.op.name
+        return self.op
+
+    def iter(self, name: str) -> Iter:
+        """The current loop called *name*; raises :class:`ScheduleError` with the loops there are."""
+        for it in self.iters:
+            if it.name == name:
+                return it
+        raise ScheduleError(
+            f'stage "{self.name}" has no loop "{name}"',
+            hint=f"its loops are {', '.join(it.name for it in self.iters) or 'none'}",
+        )
+
+    def index(self, name: str) -> int:
+        return self.iters.index(self.iter(name))
+
+    def with_iters(self, iters: tuple[Iter, ...]) -> Stage:
+        return replace(self, iters=iters)
+
+    def annotate(self, name: str, annotation: ForKind) -> Stage:
+        wanted = self.iter(name)
+        return self.with_iters(
+            tuple(replace(it, annotation=annotation) if it is wanted else it for it in self.iters)
+        )
+
+    @property
+    def root_extents(self) -> Mapping[str, int]:
+        """Extent of every axis of the operator, space axes first."""
+        if not isinstance(self.op, ComputeOp):
+            return {}
+        return {axis.name: axis.extent for axis in (*self.op.axes, *self.op.reduce_axes)}
+
+
+def initial_stage(op: ComputeOp | PlaceholderOp) -> Stage:
+    """The stage of *op* with one loop an axis: space axes, then reduce axes."""
+    if isinstance(op, PlaceholderOp):
+        return Stage(op, ())
+    return Stage(op, tuple(Iter(a.name, a.kind, a.extent) for a in (*op.axes, *op.reduce_axes)))

@@ -1,0 +1,294 @@
+"""The schedule state: stages, the steps that made them, and the decisions still open.
+
+>>> from ansorpy.ir.tensor import compute, placeholder
+>>> A = placeholder((8, 6), name="A")
+>>> B = compute((8, 6), lambda i, j: A[i, j] * 2.0, name="B")
+>>> state, (outer, inner) = State.initial([A, B]).split("B", "j", (3,))
+>>> print(state.vectorize("B", [inner]).text())
+placeholder A
+for i in 0..8
+  for j.0 in 0..2
+    for j.1 in 0..3  # vectorized
+      B[i, j] = ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Union
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.dag import ComputeDAG
+
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.schedule.decisions import Choices, Decision
+from ansorpy.schedule.stage import Attach, Iter, Stage, initial_stage
+from ansorpy.schedule.steps import annotate, loops, place, storage
+from ansorpy.schedule.steps.base import Count, Step
+from ansorpy.schedule.text import stages_text
+
+__all__ = ["History", "IterRef", "StageRef", "State"]
+
+StageRef = Union[int, str, Stage]
+IterRef = Union[Iter, str]
+
+
+class History(tuple[Step, ...]):
+    """The steps of a state, in order; prints as the Python that repeats them on ``state``."""
+
+    def __str__(self) -> str:
+        return "\n".join(step.call() for step in self)
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """An immutable (partial) program: every primitive returns a new state.
+
+    ``base`` is the definition as given, ``dag`` the current one (caches and rfactor rewrite it).
+    Loops a primitive creates are named after what they came from: splitting ``i`` gives
+    ``i.0, i.1, ...``, fusing ``i`` and ``j`` gives ``i@j@``.
+    """
+
+    base: ComputeDAG
+    dag: ComputeDAG
+    stages: tuple[Stage, ...]
+    history: History
+    decisions: tuple[Decision, ...]
+
+    @staticmethod
+    def initial(definition: ComputeDAG | Sequence[Tensor]) -> State:
+        """The default schedule of *definition*: each operator computed whole, loops in order."""
+        dag = definition if isinstance(definition, ComputeDAG) else ComputeDAG.of(definition)
+        stages = []
+        for op in dag.ops:
+            assert isinstance(op, ComputeOp | PlaceholderOp)
+            stages.append(initial_stage(op))
+        return State(dag, dag, tuple(stages), History(), ())
+
+    @staticmethod
+    def replay(definition: ComputeDAG, steps: Iterable[Step]) -> State:
+        """The state that *steps* make of *definition*."""
+        state = State.initial(definition)
+        for step in steps:
+            state = state.do(step)
+        return state
+
+    # Looking things up
+
+    def stage(self, ref: StageRef) -> Stage:
+        """The stage with this number or name; raises :class:`ScheduleError` naming all stages."""
+        if isinstance(ref, Stage):
+            return ref
+        if isinstance(ref, int):
+            return self.stages[ref]
+        found = self._by_name.get(ref)
+        if found is None:
+            raise ScheduleError(
+                f'there is no stage "{ref}"',
+                hint=f"the stages are {', '.join(s.name for s in self.stages)}",
+            )
+        return found
+
+    @cached_property
+    def _by_name(self) -> dict[str, Stage]:
+        return {stage.name: stage for stage in self.stages}
+
+    def index(self, ref: StageRef) -> int:
+        """Position of a stage in :attr:`stages`."""
+        name = self.stage(ref).name
+        return next(n for n, stage in enumerate(self.stages) if stage.name == name)
+
+    def attached(self, ref: StageRef) -> tuple[Stage, ...]:
+        """The stages computed inside a loop of this one."""
+        name = self.stage(ref).name
+        return tuple(s for s in self.stages if s.attach is not None and s.attach.stage == name)
+
+    @property
+    def is_open(self) -> bool:
+        """True while some decision has no value; such a state cannot be lowered."""
+        return bool(self.decisions)
+
+    def text(self, stage: str | None = None, marked: set[str] | None = None) -> str:
+        """The program as a readable loop nest; with *stage*, its loops only, *marked* ones by ``>``."""
+        return stages_text(self, stage, marked or set())
+
+    def __str__(self) -> str:
+        return self.text()
+
+    # Building new states
+
+    def do(self, step: Step) -> State:
+        """Apply *step* and record it."""
+        after = step.apply(self)
+        return replace(after, history=History((*self.history, step)))
+
+    def replace_stage(self, new: Stage) -> State:
+        stages = tuple(new if stage.name == new.name else stage for stage in self.stages)
+        return replace(self, stages=stages)
+
+    def with_dag(self, dag: ComputeDAG, stages: tuple[Stage, ...]) -> State:
+        return replace(self, dag=dag, stages=stages)
+
+    def open(self, *decisions: Decision) -> State:
+        """This state with more open decisions; one of a name already open replaces it."""
+        names = {d.name for d in decisions}
+        kept = tuple(d for d in self.decisions if d.name not in names)
+        return replace(self, decisions=(*kept, *decisions)) if decisions else self
+
+    def move_attached(self, stage: str, old: str, new: str) -> State:
+        """Stages computed at loop *old* of *stage* move to loop *new*, which took its place."""
+        if old == new or not any(s.attach == Attach(stage, old) for s in self.stages):
+            return self
+        return replace(
+            self,
+            stages=tuple(
+                replace(s, attach=Attach(stage, new)) if s.attach == Attach(stage, old) else s
+                for s in self.stages
+            ),
+        )
+
+    def resolve(self, values: Mapping[str, int]) -> State:
+        """The state with every open decision fixed: *values* maps columns to numbers."""
+        missing = [c for d in self.decisions for c in d.columns if c not in values]
+        if missing:
+            raise ScheduleError(f"no value given for {', '.join(missing)}")
+        return State.replay(self.base, [step.resolve(values) for step in self.history])
+
+    # The primitives; stage is a number or a name, loops are Iter objects or names
+
+    def split(
+        self, stage: StageRef, it: IterRef, inner: Sequence[int | None], *, max_innermost: int = 64
+    ) -> tuple[State, tuple[Iter, ...]]:
+        """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors, None is open.
+
+        Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outer extent follows by ceil-div.
+        Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
+        """
+        name = self.stage(stage).name
+        step = loops.SplitStep(name, _name(it), tuple(inner), max_innermost)
+        return self._split(step, _name(it), len(step.factors))
+
+    def follow_split(
+        self, stage: StageRef, it: IterRef, source: tuple[StageRef, IterRef], n_split: int
+    ) -> tuple[State, tuple[Iter, ...]]:
+        """Split a loop by the first ``n_split - 1`` factors of *source*'s split and the product
+        of its others, now and whenever they change."""
+        origin = (self.stage(source[0]).name, _name(source[1]))
+        step = loops.FollowSplitStep(self.stage(stage).name, _name(it), origin, n_split)
+        return self._split(step, _name(it), n_split)
+
+    def follow_fused_split(
+        self, stage: StageRef, it: IterRef, sources: Sequence[tuple[StageRef, IterRef]], level: int
+    ) -> tuple[State, tuple[Iter, ...]]:
+        """Split a loop in two; the inner extent is the product of the *level*-th inner factors
+        of several splits (how cooperative fetching follows a fused thread loop)."""
+        origins = tuple((self.stage(s).name, _name(i)) for s, i in sources)
+        step = loops.FollowFusedSplitStep(self.stage(stage).name, _name(it), origins, level)
+        return self._split(step, _name(it), 1)
+
+    def _split(self, step: Step, name: str, parts: int) -> tuple[State, tuple[Iter, ...]]:
+        state = self.do(step)
+        after = state.stage(step.stage)
+        return state, tuple(after.iter(f"{name}.{k}") for k in range(parts + 1))
+
+    def fuse(self, stage: StageRef, iters: Sequence[IterRef]) -> tuple[State, Iter]:
+        """Fuse neighbouring loops of one kind into one."""
+        name = self.stage(stage).name
+        at = self.stage(stage).index(_name(iters[0]))
+        state = self.do(loops.FuseStep(name, _names(iters)))
+        return state, state.stage(name).iters[at]
+
+    def reorder(self, stage: StageRef, iters: Sequence[IterRef]) -> State:
+        """Permute the given loops among the positions they hold."""
+        return self.do(loops.ReorderStep(self.stage(stage).name, _names(iters)))
+
+    def parallel(
+        self, stage: StageRef, iters: Sequence[IterRef], *, count: Count | None = None
+    ) -> State:
+        """Run the first *count* of the loops (default all) as one parallel loop."""
+        names = _names(iters)
+        return self.do(annotate.ParallelStep(self._on(stage), names, _count(count, names)))
+
+    def vectorize(
+        self, stage: StageRef, iters: Sequence[IterRef], *, count: Count | None = None
+    ) -> State:
+        """Run the last *count* of the innermost loops (default all given) as one vector loop."""
+        names = _names(iters)
+        return self.do(annotate.VectorizeStep(self._on(stage), names, _count(count, names)))
+
+    def unroll(self, stage: StageRef, it: IterRef) -> State:
+        """Repeat the body of a loop instead of looping."""
+        return self.do(annotate.AnnotateStep(self._on(stage), _name(it), "unrolled"))
+
+    def pragma_unroll(self, stage: StageRef, max_step: int | Choices) -> State:
+        """Unroll loops from the inside out while the body stays within *max_step* statements."""
+        return self.do(annotate.PragmaUnrollStep(self._on(stage), max_step))
+
+    def bind(self, stage: StageRef, it: IterRef, index: str) -> State:
+        """Bind a loop to a GPU index: ``blockIdx.x``, ``threadIdx.x``, ``vthread``, ..."""
+        return self.do(annotate.AnnotateStep(self._on(stage), _name(it), index))
+
+    def compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
+        """Compute, in each iteration of *target*'s loop, the part of *stage* it needs."""
+        return self.do(place.ComputeAtStep(self._on(stage), self._on(target), _name(it)))
+
+    def reverse_compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
+        """Compute *stage* right after the tile of its producer *target* that it reads."""
+        return self.do(place.ReverseComputeAtStep(self._on(stage), self._on(target), _name(it)))
+
+    def compute_inline(self, stage: StageRef) -> State:
+        """Substitute the stage's definition into its readers."""
+        return self.do(place.ComputeInlineStep(self._on(stage)))
+
+    def compute_root(self, stage: StageRef) -> State:
+        """Compute the whole stage at the top level."""
+        return self.do(place.ComputeRootStep(self._on(stage)))
+
+    def cache_read(
+        self, stage: StageRef, scope: str, readers: Sequence[StageRef]
+    ) -> tuple[State, str]:
+        """Copy a tensor into a new stage that *readers* read instead; returns its name."""
+        step = storage.CacheReadStep(self._on(stage), scope, tuple(map(self._on, readers)))
+        state = self.do(step)
+        return state, state.stages[self.index(stage) + 1].name
+
+    def cache_write(self, stage: StageRef, scope: str) -> tuple[State, str]:
+        """Compute into a new stage just before, then copy; returns the new stage's name."""
+        step = storage.CacheWriteStep(self._on(stage), scope)
+        return self.do(step), step.cached
+
+    def rfactor(self, stage: StageRef, it: IterRef, factor_axis: int = 0) -> tuple[State, str]:
+        """Make a reduce loop a space axis of a new stage; returns the new stage's name."""
+        name = self._on(stage)
+        return self.do(storage.RfactorStep(name, _name(it), factor_axis)), f"{name}.rf"
+
+    def pack(self, stage: StageRef, tensor: StageRef) -> State:
+        """Re-lay a constant at bind time in the order the stage's loops read it."""
+        return self.do(storage.PackStep(self._on(stage), self._on(tensor)))
+
+    def tensorize(self, stage: StageRef, it: IterRef, intrinsic: str) -> State:
+        """Replace a loop and those inside it by a declared instruction."""
+        return self.do(annotate.TensorizeStep(self._on(stage), _name(it), intrinsic))
+
+    def set_scope(self, stage: StageRef, scope: str) -> State:
+        """Keep a stage's result in ``workspace``, ``local`` or ``shared`` memory."""
+        return self.do(annotate.ScopeStep(self._on(stage), scope))
+
+    def _on(self, ref: StageRef) -> str:
+        return self.stage(ref).name
+
+
+def _name(it: IterRef) -> str:
+    return it if isinstance(it, str) else it.name
+
+
+def _names(iters: Sequence[IterRef]) -> tuple[str, ...]:
+    return tuple(_name(it) for it in iters)
+
+
+def _count(count: Count | None, names: tuple[str, ...]) -> Count:
+    return len(names) if count is None else count
+
+

@@ -1,0 +1,52 @@
+"""What every step can do, and how open choices inside a step are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Union
+
+from ansorpy.schedule.decisions import Choices, Decision, Product
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["Count", "Step", "chosen", "opened", "printed"]
+
+Count = Union[int, Choices]
+"""A number, or an open choice of one."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One recorded primitive.  Steps name stages and loops, so they read like the calls they are."""
+
+    stage: str
+
+    def apply(self, state: State) -> State:
+        """The state after this step; raises :class:`~ansorpy.errors.ScheduleError`."""
+        raise NotImplementedError(type(self).__name__)
+
+    def call(self) -> str:
+        """This step as the Python statement that repeats it on a variable ``state``."""
+        raise NotImplementedError(type(self).__name__)
+
+    def resolve(self, values: Mapping[str, int]) -> Step:
+        """This step with its open decisions replaced by *values* (column name -> number)."""
+        return self
+
+
+def opened(name: str, count: Count) -> tuple[Product, tuple[Decision, ...]]:
+    """*count* as a product, with the decision it opens (none for a number)."""
+    if isinstance(count, Choices):
+        return (name,), (Decision(name, (name,), count),)
+    return (count,), ()
+
+
+def chosen(name: str, count: Count, values: Mapping[str, int]) -> Count:
+    """*count* with the value of column *name* filled in where it is open."""
+    return values.get(name, count) if isinstance(count, Choices) else count
+
+
+def printed(count: Count) -> str:
+    return f"Choices({count.values})" if isinstance(count, Choices) else str(count)

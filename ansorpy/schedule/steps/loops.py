@@ -1,0 +1,262 @@
+"""Steps that restructure the loops of one stage: split, fuse, reorder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import AxisKind
+from ansorpy.schedule.decisions import Decision, Factors, Product
+from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage
+from ansorpy.schedule.steps.base import Step
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["FollowFusedSplitStep", "FollowSplitStep", "FuseStep", "ReorderStep", "SplitStep"]
+
+
+@dataclass(frozen=True)
+class SplitStep(Step):
+    """Split *iter* into ``len(factors) + 1`` loops; *factors* are the inner ones, None is open.
+
+    Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outermost extent follows by ceil-div.
+    """
+
+    iter: str
+    factors: tuple[int | None, ...]
+    max_innermost: int = 64
+    kind: Literal["split"] = field(default="split")
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Column of each open factor, None-positions only."""
+        named = (f"{self.stage}.{self.iter}/{k}" for k in range(1, len(self.factors) + 1))
+        return tuple(n for n, f in zip(named, self.factors, strict=True) if f is None)
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        it = stage.iter(self.iter)
+        for factor in self.factors:
+            if factor is not None and factor < 1:
+                raise ScheduleError(
+                    f"a factor of {factor} is impossible; factors are at least 1",
+                    step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+                )  # fmt: skip
+        columns = iter(self.columns)
+        products: tuple[Product, ...] = tuple(
+            (f,) if f is not None else (next(columns),) for f in self.factors
+        )
+        decisions = () if not self.columns else (self._decision(it, state),)
+        return split_into(state, stage, it, products).open(*decisions)
+
+    def _decision(self, it: Iter, state: State) -> Decision:
+        if it.extent is None:
+            raise ScheduleError(
+                "the loop's extent is itself open, so its factors have no domain yet",
+                step=self.call(), stage=self.stage, program=state.text(self.stage, {it.name}),
+                hint="split the original loop into more parts instead",
+            )  # fmt: skip
+        fixed = 1
+        for factor in self.factors:
+            fixed *= factor or 1
+        cap = self.max_innermost if self.factors[-1] is None else it.extent
+        domain = Factors(-(-it.extent // fixed), len(self.columns), cap)
+        return Decision(f"{self.stage}.{self.iter}", self.columns, domain)
+
+    def call(self) -> str:
+        cap = "" if self.max_innermost == 64 else f", max_innermost={self.max_innermost}"
+        return f"state, _ = state.split({self.stage!r}, {self.iter!r}, {self.factors}{cap})"
+
+    def resolve(self, values: Mapping[str, int]) -> SplitStep:
+        columns = iter(self.columns)
+        return replace(
+            self,
+            factors=tuple(values.get(next(columns)) if f is None else f for f in self.factors),
+        )
+
+
+@dataclass(frozen=True)
+class FollowSplitStep(Step):
+    """Split *iter* with the factors another split has: its first ``n_split - 1`` inner factors,
+    then the product of the rest (TVM's FollowSplit)."""
+
+    iter: str
+    source: tuple[str, str]
+    n_split: int
+    kind: Literal["follow_split"] = field(default="follow_split")
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        factors = split_factors(state, self.source, self.call())
+        if not 1 <= self.n_split <= len(factors):
+            raise ScheduleError(
+                f"n_split={self.n_split} but the split of {self.source[1]} in stage "
+                f'"{self.source[0]}" has {len(factors)} inner factors',
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+            )  # fmt: skip
+        last: Product = tuple(f for p in factors[self.n_split - 1 :] for f in p)
+        return split_into(
+            state, stage, stage.iter(self.iter), (*factors[: self.n_split - 1], last)
+        )
+
+    def call(self) -> str:
+        return (
+            f"state, _ = state.follow_split({self.stage!r}, {self.iter!r}, "
+            f"{self.source}, {self.n_split})"
+        )
+
+
+@dataclass(frozen=True)
+class FollowFusedSplitStep(Step):
+    """Split *iter* in two; the inner factor is the product of the *level*-th inner factors
+    (counted from 0) of *sources* (TVM's FollowFusedSplit, factor mode)."""
+
+    iter: str
+    sources: tuple[tuple[str, str], ...]
+    level: int
+    kind: Literal["follow_fused_split"] = field(default="follow_fused_split")
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        factor: Product = ()
+        for source in self.sources:
+            factors = split_factors(state, source, self.call())
+            if self.level >= len(factors):
+                raise ScheduleError(
+                    f"level {self.level} is beyond the {len(factors)} inner factors of {source}",
+                    step=self.call(), stage=stage.name, program=state.text(stage.name),
+                )  # fmt: skip
+            factor += factors[self.level]
+        return split_into(state, stage, stage.iter(self.iter), (factor,))
+
+    def call(self) -> str:
+        return (
+            f"state, _ = state.follow_fused_split({self.stage!r}, {self.iter!r}, "
+            f"{self.sources}, {self.level})"
+        )
+
+
+@dataclass(frozen=True)
+class FuseStep(Step):
+    """Fuse neighbouring loops into one; the name joins theirs as TVM prints it (``i@j@``)."""
+
+    iters: tuple[str, ...]
+    kind: Literal["fuse"] = field(default="fuse")
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        fused = [stage.iter(name) for name in self.iters]
+        first = stage.index(self.iters[0])
+        if [it.name for it in stage.iters[first : first + len(fused)]] != list(self.iters):
+            raise self._error(state, "only neighbouring loops, in order, can be fused",
+                              "reorder them next to each other first")  # fmt: skip
+        kinds = {it.kind for it in fused}
+        if len(kinds) > 1:
+            raise self._error(
+                state, "space and reduce iterators cannot share one loop",
+                "fuse the space iterators first, or rfactor the reduction to turn it into space",
+            )  # fmt: skip
+        hosts = {s.attach.iter for s in state.stages if s.attach and s.attach.stage == stage.name}
+        if hosts & set(self.iters[:-1]):
+            raise self._error(state, "another stage is computed between these loops",
+                              "move it with compute_at or compute_root first")  # fmt: skip
+        child = Iter(_fused_name(self.iters), kinds.pop(), _known_product(fused))
+        iters = (*stage.iters[:first], child, *stage.iters[first + len(fused) :])
+        relation = FuseRelation(self.iters, child.name)
+        state = state.replace_stage(
+            replace(stage, iters=iters, relations=(*stage.relations, relation))
+        )
+        return state.move_attached(stage.name, self.iters[-1], child.name)
+
+    def _error(self, state: State, message: str, hint: str) -> ScheduleError:
+        return ScheduleError(
+            message, step=self.call(), stage=self.stage,
+            program=state.text(self.stage, set(self.iters)), hint=hint,
+        )  # fmt: skip
+
+    def call(self) -> str:
+        return f"state, _ = state.fuse({self.stage!r}, {list(self.iters)})"
+
+
+@dataclass(frozen=True)
+class ReorderStep(Step):
+    """Permute the named loops among the positions they hold."""
+
+    iters: tuple[str, ...]
+    kind: Literal["reorder"] = field(default="reorder")
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        if len(set(self.iters)) != len(self.iters):
+            raise ScheduleError(
+                "a loop is named twice", step=self.call(), stage=stage.name,
+                program=state.text(stage.name),
+            )  # fmt: skip
+        wanted = iter([stage.iter(name) for name in self.iters])
+        named = set(self.iters)
+        return state.replace_stage(
+            stage.with_iters(tuple(next(wanted) if it.name in named else it for it in stage.iters))
+        )
+
+    def call(self) -> str:
+        return f"state = state.reorder({self.stage!r}, {list(self.iters)})"
+
+
+def split_factors(state: State, source: tuple[str, str], call: str) -> tuple[Product, ...]:
+    """Inner factors of the split of loop ``source[1]`` in stage ``source[0]``."""
+    for relation in state.stage(source[0]).relations:
+        if isinstance(relation, SplitRelation) and relation.parent == source[1]:
+            return relation.factors
+    raise ScheduleError(
+        f'stage "{source[0]}" has no split of "{source[1]}" to follow',
+        step=call, stage=source[0], program=state.text(source[0]),
+    )  # fmt: skip
+
+
+def split_into(state: State, stage: Stage, it: Iter, factors: tuple[Product, ...]) -> State:
+    """Replace *it* by its outer loop and one loop a factor, named ``it.0 .. it.n``."""
+    known = [_number(product) for product in factors]
+    inner = 1
+    for number in known:
+        inner = inner * number if inner and number else 0
+    outer = -(-it.extent // inner) if it.extent is not None and inner else None
+    extents = (outer, *(number or None for number in known))
+    children = tuple(
+        Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents)
+    )
+    at = stage.index(it.name)
+    relation = SplitRelation(it.name, tuple(c.name for c in children), factors)
+    state = state.replace_stage(
+        replace(
+            stage,
+            iters=(*stage.iters[:at], *children, *stage.iters[at + 1 :]),
+            relations=(*stage.relations, relation),
+        )
+    )
+    return state.move_attached(stage.name, it.name, children[-1].name)
+
+
+def _number(product: Product) -> int:
+    """The value of *product*, 0 while a column in it is open."""
+    total = 1
+    for factor in product:
+        total = total * factor if isinstance(factor, int) else 0
+    return total
+
+
+def _known_product(iters: list[Iter]) -> int | None:
+    total = 1
+    for it in iters:
+        if it.extent is None:
+            return None
+        total *= it.extent
+    return total
+
+
+def _fused_name(names: tuple[str, ...]) -> str:
+    return "".join(name if name.endswith("@") else f"{name}@" for name in names)
+
+

@@ -1,0 +1,192 @@
+"""Steps that add stages or change where values are kept: caches, rfactor, packed constants."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr
+from ansorpy.ir.loops import Scope
+from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.schedule.axes import axis_exprs, overshoot
+from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
+from ansorpy.schedule.stage import Stage, initial_stage
+from ansorpy.schedule.steps.base import Step
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["CacheReadStep", "CacheWriteStep", "PackStep", "RfactorStep"]
+
+
+@dataclass(frozen=True)
+class CacheWriteStep(Step):
+    """Compute *stage* into a new stage ``<name>.local`` and copy it; the new one comes before.
+
+        C[i, j] = f(i, j)     -->     C.local[i, j] = f(i, j);  C[i, j] = C.local[i, j]
+    """
+
+    scope: str
+    kind: Literal["cache_write"] = field(default="cache_write")
+
+    @property
+    def cached(self) -> str:
+        return f"{self.stage}.{self.scope}"
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        if stage.is_placeholder or stage.relations or stage.attach or stage.inlined:
+            raise ScheduleError(
+                "only a stage without splits, at the root, can be given a write cache",
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+                hint="call cache_write before tiling",
+            )  # fmt: skip
+        op = stage.compute
+        cached = ComputeOp(self.cached, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
+        axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
+        copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes), ())
+        return insert_stage(state, op, copy, cached, Scope(self.scope))
+
+    def call(self) -> str:
+        return f"state, _ = state.cache_write({self.stage!r}, {self.scope!r})"
+
+
+@dataclass(frozen=True)
+class CacheReadStep(Step):
+    """Copy *stage* into a new stage ``<name>.<scope>`` that *readers* read instead."""
+
+    scope: str
+    readers: tuple[str, ...]
+    kind: Literal["cache_read"] = field(default="cache_read")
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        op = stage.op
+        for reader in self.readers:
+            if op not in state.dag.reads(state.stage(reader).op):
+                raise ScheduleError(
+                    f'"{reader}" does not read "{self.stage}"',
+                    step=self.call(), stage=stage.name, program=state.text(),
+                )  # fmt: skip
+        name = _free_name(state, f"{self.stage}.{self.scope}")
+        axes = tuple(Axis(f"i{d}", n, AxisKind.SPACE) for d, n in enumerate(op.shape))
+        copy = ComputeOp(name, op.shape, axes, (), Load(op, axes), ())
+
+        def redirect(load: Load) -> Expr:
+            return Load(copy, load.indices) if load.source is op else load
+
+        readers = [state.stage(r).compute for r in self.readers]
+        new: dict[Tensor, ComputeOp] = {r: with_body(r, map_loads(r.body, redirect)) for r in readers}
+        dag, became = replace_ops(state.dag, new)
+        stages = []
+        for old in state.stages:
+            stages.append(replace(old, op=became[old.op]))
+            if old.op is op:
+                stages.append(replace(initial_stage(copy), scope=Scope(self.scope)))
+        return state.with_dag(dag, tuple(stages))
+
+    def call(self) -> str:
+        return (
+            f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {list(self.readers)})"
+        )
+
+
+@dataclass(frozen=True)
+class RfactorStep(Step):
+    """Turn reduce loop *iter* into a space axis of a new stage ``<name>.rf``, reduced afterwards.
+
+        C[i] = sum_k f(i, k)   -->   C.rf[v, i] = sum_k' f(i, (v, k'));  C[i] = sum_v C.rf[v, i]
+
+    The new axis is axis number *factor_axis* of the new stage.  Changes the order of additions.
+    """
+
+    iter: str
+    factor_axis: int
+    kind: Literal["rfactor"] = field(default="rfactor")
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        op, body = stage.compute, stage.compute.body
+        it = stage.iter(self.iter)
+        if not isinstance(body, Reduce) or it.kind is not AxisKind.REDUCE or it.extent is None:
+            reason = (
+                "its extent is open" if it.extent is None else "it is not a reduce loop"
+            )
+            raise ScheduleError(
+                f'loop "{it.name}" cannot be factored out: {reason}',
+                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+            )  # fmt: skip
+        axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
+        factored = Axis(it.name, it.extent, AxisKind.SPACE)
+        rest = tuple(
+            Axis(i.name, i.extent or 1, AxisKind.REDUCE)
+            for i in stage.iters
+            if i.kind is AxisKind.REDUCE and i is not it
+        )
+        leaves = {a.name: a for a in (*axes, factored, *rest)}
+        values = axis_exprs(stage, leaves)
+        source = substitute(body.source, {a: values[a.name] for a in (*op.axes, *op.reduce_axes)})
+        for guard in overshoot(stage, values, op.reduce_axes):
+            source = Select(guard, source, as_expr(body.kind.identity(source.dtype), source.dtype))
+        new_axes = (*axes[: self.factor_axis], factored, *axes[self.factor_axis :])
+        partial = ComputeOp(
+            f"{self.stage}.rf", tuple(a.extent for a in new_axes), new_axes, rest,
+            Reduce(body.kind, source, rest) if rest else source, op.attrs,
+        )  # fmt: skip
+        final_axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
+        v = Axis(f"{it.name}.v", it.extent, AxisKind.REDUCE)
+        indices = (*final_axes[: self.factor_axis], v, *final_axes[self.factor_axis :])
+        final = ComputeOp(
+            op.name, op.shape, final_axes, (v,), Reduce(body.kind, Load(partial, indices), (v,)), ()
+        )
+        return insert_stage(state, op, final, partial, None)
+
+    def call(self) -> str:
+        return f"state, _ = state.rfactor({self.stage!r}, {self.iter!r}, {self.factor_axis})"
+
+
+@dataclass(frozen=True)
+class PackStep(Step):
+    """Re-lay the constant *tensor* at bind time in the order *stage*'s loops read it."""
+
+    tensor: str
+    kind: Literal["pack"] = field(default="pack")
+
+    def apply(self, state: State) -> State:
+        stage, packed = state.stage(self.stage), state.stage(self.tensor)
+        if packed.op not in state.dag.constant_ops or packed.op not in state.dag.reads(stage.op):
+            raise ScheduleError(
+                f'"{self.tensor}" is not a constant that "{self.stage}" reads',
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+                hint="declare the placeholder with constant=True; it is then bound once",
+            )  # fmt: skip
+        return state.replace_stage(replace(stage, packed=(*stage.packed, self.tensor)))
+
+    def call(self) -> str:
+        return f"state = state.pack({self.stage!r}, {self.tensor!r})"
+
+
+def insert_stage(
+    state: State, old: ComputeOp, new: ComputeOp, extra: ComputeOp, scope: Scope | None
+) -> State:
+    """Replace *old* by *new*, which reads the new operator *extra*, staged just before it."""
+    dag, became = replace_ops(state.dag, {old: new})
+    stages: list[Stage] = []
+    for stage in state.stages:
+        if stage.op is old:
+            stages.append(replace(initial_stage(extra), scope=scope))
+            replaced = became[old]
+            assert isinstance(replaced, ComputeOp)
+            stages.append(replace(initial_stage(replaced), attach=stage.attach))
+        else:
+            stages.append(replace(stage, op=became[stage.op]))
+    return state.with_dag(dag, tuple(stages))
+
+
+def _free_name(state: State, name: str) -> str:
+    taken = {stage.name for stage in state.stages}
+    if name not in taken:
+        return name
+    return next(f"{name}.{n}" for n in range(1, len(taken) + 2) if f"{name}.{n}" not in taken)

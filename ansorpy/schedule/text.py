@@ -1,0 +1,79 @@
+"""Printing a state as the loop nest it stands for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind
+from ansorpy.schedule.stage import Iter, Marked, Stage
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["stages_text"]
+
+
+def stages_text(state: State, only: str | None, marked: set[str]) -> str:
+    """All root stages with what is computed inside them, or the loops of stage *only*."""
+    lines: list[str] = []
+    if only is not None:
+        _stage(state, state.stage(only), 0, lines, marked, nested=False)
+        return "\n".join(lines)
+    for stage in state.stages:
+        if stage.is_placeholder:
+            lines.append(f"placeholder {stage.name}")
+        elif stage.attach is None and not stage.inlined:
+            _stage(state, stage, 0, lines, marked, nested=True)
+    return "\n".join(lines)
+
+
+def _stage(
+    state: State, stage: Stage, depth: int, lines: list[str], marked: set[str], *, nested: bool
+) -> None:
+    if any(p != 0 for p in stage.max_unroll):
+        lines.append(f"{'  ' * depth}{stage.name} auto_unroll: {_product(stage.max_unroll)}")
+    for it in stage.iters:
+        extent = "?" if it.extent is None else str(it.extent)
+        mark = "> " if it.name in marked else ""
+        lines.append(f"{mark}{'  ' * depth}for {it.name} in 0..{extent}{_note(stage, it)}")
+        depth += 1
+        for inner in state.attached(stage) if nested else ():
+            if inner.attach is not None and inner.attach.iter == it.name:
+                _stage(state, inner, depth, lines, marked, nested=True)
+    if not stage.is_placeholder:
+        axes = ", ".join(axis.name for axis in stage.compute.axes)
+        op = "+=" if stage.compute.reduce_axes else "="
+        lines.append(f"{'  ' * depth}{stage.name}[{axes}] {op} ...")
+
+
+def _note(stage: Stage, it: Iter) -> str:
+    notes = []
+    if it.annotation is not ForKind.SERIAL:
+        notes.append(it.annotation.value)
+    notes += _marked(stage.parallel, it, "parallel", outermost=True)
+    notes += _marked(stage.vectorize, it, "vectorized", outermost=False)
+    if it.kind is AxisKind.REDUCE:
+        notes.append("reduce")
+    return f"  # {', '.join(notes)}" if notes else ""
+
+
+def _marked(mark: Marked | None, it: Iter, word: str, *, outermost: bool) -> list[str]:
+    """*word* if *it* is surely among the marked loops, ``word?`` while that is open."""
+    if mark is None or it.name not in mark.iters:
+        return []
+    at = mark.iters.index(it.name)
+    if not all(isinstance(f, int) for f in mark.count):
+        return [f"{word}?"]
+    count = int(_product(mark.count))
+    chosen = at < count if outermost else at >= len(mark.iters) - count
+    return [word] if chosen else []
+
+
+def _product(factors: tuple[int | str, ...]) -> str:
+    if all(isinstance(f, int) for f in factors):
+        total = 1
+        for f in factors:
+            total *= int(f)
+        return str(total)
+    return "?"

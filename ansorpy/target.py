@@ -1,0 +1,235 @@
+"""What a machine is: cores, vectors, registers, caches; for CUDA the limits of one SM.
+
+``Target.parse("host" | "x86-64-v3" | "x86-64-v4" | "cortex-a76" | "cuda" | "sm_90" | a triple)``.
+The host's cache sizes come from ``/sys``, its CPU name and features from LLVM, which is loaded
+when asked for and not before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from ansorpy.config import available_cores
+from ansorpy.errors import UsageError
+
+__all__ = ["Target"]
+
+KIB = 1 << 10
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """A machine to generate code for.  Targets with equal fields are the same machine.
+
+    Args:
+        name: What was asked for: ``"host"``, ``"x86-64-v3"``, ``"sm_90"``, or the triple.
+        triple: LLVM triple; empty for CUDA.
+        cpu: LLVM CPU name (``"znver5"``), or the CUDA architecture (``"sm_90"``).
+        features: LLVM feature string (``"+avx2,+fma"``); sorted; empty when ``cpu`` implies them.
+        cores: Physical execution units: CPU cores, or SMs.
+        vector_bits: Width of one vector register.
+        vector_registers: Vector registers one thread can name.
+        l1_bytes: First-level data cache of one core (CUDA: shared memory and L1 of one SM).
+        l2_bytes: Second-level cache of one core (CUDA: the whole chip's).
+        l3_bytes: Last-level cache shared by all cores; 0 when there is none.
+        max_threads_per_block: CUDA only, like the three below; 0 on a CPU.
+        max_shared_bytes: Shared memory one block may use.
+        warp_size: Threads that execute together.
+        max_vthread: Virtual threads a schedule may use a thread (TVM: 8).
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    cores: int
+    vector_bits: int
+    vector_registers: int
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    cache_line_bytes: int = 64
+    kind: Literal["cpu", "cuda"] = "cpu"
+    max_threads_per_block: int = 0
+    max_shared_bytes: int = 0
+    warp_size: int = 0
+    max_vthread: int = 0
+
+    @staticmethod
+    def host() -> Target:
+        """The machine this process runs on.  Loads LLVM on the first call."""
+        return _host()
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        """The target *text* names.
+
+        Raises:
+            UsageError: Neither a known name, nor ``sm_NN``, nor an LLVM triple.
+        """
+        if text == "host":
+            return Target.host()
+        if text in _NAMED:
+            return _NAMED[text]
+        if re.fullmatch(r"sm_\d{2,3}a?", text):
+            return replace(_NAMED["cuda"], name=text, cpu=text)
+        if re.fullmatch(r"[a-z0-9_.]+(-[a-z0-9_.]+){1,3}", text) and _is_llvm_triple(text):
+            return _from_triple(text)
+        known = ", ".join(["host", *_NAMED, "sm_NN"])
+        raise UsageError(f"unknown target {text!r}", hint=f"use one of {known}, or an LLVM triple")
+
+    def lanes(self, dtype_bits: int) -> int:
+        """Elements of *dtype_bits* bits one vector register holds; at least 1."""
+        return max(1, self.vector_bits // dtype_bits)
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly when generated code and its timing may be shared.
+
+        The host is known by its CPU and features, not by the word ``host``: a record made on one
+        machine is never taken for another's.
+        """
+        return "|".join((self.kind, self.triple, self.cpu, self.features, str(self.vector_bits)))
+
+    def runs_on_host(self) -> bool:
+        """True when code for this target can run, and so be timed, on this machine."""
+        if self.kind != "cpu":
+            return False
+        host = Target.host()
+        if self.triple.split("-")[0] != host.triple.split("-")[0]:
+            return False
+        implied = self.cpu in ("x86-64", "generic", host.cpu) or bool(self.features)
+        return implied and self.feature_set <= host.feature_set
+
+    @property
+    def feature_set(self) -> frozenset[str]:
+        """The features listed, without their signs."""
+        return frozenset(name.lstrip("+") for name in self.features.split(",") if name)
+
+
+_X86 = "x86_64-unknown-linux-gnu"
+_ARM = "aarch64-unknown-linux-gnu"
+
+# The x86-64 psABI's micro-architecture levels, in LLVM's feature names.
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+
+
+def _features(names: Iterable[str]) -> str:
+    return ",".join(f"+{name}" for name in sorted(names))
+
+
+_NAMED: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target(
+            "x86-64-v2", _X86, "x86-64-v2", _features(_V2), 4, 128, 16, 32 * KIB, 256 * KIB, 8 * MIB
+        ),
+        Target(
+            "x86-64-v3", _X86, "x86-64-v3", _features(_V3), 4, 256, 16, 32 * KIB, 256 * KIB, 8 * MIB
+        ),
+        Target(
+            "x86-64-v4", _X86, "x86-64-v4", _features(_V4), 4, 512, 32, 32 * KIB, 1 * MIB, 16 * MIB
+        ),
+        Target("cortex-a76", _ARM, "cortex-a76", "", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB),
+        # The smallest limits that every data-centre GPU since sm_80 meets (CUDA C++ Programming
+        # Guide, "Compute Capabilities"); max_vthread 8 is TVM's default.
+        Target(
+            "cuda", "", "sm_80", "", 108, 128, 255, 128 * KIB, 40 * MIB, 0, 128, "cuda",
+            1024, 48 * KIB, 32, 8,
+        ),
+    )
+}  # fmt: skip
+
+
+@cache
+def _host() -> Target:
+    from llvmlite import binding as llvm
+
+    features = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    triple = llvm.get_process_triple()
+    bits, registers = _vectors(triple.split("-")[0], features)
+    caches = _host_caches()
+    return Target(
+        name="host",
+        triple=triple,
+        cpu=llvm.get_host_cpu_name(),
+        features=_features(features),
+        cores=available_cores(),
+        vector_bits=bits,
+        vector_registers=registers,
+        l1_bytes=caches.get(1, 32 * KIB),
+        l2_bytes=caches.get(2, 512 * KIB),
+        l3_bytes=caches.get(3, 0),
+        cache_line_bytes=_host_line_bytes(),
+    )
+
+
+def _vectors(arch: str, features: set[str]) -> tuple[int, int]:
+    """(bits, registers) of the widest vectors that *features* of *arch* offer."""
+    if "avx512f" in features and "avx512vl" in features:
+        return 512, 32
+    if "avx" in features:
+        return 256, 16
+    if arch in ("aarch64", "arm64"):
+        return 128, 32
+    return 128, 16
+
+
+def _host_caches(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[int, int]:
+    """Level -> bytes of the data (or unified) caches of the first core; empty when unknown."""
+    sizes = {}
+    for folder in sorted(root.glob("index*")):
+        try:
+            kind = (folder / "type").read_text().strip()
+            level = int((folder / "level").read_text())
+            size = (folder / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if kind != "Instruction":
+            sizes[level] = _cache_bytes(size)
+    return sizes
+
+
+def _cache_bytes(text: str) -> int:
+    scale = {"K": KIB, "M": MIB}.get(text[-1:], 1)
+    return int(text.rstrip("KM")) * scale
+
+
+def _host_line_bytes() -> int:
+    line = Path("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size")
+    try:
+        return int(line.read_text())
+    except (OSError, ValueError):
+        return 64
+
+
+def _is_llvm_triple(text: str) -> bool:
+    """True when this LLVM can generate code for *text*."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_all_targets()
+    try:
+        llvm.Target.from_triple(text)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _from_triple(triple: str) -> Target:
+    """A plain CPU of an architecture: its baseline features, ordinary caches."""
+    arch = triple.split("-")[0]
+    if arch.startswith("nvptx"):
+        raise UsageError(
+            f"{triple} is not generated through LLVM", hint="use --target cuda or sm_NN"
+        )
+    bits, registers = _vectors(arch, set())
+    cpu = "x86-64" if arch == "x86_64" else "generic"
+    return Target(triple, triple, cpu, "", 4, bits, registers, 32 * KIB, 512 * KIB, 4 * MIB)

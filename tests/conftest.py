@@ -1,0 +1,85 @@
+"""Fixtures and options every test folder shares: golden files, the seed, markers for hardware."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite the golden files, printing each diff"
+    )
+    parser.addoption("--seed", type=int, default=None, help="seed of the rng fixture")
+
+
+def session_seed(config: pytest.Config) -> int:
+    """--seed, else ANSORPY_SEED, else 0: a plain run is reproducible."""
+    asked = config.getoption("--seed")
+    return int(os.environ.get("ANSORPY_SEED", "0")) if asked is None else int(asked)
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"ansorpy seed: {session_seed(config)} (change it with --seed N)"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if shutil.which("nvidia-smi"):
+        return
+    skip = pytest.mark.skip(reason="needs an NVIDIA GPU")
+    for item in items:
+        if "cuda" in item.keywords:
+            item.add_marker(skip)
+
+
+@pytest.fixture
+def rng(request: pytest.FixtureRequest) -> np.random.Generator:
+    """A generator seeded by the session's seed and the test's name."""
+    name = list(request.node.nodeid.encode())
+    return np.random.default_rng([session_seed(request.config), *name])
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """``golden(text)`` compares *text* with ``tests/golden/<module>/<test>.txt``.
+
+    A second call in one test compares with ``<test>.2.txt``, and so on.
+    """
+    path = Path(str(request.node.fspath)).relative_to(Path(__file__).parent).with_suffix("")
+    folder = GOLDEN / path
+    name = "".join(c if c.isalnum() or c in "_-" else "_" for c in request.node.name).strip("_")
+    calls = 0
+
+    def check(text: str) -> None:
+        nonlocal calls
+        calls += 1
+        file = folder / (f"{name}.txt" if calls == 1 else f"{name}.{calls}.txt")
+        compare_golden(file, text.rstrip("\n") + "\n", request.config.getoption("--update-golden"))
+
+    return check
+
+
+def compare_golden(file: Path, text: str, update: bool) -> None:
+    """Fail with a diff when *file* does not hold *text*; write it instead when *update*."""
+    old = file.read_text() if file.exists() else ""
+    if old == text:
+        return
+    diff = "".join(
+        difflib.unified_diff(
+            old.splitlines(keepends=True), text.splitlines(keepends=True), str(file), "now"
+        )
+    )
+    if update:
+        print(diff)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        return
+    pytest.fail(f"golden text differs (accept it with --update-golden):\n{diff}", pytrace=False)

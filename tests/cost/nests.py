@@ -1,0 +1,115 @@
+"""Nests written out by hand, with integer sizes or columns."""
+
+from __future__ import annotations
+
+from ansorpy.ir.builders import maximum, sum
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
+from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest
+from ansorpy.schedule.size import Size
+
+S, R = AxisKind.SPACE, AxisKind.REDUCE
+
+
+def loop(name: str, extent: Size, kind: AxisKind = S, stage: str = "C", **marks: Size) -> Loop:
+    marked: dict[str, Size] = {"parallel": 0, "vector": 0, "unroll": 0, **marks}
+    return Loop(name=name, kind=kind, extent=extent, stage=stage, annotation=ForKind.SERIAL, **marked)
+
+
+def access(tensor: Tensor, *coefs: tuple[Size, ...], alloc_depth: int = 0, is_output: bool = False) -> LeafAccess:
+    return LeafAccess(
+        buffer=tensor.name,
+        shape=tensor.shape,
+        elem_bytes=tensor.dtype.bytes,
+        coefs=coefs,
+        is_constant=False,
+        is_packed=False,
+        alloc_depth=alloc_depth,
+        is_output=is_output,
+        exact=(True,) * len(coefs),
+    )
+
+
+def matmul_op(n: int, m: int, k: int) -> tuple[Tensor, Tensor, ComputeOp]:
+    a, b = placeholder((n, k), name="A"), placeholder((k, m), name="B")
+    r = reduce_axis(k, name="k")
+    return a, b, compute((n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C")
+
+
+def oracle_matmul() -> Nest:
+    """512³, order io jo k ji ii, io and jo parallel, k unrolled, ji vectorised."""
+    a, b, c = matmul_op(512, 512, 512)
+    loops = (
+        loop("i.0", 32, parallel=1),
+        loop("j.0", 64, parallel=1),
+        loop("k", 512, R, unroll=1),
+        loop("j.1", 8, vector=1),
+        loop("i.1", 16),
+    )
+    rows, cols, red = (16, 0, 0, 0, 1), (0, 8, 0, 1, 0), (0, 0, 1, 0, 0)
+    leaf = Leaf(
+        stage="C",
+        op=c,
+        loops=loops,
+        accesses=(access(a, rows, red), access(b, red, cols)),
+        write=access(c, rows, cols, is_output=True),
+        body=c.body,
+        own_from=0,
+        max_unroll=0,
+    )
+    return Nest((leaf,))
+
+
+def tiled_matmul(
+    n: int,
+    m: int,
+    k: int,
+    *,
+    i1: Size,
+    i2: Size,
+    j1: Size,
+    j2: Size,
+    k1: Size,
+    parallel: Size = 1,
+    vector: Size = 1,
+    max_unroll: Size = 64,
+) -> Nest:
+    """i0 j0 (parallel) i1 j1 k0 k1 i2 j2 (vector), then a relu stage of its own."""
+    a, b, c = matmul_op(n, m, k)
+    i0, j0, k0 = n // (i1 * i2), m // (j1 * j2), k // k1
+    loops = (
+        loop("i.0", i0, parallel=parallel),
+        loop("j.0", j0, parallel=parallel),
+        loop("i.1", i1),
+        loop("j.1", j1),
+        loop("k.0", k0, R),
+        loop("k.1", k1, R),
+        loop("i.2", i2),
+        loop("j.2", j2, vector=vector),
+    )
+    rows: tuple[Size, ...] = (i1 * i2, 0, i2, 0, 0, 0, 1, 0)
+    cols: tuple[Size, ...] = (0, j1 * j2, 0, j2, 0, 0, 0, 1)
+    red: tuple[Size, ...] = (0, 0, 0, 0, k1, 1, 0, 0)
+    product = Leaf(
+        stage="C",
+        op=c,
+        loops=loops,
+        accesses=(access(a, rows, red), access(b, red, cols)),
+        write=access(c, rows, cols),
+        body=c.body,
+        own_from=0,
+        max_unroll=max_unroll,
+    )
+    relu = compute((n, m), lambda i, j: maximum(c[i, j], 0.0), name="D")
+    last = Leaf(
+        stage="D",
+        op=relu,
+        loops=(loop("i", n, stage="D", parallel=1), loop("j", m, stage="D", vector=1)),
+        accesses=(access(c, (1, 0), (0, 1)),),
+        write=access(relu, (1, 0), (0, 1), is_output=True),
+        body=relu.body,
+        own_from=0,
+        max_unroll=0,
+    )
+    return Nest((product, last))

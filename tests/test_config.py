@@ -1,0 +1,80 @@
+"""The knobs are read from the environment when asked; thread counts follow what may be used."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ansorpy import config
+from ansorpy.errors import UsageError
+
+
+def test_a_knob_reads_its_variable_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANSORPY_DEBUG", raising=False)
+    assert config.DEBUG.get() == 0
+    monkeypatch.setenv("ANSORPY_DEBUG", "3")
+    assert config.DEBUG.get() == 3
+    monkeypatch.setenv("ANSORPY_DEBUG", " ")
+    assert config.DEBUG.get() == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("NUM_THREADS", "0"), ("NUM_THREADS", "two"), ("DEBUG", "6"), ("VERIFY", "x"), ("SEED", "-1")],
+)
+def test_a_bad_value_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    knob = getattr(config, name)
+    monkeypatch.setenv(knob.name, text)
+    with pytest.raises(UsageError, match=f"{knob.name}='{text}' is not"):
+        knob.get()
+
+
+def test_asked_threads_win_over_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSORPY_NUM_THREADS", "7")
+    assert config.default_threads() == 7
+    monkeypatch.delenv("ANSORPY_NUM_THREADS")
+    assert config.default_threads() == config.available_cores()
+    assert 1 <= config.available_cores() <= len(os.sched_getaffinity(0))
+
+
+def _group(folder: Path, **files: str) -> Path:
+    folder.mkdir(parents=True)
+    for name, text in files.items():
+        (folder / name.replace("_max", ".max").replace("cpu_cfs", "cpu.cfs")).write_text(text)
+    return folder
+
+
+def test_quota_of_cgroup_version_2_is_the_least_on_the_path(tmp_path: Path) -> None:
+    root = tmp_path / "cgroup"
+    _group(root / "a" / "b", cpu_max="max 100000\n")
+    (root / "a" / "cpu.max").write_text("150000 100000\n")
+    proc = tmp_path / "self"
+    proc.write_text("0::/a/b\n")
+    assert config.cgroup_quota(root, proc) == 1.5
+
+
+def test_quota_of_cgroup_version_1(tmp_path: Path) -> None:
+    root = tmp_path / "cgroup"
+    _group(root / "cpu" / "x", cpu_cfs_quota_us="300000\n", cpu_cfs_period_us="100000\n")
+    proc = tmp_path / "self"
+    proc.write_text("3:memory:/m\n2:cpu,cpuacct:/x\n")
+    assert config.cgroup_quota(root, proc) == 3.0
+
+
+def test_no_limit_and_no_cgroup_give_no_quota(tmp_path: Path) -> None:
+    assert config.cgroup_quota(tmp_path, tmp_path / "absent") is None
+    _group(tmp_path / "g", cpu_max="max 100000")
+    (tmp_path / "self").write_text("0::/g\n")
+    assert config.cgroup_quota(tmp_path, tmp_path / "self") is None
+
+
+def test_every_knob_is_in_the_table_once() -> None:
+    names = [knob.name for knob in config.KNOBS]
+    assert len(set(names)) == len(names)
+    assert all(name.startswith("ANSORPY_") for name in names)
+    found = {v.name for v in vars(config).values() if isinstance(v, config.Knob)}
+    assert found == set(names)

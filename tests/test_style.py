@@ -1,0 +1,153 @@
+"""The limits CONTRIBUTING.md names: sizes, docstrings, imports at the top, the loop grammar."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import ansorpy
+from ansorpy.ir import loops
+
+PACKAGE = Path(ansorpy.__file__).parent
+FILES = sorted(PACKAGE.rglob("*.py"))
+MAX_FILE, MAX_FUNCTION, MAX_NESTING = 450, 60, 4
+
+# Loaded where first needed: `import ansorpy` stays light and optional parts stay optional.
+LAZY = {
+    "cupy", "islpy", "jinja2", "lightgbm", "llvmlite", "networkx", "onnx", "onnxruntime",
+    "openvino", "pydantic", "ray", "rich", "scipy", "torch", "typer", "ziglang",
+}  # fmt: skip
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+each_file = pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (n for n in ast.walk(tree) if isinstance(n, Function))
+
+
+def long_functions(tree: ast.AST) -> list[str]:
+    return [
+        f"{f.name}: {f.end_lineno - f.lineno + 1} lines"
+        for f in functions(tree)
+        if f.end_lineno is not None and f.end_lineno - f.lineno + 1 > MAX_FUNCTION
+    ]
+
+
+def nesting(node: ast.AST, depth: int = 0) -> int:
+    """Deepest chain of compound statements below *node*; an elif is not a level."""
+    deepest = depth
+    for child in ast.iter_child_nodes(node):
+        opens = isinstance(child, (ast.For, ast.While, ast.If, ast.With, ast.Try, ast.Match))
+        is_elif = isinstance(child, ast.If) and isinstance(node, ast.If) and child in node.orelse
+        if isinstance(child, Function | ast.ClassDef):
+            continue
+        deepest = max(deepest, nesting(child, depth + (opens and not is_elif)))
+    return deepest
+
+
+def deep_functions(tree: ast.AST) -> list[str]:
+    return [f.name for f in functions(tree) if nesting(f) > MAX_NESTING]
+
+
+def undocumented(tree: ast.Module) -> list[str]:
+    """Public classes and functions of the module's top level that have no docstring."""
+    return [
+        n.name
+        for n in tree.body
+        if isinstance(n, Function | ast.ClassDef)
+        and not n.name.startswith("_")
+        and ast.get_docstring(n) is None
+        and not is_enum_or_node(n)
+    ]
+
+
+def is_enum_or_node(n: ast.stmt) -> bool:
+    """A list of named values or fields explains itself; the grammar of the module names it."""
+    if not isinstance(n, ast.ClassDef):
+        return False
+    bases = {ast.unparse(b) for b in n.bases}
+    return "Enum" in bases or any(ast.unparse(d) == "node" for d in n.decorator_list)
+
+
+def nested_imports(tree: ast.AST) -> list[str]:
+    """Imports inside functions of anything that is not loaded lazily on purpose."""
+    found = []
+    for function in functions(tree):
+        for n in ast.walk(function):
+            if isinstance(n, ast.Import):
+                found += [a.name for a in n.names if a.name.split(".")[0] not in LAZY]
+            elif isinstance(n, ast.ImportFrom) and (n.module or "").split(".")[0] not in LAZY:
+                found.append(n.module or ".")
+    return found
+
+
+@each_file
+def test_sizes(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= MAX_FILE
+    tree = ast.parse(text)
+    assert long_functions(tree) == []
+    assert deep_functions(tree) == []
+
+
+@each_file
+def test_docstrings_and_all(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    if not tree.body:
+        return
+    assert ast.get_docstring(tree), "a module says what it is for"
+    assert undocumented(tree) == []
+    assigned = {ast.unparse(t) for n in tree.body if isinstance(n, ast.Assign) for t in n.targets}
+    needs_none = path.name in ("__main__.py", "__init__.py")
+    assert needs_none or "__all__" in assigned, "a module lists its public names"
+
+
+@each_file
+def test_imports_stand_at_the_top(path: Path) -> None:
+    if path == PACKAGE / "__init__.py" or "cli" in path.relative_to(PACKAGE).parts:
+        return  # the lazy table of the package, and verbs, which load their layer when run
+    assert nested_imports(ast.parse(path.read_text())) == []
+
+
+def test_only_config_reads_the_environment() -> None:
+    readers = {
+        p.name
+        for p in FILES
+        if re.search(r"os\.(environ\.get|getenv)|environ\[\"ANSORPY", p.read_text())
+    }
+    assert readers <= {"config.py"}
+
+
+def test_no_leftovers() -> None:
+    words = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
+    assert [p.name for p in FILES if words.search(p.read_text())] == []
+
+
+def test_the_loop_grammar_names_every_statement() -> None:
+    grammar = (loops.__doc__ or "").split("Grammar::")[1].split("Loops start")[0]
+    statements = {c.__name__ for c in vars(loops).values() if is_statement(c)}
+    named = set(re.findall(r"\b([A-Z][A-Za-z]+)\b", grammar))
+    assert statements | {"Program", "Param", "Buffer"} <= named
+    assert named <= {n for n in vars(loops) if n[0].isupper()} | {"Stmt", "Expr"}
+    for kind in loops.ForKind:
+        assert kind.value.split(".")[0] in grammar
+    for scope in loops.Scope:
+        assert scope.value in grammar
+
+
+def is_statement(value: object) -> bool:
+    return isinstance(value, type) and issubclass(value, loops.Stmt) and value is not loops.Stmt
+
+
+def test_the_checks_themselves_fail_on_bad_code() -> None:
+    long = "def f():\n" + "    x = 1\n" * 61
+    assert long_functions(ast.parse(long)) == ["f: 62 lines"]
+    assert undocumented(ast.parse("def g(): pass")) == ["g"]
+    assert nested_imports(ast.parse("def f():\n    import os\n    import onnx")) == ["os"]
+    deep = "def f():\n" + "".join("    " * (i + 1) + "if x:\n" for i in range(5)) + "    " * 6 + "y"
+    assert deep_functions(ast.parse(deep)) == ["f"]
