@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.config import default_threads
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.dataset import Dataset, TaskSamples, Training
+from ansorpy.cost.dataset import Dataset, Training
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.errors import ForeignFile
@@ -121,12 +120,8 @@ class BoostedTrees:
 
     def save(self) -> str:
         """The trained model as text; measured programs are not part of it."""
-        tasks = {
-            key: {"prior_best_s": s.prior_best_s, "prior_scale": s.prior_scale}
-            for key, s in self.data.tasks.items()
-        }
         trees = self._booster.model_to_string() if self._booster else ""
-        header = {"format": _FORMAT, "features": FEATURE_VERSION, "tasks": tasks}
+        header = {"format": _FORMAT, "features": FEATURE_VERSION}
         return json.dumps(header) + "\n" + trees
 
     @staticmethod
@@ -147,7 +142,7 @@ class BoostedTrees:
         return model
 
 
-def _check_header(head: str) -> Mapping[str, object]:
+def _check_header(head: str) -> None:
     try:
         header = json.loads(head)
     except json.JSONDecodeError:
@@ -159,8 +154,6 @@ def _check_header(head: str) -> Mapping[str, object]:
             "this cost model was trained on another version's features",
             hint="delete it; it is trained again from the records",
         )
-    return header
-
 
 def _pack_sum(training: Training) -> Any:
     """Squared error of each program's summed prediction, as gradients of its statements' rows."""
@@ -171,7 +164,3 @@ def _pack_sum(training: Training) -> Any:
         return error[training.program], training.weight[training.program]
 
     return objective
-
-
-def _scaled(samples: TaskSamples) -> float:
-    return samples.prior_scale

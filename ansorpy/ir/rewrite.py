@@ -193,7 +193,7 @@ _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
 class _Substitution(Rewriter):
     def __init__(self, mapping: Mapping[Var, Expr]):
         super().__init__()
-        self._memo.update(mapping)
+        self._memo = {var: new for var, new in mapping.items()}
 
 
 @overload

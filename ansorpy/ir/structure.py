@@ -46,14 +46,15 @@ class _Comparison:
         if type(a) is not type(b):
             return False
         if isinstance(a, tuple):
-            return len(a) == len(b) and all(map(self.same, a, b))  # type: ignore[arg-type]
+            assert isinstance(b, tuple)
+            return len(a) == len(b) and all(self.same(x, y) for x, y in zip(a, b, strict=True))
         if not isinstance(a, Expr | Stmt | Program | Tensor):
             return bool(a == b) and _same_sign(a, b)
         key = (id(a), id(b))
         if key in self._equal:
             return True
-        compare: Callable[[Any, Any], bool] = _SPECIAL.get(type(a), _Comparison._fields).__get__(self)
-        equal = compare(a, b)
+        compare: Callable[[Any, Any, Any], bool] = _SPECIAL.get(type(a), _Comparison._fields)
+        equal = compare(self, a, b)
         if equal:
             self._equal.add(key)
         return equal
@@ -66,6 +67,7 @@ class _Comparison:
         if a in self._bound or b in self._reverse:
             return self._bound.get(a) is b and self._reverse.get(b) is a
         if a is b:
+            self.bind(a, b)
             return True
         if not (isinstance(a, PlaceholderOp) and isinstance(b, PlaceholderOp)):
             return False

@@ -20,6 +20,7 @@ __all__ = ["GuardedArray"]
 
 _PAGE = mmap.PAGESIZE
 _PROT_NONE = 0
+_PROT_READ = 1
 _PATTERN = 0xA5
 _CHECKED_BYTES = 1 << 16
 
@@ -53,9 +54,9 @@ class GuardedArray:
         self.array: npt.NDArray[np.generic] = (
             whole[self._start : self._start + size].view(kind).reshape(tuple(shape))
         )
-        for page in (base, base + (pages + 1) * _PAGE):
-            if _LIBC.mprotect(page, _PAGE, _PROT_NONE) != 0:
-                raise AnsorpyError("this system refuses to protect a page (mprotect failed)")
+        self._pages = (base + _PAGE, pages * _PAGE)
+        _protect(base, _PAGE, _PROT_NONE)
+        _protect(base + (pages + 1) * _PAGE, _PAGE, _PROT_NONE)
 
     @property
     def address(self) -> int:
@@ -65,9 +66,18 @@ class GuardedArray:
         """False when something was written outside the array but inside its pages."""
         return bool((self._before == _PATTERN).all() and (self._after == _PATTERN).all())
 
+    def seal(self) -> None:
+        """Forbid writing from now on: a kernel that writes to its input is killed."""
+        _protect(*self._pages, _PROT_READ)
+
     def poison(self) -> None:
         """Fill with NaN (floats) or a pattern unlikely to be right (integers)."""
         if self.array.dtype.kind in "fV":
             self.array.fill(np.nan)
         else:
             self.array.view(np.uint8).fill(_PATTERN)
+
+
+def _protect(address: int, size: int, protection: int) -> None:
+    if _LIBC.mprotect(address, size, protection) != 0:
+        raise AnsorpyError("this system refuses to protect memory (mprotect failed)")

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from ansorpy.ir.expr import Axis, Compare, CompareOp, Expr, as_expr
 from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 
 __all__ = ["axis_exprs", "iter_extents", "number", "overshoot"]
@@ -26,11 +27,11 @@ def iter_extents(stage: Stage, roots: Mapping[str, int]) -> dict[str, int]:
     for relation in stage.relations:
         if isinstance(relation, SplitRelation):
             factors = [number(p) for p in relation.factors]
-            inner = 1
-            for factor in factors:
-                inner *= factor
-            outer = -(-extents[relation.parent] // inner)
-            extents.update(zip(relation.children, (outer, *factors), strict=True))
+            for child, part in zip(
+                relation.children, split_extents(extents[relation.parent], factors), strict=True
+            ):
+                assert isinstance(part, int)
+                extents[child] = part
         else:
             total = 1
             for parent in relation.parents:

@@ -18,7 +18,7 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
-from ansorpy.schedule.size import Size, ceil_div, product, size_max, size_min
+from ansorpy.schedule.size import Size, product, size_max, size_min, split_extents
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class Bounds:
             for relation in stage.relations:
                 if isinstance(relation, SplitRelation):
                     factors = [self.number(p) for p in relation.factors]
-                    outer = ceil_div(extents[relation.parent], product(factors))
-                    extents.update(zip(relation.children, (outer, *factors), strict=True))
+                    parts = split_extents(extents[relation.parent], factors)
+                    extents.update(zip(relation.children, parts, strict=True))
                 else:
                     extents[relation.child] = product(extents[p] for p in relation.parents)
             self._extents[name] = extents

@@ -48,13 +48,15 @@ class _Lowering:
     def __init__(self, state: State):
         self.state = state
         self.bounds = Bounds(state, {})
-        self.constant_ops = state.dag.constant_ops
+        for stage in self.bounds.definition.ops:
+            self.bounds.extents(stage)
+        self.bound = state.bind_stages
         self.stages = StageLowering(self.bounds)
         for op in state.dag.ops:
             stage = state.stage(op.name)
             if stage.inlined or stage.attach is not None:
                 continue
-            is_global = stage.is_placeholder or state.dag.is_output(op) or op in self.constant_ops
+            is_global = stage.is_placeholder or state.dag.is_output(op) or op.name in self.bound
             scope = Scope.GLOBAL if is_global else Scope.WORKSPACE
             self.stages.buffers[op.name] = Buffer(op.name, op.shape, op.dtype, scope)
 
@@ -83,11 +85,11 @@ class _Lowering:
             readers = [
                 name
                 for name, tensors in reads.items()
-                if self.state.stage(name).op not in self.constant_ops
+                if name not in self.bound
                 and any(r.tensor.name == op.name for r in tensors)
                 and (name, op.name) not in packed
             ]
-            if op in self.constant_ops and readers:
+            if op.name in self.bound and readers:
                 direct.append(self._buffer(op))
         return [*direct, *(p.buffer for p in packings)]
 
@@ -97,7 +99,7 @@ class _Lowering:
             s
             for s in self.state.stages
             if not (s.is_placeholder or s.inlined or s.attach)
-            and (s.op in self.constant_ops) is constant
+            and (s.name in self.bound) is constant
         ]
         stmt: Stmt | None = None
         done: list[tuple[Buffer, Stmt]] = [
@@ -123,7 +125,7 @@ class _Lowering:
         internal = [
             self._buffer(stage.op)
             for stage in self.state.stages
-            if stage.op in self.constant_ops and not stage.is_placeholder
+            if stage.name in self.bound and not stage.is_placeholder
             and not stage.inlined and stage.attach is None and stage.name not in kept
         ]  # fmt: skip
         params = [
@@ -135,6 +137,6 @@ class _Lowering:
     def _bind_inputs(self, packings: tuple[Packing, ...]) -> list[PlaceholderOp]:
         wanted = {p.tensor for p in packings}
         for name, reads in self.bounds.definition.reads.items():
-            if self.state.stage(name).op in self.constant_ops:
+            if name in self.bound:
                 wanted |= {read.tensor.name for read in reads}
         return [op for op in self.state.dag.args if op.constant and op.name in wanted]

@@ -94,7 +94,7 @@ class _Builder:
         self._strides: dict[str, dict[str, dict[tuple[str, str], Size]]] = {}
 
     def leaves(self) -> list[Leaf]:
-        skip = {op.name for op in self.state.dag.constant_ops}
+        skip = self.state.bind_stages
         return [self._leaf(name) for name in self.bounds.definition.ops if name not in skip]
 
     def _leaf(self, name: str) -> Leaf:
@@ -214,7 +214,7 @@ class _Builder:
         )
         return LeafAccess(
             tensor.name, shape, tensor.dtype.bytes, coefs, depth,
-            tensor in self.state.dag.constant_ops,
+            tensor.name in self.state.bind_stages,
             tensor.name in self.state.stage(name).packed,
             self.state.dag.is_output(tensor),
             tuple(terms is not None for terms in rows),

@@ -7,13 +7,13 @@ of a column raises: code that computes sizes cannot branch on them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Union
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column", "Size", "above", "as_array", "ceil_div", "product", "size_max", "size_min"]
+__all__ = ["Column", "Size", "above", "as_array", "ceil_div", "product", "size_max", "size_min", "split_extents"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -99,3 +99,16 @@ def product(sizes: Iterable[Size]) -> Size:
 def above(a: Size, b: int) -> Size:
     """1 where ``a > b``, else 0."""
     return int(a > b) if isinstance(a, int) else Column(a.values > b)
+
+
+def split_extents(extent: Size, factors: Sequence[Size]) -> tuple[Size, ...]:
+    """Extents of the loops a split makes of *extent*, outermost first.
+
+    A factor larger than what is left to cover is cut down to it, as in TVM: a stage whose box
+    shrank under compute_at runs fewer iterations, not masked ones.
+    """
+    parts: list[Size] = []
+    for factor in reversed(factors):
+        parts.append(size_min(extent, factor))
+        extent = ceil_div(extent, factor)
+    return (extent, *reversed(parts))

@@ -105,6 +105,17 @@ class State:
         name = self.stage(ref).name
         return tuple(s for s in self.stages if s.attach is not None and s.attach.stage == name)
 
+    @cached_property
+    def bind_stages(self) -> frozenset[str]:
+        """Stages that run once, when constants are bound: those that depend on constants only,
+        unless they are computed inside a stage that runs each time."""
+        names: set[str] = set()
+        for stage in reversed(self.stages):
+            inside = stage.attach is not None and stage.attach.stage not in names
+            if stage.op in self.dag.constant_ops and not inside:
+                names.add(stage.name)
+        return frozenset(names)
+
     @property
     def is_open(self) -> bool:
         """True while some decision has no value; such a state cannot be lowered."""
@@ -194,7 +205,9 @@ class State:
         return state, tuple(after.iter(f"{name}.{k}") for k in range(parts + 1))
 
     def fuse(self, stage: StageRef, iters: Sequence[IterRef]) -> tuple[State, Iter]:
-        """Fuse neighbouring loops of one kind into one."""
+        """Fuse neighbouring loops of one kind into one; a single loop stays as it is."""
+        if len(iters) == 1:
+            return self, self.stage(stage).iter(_name(iters[0]))
         name = self.stage(stage).name
         at = self.stage(stage).index(_name(iters[0]))
         state = self.do(loops.FuseStep(name, _names(iters)))
@@ -256,13 +269,13 @@ class State:
 
     def cache_write(self, stage: StageRef, scope: str) -> tuple[State, str]:
         """Compute into a new stage just before, then copy; returns the new stage's name."""
-        step = storage.CacheWriteStep(self._on(stage), scope)
-        return self.do(step), step.cached
+        state = self.do(storage.CacheWriteStep(self._on(stage), scope))
+        return state, state.stages[self.index(stage)].name
 
     def rfactor(self, stage: StageRef, it: IterRef, factor_axis: int = 0) -> tuple[State, str]:
         """Make a reduce loop a space axis of a new stage; returns the new stage's name."""
-        name = self._on(stage)
-        return self.do(storage.RfactorStep(name, _name(it), factor_axis)), f"{name}.rf"
+        state = self.do(storage.RfactorStep(self._on(stage), _name(it), factor_axis))
+        return state, state.stages[self.index(stage)].name
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
         """Re-lay a constant at bind time in the order the stage's loops read it."""

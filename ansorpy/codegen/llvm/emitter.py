@@ -75,10 +75,8 @@ class Emitter:
         text.continue_here()
         self.lanes: Lanes | None = None
         self.guards: tuple[Guard, ...] = ()
+        self.in_region = False
         self.has_load: dict[Expr, bool] = {}
-
-    # Dispatch.  The tables live with the functions they list; importing them here would be a
-    # cycle, so the module that owns both (emit.py) hands them to the module object.
 
     def value(self, expr: Expr) -> Value:
         """Emit *expr*; a value that is the same in all lanes comes back as a scalar."""
@@ -90,8 +88,6 @@ class Emitter:
 
     def statement(self, stmt: Stmt) -> None:
         self.module.tables.statements[type(stmt)](self, stmt)
-
-    # Scopes.
 
     @property
     def level(self) -> int:
@@ -138,8 +134,6 @@ class Emitter:
             else:
                 self.env[var] = old
 
-    # Guards.
-
     @contextmanager
     def guarded(self, cond: Value, *, negated: bool = False) -> Iterator[None]:
         """Code emitted inside counts only where *cond* holds (or does not)."""
@@ -174,8 +168,6 @@ class Emitter:
         a, b = self.widened(a, lanes), self.widened(b, lanes)
         text = self.pure(level, f"and {a.type} {a.text}, {b.text}")
         return Value("i1", text, lanes, level)
-
-    # Vectors.
 
     def widened(self, value: Value, lanes: int) -> Value:
         """*value* with *lanes* lanes; a scalar is repeated in each."""

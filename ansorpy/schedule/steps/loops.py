@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.decisions import Decision, Factors, Product
+from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage
 from ansorpy.schedule.steps.base import Step
 
@@ -149,6 +150,8 @@ class FuseStep(Step):
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
         fused = [stage.iter(name) for name in self.iters]
+        if len(fused) < 2:
+            raise self._error(state, "there must be two loops or more to fuse", "name them all")
         first = stage.index(self.iters[0])
         if [it.name for it in stage.iters[first : first + len(fused)]] != list(self.iters):
             raise self._error(state, "only neighbouring loops, in order, can be fused",
@@ -218,12 +221,7 @@ def split_factors(state: State, source: tuple[str, str], call: str) -> tuple[Pro
 
 def split_into(state: State, stage: Stage, it: Iter, factors: tuple[Product, ...]) -> State:
     """Replace *it* by its outer loop and one loop a factor, named ``it.0 .. it.n``."""
-    known = [_number(product) for product in factors]
-    inner = 1
-    for number in known:
-        inner = inner * number if inner and number else 0
-    outer = -(-it.extent // inner) if it.extent is not None and inner else None
-    extents = (outer, *(number or None for number in known))
+    extents = _extents(it.extent, [_number(product) for product in factors])
     children = tuple(
         Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents)
     )
@@ -237,6 +235,13 @@ def split_into(state: State, stage: Stage, it: Iter, factors: tuple[Product, ...
         )
     )
     return state.move_attached(stage.name, it.name, children[-1].name)
+
+
+def _extents(extent: int | None, factors: list[int]) -> tuple[int | None, ...]:
+    """Extents of the new loops; None where a factor further in (0 here) is still open."""
+    if extent is not None and all(factors):
+        return tuple(part for part in split_extents(extent, factors) if isinstance(part, int))
+    return (None, *(factor or None for factor in factors))
 
 
 def _number(product: Product) -> int:

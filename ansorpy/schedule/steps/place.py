@@ -29,6 +29,12 @@ class ComputeAtStep(Step):
     def apply(self, state: State) -> State:
         stage, target = state.stage(self.stage), state.stage(self.target)
         target.iter(self.iter)
+        if target.inlined:
+            raise ScheduleError(
+                f'"{target.name}" is inlined, so it has no loops',
+                step=self.call(), stage=stage.name, program=state.text(),
+                hint="compute at a loop of the stage it is inlined into",
+            )  # fmt: skip
         if not nx.has_path(state.dag.graph, stage.op, target.op) or stage is target:
             raise ScheduleError(
                 f'"{target.name}" does not read "{stage.name}"',
@@ -126,9 +132,14 @@ class ComputeInlineStep(Step):
 
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
-        if stage.is_placeholder or stage.compute.reduce_axes or state.dag.is_output(stage.op):
+        hosts = bool(state.attached(stage))
+        if (
+            stage.is_placeholder or hosts or stage.compute.reduce_axes
+            or state.dag.is_output(stage.op)
+        ):  # fmt: skip
             reason = (
                 "a placeholder has nothing to inline" if stage.is_placeholder
+                else "other stages are computed in its loops" if hosts
                 else "a reduction would be recomputed at every read" if stage.compute.reduce_axes
                 else "an output must be stored"
             )  # fmt: skip

@@ -12,7 +12,7 @@ from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.axes import axis_exprs, overshoot
 from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
-from ansorpy.schedule.stage import Stage, initial_stage
+from ansorpy.schedule.stage import FuseRelation, Stage, initial_stage
 from ansorpy.schedule.steps.base import Step
 
 if TYPE_CHECKING:
@@ -31,20 +31,17 @@ class CacheWriteStep(Step):
     scope: str
     kind: Literal["cache_write"] = field(default="cache_write")
 
-    @property
-    def cached(self) -> str:
-        return f"{self.stage}.{self.scope}"
-
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
-        if stage.is_placeholder or stage.relations or stage.attach or stage.inlined:
+        if stage.is_placeholder or stage.relations or stage.inlined or state.attached(stage):
             raise ScheduleError(
-                "only a stage without splits, at the root, can be given a write cache",
+                "only a stage with its first loops can be given a write cache",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="call cache_write before tiling",
             )  # fmt: skip
         op = stage.compute
-        cached = ComputeOp(self.cached, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
+        name = _free_name(state, f"{self.stage}.{self.scope}")
+        cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes), ())
         return insert_stage(state, op, copy, cached, Scope(self.scope))
@@ -126,13 +123,14 @@ class RfactorStep(Step):
             if i.kind is AxisKind.REDUCE and i is not it
         )
         leaves = {a.name: a for a in (*axes, factored, *rest)}
-        values = axis_exprs(stage, leaves)
+        reduction = _reduce_relations(stage)
+        values = axis_exprs(reduction, leaves)
         source = substitute(body.source, {a: values[a.name] for a in (*op.axes, *op.reduce_axes)})
-        for guard in overshoot(stage, values, op.reduce_axes):
+        for guard in overshoot(reduction, values, op.reduce_axes):
             source = Select(guard, source, as_expr(body.kind.identity(source.dtype), source.dtype))
         new_axes = (*axes[: self.factor_axis], factored, *axes[self.factor_axis :])
         partial = ComputeOp(
-            f"{self.stage}.rf", tuple(a.extent for a in new_axes), new_axes, rest,
+            _free_name(state, f"{self.stage}.rf"), tuple(a.extent for a in new_axes), new_axes, rest,
             Reduce(body.kind, source, rest) if rest else source, op.attrs,
         )  # fmt: skip
         final_axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
@@ -156,11 +154,16 @@ class PackStep(Step):
 
     def apply(self, state: State) -> State:
         stage, packed = state.stage(self.stage), state.stage(self.tensor)
-        if packed.op not in state.dag.constant_ops or packed.op not in state.dag.reads(stage.op):
+        if packed.name not in state.bind_stages or packed.op not in state.dag.reads(stage.op):
             raise ScheduleError(
                 f'"{self.tensor}" is not a constant that "{self.stage}" reads',
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="declare the placeholder with constant=True; it is then bound once",
+            )  # fmt: skip
+        if stage.name in state.bind_stages:
+            raise ScheduleError(
+                f'"{self.stage}" itself runs at bind time, where packing costs more than it saves',
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
             )  # fmt: skip
         return state.replace_stage(replace(stage, packed=(*stage.packed, self.tensor)))
 
@@ -183,6 +186,19 @@ def insert_stage(
         else:
             stages.append(replace(stage, op=became[stage.op]))
     return state.with_dag(dag, tuple(stages))
+
+
+def _reduce_relations(stage: Stage) -> Stage:
+    """*stage* with the splits and fuses of its reduce loops only."""
+    names = {axis.name for axis in stage.compute.reduce_axes}
+    kept = []
+    for relation in stage.relations:
+        parents = relation.parents if isinstance(relation, FuseRelation) else (relation.parent,)
+        if names.issuperset(parents):
+            kept.append(relation)
+            is_fuse = isinstance(relation, FuseRelation)
+            names.update((relation.child,) if is_fuse else relation.children)
+    return replace(stage, relations=tuple(kept))
 
 
 def _free_name(state: State, name: str) -> str:

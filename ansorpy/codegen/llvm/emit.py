@@ -1,0 +1,60 @@
+"""A whole loop program as one LLVM module."""
+
+from __future__ import annotations
+
+from ansorpy.codegen.llvm.expressions import EXPRESSIONS
+from ansorpy.codegen.llvm.functions import (
+    SCRATCH,
+    THREADS,
+    emit_entry,
+    main_parameters,
+    open_function,
+    own_buffers,
+)
+from ansorpy.codegen.llvm.indices import INDICES
+from ansorpy.codegen.llvm.module import Module, Tables
+from ansorpy.codegen.llvm.statements import STATEMENTS
+from ansorpy.codegen.promote import promote
+from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
+from ansorpy.errors import CodegenError
+from ansorpy.ir.loops import Program
+from ansorpy.target import Target
+
+__all__ = ["emit_llvm", "emit_module"]
+
+
+def emit_llvm(program: Program, target: Target, symbol: str) -> str:
+    """The unoptimised LLVM IR of *program*: a module that defines *symbol* (kernel ABI).
+
+    Raises:
+        CodegenError: The program uses what a CPU does not have (block loops, shared memory).
+    """
+    return emit_module(program, target, symbol)[0]
+
+
+def emit_module(program: Program, target: Target, symbol: str) -> tuple[str, StoragePlan]:
+    """The module's text, and where the program's buffers live."""
+    if target.kind != "cpu":
+        raise CodegenError(
+            f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
+        )
+    program = promote(program, target)
+    plan = plan_storage(program, target)
+    module = Module(symbol, target, plan, Tables(EXPRESSIONS, INDICES, STATEMENTS))
+    _emit_main(module, program, f"{symbol}.main")
+    emit_entry(module, program, f"{symbol}.main")
+    return module.render(), plan
+
+
+def _emit_main(module: Module, program: Program, name: str) -> None:
+    parameters = main_parameters(program, module.storage, buffers_used(program.body))
+    declared = [parameter.declaration for parameter in parameters]
+    declared += [f"ptr {SCRATCH}", f"i32 {THREADS}"]
+    e = open_function(
+        module,
+        f"internal void @{name}({', '.join(declared)})",
+        parameters,
+        own_buffers(program.body),
+    )
+    e.statement(program.body)
+    e.text.emit("ret void")

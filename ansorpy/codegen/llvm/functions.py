@@ -1,0 +1,112 @@
+"""Opening and calling generated functions: parameters, buffer places, the kernel's entry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ansorpy.codegen.llvm.emitter import Emitter, Place
+from ansorpy.codegen.llvm.module import Module
+from ansorpy.codegen.llvm.text import FunctionText
+from ansorpy.codegen.storage import ALIGNMENT, StoragePlan, dense_strides
+from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Program, Role, Scope, Stmt, substatements
+
+__all__ = [
+    "SCRATCH", "THREADS", "Parameter", "emit_entry", "main_parameters", "open_function",
+    "own_buffers",
+]  # fmt: skip
+
+SCRATCH = "%scratch"
+"""Where the thread's scratch begins; in the main function, where that of thread 0 does."""
+THREADS = "%threads"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A buffer that a generated function receives as a pointer no other one aliases."""
+
+    buffer: Buffer
+    name: str
+    align: int
+    writes: bool
+
+    @property
+    def declaration(self) -> str:
+        access = "" if self.writes else "readonly "
+        size = self.buffer.bytes
+        return f"ptr noalias {access}align {self.align} dereferenceable({size}) {self.name}"
+
+
+def own_buffers(stmt: Stmt) -> Iterable[Buffer]:
+    """Local buffers that the function running *stmt* itself must hold (not a parallel region)."""
+    stack = [stmt]
+    while stack:
+        top = stack.pop()
+        if isinstance(top, For) and top.kind is ForKind.PARALLEL:
+            continue
+        if isinstance(top, Alloc) and top.buffer.scope is Scope.LOCAL:
+            yield top.buffer
+        stack.extend(substatements(top))
+
+
+def open_function(
+    module: Module, signature: str, parameters: Iterable[Parameter], locals_: Iterable[Buffer]
+) -> Emitter:
+    """Start a function and give every parameter and local buffer its place."""
+    text = FunctionText(signature)
+    module.functions.append(text)
+    e = Emitter(module, text)
+    for parameter in parameters:
+        buffer = parameter.buffer
+        e.places[buffer] = Place(
+            parameter.name, dense_strides(buffer.shape), buffer.size, parameter.align
+        )
+    for buffer in locals_:
+        e.places[buffer] = _local_place(e, module.storage, buffer)
+    return e
+
+
+def _local_place(e: Emitter, plan: StoragePlan, buffer: Buffer) -> Place:
+    size = plan.size(buffer)
+    on_stack = buffer in plan.stack
+    if on_stack:
+        pointer = e.text.fresh()
+        e.allocas.append(
+            f"  {pointer} = alloca [{size * buffer.dtype.bytes} x i8], align {ALIGNMENT}"
+        )
+    else:
+        pointer = e.pure(0, f"getelementptr i8, ptr {SCRATCH}, i64 {plan.scratch[buffer]}")
+    return Place(pointer, plan.strides(buffer), size, ALIGNMENT, on_stack)
+
+
+def emit_entry(module: Module, program: Program, main: str) -> None:
+    """``int32 symbol(void *const *args, void *workspace, int32 threads)`` around the main function."""
+    text = FunctionText(f"i32 @{module.symbol}(ptr %args, ptr %workspace, i32 {THREADS})")
+    module.functions.append(text)
+    arguments = []
+    for position in range(len(program.params)):
+        slot = text.define(f"getelementptr i8, ptr %args, i64 {8 * position}")
+        arguments.append(f"ptr {text.define(f'load ptr, ptr {slot}, align 8')}")
+    for offset in module.storage.shared.values():
+        arguments.append(f"ptr {text.define(f'getelementptr i8, ptr %workspace, i64 {offset}')}")
+    shared = module.storage.shared_bytes
+    arguments.append(f"ptr {text.define(f'getelementptr i8, ptr %workspace, i64 {shared}')}")
+    arguments.append(f"i32 {THREADS}")
+    text.emit(f"call void @{main}({', '.join(arguments)})")
+    text.emit("ret i32 0")
+
+
+def main_parameters(
+    program: Program, plan: StoragePlan, written: Mapping[Buffer, bool]
+) -> list[Parameter]:
+    """Parameters of the main function: the program's, then its workspace buffers."""
+    found = []
+    for position, param in enumerate(program.params):
+        is_constant = param.role is Role.CONSTANT
+        align = ALIGNMENT if is_constant else param.buffer.dtype.bytes
+        writes = written.get(param.buffer, False)
+        found.append(Parameter(param.buffer, f"%arg{position}", align, writes))
+    for position, buffer in enumerate(plan.shared):
+        found.append(Parameter(buffer, f"%shared{position}", ALIGNMENT, True))
+    return found
+

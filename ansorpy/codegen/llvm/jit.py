@@ -1,0 +1,97 @@
+"""Object code loaded into this process."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from functools import cache
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.codegen.llvm.gomp import load_gomp, needs_gomp
+from ansorpy.errors import CodegenError
+
+if TYPE_CHECKING:
+    from llvmlite import binding
+
+__all__ = ["Library", "load"]
+
+_names = itertools.count()
+
+
+class Library:
+    """Loaded objects; addresses are valid until :meth:`close` or the library is collected."""
+
+    def __init__(self, tracker: binding.orcjit.ResourceTracker, symbols: Iterable[str]) -> None:
+        self._tracker: binding.orcjit.ResourceTracker | None = tracker
+        self._addresses = {symbol: int(tracker[symbol]) for symbol in symbols}
+
+    def address(self, symbol: str) -> int:
+        """The address of *symbol*, a function the objects define.
+
+        Raises:
+            CodegenError: The library was closed or does not export *symbol*.
+        """
+        if self._tracker is None:
+            raise CodegenError(f"the library that held {symbol} was closed")
+        if symbol not in self._addresses:
+            known = ", ".join(sorted(self._addresses))
+            raise CodegenError(f"no function {symbol} was loaded; there are {known}")
+        return self._addresses[symbol]
+
+    def close(self) -> None:
+        """Unload; calling an address afterwards crashes."""
+        tracker, self._tracker = self._tracker, None
+        if tracker is not None:
+            tracker.close()
+
+    def __enter__(self) -> Library:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def load(objects: Sequence[ObjectCode | bytes], *, symbols: Sequence[str] = ()) -> Library:
+    """Link *objects* into this process.
+
+    Args:
+        objects: Results of ``build``, or raw object files (then name what they export).
+        symbols: Functions to look up beside those of the :class:`ObjectCode` items.
+
+    Raises:
+        MissingDependency: The code runs threads and libgomp is not installed.
+        CodegenError: A symbol is undefined.
+    """
+    from llvmlite import binding
+
+    images = [item.code if isinstance(item, ObjectCode) else bytes(item) for item in objects]
+    wanted = [item.symbol for item in objects if isinstance(item, ObjectCode)] + list(symbols)
+    if any(needs_gomp(image) for image in images):
+        load_gomp()
+    builder = binding.orcjit.JITLibraryBuilder()
+    for image in images:
+        builder.add_object_img(image)
+    builder.add_current_process()
+    for symbol in wanted:
+        builder.export_symbol(symbol)
+    try:
+        tracker = builder.link(_linker(), f"ansorpy.{next(_names)}")
+    except RuntimeError as error:
+        raise CodegenError(f"the object code cannot be loaded: {error}") from error
+    return Library(tracker, wanted)
+
+
+@cache
+def _linker() -> binding.LLJIT:
+    from llvmlite import binding
+
+    binding.initialize_native_target()
+    binding.initialize_native_asmprinter()
+    return binding.create_lljit_compiler(suppress_errors=True)

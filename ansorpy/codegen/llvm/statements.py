@@ -1,0 +1,253 @@
+"""Statements: one function a node kind, listed in :data:`STATEMENTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ansorpy.codegen.llvm.accesses import access, load, store
+from ansorpy.codegen.llvm.affine import Affine, constant, lane_values
+from ansorpy.codegen.llvm.arithmetic import (
+    FLOAT_BINARY,
+    choose,
+    fma,
+    horizontal,
+    integer_binary,
+    number,
+)
+from ansorpy.codegen.llvm.loops import counted_loop
+from ansorpy.codegen.llvm.parallel import emit_parallel
+from ansorpy.codegen.llvm.text import Value
+from ansorpy.codegen.llvm.vectorized import emit_vectorized
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, ReduceKind
+from ansorpy.ir.loops import (
+    Alloc,
+    Barrier,
+    For,
+    ForKind,
+    If,
+    Instruction,
+    Let,
+    Seq,
+    Stmt,
+    Store,
+)
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.emitter import Emitter
+
+__all__ = ["STATEMENTS"]
+
+
+def _seq(e: Emitter, stmt: Seq) -> None:
+    for part in stmt.body:
+        e.statement(part)
+
+
+def _for(e: Emitter, loop: For) -> None:
+    if loop.extent == 1:
+        with e.bound({loop.var: constant(0)}):
+            e.statement(loop.body)
+        return
+    handler = _LOOPS.get(loop.kind)
+    if handler is None:
+        raise CodegenError(
+            f"loop {loop.var.name} is {loop.kind.value}, which has no meaning on a CPU",
+            hint="block and thread loops need a CUDA target",
+        )
+    handler(e, loop)
+
+
+def _serial(e: Emitter, loop: For) -> None:
+    def body(index: Affine) -> None:
+        with e.bound({loop.var: index}):
+            e.statement(loop.body)
+
+    counted_loop(e, loop.extent, loop.var.name, body)
+
+
+def _unrolled(e: Emitter, loop: For) -> None:
+    for step in range(loop.extent):
+        with e.bound({loop.var: constant(step)}):
+            e.statement(loop.body)
+
+
+def _if(e: Emitter, stmt: If) -> None:
+    cond = e.value(stmt.cond)
+    if cond.text in ("true", "false"):
+        taken = stmt.then if cond.text == "true" else stmt.other
+        if taken is not None:
+            e.statement(taken)
+        return
+    if cond.lanes:
+        _masked_if(e, stmt, cond)
+        return
+    text = e.text
+    then, other, done = (text.fresh_label(hint) for hint in ("then", "else", "endif"))
+    text.branch_if(cond.text, then, other if stmt.other is not None else done)
+    for label, side in ((then, stmt.then), (other, stmt.other)):
+        if side is None:
+            continue
+        text.start_block(label)
+        with e.nested_scope():
+            e.statement(side)
+        text.branch(done)
+    text.start_block(done)
+    text.continue_here()
+
+
+def _masked_if(e: Emitter, stmt: If, cond: Value) -> None:
+    """A condition that differs between lanes: both sides run, each in its own lanes."""
+    with e.guarded(cond):
+        e.statement(stmt.then)
+    if stmt.other is not None:
+        with e.guarded(cond, negated=True):
+            e.statement(stmt.other)
+
+
+def _let(e: Emitter, stmt: Let) -> None:
+    with e.bound({stmt.var: e.index(stmt.value)}):
+        e.statement(stmt.body)
+
+
+def _alloc(e: Emitter, stmt: Alloc) -> None:
+    """The storage plan placed every buffer when the function was opened."""
+    e.statement(stmt.body)
+
+
+def _store(e: Emitter, stmt: Store) -> None:
+    use = access(e, stmt.buffer, [e.index(index) for index in stmt.indices])
+    if stmt.reduce is None:
+        store(e, use, e.value(stmt.value))
+        return
+    if e.lanes is not None and _lanes_collide(e, use.offset):
+        _reduce_colliding(e, stmt)
+        return
+    store(e, use, combined(e, stmt.reduce, load(e, use), stmt.value))
+
+
+def combined(e: Emitter, kind: ReduceKind, old: Value, value: Expr) -> Value:
+    """*old* combined with *value*; a sum of products becomes fused multiply-adds."""
+    dtype = value.dtype
+    if kind is ReduceKind.SUM and dtype.is_float and _is_product(value):
+        return fma(e, e.value(value.a), e.value(value.b), old)  # type: ignore[attr-defined]
+    return _combine(e, kind, dtype, old, e.value(value))
+
+
+def _is_product(value: Expr) -> bool:
+    return isinstance(value, Binary) and value.op is BinaryOp.MUL
+
+
+def _combine(e: Emitter, kind: ReduceKind, dtype: DType, old: Value, new: Value) -> Value:
+    if dtype.is_float:
+        return FLOAT_BINARY[kind.combiner](e, old, new)
+    if dtype is DType.BOOL:
+        which = BinaryOp.OR if kind in (ReduceKind.MAX, ReduceKind.SUM) else BinaryOp.AND
+        return integer_binary(e, which, dtype, old, new)
+    return integer_binary(e, kind.combiner, dtype, old, new)
+
+
+def _lanes_collide(e: Emitter, offset: Affine) -> bool:
+    """True when two active lanes accumulate into one element (or might)."""
+    assert e.lanes is not None
+    if offset.has_vector_symbol:
+        return True
+    lanes = lane_values(offset, e.lanes.width)[: e.lanes.active]
+    return len(set(lanes)) < len(lanes)
+
+
+def _reduce_colliding(e: Emitter, stmt: Store) -> None:
+    """Accumulate lanes that share an element: a tree when all share one, else one by one."""
+    assert e.lanes is not None and stmt.reduce is not None
+    lanes = e.lanes
+    offset = access(e, stmt.buffer, [e.index(index) for index in stmt.indices]).offset
+    active = lane_values(offset, lanes.width)[: lanes.active]
+    if offset.has_vector_symbol or len(set(active)) > 1:
+        _lane_by_lane(e, stmt)
+        return
+    value = e.widened(e.value(stmt.value), lanes.width)
+    mask = e.lane_guard()
+    if not lanes.is_full:
+        mask = lanes.mask if mask is None else e.both(mask, lanes.mask, lanes.width)
+    dtype = stmt.value.dtype
+    if mask is not None:
+        neutral = _identity(value, stmt.reduce, dtype)
+        value = choose(e, mask, value, neutral)
+    total = horizontal(e, stmt.reduce, dtype, value)
+    guards, e.lanes, e.guards = e.guards, None, ()
+    use = access(e, stmt.buffer, [_first_lane(e.index(index)) for index in stmt.indices])
+    store(e, use, _combine(e, stmt.reduce, dtype, load(e, use), total))
+    e.lanes, e.guards = lanes, guards
+
+
+def _first_lane(index: Affine) -> Affine:
+    return Affine(index.terms, lane_values(index, 1)[0])
+
+
+def _identity(like: Value, kind: ReduceKind, dtype: DType) -> Value:
+    neutral = kind.identity(dtype)
+    if like.is_float:
+        return number(float(neutral), like)
+    return Value(like.element, str(int(neutral)), 0, 0)
+
+
+def _lane_by_lane(e: Emitter, stmt: Store) -> None:
+    """Run the store as scalar code, once a lane."""
+    lanes = e.lanes
+    assert lanes is not None
+    if any(guard.cond.lanes for guard in e.guards):
+        raise CodegenError(
+            f"lanes accumulate into shared elements of {stmt.buffer.name} under a condition "
+            "that differs between lanes",
+            hint="do not vectorize this loop",
+        )
+    vectors = {var: index for var, index in e.env.items() if index.is_vector}
+    if any(index.has_vector_symbol for index in vectors.values()):
+        raise CodegenError(
+            f"lanes accumulate into elements of {stmt.buffer.name} through a computed index",
+            hint="do not vectorize this loop",
+        )
+    e.lanes = None
+    for lane in range(lanes.active):
+        scalars = {
+            var: Affine(index.terms, lane_values(index, lanes.width)[lane])
+            for var, index in vectors.items()
+        }
+        with e.bound(scalars):
+            e.statement(stmt)
+    e.lanes = lanes
+
+
+def _barrier(e: Emitter, stmt: Barrier) -> None:
+    raise CodegenError(
+        f"a {stmt.scope.value} barrier inside a loop program has no meaning on a CPU",
+        hint="parallel loops end with a barrier; block barriers need a CUDA target",
+    )
+
+
+def _instruction(e: Emitter, stmt: Instruction) -> None:
+    raise CodegenError(
+        f"instruction {stmt.name} is not known to the CPU generator",
+        hint="use an intrinsic declared for this target",
+    )
+
+
+_LOOPS: Mapping[ForKind, Callable[[Any, For], None]] = {
+    ForKind.SERIAL: _serial,
+    ForKind.UNROLLED: _unrolled,
+    ForKind.VECTORIZED: emit_vectorized,
+    ForKind.PARALLEL: emit_parallel,
+}
+
+STATEMENTS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
+    Seq: _seq,
+    For: _for,
+    If: _if,
+    Let: _let,
+    Alloc: _alloc,
+    Store: _store,
+    Barrier: _barrier,
+    Instruction: _instruction,
+}

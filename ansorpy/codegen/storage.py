@@ -1,0 +1,183 @@
+"""Where the buffers a program allocates live: stack, thread scratch, or shared workspace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
+from ansorpy.errors import CodegenError
+from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.loops import (
+    Alloc,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Let,
+    Program,
+    Scope,
+    Stmt,
+    Store,
+    substatements,
+    walk_stmts,
+)
+from ansorpy.target import Target
+
+__all__ = [
+    "ALIGNMENT", "STACK_BYTES", "StoragePlan", "allocated", "buffers_used", "dense_strides",
+    "expressions_of", "plan_storage",
+]  # fmt: skip
+
+ALIGNMENT = 64
+"""Bytes; a cache line and the widest vector."""
+STACK_BYTES = 4096
+"""What one kernel may keep on the stack (design.md, section 6)."""
+
+
+@dataclass(frozen=True)
+class StoragePlan:
+    """Byte offsets of workspace buffers (``shared``) and of large locals in a thread's scratch.
+
+    ``rows`` holds padded row lengths (elements) of locals on the stack, so that the masked end
+    of a row needs no masked store.
+    """
+
+    shared: Mapping[Buffer, int]
+    scratch: Mapping[Buffer, int]
+    stack: frozenset[Buffer]
+    rows: Mapping[Buffer, int]
+    shared_bytes: int
+    thread_bytes: int
+
+    def strides(self, buffer: Buffer) -> tuple[int, ...]:
+        """Elements between neighbours along each dimension."""
+        return dense_strides((*buffer.shape[:-1], self.rows.get(buffer, buffer.shape[-1])))
+
+    def size(self, buffer: Buffer) -> int:
+        """Elements of storage, padding included."""
+        return _padded_size(buffer, self.rows)
+
+
+def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides of *shape*, in elements.
+
+    >>> dense_strides((2, 3, 4))
+    (12, 4, 1)
+    """
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def plan_storage(program: Program, target: Target) -> StoragePlan:
+    """Place every allocated buffer; buffers whose lifetimes are disjoint share bytes."""
+    rows = _padded_rows(program.body, target)
+    stack = _on_stack(program.body, rows)
+    shared, shared_bytes = _stacked(program.body, Scope.WORKSPACE, frozenset())
+    scratch, thread_bytes = _stacked(program.body, Scope.LOCAL, stack)
+    rows = {buffer: row for buffer, row in rows.items() if buffer in stack}
+    return StoragePlan(shared, scratch, stack, rows, shared_bytes, thread_bytes)
+
+
+def allocated(stmt: Stmt) -> Iterator[Buffer]:
+    """Buffers that *stmt* or a statement inside allocates, in program order."""
+    for inner in walk_stmts(stmt):
+        if isinstance(inner, Alloc):
+            if inner.buffer.scope not in (Scope.LOCAL, Scope.WORKSPACE):
+                raise CodegenError(
+                    f"{inner.buffer.name} is allocated in {inner.buffer.scope.value} memory, "
+                    "which a CPU kernel does not have",
+                    hint="allocate it as local or workspace",
+                )
+            yield inner.buffer
+
+
+def expressions_of(stmt: Stmt) -> Iterator[Expr]:
+    """The root expressions written directly in *stmt*, not in statements inside it."""
+    match stmt:
+        case Store(_, indices, value, _):
+            yield from indices
+            yield value
+        case If(cond, _, _):
+            yield cond
+        case Let(_, value, _):
+            yield value
+        case _:
+            return
+
+
+def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
+    """Every buffer read or written anywhere in *stmt*, in order; True when it is written."""
+    used: dict[Buffer, bool] = {}
+    for inner in walk_stmts(stmt):
+        for root in expressions_of(inner):
+            for expr in walk(root):
+                if isinstance(expr, Load) and isinstance(expr.source, Buffer):
+                    used.setdefault(expr.source, False)
+        if isinstance(inner, Store):
+            used[inner.buffer] = True
+    return used
+
+
+def _padded_rows(body: Stmt, target: Target) -> dict[Buffer, int]:
+    """Row lengths of locals whose last vector along a row is partly masked."""
+    rows: dict[Buffer, int] = {}
+    dense: set[Buffer] = set()
+    for stmt in walk_stmts(body):
+        if not isinstance(stmt, For) or stmt.kind is not ForKind.VECTORIZED:
+            continue
+        space = vector_space(stmt)
+        last = chunks(space.extent, lanes_for(space.body, target))[-1]
+        for buffer in buffers_used(space.body):
+            if buffer.scope is not Scope.LOCAL:
+                continue
+            if len(space.loops) > 1:
+                dense.add(buffer)
+            elif last.active < last.width and buffer.shape[-1] == space.extent:
+                rows[buffer] = last.start + last.width
+    return {buffer: row for buffer, row in rows.items() if buffer not in dense}
+
+
+def _padded_size(buffer: Buffer, rows: Mapping[Buffer, int]) -> int:
+    return buffer.size // buffer.shape[-1] * rows.get(buffer, buffer.shape[-1])
+
+
+def _on_stack(body: Stmt, rows: Mapping[Buffer, int]) -> frozenset[Buffer]:
+    """The smallest locals, as many as fit into the stack's share."""
+    local = [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
+    chosen: list[Buffer] = []
+    used = 0
+    for buffer in sorted(local, key=lambda b: b.bytes):
+        size = _rounded(_padded_size(buffer, rows) * buffer.dtype.bytes)
+        if used + size <= STACK_BYTES:
+            chosen.append(buffer)
+            used += size
+    return frozenset(chosen)
+
+
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _stacked(
+    body: Stmt, scope: Scope, excluded: frozenset[Buffer]
+) -> tuple[dict[Buffer, int], int]:
+    """Offsets by nesting: a buffer starts where the ones around it end; and the most in use."""
+    offsets: dict[Buffer, int] = {}
+    most = 0
+
+    def visit(stmt: Stmt, top: int) -> None:
+        nonlocal most
+        if isinstance(stmt, Alloc) and stmt.buffer.scope is scope and stmt.buffer not in excluded:
+            offsets[stmt.buffer] = top
+            top += _rounded(stmt.buffer.bytes)
+            most = max(most, top)
+        for inner in substatements(stmt):
+            visit(inner, top)
+
+    visit(body, 0)
+    return offsets, most

@@ -1,0 +1,82 @@
+"""How vectorized loops are cut into the target's lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Cast, Expr, Load, Var, walk
+from ansorpy.ir.loops import For, ForKind, If, Let, Stmt, Store, walk_stmts
+from ansorpy.target import Target
+
+__all__ = ["Chunk", "VectorSpace", "chunks", "lanes_for", "vector_space"]
+
+
+@dataclass(frozen=True)
+class VectorSpace:
+    """Directly nested vectorized loops as one iteration space, and what is inside them."""
+
+    loops: tuple[tuple[Var, int], ...]
+    body: Stmt
+
+    @property
+    def extent(self) -> int:
+        total = 1
+        for _, extent in self.loops:
+            total *= extent
+        return total
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Iterations ``start .. start + active - 1``, done in *width* lanes."""
+
+    start: int
+    width: int
+    active: int
+
+
+def vector_space(loop: For) -> VectorSpace:
+    """Collapse *loop* and the vectorized loops directly inside it."""
+    loops: list[tuple[Var, int]] = []
+    body: Stmt = loop
+    while isinstance(body, For) and body.kind is ForKind.VECTORIZED:
+        loops.append((body.var, body.extent))
+        body = body.body
+    return VectorSpace(tuple(loops), body)
+
+
+def lanes_for(body: Stmt, target: Target) -> int:
+    """Lanes such that the widest element computed in *body* fills one register."""
+    bits = 8
+    for stmt in walk_stmts(body):
+        if isinstance(stmt, Store):
+            bits = max(bits, _bits(stmt.buffer.dtype), *(_data_bits(stmt.value),))
+        elif isinstance(stmt, If):
+            bits = max(bits, _data_bits(stmt.cond))
+        elif isinstance(stmt, Let):
+            bits = max(bits, _data_bits(stmt.value))
+    return target.lanes(bits)
+
+
+def _data_bits(expr: Expr) -> int:
+    """Width of the widest data element in *expr*; loop variables do not count."""
+    widths = [_bits(e.dtype) for e in walk(expr) if isinstance(e, Load | Cast)]
+    return max(widths, default=8)
+
+
+def _bits(dtype: DType) -> int:
+    return max(32, dtype.bits) if dtype.is_float else dtype.bits
+
+
+def chunks(extent: int, lanes: int) -> list[Chunk]:
+    """Full vectors, then one chunk of the next power of two lanes for what is left.
+
+    >>> chunks(40, 16)[-1], chunks(7, 16)
+    (Chunk(start=32, width=8, active=8), [Chunk(start=0, width=8, active=7)])
+    """
+    full = [Chunk(start, lanes, lanes) for start in range(0, extent - lanes + 1, lanes)]
+    left = extent - len(full) * lanes
+    if not left:
+        return full
+    return [*full, Chunk(extent - left, 1 << (left - 1).bit_length(), left)]

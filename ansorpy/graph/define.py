@@ -1,0 +1,137 @@
+"""A group of fused nodes as a compute definition: its DAG, and which value each placeholder is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ansorpy.graph.ir import Array, Graph, Node
+from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Shape
+from ansorpy.graph.ops.matmul import grouped_matmul, matmul
+from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.table import DEFINITIONS
+from ansorpy.graph.passes.fuse import Group
+from ansorpy.graph.view import View, view_of
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder
+
+__all__ = ["Definition", "copy_definition", "define"]
+
+
+@dataclass(frozen=True)
+class Definition:
+    """``dag.args`` are first ``inputs`` (value names), then ``constants`` (by placeholder name)."""
+
+    dag: ComputeDAG
+    inputs: tuple[str, ...]
+    constants: dict[str, Array]
+
+
+@dataclass
+class _Scope:
+    """Placeholders and stages made so far for one group."""
+
+    graph: Graph
+    view: View
+    names: Names = field(default_factory=Names)
+    stages: dict[str, ComputeOp] = field(default_factory=dict)
+    inputs: dict[tuple[str, Shape], PlaceholderOp] = field(default_factory=dict)
+    weights: dict[tuple[str, Shape], PlaceholderOp] = field(default_factory=dict)
+
+    def tensor(self, value: str, shape: Shape, role: str) -> Tensor:
+        """The stage or placeholder for *value*; a placeholder sees it under *shape*."""
+        if value in self.stages:
+            return self.stages[value]
+        constant = value in self.graph.constants
+        held = self.weights if constant else self.inputs
+        if (value, shape) not in held:
+            dtype = self.graph.types[value].dtype
+            held[value, shape] = placeholder(
+                shape, dtype, name=self.names.fresh(role), constant=constant
+            )
+        return held[value, shape]
+
+    def shape(self, value: str) -> Shape:
+        return self.graph.types[value].shape
+
+
+def define(graph: Graph, group: Group) -> Definition:
+    """The compute definition of *group*; equal groups get structurally equal DAGs."""
+    scope = _Scope(graph, view_of(graph, group))
+    for node in group.nodes:
+        scope.stages[node.output] = _stage(scope, node)
+    args = [*scope.inputs.values(), *scope.weights.values()]
+    dag = ComputeDAG([scope.stages[group.output]], args)
+    constants = {
+        p.name: np.ascontiguousarray(graph.constants[value]).reshape(shape)
+        for (value, shape), p in scope.weights.items()
+    }
+    return Definition(dag, tuple(value for value, _ in scope.inputs), constants)
+
+
+def copy_definition(graph: Graph, value: str) -> Definition:
+    """A kernel that copies *value*, for a network output that is only another name of it."""
+    kind = graph.types[value]
+    source = placeholder((kind.size,), kind.dtype, name="data")
+    copied = compute(source.shape, lambda i: source[i], name="copy")
+    return Definition(ComputeDAG([copied], [source]), (value,), {})
+
+
+def _stage(scope: _Scope, node: Node) -> ComputeOp:
+    match node.op:
+        case Conv() if scope.view.collapse:
+            return _pointwise(scope, node)
+        case Conv() | MatMul():
+            operands = [
+                scope.tensor(value, scope.shape(value), role)
+                for value, role in zip(node.inputs, ("data", "weight"), strict=True)
+            ]
+            return DEFINITIONS[type(node.op)](node.op, operands, scope.names)
+        case _:
+            full = scope.shape(node.output)
+            return DEFINITIONS[type(node.op)](node.op, _operands(scope, node, full), scope.names)
+
+
+def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
+    """A convolution of single pixels is a matrix product over all of them."""
+    data, weight = node.inputs
+    *lead, channels = scope.shape(data)
+    pixels = int(np.prod(lead))
+    tail = scope.shape(weight)[len(lead) - 1 :]
+    x = scope.tensor(data, (pixels, channels), "data")
+    w = scope.tensor(weight, tail, "weight")
+    if len(tail) == 2:
+        return matmul(None, [x, w], scope.names)
+    return grouped_matmul(x, w, scope.names)
+
+
+def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | float | int]:
+    """Operands as the view shows them; size-one constants of arithmetic as literals."""
+    result: list[Tensor | float | int] = []
+    arithmetic = isinstance(node.op, Elementwise)
+    for value in node.inputs:
+        array = scope.graph.constants.get(value)
+        if arithmetic and array is not None and array.size == 1:
+            result.append(array.item())
+            continue
+        shape = scope.shape(value)
+        if arithmetic and array is not None:
+            shape = _stripped(shape)
+        result.append(scope.tensor(value, scope.view.shape(shape, full), _role(node, array)))
+    return result
+
+
+def _stripped(shape: Shape) -> Shape:
+    """*shape* without the unit axes in front, which broadcasting supplies."""
+    first = next((d for d, e in enumerate(shape) if e != 1), len(shape) - 1)
+    return shape[first:]
+
+
+def _role(node: Node, array: Array | None) -> str:
+    """A telling name for a placeholder."""
+    if array is None:
+        return "data"
+    names = {Fn.ADD: "bias", Fn.MUL: "scale", Fn.PRELU: "slope"}
+    return names.get(node.op.fn, "constant") if isinstance(node.op, Elementwise) else "constant"

@@ -1,0 +1,87 @@
+"""A network as calls of compute definitions over named buffers: what is tuned, compiled and run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ansorpy.graph.ir import Array
+from ansorpy.graph.memory import ArenaPlan
+from ansorpy.graph.op import Shape
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.serialize import structural_hash
+
+__all__ = ["Call", "Network", "TensorInfo", "Workload"]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A buffer: dense and row-major."""
+
+    name: str
+    shape: Shape
+    dtype: DType
+
+    @property
+    def bytes(self) -> int:
+        size = self.dtype.bytes
+        for extent in self.shape:
+            size *= extent
+        return size
+
+
+@dataclass(frozen=True)
+class Call:
+    """One kernel call.
+
+    ``dag.args`` are the values ``inputs`` (a value may appear twice) and then ``constants``;
+    ``dag.outputs`` go to ``outputs``.  A placeholder may see a value under another shape of the same
+    size: only the address is passed.
+    """
+
+    name: str
+    dag: ComputeDAG
+    inputs: tuple[str, ...]
+    constants: Mapping[str, Array]
+    outputs: tuple[str, ...]
+
+    @cached_property
+    def key(self) -> str:
+        """Structural hash of the definition."""
+        return structural_hash(self.dag)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A definition that ``weight`` calls of a network share."""
+
+    key: str
+    name: str
+    dag: ComputeDAG
+    weight: int
+
+
+@dataclass(frozen=True)
+class Network:
+    """Calls in running order over named values.
+
+    A value is a network input (read only), a network output (the caller's buffer) or lives in the
+    arena; ``values`` has the last two kinds and the inputs, in their stored shapes.
+    """
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    values: Mapping[str, TensorInfo]
+    calls: tuple[Call, ...]
+    arena: ArenaPlan
+
+    def workloads(self) -> list[Workload]:
+        """The different definitions, in order of first use."""
+        calls: dict[str, list[Call]] = {}
+        for call in self.calls:
+            calls.setdefault(call.key, []).append(call)
+        return [
+            Workload(key, same[0].name, same[0].dag, len(same)) for key, same in calls.items()
+        ]

@@ -1,0 +1,51 @@
+"""The one table of definitions: operator class to the function that writes its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansorpy.graph.op import (
+    Cast,
+    Concat,
+    Conv,
+    Elementwise,
+    Lrn,
+    MatMul,
+    Op,
+    Pad,
+    Pool,
+    Reduce,
+    Reshape,
+    Shuffle,
+    Slice,
+    Softmax,
+    Transpose,
+)
+from ansorpy.graph.ops.conv import convolution
+from ansorpy.graph.ops.elementwise import cast, elementwise
+from ansorpy.graph.ops.lrn import lrn
+from ansorpy.graph.ops.matmul import matmul
+from ansorpy.graph.ops.movement import concat, pad, reshape, shuffle, slice_, transpose
+from ansorpy.graph.ops.pool import pool
+from ansorpy.graph.ops.reduce import reduce, softmax
+from ansorpy.ir.tensor import ComputeOp
+
+__all__ = ["DEFINITIONS"]
+
+DEFINITIONS: Mapping[type[Op], Callable[[Any, Any, Any], ComputeOp]] = {
+    Cast: cast,
+    Concat: concat,
+    Conv: convolution,
+    Elementwise: elementwise,
+    Lrn: lrn,
+    MatMul: matmul,
+    Pad: pad,
+    Pool: pool,
+    Reduce: reduce,
+    Reshape: reshape,
+    Shuffle: shuffle,
+    Slice: slice_,
+    Softmax: softmax,
+    Transpose: transpose,
+}

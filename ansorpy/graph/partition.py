@@ -1,0 +1,126 @@
+"""An optimised graph as a network of fused kernel calls over one arena."""
+
+from __future__ import annotations
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.graph.define import Definition, copy_definition, define
+from ansorpy.graph.ir import Graph
+from ansorpy.graph.memory import ArenaPlan, Lifetime, plan_arena
+from ansorpy.graph.network import Call, Network, TensorInfo
+from ansorpy.graph.op import Conv, Pool, Reshape, Shape
+from ansorpy.graph.passes.fuse import Group, fuse
+
+__all__ = ["partition"]
+
+
+def partition(graph: Graph) -> Network:
+    """Fuse *graph* into calls and lay out its intermediate values.
+
+    A reshape is no call: its readers read the same bytes under another shape.
+
+    Raises:
+        UnsupportedModel: An output is an input itself or does not depend on any input.
+    """
+    return _Partition(graph).run()
+
+
+class _Partition:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.root = _roots(graph)
+        self.names: dict[str, str] = {name: name for name in graph.inputs}
+        self.copies = self._name_outputs()
+        self.values = {name: self._info(name, name) for name in graph.inputs}
+        self.calls: list[Call] = []
+
+    def run(self) -> Network:
+        for group in fuse(self.graph):
+            self._add(_title(self.graph, group), define(self.graph, group), group.output)
+        for value, name in self.copies:
+            definition = copy_definition(self.graph, value)
+            self.values[name] = self._info(name, value)
+            inputs = (self._name(self.root[value]),)
+            self.calls.append(Call(f"copy_{name}", definition.dag, inputs, {}, (name,)))
+        outputs = tuple(self._info(o.name, o.value) for o in self.graph.outputs)
+        inputs = tuple(self.values[name] for name in self.graph.inputs)
+        return Network(inputs, outputs, self.values, tuple(self.calls), self._arena())
+
+    def _name_outputs(self) -> list[tuple[str, str]]:
+        """Let producers write the caller's buffers; returns the (value, output) pairs left to copy."""
+        copies: list[tuple[str, str]] = []
+        for output in self.graph.outputs:
+            root = self.root[output.value]
+            if root in self.graph.constants or output.name in self.graph.inputs:
+                what = "an input itself" if output.name in self.graph.inputs else "a constant"
+                raise UnsupportedModel(
+                    f"output {output.name} is {what}; there is nothing to compute for it",
+                    hint="remove this output from the model",
+                )
+            if root in self.names:
+                copies.append((output.value, output.name))
+            else:
+                self.names[root] = output.name
+        return copies
+
+    def _name(self, root: str) -> str:
+        """The buffer's name for a value; clear of the network's own input and output names."""
+        if root not in self.names:
+            name, taken = root, {*self.names.values(), *(o.name for o in self.graph.outputs)}
+            while name in taken:
+                name += "'"
+            self.names[root] = name
+        return self.names[root]
+
+    def _info(self, name: str, value: str) -> TensorInfo:
+        kind = self.graph.types[value]
+        return TensorInfo(name, kind.shape, kind.dtype)
+
+    def _add(self, title: str, definition: Definition, output: str) -> None:
+        inputs = tuple(self._name(self.root[value]) for value in definition.inputs)
+        name = self._name(output)
+        self.values[name] = self._info(name, output)
+        self.calls.append(Call(title, definition.dag, inputs, definition.constants, (name,)))
+
+    def _arena(self) -> ArenaPlan:
+        external = {*self.graph.inputs, *(o.name for o in self.graph.outputs)}
+        first: dict[str, int] = {}
+        last: dict[str, int] = {}
+        for place, call in enumerate(self.calls):
+            for name in call.outputs:
+                first[name] = last[name] = place
+            for name in call.inputs:
+                last[name] = place
+        return plan_arena({
+            name: Lifetime(place, last[name], self.values[name].bytes)
+            for name, place in first.items()
+            if name not in external
+        })  # fmt: skip
+
+
+def _roots(graph: Graph) -> dict[str, str]:
+    """The value whose bytes each value is: itself unless a reshape made it."""
+    root = {name: name for name in graph.types}
+    for node in graph.nodes:
+        if isinstance(node.op, Reshape):
+            root[node.output] = root[node.inputs[0]]
+    return root
+
+
+def _title(graph: Graph, group: Group) -> str:
+    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored output shape without the batch."""
+    parts: list[str] = []
+    for node in group.nodes:
+        label = node.op.label
+        if isinstance(node.op, Conv):
+            label += _window(graph.types[node.inputs[1]].shape[: len(node.op.strides)], node.op)
+            label = f"group{label}" if node.op.groups > 1 else label
+        elif isinstance(node.op, Pool):
+            label += _window(node.op.kernel, node.op)
+        parts.append(label)
+    shape = graph.types[group.output].shape
+    return "_".join([*parts, "x".join(map(str, shape[1:] or shape))])
+
+
+def _window(kernel: Shape, op: Conv | Pool) -> str:
+    stride = "x".join(map(str, sorted(set(op.strides))))
+    return "x".join(map(str, kernel)) + ("" if stride == "1" else f"s{stride}")

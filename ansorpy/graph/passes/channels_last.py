@@ -1,0 +1,215 @@
+"""Store images with their channels last, inside the network; transposes remain at its borders.
+
+A value has a logical axis order (the model's) and a stored one: stored axis ``d`` is logical axis
+``perm[d]``.  Convolutions, pools and LRN ask for channels last; elementwise operators, concatenation,
+reductions and the like take what their first operand has; a Transpose of the model only renames
+axes.  Whoever needs another order gets one Transpose, made once a value and order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import (
+    Concat,
+    Conv,
+    Lrn,
+    MatMul,
+    Op,
+    Pad,
+    Pattern,
+    Pool,
+    Reduce,
+    Reshape,
+    Shape,
+    Shuffle,
+    Slice,
+    Softmax,
+    Transpose,
+)
+
+__all__ = ["channels_last"]
+
+
+def channels_last(graph: Graph) -> Graph:
+    """*graph* with every image stored channels last; inputs and outputs keep the model's order."""
+    return _Layout(graph).run()
+
+
+class _Layout:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.readers = graph.consumers()
+        self.builder = GraphBuilder.like(graph)
+        self.stored: dict[str, tuple[str, Shape]] = {}
+        self.versions: dict[tuple[str, Shape], str] = {}
+        self.flattened: dict[str, tuple[Shape, Shape]] = {}
+        for name in (*graph.inputs, *graph.constants):
+            self._store(name, name, _identity(len(graph.types[name].shape)))
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes:
+            self._convert(node)
+        return self.builder.finish(
+            Output(o.name, self._get(o.value, _identity(len(self.graph.types[o.value].shape))))
+            for o in self.graph.outputs
+        )
+
+    def _convert(self, node: Node) -> None:
+        match node.op:
+            case Conv():
+                self._convolution(node, node.op)
+            case Pool() | Lrn():
+                perm = _last(self._rank(node.inputs[0]))
+                op = (
+                    replace(node.op, axis=perm.index(node.op.axis))
+                    if isinstance(node.op, Lrn)
+                    else replace(node.op, channels_last=True)
+                )
+                self._emit(op, [self._get(node.inputs[0], perm)], node.output, perm)
+            case Transpose(perm):
+                name, stored = self.stored[node.inputs[0]]
+                self._store(node.output, name, tuple(perm.index(a) for a in stored))
+            case Reshape():
+                self._reshape(node, node.op)
+            case MatMul():
+                self._matmul(node)
+            case _:
+                self._agnostic(node)
+
+    def _convolution(self, node: Node, op: Conv) -> None:
+        """Weight ``[co, ci, *k]`` to ``[*k, ci, co]``, grouped and depthwise as :class:`Conv` says."""
+        data, weight = node.inputs
+        rank = len(op.strides)
+        taps = tuple(range(2, rank + 2))
+        name = self._get(weight, _identity(rank + 2))
+        co, ci, *kernel = self.graph.types[weight].shape
+        if op.groups == 1:
+            name = self._get(weight, (*taps, 1, 0))
+        else:
+            grouped = Reshape((op.groups, co // op.groups, ci, *kernel))
+            name = self.builder.emit(grouped, [name], f"{weight}.grouped")
+            turned = Transpose((*(t + 1 for t in taps), 0, 2, 1))
+            name = self.builder.emit(turned, [name], f"{weight}.last")
+            if ci == co // op.groups == 1:
+                name = self.builder.emit(Reshape((*kernel, co)), [name], f"{weight}.depthwise")
+        perm = _last(rank + 2)
+        self._emit(
+            replace(op, channels_last=True), [self._get(data, perm), name], node.output, perm
+        )
+
+    def _reshape(self, node: Node, op: Reshape) -> None:
+        """A flatten that feeds constant weights only keeps the stored order; the weights follow."""
+        (x,) = node.inputs
+        name, perm = self.stored[x]
+        shape = self.graph.types[x].shape
+        is_flatten = len(op.shape) == 2 and len(shape) > 2 and op.shape[0] == shape[0]
+        if is_flatten and perm[0] == 0 and self._feeds_weights_only(node.output):
+            self.flattened[node.output] = (shape[1:], tuple(a - 1 for a in perm[1:]))
+            self._emit(op, [name], node.output, (0, 1))
+        else:
+            source = self._get(x, _identity(len(shape)))
+            self._emit(op, [source], node.output, _identity(len(op.shape)))
+
+    def _feeds_weights_only(self, value: str) -> bool:
+        return all(value != o.value for o in self.graph.outputs) and all(
+            isinstance(reader.op, MatMul)
+            and reader.inputs[0] == value
+            and reader.inputs[1] in self.graph.constants
+            and self._rank(reader.inputs[1]) == 2
+            for reader in self.readers[value]
+        )
+
+    def _matmul(self, node: Node) -> None:
+        a, b = (self._get(i, _identity(self._rank(i))) for i in node.inputs)
+        if node.inputs[0] in self.flattened:
+            shape, perm = self.flattened[node.inputs[0]]
+            rows, columns = self.graph.types[node.inputs[1]].shape
+            b = self.builder.emit(Reshape((*shape, columns)), [b], f"{b}.split")
+            b = self.builder.emit(Transpose((*perm, len(perm))), [b], f"{b}.turned")
+            b = self.builder.emit(Reshape((rows, columns)), [b], f"{b}.rows")
+        self._emit(node.op, [a, b], node.output, _identity(self._rank(node.output)))
+
+    def _agnostic(self, node: Node) -> None:
+        """Any axis order will do: the first operand's that has one of its own."""
+        rank = max(self._rank(i) for i in node.inputs)
+        perm = _identity(rank)
+        for name in node.inputs:
+            if self._rank(name) == rank and self.stored[name][1] != _identity(rank):
+                perm = self.stored[name][1]
+                break
+        inputs = [self._expanded(i, rank, perm) for i in node.inputs]
+        self._emit(_reordered(node.op, perm), inputs, node.output, _output_order(node.op, perm))
+
+    def _expanded(self, value: str, rank: int, perm: Shape) -> str:
+        """*value* in the order *perm* of a tensor of *rank*, unit axes added in front if needed."""
+        own = self._rank(value)
+        if own == rank:
+            return self._get(value, perm)
+        name = self._get(value, _identity(own))
+        if perm == _identity(rank):
+            return name
+        shape = (1,) * (rank - own) + self.graph.types[value].shape
+        name = self.builder.emit(Reshape(shape), [name], f"{value}.expanded")
+        return self.builder.emit(Transpose(perm), [name], f"{value}.ordered")
+
+    def _get(self, value: str, perm: Shape) -> str:
+        """The graph value that holds *value* stored in the order *perm*."""
+        known = self.versions.get((value, perm))
+        if known is None:
+            name, stored = self.stored[value]
+            turn = Transpose(tuple(stored.index(a) for a in perm))
+            known = self.builder.emit(turn, [name], f"{value}.ordered")
+            self.versions[value, perm] = known
+        return known
+
+    def _emit(self, op: Op, inputs: list[str], value: str, perm: Shape) -> None:
+        self._store(value, self.builder.emit(op, inputs, value), perm)
+
+    def _store(self, value: str, name: str, perm: Shape) -> None:
+        self.stored[value] = (name, perm)
+        self.versions[value, perm] = name
+
+    def _rank(self, value: str) -> int:
+        return len(self.graph.types[value].shape)
+
+
+def _identity(rank: int) -> Shape:
+    return tuple(range(rank))
+
+
+def _last(rank: int) -> Shape:
+    return (0, *range(2, rank), 1) if rank > 2 else _identity(rank)
+
+
+def _reordered(op: Op, perm: Shape) -> Op:
+    """*op* with its attributes in the stored axis order."""
+    match op:
+        case Concat(axis):
+            return Concat(perm.index(axis))
+        case Shuffle(axis, factors, inner):
+            return Shuffle(perm.index(axis), factors, inner)
+        case Reduce(kind, axes, keepdims):
+            return Reduce(kind, tuple(sorted(perm.index(a) for a in axes)), keepdims)
+        case Softmax(axes):
+            return Softmax(tuple(sorted(perm.index(a) for a in axes)))
+        case Slice(starts, sizes, steps):
+            return Slice(_pick(starts, perm), _pick(sizes, perm), _pick(steps, perm))
+        case Pad(begin, end, mode, value):
+            return Pad(_pick(begin, perm), _pick(end, perm), mode, value)
+        case _ if op.pattern is Pattern.ELEMENTWISE:
+            return op
+    raise TypeError(f"{op!r} depends on the order of axes")
+
+
+def _output_order(op: Op, perm: Shape) -> Shape:
+    """Stored order of the result; a reduction that drops axes renumbers the others."""
+    if not isinstance(op, Reduce) or op.keepdims:
+        return perm
+    kept = [a for a in perm if a not in op.axes]
+    return tuple(sorted(kept).index(a) for a in kept)
+
+
+def _pick(values: Shape, perm: Shape) -> Shape:
+    return tuple(values[p] for p in perm)

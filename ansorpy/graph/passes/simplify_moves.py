@@ -1,0 +1,89 @@
+"""Join, cancel and recognise reshapes and transposes.
+
+    reshape(reshape(x))                    -->   reshape(x)
+    transpose(transpose(x))                -->   transpose(x), or x
+    transpose that moves only unit axes    -->   reshape
+    reshape(transpose(reshape(x)))         -->   shuffle(x), when one axis is split, permuted, merged
+"""
+
+from __future__ import annotations
+
+import math
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Op, Reshape, Shape, Shuffle, Transpose
+
+__all__ = ["simplify_moves"]
+
+
+def simplify_moves(graph: Graph) -> Graph:
+    """*graph* with fewer movements; values and their order are unchanged."""
+    builder = GraphBuilder.like(graph)
+    producers: dict[str, Node] = {}
+    renamed: dict[str, str] = {}
+    for node in graph.nodes:
+        inputs = tuple(renamed.get(i, i) for i in node.inputs)
+        op: Op | None = node.op
+        if isinstance(op, Transpose):
+            op, inputs = _joined_transpose(op, inputs[0], builder, producers)
+        if isinstance(op, Reshape):
+            op, inputs = _joined_reshape(op, inputs[0], builder, producers)
+        if op is None:
+            renamed[node.output] = inputs[0]
+            continue
+        name = builder.emit(op, inputs, node.output)
+        producers[name] = Node(op, inputs, name)
+        renamed[node.output] = name
+    return builder.finish(Output(o.name, renamed.get(o.value, o.value)) for o in graph.outputs)
+
+
+def _joined_transpose(
+    op: Transpose, x: str, builder: GraphBuilder, producers: dict[str, Node]
+) -> tuple[Op | None, tuple[str, ...]]:
+    """The one movement that does *op* after whatever made *x*; None when nothing moves."""
+    perm = op.perm
+    before = producers.get(x)
+    if before is not None and isinstance(before.op, Transpose):
+        perm = tuple(before.op.perm[p] for p in perm)
+        x = before.inputs[0]
+    if perm == tuple(range(len(perm))):
+        return None, (x,)
+    shape = builder.types[x].shape
+    moved = [p for p in perm if shape[p] > 1]
+    if moved == sorted(moved):
+        return Reshape(tuple(shape[p] for p in perm)), (x,)
+    return Transpose(perm), (x,)
+
+
+def _joined_reshape(
+    op: Reshape, x: str, builder: GraphBuilder, producers: dict[str, Node]
+) -> tuple[Op | None, tuple[str, ...]]:
+    before = producers.get(x)
+    if before is not None and isinstance(before.op, Reshape):
+        x = before.inputs[0]
+        before = producers.get(x)
+    if builder.types[x].shape == op.shape:
+        return None, (x,)
+    if before is not None and isinstance(before.op, Transpose):
+        first = producers.get(before.inputs[0])
+        if first is not None and isinstance(first.op, Reshape):
+            source = first.inputs[0]
+            found = _shuffle(builder.types[source].shape, first.op.shape, before.op.perm, op.shape)
+            if found is not None:
+                return found, (source,)
+    return op, (x,)
+
+
+def _shuffle(start: Shape, split: Shape, perm: Shape, end: Shape) -> Shuffle | None:
+    """The shuffle that reshape to *split*, transpose by *perm* and reshape to *end* amount to."""
+    count = len(split) - len(start) + 1
+    if start != end or count < 2:
+        return None
+    for axis in range(len(start)):
+        factors = split[axis : axis + count]
+        same = split[:axis] == start[:axis] and split[axis + count :] == start[axis + 1 :]
+        inside = set(range(axis, axis + count))
+        fixed = all(p == d for d, p in enumerate(perm) if d not in inside)
+        if same and fixed and math.prod(factors) == start[axis]:
+            return Shuffle(axis, factors, tuple(p - axis for p in perm[axis : axis + count]))
+    return None

@@ -1,0 +1,100 @@
+"""Views: the shape under which a kernel sees dense tensors.
+
+Memory is row-major, so the same bytes can be read as ``[n, h, w, c]``, as ``[pixels, c]`` or as
+``[pixels, blocks, c / blocks]``.  Fewer axes make a smaller search space; a channel axis split into
+blocks keeps group and part boundaries out of the innermost loop.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ansorpy.graph.op import Concat, Conv, Pattern, Shape
+from ansorpy.graph.ops.conv import is_pointwise
+from ansorpy.graph.ir import Graph
+from ansorpy.graph.passes.fuse import Group
+
+__all__ = ["View", "view_of"]
+
+_MIN_BLOCK = 8
+"""Smallest block of channels worth an axis of its own: half of an AVX-512 vector of float32."""
+
+
+@dataclass(frozen=True)
+class View:
+    """How the tensors of one kernel are seen.
+
+    ``collapse`` makes all axes but the last one; ``flat`` makes everything one; ``block`` splits the
+    last axis into blocks of that many elements.  Unit axes in front of constants are dropped.
+    """
+
+    collapse: bool = False
+    flat: bool = False
+    block: int | None = None
+
+    def shape(self, shape: Shape, full: Shape) -> Shape:
+        """*shape* of an operand that broadcasts to *full*, as this view shows it."""
+        if self.flat:
+            return (math.prod(shape),)
+        lead, last = shape[:-1], shape[-1:]
+        if self.collapse:
+            lead = (math.prod(lead),) if lead == full[:-1] else (1,) * min(len(lead), 1)
+        return (*lead, *self._split(last)) if last else shape
+
+    def _split(self, last: Shape) -> Shape:
+        if self.block is None:
+            return last
+        return (1, 1) if last == (1,) else (last[0] // self.block, self.block)
+
+
+def view_of(graph: Graph, group: Group) -> View:
+    """The view under which *group*'s kernel is written."""
+    if group.anchor is None:
+        return _injective_view(graph, group)
+    op = group.anchor.op
+    if not isinstance(op, Conv):
+        return View()
+    rank = len(op.strides)
+    weight = graph.types[group.anchor.inputs[1]].shape
+    tail = weight[rank:]
+    block = tail[-1] if len(tail) == 3 else None
+    alone = group.nodes[0] is group.anchor
+    epilogue = group.nodes[1:]
+    full = graph.types[group.anchor.output].shape
+    collapse = (
+        alone
+        and len(tail) > 1
+        and is_pointwise(op, weight[:rank])
+        and _collapses(full, (graph.types[i].shape for n in epilogue for i in n.inputs))
+    )
+    return View(collapse=collapse, block=block)
+
+
+def _injective_view(graph: Graph, group: Group) -> View:
+    full = graph.types[group.output].shape
+    rank = len(full)
+    concats = [n.op for n in group.nodes if isinstance(n.op, Concat)]
+    others = [n for n in group.nodes if n.op.pattern is not Pattern.ELEMENTWISE]
+    if len(others) != len(concats) or any(c.axis != rank - 1 for c in concats) or not rank:
+        return View()
+    shapes = [graph.types[i].shape for n in group.nodes for i in n.inputs]
+    if not concats and all(math.prod(s) in (1, math.prod(full)) for s in shapes):
+        return View(flat=True)
+    if not _collapses(full, shapes):
+        return View()
+    return View(collapse=True, block=_block(shapes) if concats else None)
+
+
+def _collapses(full: Shape, shapes: Iterable[Shape]) -> bool:
+    """True when every operand has all leading axes of *full*, or none of them."""
+    return all(
+        math.prod(s[:-1]) == 1 or s[:-1] == full[:-1] for s in shapes
+    )  # fmt: skip
+
+
+def _block(shapes: Sequence[Shape]) -> int | None:
+    """The largest block that divides every part's channels, if large enough to pay."""
+    block = math.gcd(*(s[-1] for s in shapes if s and s[-1] > 1))
+    return block if block >= _MIN_BLOCK else None

@@ -1,0 +1,84 @@
+"""What a build worker does: definition and steps in, object code out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import traceback
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ConfigDict
+
+from ansorpy.codegen.llvm.build import build
+from ansorpy.errors import AnsorpyError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.serialize import dag_from_dict
+from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.worker import Handler
+from ansorpy.schedule.lower import Lowered, lower
+from ansorpy.schedule.records import steps_from_json
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["BuildRequest", "BuildSession", "build_lowered", "make_handlers"]
+
+
+class BuildRequest(BaseModel):
+    """Fields of a ``build`` message; its blobs are the definition and the steps, as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: Target
+    symbol: str
+
+
+def build_lowered(lowered: Lowered, target: Target, symbol: str) -> Built:
+    """Object code of ``run`` as *symbol* and, where there is one, of ``bind`` as *symbol*_bind."""
+    run = build(lowered.run, target, symbol=symbol)
+    run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
+    if lowered.bind is None:
+        return Built(run, run_params)
+    bind = build(lowered.bind, target, symbol=f"{symbol}_bind")
+    return Built(run, run_params, bind, tuple(ParamSpec.of(p) for p in lowered.bind.params))
+
+
+class BuildSession:
+    """The state of one build worker: the definitions it has read."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[bytes, ComputeDAG] = {}
+
+    def build(self, message: Message) -> Message:
+        """Answer ``built`` with the code, or ``failed`` with the kind of failure and the reason."""
+        request = BuildRequest.model_validate(message.fields)
+        definition, steps = message.blobs
+        stage_kind = TrialKind.LOWER_ERROR
+        try:
+            lowered = lower(State.replay(self._definition(definition), steps_from_json(steps)))
+            stage_kind = TrialKind.BUILD_ERROR
+            header, blobs = build_lowered(lowered, request.target, request.symbol).parts()
+        except Exception as error:
+            # A schedule that breaks the compiler is a failed trial, not the end of the search.
+            return Message("failed", {"kind": stage_kind.value, "reason": _explained(error)})
+        return Message("built", header, blobs)
+
+    def _definition(self, text: bytes) -> ComputeDAG:
+        key = hashlib.sha256(text).digest()
+        if key not in self._definitions:
+            self._definitions.clear()
+            self._definitions[key] = dag_from_dict(json.loads(text))
+        return self._definitions[key]
+
+
+def _explained(error: Exception) -> str:
+    """One plain message for our own errors; where it happened for anything else."""
+    if isinstance(error, AnsorpyError):
+        return f"{type(error).__name__}: {error}"
+    return "".join(traceback.format_exception(error, limit=-6)).strip()
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """The handlers of a build worker."""
+    return {"build": BuildSession().build}

@@ -1,0 +1,82 @@
+"""Building many candidates at once, in workers that may crash or hang."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.task import Task
+from ansorpy.measure.build_job import BuildRequest
+from ansorpy.measure.built import Built, built_from_parts
+from ansorpy.measure.database import definition_json
+from ansorpy.measure.pool import ask_all
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.supervisor import Failure, Outcome, Worker
+from ansorpy.schedule.records import steps_to_json
+from ansorpy.schedule.state import State
+
+__all__ = ["Builder", "task_symbol"]
+
+_FAILURES = {"timeout": TrialKind.BUILD_TIMEOUT, "crash": TrialKind.CRASH}
+
+
+def task_symbol(task: Task) -> str:
+    """Name of the function of *task* in object code: another for each task of a network."""
+    return f"ansorpy_{hashlib.sha256(task.key.encode()).hexdigest()[:16]}"
+
+
+class Builder:
+    """Build workers, started when first needed.
+
+    Args:
+        workers: How many build side by side.
+        timeout_s: Seconds one candidate may take (TVM: 15).
+        module: Where the workers' handlers are.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        *,
+        timeout_s: float = 15.0,
+        module: str = "ansorpy.measure.build_job",
+    ) -> None:
+        self.timeout_s = timeout_s
+        self._workers = [Worker(module) for _ in range(workers)]
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        """Object code of each of *states*, or why there is none, in the order given."""
+        fields = BuildRequest(target=task.target, symbol=task_symbol(task)).model_dump(mode="json")
+        definitions = {id(state.base): b"" for state in states}
+        for state in states:
+            if not definitions[id(state.base)]:
+                definitions[id(state.base)] = definition_json(state.base).encode()
+        messages = [
+            Message("build", fields, (definitions[id(s.base)], steps_to_json(s.history).encode()))
+            for s in states
+        ]
+        found: dict[int, Built | MeasureResult] = {}
+        for index, outcome in ask_all(self._workers, messages, self.timeout_s):
+            found[index] = _interpreted(outcome)
+        return [found[index] for index in range(len(states))]
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._workers:
+            worker.close()
+
+
+def _interpreted(outcome: Outcome) -> Built | MeasureResult:
+    if isinstance(outcome, Failure):
+        return MeasureResult(_FAILURES[outcome.kind], reason=f"while building: {outcome.reason}")
+    if outcome.kind == "failed":
+        kind = TrialKind(str(outcome.fields["kind"]))
+        return MeasureResult(kind, reason=str(outcome.fields["reason"]))
+    if outcome.kind == "error":
+        return MeasureResult(TrialKind.BUILD_ERROR, reason=str(outcome.fields["text"]))
+    try:
+        return built_from_parts(outcome.fields, outcome.blobs)
+    except ForeignFile as error:
+        return MeasureResult(TrialKind.BUILD_ERROR, reason=f"the build worker answered {error}")

@@ -1,0 +1,119 @@
+"""A built candidate: object code with its parameters, in memory, on the wire and in the database."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ansorpy.codegen.llvm.objects import ObjectCode
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.loops import Param, Role
+
+__all__ = ["Built", "ParamSpec", "built_from_parts"]
+
+
+class ParamSpec(BaseModel):
+    """One parameter of a kernel, in calling order."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: DType
+    role: Role
+
+    @staticmethod
+    def of(param: Param) -> ParamSpec:
+        b = param.buffer
+        return ParamSpec(name=b.name, shape=b.shape, dtype=b.dtype, role=param.role)
+
+
+class _Unit(BaseModel):
+    """The header of one function; its bytes travel beside it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    symbol: str
+    shared_bytes: int
+    thread_bytes: int
+    build_s: float
+    digest: str
+    params: list[ParamSpec]
+
+
+class _Header(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    run: _Unit
+    bind: _Unit | None
+
+
+@dataclass(frozen=True)
+class Built:
+    """Object code of one candidate: ``run``, and ``bind``, which makes its packed constants.
+
+    A CONSTANT of ``run_params`` is either an OUTPUT of ``bind_params`` or a placeholder itself.
+    """
+
+    run: ObjectCode
+    run_params: tuple[ParamSpec, ...]
+    bind: ObjectCode | None = None
+    bind_params: tuple[ParamSpec, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Content digest of the code: equal digests are equal bytes and parameters."""
+        whole = hashlib.sha256()
+        for code, params in ((self.run, self.run_params), (self.bind, self.bind_params)):
+            whole.update(b"-" if code is None else hashlib.sha256(code.code).digest())
+            whole.update(repr(params).encode())
+        return whole.hexdigest()
+
+    def parts(self) -> tuple[dict[str, object], tuple[bytes, ...]]:
+        """A JSON-able header and the code bytes; :func:`built_from_parts` reads them back."""
+        header = _Header(
+            run=_unit(self.run, self.run_params),
+            bind=None if self.bind is None else _unit(self.bind, self.bind_params),
+        )
+        blobs = (self.run.code,) if self.bind is None else (self.run.code, self.bind.code)
+        return header.model_dump(mode="json"), blobs
+
+
+def _unit(code: ObjectCode, params: Sequence[ParamSpec]) -> _Unit:
+    return _Unit(
+        symbol=code.symbol,
+        shared_bytes=code.shared_bytes,
+        thread_bytes=code.thread_bytes,
+        build_s=code.build_s,
+        digest=code.digest,
+        params=list(params),
+    )
+
+
+def built_from_parts(header: Mapping[str, object], blobs: Sequence[bytes]) -> Built:
+    """The candidate :meth:`Built.parts` described; raises :class:`ForeignFile` for anything else."""
+    try:
+        read = _Header.model_validate(header)
+    except ValidationError as error:
+        raise ForeignFile(f"not a built kernel: {error.errors()[0]['msg']}") from None
+    units = [unit for unit in (read.run, read.bind) if unit is not None]
+    if len(units) != len(blobs):
+        raise ForeignFile(f"a built kernel of {len(units)} functions with {len(blobs)} codes")
+    codes = [
+        ObjectCode(
+            symbol=unit.symbol,
+            code=blob,
+            shared_bytes=unit.shared_bytes,
+            thread_bytes=unit.thread_bytes,
+            build_s=unit.build_s,
+            digest=unit.digest,
+        )
+        for unit, blob in zip(units, blobs, strict=True)
+    ]
+    bind = codes[1] if len(codes) > 1 else None
+    bind_params = tuple(units[1].params) if len(units) > 1 else ()
+    return Built(codes[0], tuple(units[0].params), bind, bind_params)

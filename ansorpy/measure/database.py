@@ -1,0 +1,314 @@
+"""The tuning database: every trial of every task, committed before it runs and after.
+
+One SQLite file in WAL mode.  Only drivers write; several may share a file.  A trial that was
+started twice and never finished killed its driver twice: it counts as a crash and is not run
+again.  Nothing in the file is ever executed or unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
+from ansorpy.ir.task import Task
+from ansorpy.measure.objects import ObjectStore
+from ansorpy.measure.processes import is_running, process_identity
+from ansorpy.measure.records import Event, Record, Session, TaskRow, read_row
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.schema import connect, plain_errors
+from ansorpy.schedule.records import steps_to_json
+from ansorpy.schedule.state import State
+
+__all__ = ["Database", "definition_json", "trial_digest"]
+
+_CRASHED_TWICE = "the driver died twice while this candidate ran"
+
+
+def definition_json(dag: ComputeDAG) -> str:
+    """*dag* as canonical JSON text; equal texts are equal definitions, names included."""
+    return json.dumps(dag_to_dict(dag), sort_keys=True, separators=(",", ":"))
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def trial_digest(state: State) -> str:
+    """What identifies a schedule among those of one definition: a digest of its steps."""
+    return _digest(steps_to_json(state.history))
+
+
+class Database:
+    """The tuning database at *path*, made when there is none.
+
+    Args:
+        seed, versions: Recorded with the session that opening for writing begins.
+
+    Raises:
+        ForeignFile: The file is not a tuning database, is damaged or has another format.
+    """
+
+    def __init__(
+        self, path: Path | str, *, seed: int = 0, versions: Mapping[str, str] | None = None
+    ) -> None:
+        self.path = Path(path)
+        self._connection = connect(self.path)
+        self._seed = seed
+        self._versions = dict(versions or {})
+        self._session: int | None = None
+        self._definitions: dict[int, tuple[ComputeDAG, str]] = {}
+        self.objects = ObjectStore(self._connection, self.path)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close("" if kind is None else kind.__name__)
+
+    def close(self, reason: str = "") -> None:
+        """End the session with *reason* (empty: it finished) and close the file."""
+        if self._session is not None:
+            self._do(
+                "UPDATE sessions SET ended_at = ?, reason = ? WHERE id = ?",
+                (time.time(), reason, self._session),
+            )
+            self._session = None
+        self._connection.close()
+
+    # Sessions and events
+
+    @property
+    def session(self) -> int:
+        """Number of this run; the first use records it."""
+        if self._session is None:
+            row = self._do(
+                "INSERT INTO sessions (process, seed, versions, started_at) VALUES (?, ?, ?, ?)",
+                (process_identity(), self._seed, json.dumps(self._versions), time.time()),
+            )
+            assert row.lastrowid is not None
+            self._session = row.lastrowid
+        return self._session
+
+    def sessions(self) -> list[Session]:
+        """All runs that wrote to this file, in order."""
+        rows = self._do("SELECT * FROM sessions ORDER BY id")
+        return [read_row(Session, row, self.path) for row in rows]
+
+    def log(self, kind: str, body: Mapping[str, object]) -> None:
+        """Append an event (an ask, a tell, a refit, a decision that read a clock) for replay."""
+        self._do(
+            "INSERT INTO events (session, kind, body) VALUES (?, ?, ?)",
+            (self.session, kind, json.dumps(body)),
+        )
+
+    def events(self, session: int) -> list[Event]:
+        """The events of one run, in order."""
+        rows = self._do("SELECT * FROM events WHERE session = ? ORDER BY id", (session,))
+        return [read_row(Event, row, self.path) for row in rows]
+
+    # Tasks and definitions
+
+    def add_task(self, task: Task) -> None:
+        """Record *task*; nothing happens when its key is known."""
+        if self.task(task.key) is not None:
+            return
+        with self._transaction():
+            definition = self.add_definition(task.dag)
+            self._do(
+                "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    task.key, task.name, definition, _target_text(task), task.threads,
+                    task.precision, int(task.cold_constants), float(task.flops),
+                ),
+            )  # fmt: skip
+
+    def task(self, key: str) -> TaskRow | None:
+        """The recorded task with this key."""
+        row = self._do("SELECT * FROM tasks WHERE key = ?", (key,)).fetchone()
+        return None if row is None else read_row(TaskRow, row, self.path)
+
+    def tasks(self) -> list[TaskRow]:
+        rows = self._do("SELECT * FROM tasks ORDER BY name, key")
+        return [read_row(TaskRow, row, self.path) for row in rows]
+
+    def add_definition(self, dag: ComputeDAG) -> str:
+        """Record *dag*; returns the id under which :meth:`definition` gives it back."""
+        known = self._definitions.get(id(dag))
+        if known is None:
+            text = definition_json(dag)
+            self._do("INSERT OR IGNORE INTO definitions VALUES (?, ?)", (_digest(text), text))
+            # The DAG is kept alive with its id, so the id cannot come to mean another.
+            known = self._definitions[id(dag)] = (dag, _digest(text))
+        return known[1]
+
+    def definition(self, identifier: str) -> ComputeDAG:
+        """The recorded definition with this id; raises :class:`ForeignFile` when it is damaged."""
+        row = self._do("SELECT dag FROM definitions WHERE id = ?", (identifier,)).fetchone()
+        try:
+            return dag_from_dict(json.loads(row["dag"]))
+        except (TypeError, ValueError) as error:
+            raise ForeignFile(
+                f"{self.path} holds no readable definition {identifier[:12]}: {error}",
+                hint="the file is damaged; name another with --db",
+            ) from None
+
+    # Trials
+
+    def start(self, task: Task, state: State) -> Record:
+        """Commit that *state* is about to run; returns its record.
+
+        The record is already done, and must not be run, when it was measured before or was
+        started twice by drivers that died.  A trial that another living driver is running may
+        be run here too; the first to finish is kept.
+        """
+        self.add_task(task)
+        with self._transaction():
+            definition = self.add_definition(state.base)
+            record = self._find(task.key, definition, trial_digest(state))
+            if record is None:
+                return self._insert(task, definition, state)
+            if record.is_done or self._runs_elsewhere(record):
+                return record
+            if record.attempts >= 2:
+                self._complete(record.id, MeasureResult(TrialKind.CRASH, reason=_CRASHED_TWICE))
+            else:
+                self._do(
+                    "UPDATE trials SET attempts = attempts + 1, session = ? WHERE id = ?",
+                    (self.session, record.id),
+                )
+        return self._record(record.id)
+
+    def complete(self, record: Record, result: MeasureResult) -> None:
+        """Commit the outcome of a started trial; one that is done keeps its first outcome."""
+        with self._transaction():
+            self._complete(record.id, result)
+
+    def abandon(self, record: Record) -> None:
+        """Take back :meth:`start`: the trial did not run, because the user stopped the work."""
+        with self._transaction():
+            self._do(
+                "UPDATE trials SET attempts = attempts - 1 WHERE id = ? AND status = 'started'",
+                (record.id,),
+            )
+            self._do("DELETE FROM trials WHERE id = ? AND attempts = 0", (record.id,))
+
+    def lookup(self, task: Task, state: State) -> Record | None:
+        """The record of *state* for *task*, done or not."""
+        definition = _digest(definition_json(state.base))
+        return self._find(task.key, definition, trial_digest(state))
+
+    def records(self, task_key: str) -> list[Record]:
+        """All finished trials of a task, failures included, in the order they were started."""
+        rows = self._do(
+            "SELECT * FROM trials WHERE task_key = ? AND status = 'done' ORDER BY id", (task_key,)
+        )
+        return [read_row(Record, row, self.path) for row in rows]
+
+    def best(self, task_key: str) -> Record | None:
+        """The fastest correct trial of a task."""
+        row = self._do(
+            "SELECT * FROM trials WHERE task_key = ? AND status = 'done' AND kind = ?"
+            " ORDER BY median_s, id LIMIT 1",
+            (task_key, TrialKind.OK.value),
+        ).fetchone()
+        return None if row is None else read_row(Record, row, self.path)
+
+    def trials(self, task_key: str) -> int:
+        """How many trials of a task are spent."""
+        row = self._do(
+            "SELECT count(*) FROM trials WHERE task_key = ? AND status = 'done'", (task_key,)
+        ).fetchone()
+        return int(row[0])
+
+    def failures(self, task_key: str) -> dict[TrialKind, tuple[int, str]]:
+        """Count and first full reason of each kind of failure."""
+        rows = self._do(
+            "SELECT kind, count(*) AS n, reason, min(id) FROM trials WHERE task_key = ?"
+            " AND status = 'done' AND kind != ? GROUP BY kind ORDER BY kind",
+            (task_key, TrialKind.OK.value),
+        )
+        return {TrialKind(row["kind"]): (int(row["n"]), str(row["reason"])) for row in rows}
+
+    # Inside
+
+    def _insert(self, task: Task, definition: str, state: State) -> Record:
+        cursor = self._do(
+            "INSERT INTO trials (task_key, definition, digest, steps, session, status, attempts,"
+            " started_at) VALUES (?, ?, ?, ?, ?, 'started', 1, ?)",
+            (
+                task.key, definition, trial_digest(state), steps_to_json(state.history),
+                self.session, time.time(),
+            ),
+        )  # fmt: skip
+        assert cursor.lastrowid is not None
+        return self._record(cursor.lastrowid)
+
+    def _complete(self, record_id: int, result: MeasureResult) -> None:
+        finite = result.max_error != float("inf")
+        self._do(
+            "UPDATE trials SET status = 'done', kind = ?, reason = ?, seconds = ?, median_s = ?,"
+            " spread = ?, build_s = ?, run_s = ?, max_error = ?, object_digest = ?, load = ?,"
+            " finished_at = ? WHERE id = ? AND status = 'started'",
+            (
+                result.kind.value, result.reason, json.dumps(result.seconds),
+                result.median_s if result.seconds else None, result.spread, result.build_s,
+                result.run_s, result.max_error if finite else -1.0, result.object_digest,
+                os.getloadavg()[0], time.time(), record_id,
+            ),
+        )  # fmt: skip
+
+    def _runs_elsewhere(self, record: Record) -> bool:
+        """True when the session that started *record* is this one or still alive."""
+        if record.session == self._session:
+            return True
+        row = self._do("SELECT * FROM sessions WHERE id = ?", (record.session,)).fetchone()
+        owner = read_row(Session, row, self.path)
+        return owner.ended_at is None and is_running(owner.process)
+
+    def _find(self, task_key: str, definition: str, digest: str) -> Record | None:
+        row = self._do(
+            "SELECT * FROM trials WHERE task_key = ? AND definition = ? AND digest = ?",
+            (task_key, definition, digest),
+        ).fetchone()
+        return None if row is None else read_row(Record, row, self.path)
+
+    def _record(self, record_id: int) -> Record:
+        row = self._do("SELECT * FROM trials WHERE id = ?", (record_id,)).fetchone()
+        return read_row(Record, row, self.path)
+
+    def _do(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
+        with plain_errors(self.path):
+            return self._connection.execute(sql, values)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All or nothing; nested uses belong to the outermost."""
+        if self._connection.in_transaction:
+            yield
+            return
+        self._do("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._connection.execute("ROLLBACK")
+            raise
+        self._do("COMMIT")
+
+
+def _target_text(task: Task) -> str:
+    return " ".join(filter(None, (task.target.triple, task.target.cpu, task.target.features)))

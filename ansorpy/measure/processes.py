@@ -1,0 +1,38 @@
+"""Which process wrote something, told apart from a later one with the same number."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+__all__ = ["is_running", "process_identity"]
+
+
+def process_identity(pid: int | None = None) -> str:
+    """``boot id:pid:start time``: never the same for two processes of one machine."""
+    number = os.getpid() if pid is None else pid
+    return f"{_boot_id()}:{number}:{_start_ticks(number)}"
+
+
+def is_running(identity: str) -> bool:
+    """True when the process with this identity is alive on this machine."""
+    boot, _, rest = identity.partition(":")
+    number, _, ticks = rest.partition(":")
+    if boot != _boot_id() or not number.isdecimal():
+        return False
+    return _start_ticks(int(number)) == ticks
+
+
+def _boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+
+
+def _start_ticks(pid: int) -> str:
+    """Start time of a process in clock ticks since boot; empty when there is none (or a zombie)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    # The command in parentheses may hold spaces; state is the first field after it.
+    fields = text.rpartition(")")[2].split()
+    return "" if fields[0] in "ZX" else fields[19]

@@ -1,0 +1,157 @@
+"""The tables of a tuning database, and how a file is recognised as one."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ansorpy.errors import AnsorpyError, ForeignFile
+
+__all__ = ["FORMAT", "connect", "plain_errors"]
+
+FORMAT = 1
+"""Version of the tables; a file of another version is refused."""
+
+_APPLICATION_ID = 0x616E7370
+_BUSY_S = 60.0
+
+_TABLES = """
+CREATE TABLE definitions (
+    id TEXT PRIMARY KEY,
+    dag TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE tasks (
+    key TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    definition TEXT NOT NULL REFERENCES definitions(id),
+    target TEXT NOT NULL,
+    threads INTEGER NOT NULL,
+    precision TEXT NOT NULL,
+    cold_constants INTEGER NOT NULL,
+    flops REAL NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE sessions (
+    id INTEGER PRIMARY KEY,
+    process TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    versions TEXT NOT NULL,
+    started_at REAL NOT NULL,
+    ended_at REAL,
+    reason TEXT NOT NULL DEFAULT ''
+);
+CREATE TABLE trials (
+    id INTEGER PRIMARY KEY,
+    task_key TEXT NOT NULL REFERENCES tasks(key),
+    definition TEXT NOT NULL REFERENCES definitions(id),
+    digest TEXT NOT NULL,
+    steps TEXT NOT NULL,
+    session INTEGER NOT NULL REFERENCES sessions(id),
+    status TEXT NOT NULL,
+    attempts INTEGER NOT NULL,
+    kind TEXT NOT NULL DEFAULT '',
+    reason TEXT NOT NULL DEFAULT '',
+    seconds TEXT NOT NULL DEFAULT '[]',
+    median_s REAL,
+    spread REAL NOT NULL DEFAULT 0,
+    build_s REAL NOT NULL DEFAULT 0,
+    run_s REAL NOT NULL DEFAULT 0,
+    max_error REAL NOT NULL DEFAULT 0,
+    object_digest TEXT NOT NULL DEFAULT '',
+    load REAL NOT NULL DEFAULT 0,
+    started_at REAL NOT NULL,
+    finished_at REAL,
+    UNIQUE (task_key, definition, digest)
+);
+CREATE INDEX trials_of_task ON trials (task_key, median_s);
+CREATE TABLE events (
+    id INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL REFERENCES sessions(id),
+    kind TEXT NOT NULL,
+    body TEXT NOT NULL
+);
+CREATE TABLE objects (
+    digest TEXT PRIMARY KEY,
+    header TEXT NOT NULL,
+    code BLOB NOT NULL,
+    used_at REAL NOT NULL
+) WITHOUT ROWID;
+"""
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """Open the database at *path*, making it when there is none.
+
+    Raises:
+        ForeignFile: The file is not a tuning database, is damaged, or has another format.
+        AnsorpyError: It cannot be opened or made.
+    """
+    with plain_errors(path):
+        connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
+        try:
+            _check(connection, path)
+            connection.execute("PRAGMA journal_mode = WAL")
+            # A commit survives the death of every process; only a power cut may lose the last ones.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+        except BaseException:
+            connection.close()
+            raise
+    connection.row_factory = sqlite3.Row
+    return connection
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    if _number(connection, "application_id") != _APPLICATION_ID:
+        _create(connection, path)
+    found = _number(connection, "user_version")
+    if found != FORMAT:
+        raise ForeignFile(
+            f"{path} is a tuning database of format {found}; this ansorpy reads format {FORMAT}",
+            hint="name another file with --db, or use the ansorpy that wrote it",
+        )
+
+
+def _create(connection: sqlite3.Connection, path: Path) -> None:
+    """Make the tables, unless another process just did; refuses a file with other contents."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        if _number(connection, "application_id") == _APPLICATION_ID:
+            return
+        if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            raise ForeignFile(
+                f"{path} is an SQLite file of another program",
+                hint="name another file with --db; nothing was changed in this one",
+            )
+        for statement in _TABLES.split(";"):
+            connection.execute(statement)
+        connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {FORMAT}")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+    finally:
+        if connection.in_transaction:
+            connection.execute("COMMIT")
+
+
+def _number(connection: sqlite3.Connection, pragma: str) -> int:
+    return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+@contextmanager
+def plain_errors(path: Path) -> Iterator[None]:
+    """Turn what sqlite3 raises into one plain message about *path*."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise AnsorpyError(
+            f"the tuning database {path} cannot be used: {error}",
+            hint="check the folder, its free space and its permissions, or name another with --db",
+        ) from None
+    except sqlite3.DatabaseError as error:
+        raise ForeignFile(
+            f"{path} is not a tuning database, or is damaged: {error}",
+            hint="name another file with --db",
+        ) from None

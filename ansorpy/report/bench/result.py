@@ -1,0 +1,70 @@
+"""The result of a comparison as JSON and as a table."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ansorpy.config import available_cores
+from ansorpy.report.bench.turns import Timing
+from ansorpy.report.tables import Table
+
+__all__ = ["Comparison", "machine_name"]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Engines timed beside each other on one model."""
+
+    model: str
+    threads: int
+    timings: Mapping[str, Timing]
+
+    def to_dict(self) -> dict[str, Any]:
+        """``{"model", "threads", "machine", "engines": {name: {"median_ms", "min_ms", "runs", ...}}}``."""
+        engines = {
+            name: {
+                "median_ms": t.median_ms,
+                "min_ms": t.min_ms,
+                "runs": len(t.calls_s),
+                "version": t.version,
+            }
+            for name, t in self.timings.items()
+        }
+        machine = {"cpu": machine_name(), "cores": available_cores()}
+        return {
+            "model": self.model,
+            "threads": self.threads,
+            "machine": machine,
+            "engines": engines,
+        }
+
+    def table(self) -> Table:
+        """A row an engine, with its time as a multiple of the first one's."""
+        first = next(iter(self.timings.values())).median_ms
+        rows = [
+            (
+                name,
+                t.version,
+                f"{t.median_ms:.3f}",
+                f"{t.min_ms:.3f}",
+                str(len(t.calls_s)),
+                f"{t.median_ms / first:.2f}x",
+            )
+            for name, t in self.timings.items()
+        ]
+        heading = ("engine", "version", "median ms", "min ms", "runs", "time")
+        title = f"{self.model}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        return Table(title, heading, tuple(rows), numeric=frozenset(heading[2:]))
+
+
+def machine_name() -> str:
+    """The CPU's name as the system states it."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()

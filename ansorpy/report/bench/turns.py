@@ -1,0 +1,219 @@
+"""The parent of a comparison: gives each engine's process its turn while the others are stopped.
+
+An engine's threads spin between calls, warm the clock, or hold the cache; so every engine is a
+process of its own, all but one are stopped (SIGSTOP), and bursts alternate.  What disturbs the
+machine then disturbs all engines alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from statistics import median
+from types import TracebackType
+from typing import Any
+
+from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
+
+__all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
+
+
+class EngineFailure(AnsorpyError):
+    """An engine's process ended, hung or reported an error; the message holds its last words."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An engine to time: ``factory`` ("module:callable") is called with ``arguments`` in its process."""
+
+    name: str
+    factory: str
+    arguments: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long to time.
+
+    Args:
+        burst_s: Timed seconds a burst (at least ``least_calls`` calls).
+        untimed_s: Seconds of untimed calls before each burst: after a stop the caches are cold,
+            the threads asleep, the clock low.
+        rounds: Bursts of every engine, at least and at most.
+        settled: Medians are settled when the last three rounds moved none by more than this share.
+    """
+
+    burst_s: float = 0.3
+    untimed_s: float = 0.1
+    least_calls: int = 5
+    most_calls: int = 20_000
+    rounds: tuple[int, int] = (5, 25)
+    settled: float = 0.01
+    load_timeout_s: float = 900.0
+
+
+@dataclass
+class Timing:
+    """All timed calls of one engine, in seconds, and what the engine calls itself."""
+
+    version: str = ""
+    calls_s: list[float] = field(default_factory=list)
+    medians_s: list[float] = field(default_factory=list)
+
+    @property
+    def median_ms(self) -> float:
+        """Median of all timed calls."""
+        return median(self.calls_s) * 1e3
+
+    @property
+    def min_ms(self) -> float:
+        """Fastest timed call."""
+        return min(self.calls_s) * 1e3
+
+    def add(self, calls_s: Sequence[float]) -> None:
+        """Count one burst in; ``medians_s`` keeps the running median after it."""
+        self.calls_s.extend(calls_s)
+        self.medians_s.append(median(self.calls_s))
+
+    def is_settled(self, share: float) -> bool:
+        """True when the running median moved by at most *share* over the last three bursts."""
+        last = self.medians_s[-4:]
+        return len(last) == 4 and max(last) - min(last) <= share * min(last)
+
+
+def compare(
+    contenders: Sequence[Contender],
+    policy: Policy | None = None,
+    progress: Callable[[str], None] = lambda line: None,
+) -> dict[str, Timing]:
+    """Time every contender in alternating bursts; the result is in the order given.
+
+    Raises:
+        EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
+    """
+    policy = policy or Policy()
+    timings = {c.name: Timing() for c in contenders}
+    with ExitStack() as stack:
+        processes = []
+        for contender in contenders:
+            progress(f"loading {contender.name}")
+            process = stack.enter_context(_EngineProcess(contender))
+            timings[contender.name].version = process.load(policy.load_timeout_s)
+            process.stop()
+            processes.append(process)
+        for turn in range(policy.rounds[1]):
+            for process in _alternating(processes, turn):
+                timings[process.name].add(process.turn(policy))
+            progress(f"round {turn + 1}: " + _line(timings))
+            if turn + 1 >= policy.rounds[0] and _all_settled(timings, policy):
+                break
+    return timings
+
+
+def _alternating(processes: list[_EngineProcess], turn: int) -> list[_EngineProcess]:
+    """There and back again, so that a drift of the machine's clock favours nobody."""
+    return processes if turn % 2 == 0 else processes[::-1]
+
+
+def _all_settled(timings: Mapping[str, Timing], policy: Policy) -> bool:
+    return all(t.is_settled(policy.settled) for t in timings.values())
+
+
+def _line(timings: Mapping[str, Timing]) -> str:
+    return ", ".join(f"{name} {t.median_ms:.3f} ms" for name, t in timings.items())
+
+
+class _EngineProcess:
+    """One worker process; between turns it is stopped."""
+
+    def __init__(self, contender: Contender) -> None:
+        self.name = contender.name
+        self._contender = contender
+        self._calls: int | None = None
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "ansorpy.report.bench.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+
+    def __enter__(self) -> _EngineProcess:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._process.kill()  # works on a stopped process too
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+        self._process.wait()
+
+    def load(self, timeout_s: float) -> str:
+        """Load the engine; returns its version."""
+        request = {"factory": self._contender.factory, "arguments": dict(self._contender.arguments)}
+        return str(self._ask(request, timeout_s)["version"])
+
+    def stop(self) -> None:
+        os.kill(self._process.pid, signal.SIGSTOP)
+
+    def turn(self, policy: Policy) -> list[float]:
+        """Continue the process, let it make its calls, stop it again; seconds of each timed call."""
+        os.kill(self._process.pid, signal.SIGCONT)
+        answer = self._ask(
+            {
+                "untimed_s": policy.untimed_s,
+                "burst_s": policy.burst_s,
+                "least_calls": policy.least_calls,
+                "most_calls": policy.most_calls,
+            },
+            policy.load_timeout_s,
+        )
+        self.stop()
+        return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
+
+    def _ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(json.dumps(request).encode() + b"\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._ended() from None
+        line = _read_line(self._process.stdout.fileno(), time.monotonic() + timeout_s)
+        if line is None:
+            raise EngineFailure(f"{self.name} did not answer within {timeout_s:.0f} s")
+        if not line:
+            raise self._ended()
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            kinds: dict[int, type[AnsorpyError]] = {2: UsageError, 5: MissingDependency}
+            kind = kinds.get(answer["exit_code"], EngineFailure)
+            raise kind(f"{self.name}: {answer['error']}", hint=answer.get("hint"))
+        return answer
+
+    def _ended(self) -> EngineFailure:
+        code = self._process.wait()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        return EngineFailure(f"the process of {self.name} ended ({how})")
+
+
+def _read_line(descriptor: int, deadline: float) -> bytes | None:
+    """One line from the pipe; empty at its end, ``None`` when the deadline passes."""
+    line = bytearray()
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        chunk = os.read(descriptor, 1 << 16)
+        if not chunk:
+            return b""
+        line += chunk
+    return bytes(line)

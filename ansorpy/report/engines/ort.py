@@ -1,0 +1,57 @@
+"""onnxruntime behind the engine protocol: inputs and outputs bound to fixed arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import onnxruntime
+
+from ansorpy.report.engines.protocol import Array
+
+__all__ = ["OnnxRuntime"]
+
+
+class OnnxRuntime:
+    """An inference session on the CPU at its full optimisation level, one stream.
+
+    Output shapes are learnt from one run; afterwards every run writes into the same arrays.
+    """
+
+    version = str(onnxruntime.__version__)
+
+    def __init__(self, path: str, feeds: Mapping[str, Array], threads: int) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.inter_op_num_threads = 1
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(
+            path, options, providers=["CPUExecutionProvider"]
+        )
+        names = [o.name for o in self._session.get_outputs()]
+        first = self._session.run(names, dict(feeds))
+        self._feeds = {name: np.ascontiguousarray(value) for name, value in feeds.items()}
+        self._outputs = {n: np.zeros_like(v) for n, v in zip(names, first, strict=True)}
+        self._binding = self._session.io_binding()
+        self._values = [self._bind_input(n, v) for n, v in self._feeds.items()]
+        self._values += [self._bind_output(n, v) for n, v in self._outputs.items()]
+
+    def _bind_input(self, name: str, array: Array) -> object:
+        value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+        self._binding.bind_ortvalue_input(name, value)
+        return value
+
+    def _bind_output(self, name: str, array: Array) -> object:
+        value = onnxruntime.OrtValue.ortvalue_from_numpy(array)
+        self._binding.bind_ortvalue_output(name, value)
+        return value
+
+    def run(self) -> None:
+        """One inference."""
+        self._session.run_with_iobinding(self._binding)
+
+    def outputs(self) -> dict[str, Array]:
+        """The bound output arrays."""
+        names = list(self._outputs)
+        values = self._binding.get_outputs()
+        return {name: value.numpy() for name, value in zip(names, values, strict=True)}

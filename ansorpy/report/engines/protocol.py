@@ -1,0 +1,79 @@
+"""What every engine offers, and the table of those we know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.report.inputs import input_specs, random_feeds, read_model
+
+__all__ = ["ENGINES", "PEERS", "Array", "Engine", "EngineFactory", "open_engine", "open_peer"]
+
+Array = NDArray[np.generic]
+
+
+class Engine(Protocol):
+    """A loaded model with inputs and outputs in place: ``run`` does nothing but compute."""
+
+    version: str
+
+    def run(self) -> None:
+        """Compute all outputs once, into the same buffers every time."""
+
+    def outputs(self) -> dict[str, Array]:
+        """The results of the last run by output name; overwritten by the next one."""
+
+
+class EngineFactory(Protocol):
+    """Loads the model at *path* for *threads* threads and puts *feeds* in place."""
+
+    def __call__(self, path: str, feeds: Mapping[str, Array], threads: int) -> Engine: ...
+
+
+# name -> (module:class, the package and extra that provide it); loaded when asked for.
+ENGINES = {
+    "onnxruntime": ("ansorpy.report.engines.ort:OnnxRuntime", "onnxruntime", "verify"),
+    "openvino": ("ansorpy.report.engines.ov:OpenVino", "openvino", "bench"),
+    "reference": ("ansorpy.report.engines.reference:Reference", "onnx", ""),
+}
+PEERS = ("onnxruntime", "openvino")
+
+
+def open_engine(name: str, path: str, feeds: Mapping[str, Array], threads: int) -> Engine:
+    """Load the ONNX file *path* in the engine *name*.
+
+    Raises:
+        UsageError: No such engine.
+        MissingDependency: Its package is not installed.
+    """
+    if name not in ENGINES:
+        raise UsageError(f"unknown engine {name!r}", hint=f"choose from {', '.join(ENGINES)}")
+    home, package, extra = ENGINES[name]
+    module, attribute = home.split(":")
+    try:
+        factory: EngineFactory = getattr(import_module(module), attribute)
+    except ImportError as error:
+        raise MissingDependency(
+            f"{name} cannot be loaded: {error}",
+            hint=f"pip install {package}, or pip install 'ansorpy[{extra}]'",
+        ) from None
+    return factory(path, feeds, threads)
+
+
+def open_peer(
+    name: str,
+    path: str,
+    *,
+    threads: int,
+    seed: int = 0,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Engine:
+    """:func:`open_engine` with seeded random inputs; all arguments can travel as JSON."""
+    specs = input_specs(read_model(path), shapes, dims)
+    return open_engine(name, path, random_feeds(specs, seed), threads)

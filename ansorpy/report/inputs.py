@@ -1,0 +1,102 @@
+"""What a model is fed: names, shapes and types of its inputs, and seeded random values for them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import helper
+
+from ansorpy.errors import ForeignFile, UsageError
+
+__all__ = ["InputSpec", "input_specs", "random_feeds", "random_value", "read_model"]
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """One input of a model with every dimension known."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+
+def read_model(path: str | Path) -> onnx.ModelProto:
+    """The ONNX model in the file *path*, external data included.
+
+    Raises:
+        ForeignFile: The file is absent, unreadable, or not an ONNX model.
+    """
+    try:
+        model = onnx.load(str(path))
+    except OSError as error:
+        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+    except (DecodeError, onnx.checker.ValidationError) as error:
+        raise ForeignFile(f"{path} is not an ONNX model: {error}") from None
+    if not model.HasField("graph") or not model.graph.node:
+        raise ForeignFile(f"{path} is not an ONNX model: it holds no graph")
+    return model
+
+
+def input_specs(
+    model: onnx.ModelProto,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> list[InputSpec]:
+    """The inputs a caller provides (initializers left out), with *shapes* and *dims* filled in.
+
+    Raises:
+        UsageError: A name that is no input, a rank or a fixed size contradicted, or a dimension
+            that stays unknown.
+    """
+    shapes, dims = dict(shapes or {}), dict(dims or {})
+    fed = {i.name for i in model.graph.initializer}
+    inputs = [i for i in model.graph.input if i.name not in fed]
+    unknown = sorted(set(shapes) - {i.name for i in inputs})
+    if unknown:
+        names = ", ".join(i.name for i in inputs)
+        raise UsageError(f"the model has no input {unknown[0]!r}", hint=f"its inputs are {names}")
+    return [_spec(i, shapes.get(i.name), dims) for i in inputs]
+
+
+def _spec(
+    value: onnx.ValueInfoProto, asked: Sequence[int] | None, dims: Mapping[str, int]
+) -> InputSpec:
+    tensor = value.type.tensor_type
+    declared = [d.dim_value or dims.get(d.dim_param, d.dim_param) for d in tensor.shape.dim]
+    if asked is not None:
+        clash = [a for a, d in zip(asked, declared, strict=False) if isinstance(d, int) and a != d]
+        if len(asked) != len(declared) or clash:
+            shown = "x".join(str(d or "?") for d in declared)
+            raise UsageError(
+                f"input {value.name!r} is declared {shown}, asked for {'x'.join(map(str, asked))}"
+            )
+        declared = list(asked)
+    if not all(isinstance(d, int) and d >= 1 for d in declared):
+        shown = "x".join(str(d or "?") for d in declared)
+        raise UsageError(
+            f"input {value.name!r} has a dimension without a size: {shown}",
+            hint=f"give it with --dim name=N or --shape {value.name}:1x3x224x224",
+        )
+    dtype = np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+    return InputSpec(value.name, tuple(int(d) for d in declared), dtype)
+
+
+def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:
+    """One value an input, the same for the same *seed* and name in every process."""
+    return {s.name: random_value(s.shape, s.dtype, seed, s.name) for s in specs}
+
+
+def random_value(
+    shape: tuple[int, ...], dtype: np.dtype[np.generic], seed: int, name: str = ""
+) -> np.ndarray:
+    """Standard-normal floats, integers 0 or 1 (a valid index of any axis longer than one), booleans."""
+    rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+    if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
+        return rng.integers(0, 2, shape).astype(dtype)
+    return rng.standard_normal(shape, dtype=np.float32).astype(dtype)

@@ -1,0 +1,49 @@
+"""Tables for people: drawn with rich on a terminal, as aligned plain text elsewhere."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TextIO
+
+__all__ = ["Table", "show"]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A titled table of text cells; columns named in ``numeric`` are aligned to the right."""
+
+    title: str
+    heading: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    numeric: frozenset[str] = frozenset()
+
+    def text(self) -> str:
+        """The table as aligned lines; ends without a newline."""
+        cells = (self.heading, *self.rows)
+        widths = [max(len(row[c]) for row in cells) for c in range(len(self.heading))]
+        lines = [self.title] if self.title else []
+        for row in cells:
+            padded = (
+                cell.rjust(width) if name in self.numeric else cell.ljust(width)
+                for name, cell, width in zip(self.heading, row, widths, strict=True)
+            )
+            lines.append("  ".join(padded).rstrip())
+        return "\n".join(lines)
+
+
+def show(table: Table, file: TextIO | None = None) -> None:
+    """Print *table*: drawn when *file* (default stdout) is a terminal, else as plain text."""
+    file = file or sys.stdout
+    if not file.isatty():
+        print(table.text(), file=file)
+        return
+    from rich.console import Console
+    from rich.table import Table as RichTable
+
+    drawn = RichTable(title=table.title or None, title_justify="left")
+    for name in table.heading:
+        drawn.add_column(name, justify="right" if name in table.numeric else "left")
+    for row in table.rows:
+        drawn.add_row(*row)
+    Console(file=file).print(drawn)

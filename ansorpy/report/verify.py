@@ -1,0 +1,163 @@
+"""Comparing outputs with a reference: relative to the largest output, NaN fails, softmax unmasked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.errors import VerificationFailed
+from ansorpy.report.tables import Table
+
+__all__ = ["DEFAULT_TOLERANCE", "OutputCheck", "Verification", "check_output", "compare_outputs"]
+
+# Of the largest output; float32 sums in another order stay well below it on the networks we test.
+DEFAULT_TOLERANCE = 2e-5
+
+# Below this a float32 probability says nothing exact about its logit any more.
+LEAST_PROBABILITY = 1e-30
+
+Array = NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """How one output compares: ``error`` is the largest difference over the largest value."""
+
+    name: str
+    error: float
+    largest: float
+    tolerance: float
+    problem: str = ""
+
+    @property
+    def ok(self) -> bool:
+        """True when the output is finite, of the right shape and within tolerance."""
+        return not self.problem and self.error <= self.tolerance
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The checks of all outputs against one reference."""
+
+    model: str
+    against: str
+    checks: tuple[OutputCheck, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True when every output passed."""
+        return all(check.ok for check in self.checks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON-able values."""
+        rows = [
+            {
+                "name": c.name,
+                "error": c.error if np.isfinite(c.error) else None,
+                "largest": c.largest if np.isfinite(c.largest) else None,
+                "tolerance": c.tolerance,
+                "ok": c.ok,
+                "problem": c.problem,
+            }
+            for c in self.checks
+        ]
+        return {"model": self.model, "against": self.against, "ok": self.ok, "outputs": rows}
+
+    def table(self) -> Table:
+        """A row an output."""
+        rows = tuple(
+            (
+                c.name,
+                f"{c.error:.2e}",
+                f"{c.tolerance:.0e}",
+                f"{c.largest:.4g}",
+                "ok" if c.ok else c.problem or "differs",
+            )
+            for c in self.checks
+        )
+        heading = ("output", "error", "tolerance", "largest", "result")
+        numeric = frozenset(heading[1:4])
+        return Table(f"{self.model} against {self.against}", heading, rows, numeric)
+
+    def demand(self) -> None:
+        """Raise :class:`VerificationFailed`, naming the outputs, unless all passed."""
+        bad = [c for c in self.checks if not c.ok]
+        if bad:
+            named = "; ".join(f"{c.name}: {c.problem or f'error {c.error:.2e}'}" for c in bad)
+            raise VerificationFailed(
+                f"{len(bad)} of {len(self.checks)} outputs differ from {self.against}: {named}"
+            )
+
+
+def compare_outputs(
+    model: str,
+    against: str,
+    ours: Mapping[str, Array],
+    theirs: Mapping[str, Array],
+    behind_softmax: Mapping[str, str],
+    tolerance: float = DEFAULT_TOLERANCE,
+) -> Verification:
+    """Check each of *ours* with the value of the same name in *theirs*.
+
+    ``behind_softmax`` maps an output that a softmax computes to the name of that softmax's input.
+    Where *ours* has that input, it is checked too; where it has not (a library that returns only
+    probabilities), their logarithms are: up to a constant they are the softmax's input.
+    """
+    checks = [check_output(name, value, theirs[name], tolerance) for name, value in ours.items()]
+    for output, logits in behind_softmax.items():
+        if output in ours and logits not in ours and checks_all_finite(ours[output]):
+            checks.append(_check_logits(output, ours[output], theirs[logits], tolerance))
+    return Verification(model, against, tuple(checks))
+
+
+def check_output(name: str, got: Array, want: Array, tolerance: float) -> OutputCheck:
+    """Compare one output in float64; integers and booleans must agree exactly."""
+    if got.shape != want.shape:
+        problem = f"shape {got.shape} where the reference has {want.shape}"
+        return OutputCheck(name, np.inf, np.nan, tolerance, problem)
+    if got.dtype != want.dtype:
+        problem = f"type {got.dtype} where the reference has {want.dtype}"
+        return OutputCheck(name, np.inf, np.nan, tolerance, problem)
+    if got.dtype.kind in "iub":
+        wrong = int(np.count_nonzero(got != want))
+        problem = f"{wrong} of {want.size} elements differ" if wrong else ""
+        return OutputCheck(name, wrong / max(1, want.size), float(want.size), 0.0, problem)
+    ours, theirs = got.astype(np.float64), want.astype(np.float64)
+    for array, whose in ((theirs, "the reference's output"), (ours, "the output")):
+        if not np.isfinite(array).all():
+            problem = f"{whose} holds NaN or infinite values"
+            return OutputCheck(name, np.inf, np.nan, tolerance, problem)
+    return _checked(name, ours, theirs, tolerance)
+
+
+def checks_all_finite(array: Array) -> bool:
+    """True when a float array has neither NaN nor infinity."""
+    return array.dtype.kind == "f" and bool(np.isfinite(array.astype(np.float64)).all())
+
+
+def _check_logits(name: str, probabilities: Array, logits: Array, tolerance: float) -> OutputCheck:
+    """Compare log(p) with the reference's logits, both less their mean where p is exact."""
+    label = f"log({name})"
+    ours = probabilities.astype(np.float64).ravel()
+    theirs = logits.astype(np.float64).ravel()
+    if ours.shape != theirs.shape:
+        return OutputCheck(label, np.inf, np.nan, tolerance, "another number of elements")
+    usable = ours > LEAST_PROBABILITY
+    if np.count_nonzero(usable) * 2 < usable.size:
+        problem = "the softmax is saturated: it hides its input; verify the .onnx file instead"
+        return OutputCheck(label, np.inf, float(np.abs(theirs).max()), tolerance, problem)
+    logs, wanted = np.log(ours[usable]), theirs[usable]
+    return _checked(label, logs - logs.mean(), wanted - wanted.mean(), tolerance)
+
+
+def _checked(
+    name: str, ours: NDArray[np.float64], theirs: NDArray[np.float64], tolerance: float
+) -> OutputCheck:
+    largest = float(np.abs(theirs).max(initial=0.0))
+    difference = float(np.abs(ours - theirs).max(initial=0.0))
+    error = difference / largest if largest > 0 else difference
+    return OutputCheck(name, error, largest, tolerance)

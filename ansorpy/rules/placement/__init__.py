@@ -1,0 +1,1 @@
+"""Placement rules, one file each: what a structure fixes for all its rows."""

@@ -1,0 +1,125 @@
+"""Drawing where the stages that no sketch rule placed are computed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind
+from ansorpy.rules.base import PlacementRule
+from ansorpy.rules.predicates import needs_multi_level_tiling
+from ansorpy.rules.relations import (
+    has_reduce_iters,
+    host_iters,
+    is_input,
+    is_tiled,
+    single_consumer,
+)
+from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.stage import Attach, Iter, SplitRelation, Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["ChangeComputeLocation", "has_sound_bounds", "is_movable", "locations"]
+
+
+@dataclass(frozen=True)
+class ChangeComputeLocation(PlacementRule):
+    """Compute each untiled stage at the root, inline, or at a loop of its consumer, at random.
+
+    Uniform over the candidate loops and two more: root, and "inline if it is attached and does
+    not reduce, else unchanged".
+    Source: TVM's InitChangeComputeLocation.  Differs: it runs before sizes are drawn, so a loop
+    counts as extent 1 only where every row would have it so.
+    """
+
+    def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
+        for name in reversed([stage.name for stage in state.stages]):
+            if is_movable(state, state.stage(name)):
+                moved = self._move(state, name, rng)
+                state = moved if has_sound_bounds(moved) else state
+        return state
+
+    def _move(self, state: State, name: str, rng: np.random.Generator) -> State:
+        stage = state.stage(name)
+        candidates = locations(state, stage)
+        choice = int(rng.integers(len(candidates) + 2))
+        if choice >= 2:
+            at = candidates[choice - 2]
+            return state.compute_at(name, at.stage, at.iter)
+        if stage.attach is None:
+            return state
+        if choice == 1:
+            return state.compute_root(name)
+        return state if has_reduce_iters(stage) else state.compute_inline(name)
+
+
+def is_movable(state: State, stage: Stage) -> bool:
+    """True for a stage whose place no sketch rule decided."""
+    fixed = is_input(state, stage) or stage.inlined or is_tiled(stage)
+    return not fixed and not needs_multi_level_tiling(state, stage)
+
+
+def has_sound_bounds(state: State) -> bool:
+    """True when every stage's box can be derived (all readers run inside the loop it is at)."""
+    columns = {column: 1 for decision in state.decisions for column in decision.columns}
+    try:
+        build_nest(state, dict(columns))
+    except ScheduleError:
+        return False
+    return True
+
+
+def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
+    """Loops *stage* may be computed at: its consumer's, then those of what that is attached to.
+
+    Paper: TVM's ``GetComputeLocationCandidates``.
+    """
+    target = single_consumer(state, stage)
+    if target is None or state.dag.is_output(stage.op):
+        return ()
+    found = [Attach(target.name, it.name) for it in _in_consumer(state, target)]
+    if target.attach is not None:
+        outer = state.stage(target.attach.stage)
+        found += [Attach(outer.name, it.name) for it in _in_outer(state, outer)]
+    return tuple(found)
+
+
+def _in_consumer(state: State, target: Stage) -> list[Iter]:
+    hosts, outermost = host_iters(state, target), _outermost_parts(target)
+    found: list[Iter] = []
+    reduced = False
+    for it in target.iters:
+        space = it.kind is not AxisKind.REDUCE
+        if it.annotation is ForKind.UNROLLED or (space and reduced):
+            break
+        if not space and not is_tiled(target):
+            break
+        reduced = reduced or not space
+        if it.extent == 1:
+            continue
+        if target.attach is not None and space and it.name in outermost:
+            continue
+        found.append(it)
+        if it.name in hosts:
+            break
+    return found
+
+
+def _in_outer(state: State, outer: Stage) -> list[Iter]:
+    hosts = host_iters(state, outer)
+    found: list[Iter] = []
+    for it in outer.iters:
+        if it.kind is AxisKind.REDUCE or it.annotation is ForKind.UNROLLED or it.name in hosts:
+            break
+        if it.extent != 1:
+            found.append(it)
+    return found
+
+
+def _outermost_parts(stage: Stage) -> frozenset[str]:
+    """First part of each split: of extent 1 in a stage that is computed inside another."""
+    return frozenset(r.children[0] for r in stage.relations if isinstance(r, SplitRelation))

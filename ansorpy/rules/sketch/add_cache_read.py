@@ -1,0 +1,62 @@
+"""The rule that stages the inputs of a tiled stage in shared memory (CUDA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import (
+    NO_SPLIT_AT_INNER,
+    axis_names,
+    has_cross_thread_reduction,
+    needs_multi_level_tiling,
+)
+from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["AddCacheRead"]
+
+
+@dataclass(frozen=True)
+class AddCacheRead(SketchRule):
+    """Copy what a tiled consumer reads into ``scope``, once per outermost reduce tile.
+
+    Returns the same stage number: the copy is never looked at itself.
+    Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
+    aborts, is left alone.
+    """
+
+    scope: str = "shared"
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        stage = state.stage(stage_id)
+        readers = consumers(state, stage)
+        if not readers:
+            return Verdict.skip("nothing reads it")
+        reader = readers[0]
+        if not needs_multi_level_tiling(state, reader) or not has_reduce_iters(reader):
+            return Verdict.skip(f'its consumer "{reader.name}" is not a tiled reduction')
+        if has_cross_thread_reduction(state, reader):
+            return Verdict.skip(f'"{reader.name}" reduces across threads')
+        if any(stage not in direct_producers(state, r) for r in readers):
+            return Verdict.skip("an inlined stage stands between it and its consumer")
+        return Verdict.apply_and_skip_rest(f'the tiles of "{reader.name}" re-read it')
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        for reader in consumers(state, state.stage(stage_id)):
+            state, cached = state.cache_read(stage_id, self.scope, [reader.name])
+            host = _last_of_outermost_reduce_tile(state.stage(reader.name))
+            state = state.compute_at(cached, reader.name, host)
+        yield state, stage_id
+
+
+def _last_of_outermost_reduce_tile(stage: Stage) -> Iter:
+    whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
+    split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
+    reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
+    return reduce[max(len(split), 1) - 1]

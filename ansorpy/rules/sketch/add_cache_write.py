@@ -1,0 +1,40 @@
+"""The rule that gives a tiled stage a local buffer to accumulate in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import fusible_consumer, needs_multi_level_tiling
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["AddCacheWrite"]
+
+
+@dataclass(frozen=True)
+class AddCacheWrite(SketchRule):
+    """Compute into ``<stage>.local`` and copy, so that the copy is a consumer to fuse with.
+
+    Returns the same stage number, which is now the cache.
+    Paper: OSDI'20 §4.1, Table 1 rule 5.
+    """
+
+    scope: str = "local"
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        stage = state.stage(stage_id)
+        if not needs_multi_level_tiling(state, stage):
+            return Verdict.skip("its inputs are not re-read enough to tile")
+        consumer = fusible_consumer(state, stage)
+        if consumer is not None:
+            return Verdict.skip(f'it can be fused with its consumer "{consumer.name}" instead')
+        reason = "no consumer to fuse with: its copy becomes one"
+        cuda = target.kind == "cuda"
+        return Verdict.apply_and_skip_rest(reason) if cuda else Verdict.apply(reason)
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        state, cached = state.cache_write(stage_id, self.scope)
+        yield state, state.index(cached)

@@ -1,0 +1,52 @@
+"""The rule that turns part of a long reduction into a parallel or vector axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import is_cache_write_stage, needs_rfactor
+from ansorpy.rules.tiling import reduce_in_one
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["AddRfactor"]
+
+
+@dataclass(frozen=True)
+class AddRfactor(SketchRule):
+    """Two sketches: factor out the outer part of the reduction (threads), or the inner (vectors).
+
+        C[i] = sum_k A[i, k]   -->   C.rf[i, k.0] = sum_k.1 A[i, k];  C[i] = sum_k.0 C.rf[i, k.0]
+
+    The split is made by 1 here; its factor is drawn for each structure.
+    Paper: OSDI'20 §4.1, Table 1 rule 6.
+    """
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        stage = state.stage(stage_id)
+        if is_cache_write_stage(state, stage):
+            return Verdict.skip("it is a write cache; the uncached form is tried as well")
+        if not needs_rfactor(state, stage, target.cores):
+            return Verdict.skip(f"enough space loops for {target.cores} cores, or no reduction")
+        return Verdict.apply(f"too few space loops for {target.cores} cores: use the reduction's")
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        name = state.stage(stage_id).name
+        n_space = len(state.stage(stage_id).compute.axes)
+        state, fused = reduce_in_one(state, name)
+        state, (outer, inner) = state.split(name, fused, (1,))
+        yield _factored(state, name, outer.name, n_space, innermost=False)
+        yield _factored(state, name, inner.name, n_space, innermost=True)
+
+
+def _factored(state: State, name: str, it: str, axis: int, *, innermost: bool) -> Derived:
+    state, partial = state.rfactor(name, it, axis)
+    if innermost:
+        iters = state.stage(partial).iters
+        moved = [i for i in iters if i.name == it and i.kind is AxisKind.SPACE]
+        state = state.reorder(partial, [*(i for i in iters if i not in moved), *moved])
+    return state, state.index(partial) - 1

@@ -1,0 +1,96 @@
+"""The rule that lets the threads of a block share one reduction (CUDA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.ir.loops import ForKind
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import (
+    is_cache_write_stage,
+    needs_cross_thread_reduction,
+    needs_multi_level_tiling,
+    num_common_outer_iterators,
+)
+from ansorpy.rules.relations import has_reduce_iters, is_tiled, single_consumer
+from ansorpy.rules.tiling import reduce_in_one
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["CrossThreadReduction"]
+
+THREAD = ForKind.THREAD_X.value
+
+
+@dataclass(frozen=True)
+class CrossThreadReduction(SketchRule):
+    """Split the fused reduction by a warp and bind the inner part to ``threadIdx.x``.
+
+    Where a single consumer shares outer loops and is not tiled itself, the reduction is computed
+    inside them and both use the same threads: softmax's maximum and sum then stay in its kernel.
+    Paper: OSDI'20 §4.1 (extension for GPU).  Source: TVM's RuleCrossThreadReduction.
+    """
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        stage = state.stage(stage_id)
+        if is_cache_write_stage(state, stage):
+            return Verdict.skip("it is a write cache")
+        if not needs_cross_thread_reduction(state, stage, target):
+            return Verdict.skip("enough space loops for the threads, or a short reduction")
+        return Verdict.apply("too few space loops for the threads: use the reduction's")
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        name = state.stage(stage_id).name
+        consumer, common = _fusible(state, state.stage(stage_id))
+        state, fused = reduce_in_one(state, name)
+        if consumer is None:
+            state, (_, inner) = state.split(name, fused, (target.warp_size,))
+            yield state.bind(name, inner, THREAD), stage_id - 1
+            return
+        state, source = _thread_split(state, consumer, target.warp_size)
+        state, (_, inner) = state.follow_split(name, fused, (consumer.name, source), 1)
+        state = state.bind(name, inner, THREAD)
+        host = state.stage(consumer.name).iters[common - 1]
+        yield state.compute_at(name, consumer.name, host), stage_id - 1
+
+
+def _fusible(state: State, stage: Stage) -> tuple[Stage | None, int]:
+    """The consumer whose threads the reduction can use, and how many outer loops they share.
+
+    Differs: where the innermost common loop is the very one to be bound to threads, TVM would
+    attach below it; here the pair is not fused.
+    """
+    consumer = single_consumer(state, stage)
+    if consumer is None or state.dag.is_output(stage.op):
+        return None, 0
+    common = num_common_outer_iterators(state.dag, stage.op, consumer.op)
+    if common <= 0 or needs_multi_level_tiling(state, consumer):
+        return None, 0
+    if consumer.iters[common - 1].name != consumer.compute.axes[common - 1].name:
+        return None, 0
+    can_split = not is_tiled(consumer) and not has_reduce_iters(consumer)
+    if can_split and common < len(consumer.iters) or _thread_source(consumer) is not None:
+        return consumer, common
+    return None, 0
+
+
+def _thread_source(consumer: Stage) -> str | None:
+    """The loop whose split gave *consumer* its thread loop."""
+    threads = {it.name for it in consumer.iters if it.annotation is ForKind.THREAD_X}
+    for relation in consumer.relations:
+        if isinstance(relation, SplitRelation) and threads & set(relation.children):
+            return relation.parent
+    return None
+
+
+def _thread_split(state: State, consumer: Stage, warp: int) -> tuple[State, str]:
+    """Bind the consumer's last loop, split by a warp, to threads; returns the loop split."""
+    source = _thread_source(consumer)
+    if source is not None:
+        return state, source
+    last = consumer.iters[-1]
+    state, (_, inner) = state.split(consumer.name, last, (warp,))
+    return state.bind(consumer.name, inner, THREAD), last.name

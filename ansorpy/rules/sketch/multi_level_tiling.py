@@ -1,0 +1,41 @@
+"""The rule that tiles a stage with data reuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import needs_multi_level_tiling
+from ansorpy.rules.tiling import multi_level_tile
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["MultiLevelTiling"]
+
+
+@dataclass(frozen=True)
+class MultiLevelTiling(SketchRule):
+    """Tile a stage with data reuse, one level per letter of ``structure``.
+
+    ``S`` splits every space iterator once more, ``R`` every reduce iterator. Sizes stay open.
+    With ``structure="SRS"``:
+
+        for i, j, k:                 for i.0, j.0, k, i.1, j.1:
+          C[i, j] += ...       -->     C[...] += ...
+
+    Paper: OSDI'20 §4.1, Table 1 rule 3.  Structures and ``max_innermost`` are TVM's.
+    """
+
+    structure: str = "SSRSRS"
+    max_innermost: int = 64
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        if not needs_multi_level_tiling(state, state.stage(stage_id)):
+            return Verdict.skip("its inputs are not re-read enough to tile")
+        return Verdict.apply_and_skip_rest("broadcast inputs: tiles can be reused")
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        name = state.stage(stage_id).name
+        yield multi_level_tile(state, name, self.structure, self.max_innermost), stage_id - 1

@@ -1,0 +1,62 @@
+"""The rule that tiles a stage and computes each tile where its consumer needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import (
+    fusible_consumer,
+    is_cache_write_stage,
+    needs_multi_level_tiling,
+)
+from ansorpy.rules.tiling import follow_tile, multi_level_tile, space_splits
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["MultiLevelTilingWithFusion"]
+
+
+@dataclass(frozen=True)
+class MultiLevelTilingWithFusion(SketchRule):
+    """Tile a stage, tile its consumer alike, and attach the stage inside the consumer's tiles.
+
+    One sketch per entry of ``levels``: the producer is computed inside that many space levels.
+
+        for i, j, k: C[i, j] += ...        for i.0, j.0:
+        for i, j: D[i, j] = f(C[i, j])       for (tile of C): C[...] += ...
+                                     -->     for i.1, j.1: D[...] = f(C[...])
+
+    Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
+    """
+
+    structure: str = "SSRSRS"
+    levels: tuple[int, ...] = (1, 2)
+    max_innermost: int = 64
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        stage = state.stage(stage_id)
+        if not needs_multi_level_tiling(state, stage):
+            return Verdict.skip("its inputs are not re-read enough to tile")
+        consumer = fusible_consumer(state, stage)
+        if consumer is None:
+            return Verdict.skip("no single consumer reads it element by element")
+        reason = f'"{consumer.name}" can take over its tiles'
+        if is_cache_write_stage(state, stage) or target.kind == "cuda":
+            return Verdict.apply_and_skip_rest(reason)
+        return Verdict.apply(reason)
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        name = state.stage(stage_id).name
+        consumer = fusible_consumer(state, state.stage(stage_id))
+        assert consumer is not None, name
+        tiled = multi_level_tile(state, name, self.structure, self.max_innermost)
+        n_space = len(space_splits(tiled.stage(name)))
+        for level in self.levels:
+            if self.structure[level - 1] != "S":
+                continue
+            followed = follow_tile(tiled, consumer.name, name, level)
+            host = followed.stage(consumer.name).iters[level * n_space - 1]
+            yield followed.compute_at(name, consumer.name, host), stage_id - 1

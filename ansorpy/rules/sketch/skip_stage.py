@@ -1,0 +1,27 @@
+"""The rule that leaves a stage as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["SkipStage"]
+
+
+@dataclass(frozen=True)
+class SkipStage(SketchRule):
+    """Go on to the next stage.  Last in every preset, reached unless a rule skipped the rest.
+
+    Paper: OSDI'20 §4.1, Table 1 rule 1.
+    """
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        return Verdict.apply("no earlier rule took the stage for itself")
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        yield state, stage_id - 1

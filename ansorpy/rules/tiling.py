@@ -1,0 +1,83 @@
+"""Tile structures: one letter a level, as in ``"SSRSRS"``, shared by several rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.rules.predicates import NO_SPLIT_AT_INNER, axis_names
+from ansorpy.schedule.stage import Iter, SplitRelation, Stage
+from ansorpy.schedule.state import State
+
+__all__ = ["follow_tile", "multi_level_tile", "reduce_in_one", "space_splits"]
+
+LETTER = {AxisKind.SPACE: "S", AxisKind.REDUCE: "R"}
+
+
+def multi_level_tile(state: State, name: str, structure: str, max_innermost: int) -> State:
+    """Split every loop of stage *name* once a letter of its kind and reorder by *structure*.
+
+    Axes in the attribute ``no_split_at_inner`` stay whole, in front of the innermost level.
+    """
+    stage = state.stage(name)
+    whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
+    levels: dict[AxisKind, list[list[Iter]]] = {
+        kind: [[] for _ in range(structure.count(letter))] for kind, letter in LETTER.items()
+    }
+    kept: dict[AxisKind, list[Iter]] = {AxisKind.SPACE: [], AxisKind.REDUCE: []}
+    for it in stage.iters:
+        parts = levels[it.kind]
+        if it.name in whole:
+            kept[it.kind].append(it)
+        elif len(parts) == 1:
+            parts[0].append(it)
+        else:
+            open_factors = (None,) * (len(parts) - 1)
+            state, tiles = state.split(name, it, open_factors, max_innermost=max_innermost)
+            for part, tile in zip(parts, tiles, strict=True):
+                part.append(tile)
+    for kind, parts in levels.items():
+        parts[-1][:0] = kept[kind]
+    return state.reorder(name, _in_order(structure, levels))
+
+
+def _in_order(structure: str, levels: dict[AxisKind, list[list[Iter]]]) -> list[Iter]:
+    queues = {LETTER[kind]: iter(parts) for kind, parts in levels.items()}
+    return [it for letter in structure for it in next(queues[letter])]
+
+
+def follow_tile(state: State, name: str, source: str, n_split: int) -> State:
+    """Tile stage *name* with the factors of *source*, its producer of the same shape.
+
+    The first ``n_split - 1`` inner factors are kept and the others multiplied, so the loops are
+    ``n_split + 1`` space levels.
+    """
+    stage, producer = state.stage(name), state.stage(source)
+    split = {r.parent for r in producer.relations if isinstance(r, SplitRelation)}
+    levels: list[list[Iter]] = [[] for _ in range(n_split + 1)]
+    whole: list[Iter] = []
+    for it, axis in zip(stage.iters, producer.compute.axes, strict=True):
+        if axis.name not in split:
+            whole.append(it)
+            continue
+        state, tiles = state.follow_split(name, it, (source, axis.name), n_split)
+        for level, tile in zip(levels, tiles, strict=True):
+            level.append(tile)
+    levels[-1][:0] = whole
+    return state.reorder(name, [it for level in levels for it in level])
+
+
+def space_splits(stage: Stage) -> tuple[SplitRelation, ...]:
+    """The splits of the stage's own space axes, in axis order."""
+    by_parent = {r.parent: r for r in stage.relations if isinstance(r, SplitRelation)}
+    return tuple(by_parent[a.name] for a in stage.compute.axes if a.name in by_parent)
+
+
+def reduce_in_one(state: State, name: str) -> tuple[State, Iter]:
+    """Fuse all reduce loops of stage *name*, which has at least one."""
+    reduce = _of_kind(state.stage(name).iters, AxisKind.REDUCE)
+    return (state, reduce[0]) if len(reduce) == 1 else state.fuse(name, reduce)
+
+
+def _of_kind(iters: Iterable[Iter], kind: AxisKind) -> Sequence[Iter]:
+    return [it for it in iters if it.kind is kind]

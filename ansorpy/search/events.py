@@ -1,0 +1,56 @@
+"""What a search reports while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ansorpy.measure.result import TrialKind
+
+__all__ = ["Listener", "Phase", "Progress", "silent"]
+
+
+class Phase(Enum):
+    """What is going on."""
+
+    RESUMED = "resumed"
+    SEARCHING = "searching"
+    MEASURED = "measured"
+    RETIMED = "retimed"
+    PICKED = "picked"
+    FINISHED = "finished"
+
+
+@dataclass(frozen=True)
+class Progress:
+    """One report.
+
+    Args:
+        task: Name of the task worked on; empty for reports on the whole.
+        trials: Trials spent on that task; ``total_trials`` on all tasks, of ``trial_limit``.
+        best_s: Seconds of the task's fastest correct program; None before there is one.
+        total_s: Weighted sum of best seconds over all tasks; None until every task has one.
+        failures: Failed trials of the task by kind.
+        correlation: Rank correlation of scores with measured speed in this round.
+        left_s: Seconds until the time limit; None without one.
+    """
+
+    phase: Phase
+    task: str = ""
+    trials: int = 0
+    total_trials: int = 0
+    trial_limit: int | None = None
+    best_s: float | None = None
+    total_s: float | None = None
+    failures: Mapping[TrialKind, int] | None = None
+    correlation: float | None = None
+    left_s: float | None = None
+
+
+Listener = Callable[[Progress], None]
+"""Takes each report, in the driver's thread; it must return quickly."""
+
+
+def silent(progress: Progress) -> None:
+    """A listener that ignores everything."""

@@ -1,0 +1,88 @@
+"""What has been measured of one task: the best program, failures, and how fast it improved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ansorpy.errors import NoValidProgram
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.state import State
+
+__all__ = ["Best", "History"]
+
+
+@dataclass(frozen=True)
+class Best:
+    """A correct program and its time."""
+
+    state: State
+    result: MeasureResult
+
+    @property
+    def seconds(self) -> float:
+        return self.result.median_s
+
+
+@dataclass
+class History:
+    """Trials of one task so far.
+
+    ``finalists`` are its fastest correct programs, best first.  ``best_after`` holds the best
+    seconds after each round (infinite until a program was correct).
+    """
+
+    keep: int = 4
+    trials: int = 0
+    since_best: int = 0
+    finalists: list[Best] = field(default_factory=list)
+    failures: dict[TrialKind, int] = field(default_factory=dict)
+    reasons: dict[TrialKind, str] = field(default_factory=dict)
+    best_after: list[float] = field(default_factory=list)
+
+    @property
+    def best(self) -> Best | None:
+        return self.finalists[0] if self.finalists else None
+
+    @property
+    def best_s(self) -> float | None:
+        return None if self.best is None else self.best.seconds
+
+    def add(self, state: State, result: MeasureResult) -> None:
+        """Count one trial."""
+        self.trials += 1
+        self.since_best += 1
+        if not result.ok:
+            if result.kind is not TrialKind.SLOW:
+                self.failures[result.kind] = self.failures.get(result.kind, 0) + 1
+                self.reasons.setdefault(result.kind, result.reason)
+            return
+        if self.best_s is None or result.median_s < self.best_s:
+            self.since_best = 0
+        self.finalists.append(Best(state, result))
+        self.finalists.sort(key=lambda best: best.seconds)
+        del self.finalists[self.keep :]
+
+    def end_round(self) -> None:
+        """Note where the task stands after a round."""
+        self.best_after.append(float("inf") if self.best_s is None else self.best_s)
+
+    def replace_finalists(self, timed: list[Best]) -> None:
+        """Put re-timed finalists in their new order; ones that failed are dropped."""
+        self.finalists = sorted(timed, key=lambda best: best.seconds)
+
+    def no_valid_program(self, task: str) -> NoValidProgram:
+        """The error for a task without a correct program: failures by kind, first reasons in full."""
+        return NoValidProgram(_summary(task, self.trials, self.failures, self.reasons))
+
+
+def _summary(
+    task: str, trials: int, failures: Mapping[TrialKind, int], reasons: Mapping[TrialKind, str]
+) -> str:
+    if not trials:
+        return f"{task}: nothing was measured, so there is no program to return"
+    kinds = ", ".join(f"{count} {kind.value}" for kind, count in failures.items())
+    lines = [f"{task}: none of {trials} trials gave a correct program ({kinds or 'all too slow'})"]
+    for kind, reason in reasons.items():
+        lines += [f"first {kind.value}:", *(f"  {line}" for line in reason.splitlines())]
+    return "\n".join(lines)

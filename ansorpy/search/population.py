@@ -1,0 +1,118 @@
+"""Candidates as tables: a structure, rows of decisions, and a score for each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.view import Floats
+from ansorpy.ir.task import Task
+from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.state import State
+
+__all__ = ["Candidate", "Pool", "Scored", "Structure", "StructureSource", "score", "top"]
+
+
+class Structure(Protocol):
+    """A sketch with its compute locations; what remains open are the columns of its space."""
+
+    @property
+    def key(self) -> str:
+        """Equal keys mean equal programs for equal rows."""
+
+    @property
+    def space(self) -> Space: ...
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """At most *n* random rows that satisfy the constraints."""
+
+    def mutate(self, table: Table, rng: np.random.Generator) -> Table:
+        """*table* with each row changed once; rows may break constraints."""
+
+
+class StructureSource(Protocol):
+    """Where structures of a task come from."""
+
+    def draw(self, n: int, rng: np.random.Generator) -> Sequence[Structure]:
+        """At most *n* structures at random, different from each other."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One row picked for measuring."""
+
+    structure: Structure
+    row: Table
+    score: float
+
+    @property
+    def key(self) -> tuple[str, bytes]:
+        """Identity: structure and row."""
+        return self.structure.key, self.row.tobytes()
+
+    def state(self) -> State:
+        """The program."""
+        return self.structure.space.bind(self.row)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Rows of one structure with the model's scores."""
+
+    structure: Structure
+    table: Table
+    scores: Floats
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def rows(self, chosen: npt.NDArray[np.intp]) -> Scored:
+        """The rows with these numbers."""
+        return Scored(self.structure, self.table[chosen], self.scores[chosen])
+
+    def candidates(self) -> list[Candidate]:
+        """Every row as a candidate."""
+        return [
+            Candidate(self.structure, row, float(s))
+            for row, s in zip(self.table, self.scores, strict=True)
+        ]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """What a strategy offers for measuring: promising candidates, best first, and random ones."""
+
+    best: tuple[Candidate, ...]
+    random: tuple[Candidate, ...] = ()
+
+
+def score(task: Task, model: CostModel, structure: Structure, table: Table) -> Scored:
+    """*table* with the model's scores; the one place where populations become nests."""
+    if len(table) == 0:
+        return Scored(structure, table, np.zeros(0))
+    space = structure.space
+    nest = build_nest(space.state, space.values(table))
+    return Scored(structure, table, model.predict(task, nest, len(table)))
+
+
+def top(groups: Iterable[Scored], n: int, taken: Iterable[tuple[str, bytes]] = ()) -> list[Candidate]:
+    """The *n* best different candidates of *groups* that are not *taken*, best first."""
+    taken = set(taken)
+    shortlist: dict[tuple[str, bytes], Candidate] = {}
+    for group in groups:
+        kept = 0
+        for at in np.argsort(-group.scores, kind="stable"):
+            candidate = Candidate(group.structure, group.table[at], float(group.scores[at]))
+            if candidate.key in taken or candidate.key in shortlist:
+                continue
+            shortlist[candidate.key] = candidate
+            kept += 1
+            if kept == n:
+                break
+    return sorted(shortlist.values(), key=lambda c: -c.score)[:n]

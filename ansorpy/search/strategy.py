@@ -1,0 +1,59 @@
+"""What the driver asks of a search strategy, and the one that only samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from ansorpy.cost.protocol import CostModel
+from ansorpy.ir.task import Task
+from ansorpy.measure.result import MeasureResult
+from ansorpy.search.population import Candidate, Pool, StructureSource, score, top
+
+__all__ = ["Context", "RandomSearch", "Strategy"]
+
+
+@dataclass
+class Context:
+    """What a strategy may look at: everything but the machine."""
+
+    task: Task
+    source: StructureSource
+    model: CostModel
+    rng: np.random.Generator
+    measured: set[tuple[str, bytes]] = field(default_factory=set)
+
+
+class Strategy(Protocol):
+    """Offers candidates and hears how they did."""
+
+    def ask(self, context: Context, n: int) -> Pool:
+        """A pool of at least *n* candidates to pick from, fewer when the space is exhausted."""
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        """Results of candidates this strategy or a seed offered."""
+
+
+@dataclass
+class RandomSearch:
+    """Samples afresh each round and lets the model rank; keeps nothing."""
+
+    structures: int = 8
+    population: int = 512
+
+    def ask(self, context: Context, n: int) -> Pool:
+        drawn = context.source.draw(self.structures, context.rng)
+        groups = [
+            score(context.task, context.model, s, s.sample(-(-self.population // len(drawn)), context.rng))
+            for s in drawn
+        ]
+        best = top(groups, 2 * n, context.measured)
+        everyone = [c for g in groups for c in g.candidates() if c.key not in context.measured]
+        order = context.rng.permutation(len(everyone))[: 2 * n]
+        return Pool(tuple(best), tuple(everyone[i] for i in order))
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        """Nothing to remember."""

@@ -1,0 +1,109 @@
+"""The learned model: ranks, repeats itself, survives saving, and takes failures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.dataset import Dataset
+from ansorpy.errors import ForeignFile
+from ansorpy.schedule.size import Column
+from tests.cost.nests import tiled_matmul
+from tests.cost.tasks import matmul_task
+
+SHAPE = (64, 64, 64)
+
+
+def population(n, seed):
+    rng = np.random.default_rng(seed)
+    pick = lambda *values: Column(rng.choice(values, n))  # noqa: E731
+    columns = {name: pick(1, 2, 4, 8) for name in ("i1", "i2", "j1", "k1")}
+    columns |= {"j2": pick(1, 4, 8), "vector": pick(0, 1), "max_unroll": pick(0, 16, 512)}
+    return tiled_matmul(*SHAPE, **columns), columns
+
+
+def true_seconds(columns):
+    """A machine unlike the closed-form one: likes tall tiles and short inner reductions."""
+    i2, k1, vector = (columns[c].values for c in ("i2", "k1", "vector"))
+    return 1e-3 * (1 + 8 / i2) * (1 + 0.3 * k1) * (1 + 2 * (vector == 0))
+
+
+def trained(seed=0):
+    model = BoostedTrees()
+    nest, columns = population(128, seed)
+    seconds = true_seconds(columns)
+    seconds[::9] = np.inf
+    model.learn(matmul_task(*SHAPE), nest, seconds)
+    model.refit()
+    return model
+
+
+def rank_correlation(score, seconds):
+    ranks = [np.argsort(np.argsort(x)) for x in (score, -seconds)]
+    return np.corrcoef(*ranks)[0, 1]
+
+
+def test_ranks_programs_it_has_not_seen():
+    nest, columns = population(200, 5)
+    score = trained().predict(matmul_task(*SHAPE), nest, 200)
+    before = BoostedTrees().predict(matmul_task(*SHAPE), nest, 200)
+    seconds = true_seconds(columns)
+    assert rank_correlation(score, seconds) > rank_correlation(before, seconds) + 0.1
+    assert seconds[np.argsort(-score)[:10]].min() == seconds.min()
+    assert np.median(seconds[np.argsort(-score)[:20]]) < np.quantile(seconds, 0.2)
+
+
+def test_equal_records_give_equal_scores():
+    nest, _ = population(50, 6)
+    task = matmul_task(*SHAPE)
+    np.testing.assert_array_equal(
+        trained().predict(task, nest, 50), trained().predict(task, nest, 50)
+    )
+
+
+def test_saved_model_predicts_the_same_correction():
+    model = trained()
+    other = BoostedTrees.load(model.save())
+    other.data = model.data
+    nest, _ = population(50, 7)
+    np.testing.assert_allclose(
+        other.predict(matmul_task(*SHAPE), nest, 50), model.predict(matmul_task(*SHAPE), nest, 50)
+    )
+
+
+@pytest.mark.parametrize("text", ["", "hello", '{"format": "other"}\n', "[1]\n"])
+def test_foreign_text_is_refused(text):
+    with pytest.raises(ForeignFile, match="not a cost model"):
+        BoostedTrees.load(text)
+
+
+def test_damaged_trees_are_refused():
+    head = BoostedTrees().save()
+    with pytest.raises(ForeignFile, match="cannot be read"):
+        BoostedTrees.load(head + "garbage")
+
+
+def test_too_few_programs_leave_the_prior_alone():
+    model, (nest, columns) = BoostedTrees(), population(4, 1)
+    model.learn(matmul_task(*SHAPE), nest, true_seconds(columns))
+    model.refit()
+    prior_s = 1 / model.prior.predict(matmul_task(*SHAPE), nest, 4)
+    score = model.predict(matmul_task(*SHAPE), nest, 4)
+    assert (np.argsort(score, kind="stable") == np.argsort(-prior_s, kind="stable")).all()
+
+
+def test_a_task_of_failures_is_labelled_zero():
+    data = Dataset()
+    data.add("t", np.zeros((3, 2, 5)), np.ones(3), np.full(3, np.inf))
+    assert (data.training().label == 0).all()
+
+
+def test_labels_are_relative_throughput_and_failures_zero():
+    data = Dataset()
+    data.add("t", np.zeros((3, 1, 5)), np.ones(3), np.array([2.0, 1.0, np.inf]))
+    data.add("u", np.zeros((1, 4, 5)), np.ones(1), np.array([7.0]))
+    training = data.training()
+    assert training.label.tolist() == [0.5, 1.0, 0.0, 1.0]
+    assert training.program.tolist() == [0, 1, 2, 3, 3, 3, 3]
+    assert training.weight.tolist() == [0.5, 1.0, 0.1, 1.0]

@@ -1,0 +1,76 @@
+"""The policy, driven by kernels whose times are known exactly."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.measure.timing import TimingPolicy, time_calls, time_interleaved
+
+
+class Clock:
+    """A kernel that takes *seconds* a call, the first *cold* ones more."""
+
+    def __init__(self, seconds: float, *, cold_s: float = 0.0, cold_calls: int = 1) -> None:
+        self.seconds, self.cold_s, self.cold_calls = seconds, cold_s, cold_calls
+        self.calls = 0
+        self.total_s = 0.0
+
+    def __call__(self, number: int) -> float:
+        cold = max(0, min(number, self.cold_calls - self.calls))
+        self.calls += number
+        seconds = number * self.seconds + cold * self.cold_s
+        self.total_s += seconds
+        return seconds
+
+
+@pytest.mark.parametrize("seconds", [2e-7, 3e-6, 1e-4, 7e-4, 5e-3])
+def test_samples_are_exact_and_a_candidate_takes_about_twenty_milliseconds(seconds):
+    clock = Clock(seconds, cold_s=0.004)
+    timing = time_calls(clock, TimingPolicy())
+    assert timing.seconds == pytest.approx([seconds] * len(timing.seconds))
+    assert len(timing.seconds) >= 3
+    assert 0.015 <= clock.total_s <= 0.045
+
+
+def test_a_long_kernel_is_called_only_a_few_times():
+    clock = Clock(0.5)
+    assert len(time_calls(clock, TimingPolicy()).seconds) == 3
+    assert clock.calls <= 6
+
+
+def test_three_times_the_incumbent_stops_after_one_timed_call():
+    clock = Clock(0.9)
+    timing = time_calls(clock, TimingPolicy(), incumbent_s=0.2)
+    assert timing.is_slow
+    assert timing.seconds == (0.9,)
+    assert clock.calls == 1
+
+
+def test_a_cold_start_alone_does_not_condemn_a_candidate():
+    clock = Clock(1e-4, cold_s=0.008)
+    timing = time_calls(clock, TimingPolicy(), incumbent_s=1.1e-4)
+    assert not timing.is_slow
+    assert timing.seconds == pytest.approx([1e-4] * len(timing.seconds))
+
+
+def test_just_below_the_limit_is_timed_in_full():
+    assert not time_calls(Clock(0.29), TimingPolicy(), incumbent_s=0.1).is_slow
+    assert time_calls(Clock(0.31), TimingPolicy(), incumbent_s=0.1).is_slow
+
+
+def test_interleaved_timing_spreads_drift_over_all():
+    clock, rng = [0.0], np.random.default_rng(0)
+
+    def kernel(base: float):
+        def burst(number: int) -> float:
+            seconds = number * base * (1 + clock[0]) * rng.uniform(0.99, 1.01)
+            clock[0] += seconds
+            return seconds
+
+        return burst
+
+    a, b = time_interleaved([kernel(1e-3), kernel(1.1e-3)], TimingPolicy(), rounds=11)
+    assert len(a.seconds) == len(b.seconds) == 11
+    wins = sum(x < y for x, y in zip(a.seconds, b.seconds, strict=True))
+    assert wins == 11

@@ -1,0 +1,192 @@
+"""Random small definitions and random schedules of them, for property tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir import builders as b
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
+from ansorpy.schedule.state import State
+
+Tensors = list[Tensor]
+EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12)
+
+
+def _extent(rng: np.random.Generator) -> int:
+    return int(rng.choice(EXTENTS))
+
+
+def matmul(rng: np.random.Generator) -> Tensors:
+    n, m, k = (_extent(rng) for _ in range(3))
+    x = placeholder((n, k), name="X")
+    w = placeholder((k, m), name="W", constant=bool(rng.integers(2)))
+    r = reduce_axis(k, name="k")
+    c = compute((n, m), lambda i, j: b.sum(x[i, r] * w[r, j], axis=r), name="C")
+    bias = placeholder((m,), name="bias", constant=True)
+    d = compute((n, m), lambda i, j: c[i, j] + bias[j], name="D")
+    e = compute((n, m), lambda i, j: b.maximum(d[i, j], 0.0), name="E")
+    return [x, w, bias, e]
+
+
+def conv(rng: np.random.Generator) -> Tensors:
+    """A strided, padded, dilated 1-d convolution over (width, channels)."""
+    width, ci, co = _extent(rng) + 4, _extent(rng), _extent(rng)
+    kernel, stride, pad, dilation = (int(rng.integers(1, 4)) for _ in range(4))
+    pad = min(pad, kernel) - 1
+    reach = (kernel - 1) * dilation + 1
+    out = max((width + 2 * pad - reach) // stride + 1, 1)
+    if reach > width + 2 * pad:
+        kernel, out = 1, (width + 2 * pad - 1) // stride + 1
+    x = placeholder((width, ci), name="X")
+    w = placeholder((kernel, ci, co), name="W", constant=True)
+    padded = compute(
+        (width + 2 * pad, ci),
+        lambda i, c: b.select((i >= pad) & (i < width + pad), x[i - pad, c], 0.0),
+        name="pad",
+    )
+    rk, rc = reduce_axis(kernel, name="rk"), reduce_axis(ci, name="rc")
+    y = compute(
+        (out, co),
+        lambda i, c: b.sum(padded[i * stride + rk * dilation, rc] * w[rk, rc, c], axis=(rk, rc)),
+        name="Y",
+    )
+    z = compute((out, co), lambda i, c: b.maximum(y[i, c], 0.25), name="Z")
+    return [x, w, z]
+
+
+def softmax(rng: np.random.Generator) -> Tensors:
+    n, m = _extent(rng), _extent(rng)
+    x = placeholder((n, m), name="X")
+    k = reduce_axis(m, name="k")
+    top = compute((n,), lambda i: b.max(x[i, k], axis=k), name="top")
+    e = compute((n, m), lambda i, j: b.exp(x[i, j] - top[i]), name="e")
+    k2 = reduce_axis(m, name="k")
+    total = compute((n,), lambda i: b.sum(e[i, k2], axis=k2), name="total")
+    return [x, compute((n, m), lambda i, j: e[i, j] / total[i], name="S")]
+
+
+def pool(rng: np.random.Generator) -> Tensors:
+    n, window, stride = _extent(rng) + 3, int(rng.integers(1, 4)), int(rng.integers(1, 3))
+    out = (n - window) // stride + 1
+    x = placeholder((n, 5), name="X")
+    k = reduce_axis(window, name="k")
+    top = compute((out, 5), lambda i, c: b.max(x[i * stride + k, c], axis=k), name="P")
+    return [x, compute((out, 5), lambda i, c: top[i, c] * 2.0, name="Q")]
+
+
+def elementwise(rng: np.random.Generator) -> Tensors:
+    n, m = _extent(rng), _extent(rng)
+    x, y = placeholder((n, m), name="X"), placeholder((m,), name="Y")
+    t = compute((m, n), lambda i, j: x[j, i], name="T")
+    u = compute((m, n), lambda i, j: t[i, j] + y[i], name="U")
+    shuffled = compute((m * n,), lambda i: u[i // n, i % n] * 0.5, name="V")
+    return [x, y, shuffled, u]
+
+
+DEFINITIONS: tuple[Callable[[np.random.Generator], Tensors], ...] = (
+    matmul, conv, softmax, pool, elementwise,
+)  # fmt: skip
+
+
+def random_state(rng: np.random.Generator, steps: int) -> State:
+    """A random definition under up to *steps* random primitives (refused ones are left out)."""
+    state = State.initial(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng))
+    for _ in range(steps):
+        action = ACTIONS[int(rng.integers(len(ACTIONS)))]
+        stages = [s for s in state.stages if not s.is_placeholder]
+        stage = stages[int(rng.integers(len(stages)))].name
+        try:
+            state = action(state, stage, rng)
+        except ScheduleError:
+            continue
+    return state
+
+
+def _pick(state: State, stage: str, rng: np.random.Generator) -> str:
+    iters = state.stage(stage).iters
+    if not iters:
+        raise ScheduleError("no loops")
+    return iters[int(rng.integers(len(iters)))].name
+
+
+def _split(state: State, stage: str, rng: np.random.Generator) -> State:
+    factors = [int(rng.integers(1, 6)) for _ in range(int(rng.integers(1, 4)))]
+    return state.split(stage, _pick(state, stage, rng), factors)[0]
+
+
+def _fuse(state: State, stage: str, rng: np.random.Generator) -> State:
+    iters = state.stage(stage).iters
+    at = int(rng.integers(len(iters)))
+    return state.fuse(stage, iters[at : at + 2])[0]
+
+
+def _reorder(state: State, stage: str, rng: np.random.Generator) -> State:
+    iters = list(state.stage(stage).iters)
+    rng.shuffle(iters)  # type: ignore[arg-type]
+    return state.reorder(stage, iters)
+
+
+def _compute_at(state: State, stage: str, rng: np.random.Generator) -> State:
+    readers = state.dag.readers(state.stage(stage).op)
+    if not readers:
+        raise ScheduleError("nobody reads it")
+    target = readers[int(rng.integers(len(readers)))].name
+    return state.compute_at(stage, target, _pick(state, target, rng))
+
+
+def _reverse(state: State, stage: str, rng: np.random.Generator) -> State:
+    producers = [p for p in state.dag.reads(state.stage(stage).op) if isinstance(p, ComputeOp)]
+    if not producers:
+        raise ScheduleError("it reads placeholders only")
+    target = producers[int(rng.integers(len(producers)))].name
+    return state.reverse_compute_at(stage, target, _pick(state, target, rng))
+
+
+def _vectorize(state: State, stage: str, rng: np.random.Generator) -> State:
+    return state.vectorize(stage, state.stage(stage).iters[-int(rng.integers(1, 3)) :])
+
+
+def _parallel(state: State, stage: str, rng: np.random.Generator) -> State:
+    iters = state.stage(stage).iters
+    if state.stage(stage).attach is not None:
+        raise ScheduleError("only root stages")
+    outer = []
+    for it in iters:
+        if it.kind is not AxisKind.SPACE:
+            break
+        outer.append(it)
+    if not outer:
+        raise ScheduleError("no space loop outside")
+    return state.parallel(stage, outer, count=int(rng.integers(1, len(outer) + 1)))
+
+
+def _cache_read(state: State, stage: str, rng: np.random.Generator) -> State:
+    read = list(state.dag.reads(state.stage(stage).op))
+    source = read[int(rng.integers(len(read)))].name
+    return state.cache_read(source, "local", [stage])[0]
+
+
+def _pack(state: State, stage: str, rng: np.random.Generator) -> State:
+    constants = [
+        p for p in state.dag.reads(state.stage(stage).op)
+        if isinstance(p, PlaceholderOp) and p.constant
+    ]  # fmt: skip
+    if not constants or state.stage(stage).inlined:
+        raise ScheduleError("no constants")
+    return state.pack(stage, constants[0].name)
+
+
+ACTIONS: tuple[Callable[[State, str, np.random.Generator], State], ...] = (
+    _split, _split, _fuse, _reorder, _compute_at, _compute_at, _reverse, _vectorize, _parallel,
+    _cache_read, _pack,
+    lambda s, n, rng: s.compute_inline(n),
+    lambda s, n, rng: s.unroll(n, _pick(s, n, rng)),
+    lambda s, n, rng: s.pragma_unroll(n, int(rng.choice([0, 4, 16, 64]))),
+    lambda s, n, rng: s.cache_write(n, "local")[0],
+    lambda s, n, rng: s.rfactor(n, _pick(s, n, rng), 0)[0],
+    lambda s, n, rng: s.compute_root(n),
+)  # fmt: skip
