@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, Node
-from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Shape
+from ansorpy.graph.op import Concat, Conv, Elementwise, Fn, MatMul, Op, Shape
 from ansorpy.graph.ops.matmul import grouped_matmul, matmul
 from ansorpy.graph.ops.names import Names
 from ansorpy.graph.ops.table import DEFINITIONS
@@ -89,9 +89,12 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
                 for value, role in zip(node.inputs, ("data", "weight"), strict=True)
             ]
             return DEFINITIONS[type(node.op)](node.op, operands, scope.names)
+        case Concat() if scope.view != View():
+            op: Op = Concat(-1 if scope.view.block is None else -2)
         case _:
-            full = scope.shape(node.output)
-            return DEFINITIONS[type(node.op)](node.op, _operands(scope, node, full), scope.names)
+            op = node.op
+    full = scope.shape(node.output)
+    return DEFINITIONS[type(op)](op, _operands(scope, node, full), scope.names)
 
 
 def _pointwise(scope: _Scope, node: Node) -> ComputeOp:

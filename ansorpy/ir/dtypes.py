@@ -50,9 +50,10 @@ class DType(Enum):
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
-        if self is DType.BFLOAT16:
-            return np.dtype(ml_dtypes.bfloat16)
-        return np.dtype(self.value)
+        found: np.dtype[np.generic] = np.dtype(
+            ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value
+        )
+        return found
 
     def __repr__(self) -> str:
         return self.value

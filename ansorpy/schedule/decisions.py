@@ -17,7 +17,7 @@ __all__ = ["Choices", "Decision", "Domain", "Factors", "Product", "factorization
 
 Ints = npt.NDArray[np.int64]
 
-Product = tuple[Union[int, str], ...]
+Product = tuple[int | str, ...]
 """A product of integers and column names: how loop extents refer to open factors."""
 
 

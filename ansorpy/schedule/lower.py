@@ -48,8 +48,8 @@ class _Lowering:
     def __init__(self, state: State):
         self.state = state
         self.bounds = Bounds(state, {})
-        for stage in self.bounds.definition.ops:
-            self.bounds.extents(stage)
+        for name in self.bounds.definition.ops:
+            self.bounds.extents(name)
         self.bound = state.bind_stages
         self.stages = StageLowering(self.bounds)
         for op in state.dag.ops:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Union
+from typing import Annotated
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -35,7 +35,7 @@ STEP_CLASSES = (
     storage.PackStep,
 )
 
-_AnyStep = Annotated[Union[STEP_CLASSES], Field(discriminator="kind")]  # type: ignore[valid-type]
+_AnyStep = Annotated[STEP_CLASSES, Field(discriminator="kind")]  # type: ignore[valid-type]
 _ADAPTER: TypeAdapter[list[Step]] = TypeAdapter(list[_AnyStep])
 
 

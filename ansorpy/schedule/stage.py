@@ -9,10 +9,13 @@ from typing import Union
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
-from ansorpy.ir.tensor import ComputeOp, PlaceholderOp
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Product
 
-__all__ = ["Attach", "FuseRelation", "Iter", "Marked", "Relation", "SplitRelation", "Stage", "initial_stage"]
+__all__ = [
+    "Attach", "FuseRelation", "Iter", "Marked", "Relation", "SplitRelation", "Stage",
+    "initial_stage",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -110,6 +113,10 @@ class Stage:
 
     def with_iters(self, iters: tuple[Iter, ...]) -> Stage:
         return replace(self, iters=iters)
+
+    def with_op(self, op: Tensor) -> Stage:
+        assert isinstance(op, ComputeOp | PlaceholderOp)
+        return replace(self, op=op)
 
     def annotate(self, name: str, annotation: ForKind) -> Stage:
         wanted = self.iter(name)

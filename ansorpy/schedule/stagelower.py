@@ -185,11 +185,10 @@ class _Nest:
         producers = [self._producer(stage, level) for stage in here]
         stmt = self._from(level + 1)
         for buffer, lets, made in reversed(producers):
-            parts = (made, stmt)
+            parts: tuple[Stmt, ...] = (made, stmt)
             if buffer.scope is Scope.SHARED:
                 parts = (Barrier(Scope.SHARED), made, Barrier(Scope.SHARED), stmt)
-            stmt = Seq(parts)
-            stmt = Alloc(buffer, stmt)
+            stmt = Alloc(buffer, Seq(parts))
             for var, value in reversed(lets):
                 stmt = Let(var, value, stmt)
         return stmt
@@ -240,7 +239,7 @@ class _Nest:
         body = self.op.body
         source = body.source if isinstance(body, Reduce) else body
         values = self._axis_values()
-        mapping = {a: values[a.name] for a in (*self.op.axes, *self.op.reduce_axes)}
+        mapping: dict[Var, Expr] = {a: values[a.name] for a in (*self.op.axes, *self.op.reduce_axes)}
         value = map_loads(substitute(source, mapping), lambda x: self.outer.load(self.name, x))
         kind = body.kind if isinstance(body, Reduce) else None
         stmt: Stmt = Store(self.buffer, self._write_index(), value, kind)

@@ -21,7 +21,6 @@ from typing import Union
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
-
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Choices, Decision
 from ansorpy.schedule.stage import Attach, Iter, Stage, initial_stage

@@ -3,12 +3,12 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansorpy.ir.affine import Linear, index_terms, linear
 from ansorpy.ir.builders import minimum
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Cast, Expr, Var, const
-from ansorpy.ir.affine import Linear, index_terms, linear
 from ansorpy.ir.tensor import placeholder
-from tests.ir.scalar import INTEGERS, VARS, points, ranges, value
+from tests.ir.scalar import INTEGERS, VARS, points, value
 
 i, j, k = Var("i"), Var("j"), Var("k")
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.decisions import Decision, Factors, Product
 from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage

@@ -12,7 +12,7 @@ from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.axes import axis_exprs, overshoot
 from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
-from ansorpy.schedule.stage import FuseRelation, Stage, initial_stage
+from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage, initial_stage
 from ansorpy.schedule.steps.base import Step
 
 if TYPE_CHECKING:
@@ -74,12 +74,14 @@ class CacheReadStep(Step):
         def redirect(load: Load) -> Expr:
             return Load(copy, load.indices) if load.source is op else load
 
-        readers = [state.stage(r).compute for r in self.readers]
-        new: dict[Tensor, ComputeOp] = {r: with_body(r, map_loads(r.body, redirect)) for r in readers}
+        new: dict[Tensor, ComputeOp] = {}
+        for reader in self.readers:
+            old_reader = state.stage(reader).compute
+            new[old_reader] = with_body(old_reader, map_loads(old_reader.body, redirect))
         dag, became = replace_ops(state.dag, new)
         stages = []
         for old in state.stages:
-            stages.append(replace(old, op=became[old.op]))
+            stages.append(old.with_op(became[old.op]))
             if old.op is op:
                 stages.append(replace(initial_stage(copy), scope=Scope(self.scope)))
         return state.with_dag(dag, tuple(stages))
@@ -129,8 +131,9 @@ class RfactorStep(Step):
         for guard in overshoot(reduction, values, op.reduce_axes):
             source = Select(guard, source, as_expr(body.kind.identity(source.dtype), source.dtype))
         new_axes = (*axes[: self.factor_axis], factored, *axes[self.factor_axis :])
+        name = _free_name(state, f"{self.stage}.rf")
         partial = ComputeOp(
-            _free_name(state, f"{self.stage}.rf"), tuple(a.extent for a in new_axes), new_axes, rest,
+            name, tuple(a.extent for a in new_axes), new_axes, rest,
             Reduce(body.kind, source, rest) if rest else source, op.attrs,
         )  # fmt: skip
         final_axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
@@ -184,7 +187,7 @@ def insert_stage(
             assert isinstance(replaced, ComputeOp)
             stages.append(replace(initial_stage(replaced), attach=stage.attach))
         else:
-            stages.append(replace(stage, op=became[stage.op]))
+            stages.append(stage.with_op(became[stage.op]))
     return state.with_dag(dag, tuple(stages))
 
 
@@ -193,11 +196,14 @@ def _reduce_relations(stage: Stage) -> Stage:
     names = {axis.name for axis in stage.compute.reduce_axes}
     kept = []
     for relation in stage.relations:
-        parents = relation.parents if isinstance(relation, FuseRelation) else (relation.parent,)
+        match relation:
+            case FuseRelation(parents, child):
+                made: tuple[str, ...] = (child,)
+            case SplitRelation(parent, made, _):
+                parents = (parent,)
         if names.issuperset(parents):
             kept.append(relation)
-            is_fuse = isinstance(relation, FuseRelation)
-            names.update((relation.child,) if is_fuse else relation.children)
+            names.update(made)
     return replace(stage, relations=tuple(kept))
 
 

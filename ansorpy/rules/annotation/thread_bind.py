@@ -1,0 +1,145 @@
+"""Binding loops to the GPU's blocks, virtual threads and threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.predicates import has_cross_thread_reduction, needs_multi_level_tiling
+from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.rules.tiling import space_splits
+from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.size import Size, above, product
+from ansorpy.schedule.space import Constraint, Space
+from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["ThreadBind"]
+
+BLOCK, VTHREAD, THREAD = ForKind.BLOCK_X.value, ForKind.VTHREAD.value, ForKind.THREAD_X.value
+BOUND_LEVELS = (BLOCK, VTHREAD, THREAD)
+
+
+@dataclass(frozen=True)
+class ThreadBind(AnnotationRule):
+    """Bind the outer space tiles of every kernel, and let all its threads fetch shared tiles.
+
+    Tiled kernels: level 0 -> blockIdx.x, 1 -> vthread, 2 -> threadIdx.x, with the products
+    limited by constraint columns.  Others: all space loops in one, split by a warp.
+    Source: TVM's InitThreadBind; a fetch moves ``vector_length`` elements (its initial 1).
+    """
+
+    vector_length: int = 1
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state, constraints = space.state, list(space.constraints)
+        kernels = _tiled_kernels(state)
+        for name in reversed([stage.name for stage in state.stages]):
+            stage = state.stage(name)
+            if is_input(state, stage) or stage.inlined:
+                continue
+            if has_cross_thread_reduction(state, stage):
+                state = state if stage.attach else _bind_blocks(state, name)
+            elif any(it.annotation is ForKind.THREAD_X for it in stage.iters):
+                continue
+            elif stage.attach is None and name in kernels:
+                constraints += _limits(stage, target)
+                state = _bind_levels(state, name)
+            elif stage.attach is None:
+                state = _bind_untiled(state, name, target)
+            elif stage.scope is Scope.SHARED:
+                state = self._fetch_together(state, name)
+        return Space(state, tuple(constraints))
+
+    def _fetch_together(self, state: State, name: str) -> State:
+        stage = state.stage(name)
+        assert stage.attach is not None, name
+        reader = state.stage(stage.attach.stage)
+        sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
+        state, fused = _fuse(state, name, stage.iters)
+        state, (outer, vector) = state.split(name, fused, (self.vector_length,))
+        state = state.vectorize(name, [vector])
+        state, (_, thread) = state.follow_fused_split(name, outer, sources, 1)
+        return state.bind(name, thread, THREAD)
+
+
+def _tiled_kernels(state: State) -> frozenset[str]:
+    """The root stages that tiled stages are computed at."""
+    return frozenset(
+        stage.attach.stage
+        for stage in state.stages
+        if stage.attach is not None and needs_multi_level_tiling(state, stage)
+    )
+
+
+def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:
+    return (state, iters[0]) if len(iters) == 1 else state.fuse(name, iters)
+
+
+def _outer_space(state: State, stage: Stage) -> list[Iter]:
+    """Leading plain space loops, up to and including the first that hosts another stage."""
+    hosts = host_iters(state, stage)
+    found: list[Iter] = []
+    for it in stage.iters:
+        if it.kind is not AxisKind.SPACE or it.annotation is not ForKind.SERIAL:
+            break
+        found.append(it)
+        if it.name in hosts:
+            break
+    return found
+
+
+def _bind_blocks(state: State, name: str) -> State:
+    outer = _outer_space(state, state.stage(name))
+    if not outer:
+        return state
+    state, fused = _fuse(state, name, outer)
+    return state.bind(name, fused, BLOCK)
+
+
+def _bind_untiled(state: State, name: str, target: Target) -> State:
+    outer = _outer_space(state, state.stage(name))
+    if not outer:
+        return state
+    state, fused = _fuse(state, name, outer)
+    if fused.extent is not None and fused.extent <= target.warp_size:
+        return state.bind(name, fused, THREAD)
+    state, (block, thread) = state.split(name, fused, (target.warp_size,))
+    return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
+
+
+def _bind_levels(state: State, name: str) -> State:
+    splits = space_splits(state.stage(name))
+    for level, index in enumerate(BOUND_LEVELS):
+        members = {relation.children[level] for relation in splits}
+        iters = [it for it in state.stage(name).iters if it.name in members]
+        state, fused = _fuse(state, name, iters)
+        state = state.bind(name, fused, index)
+    return state
+
+
+def _limits(stage: Stage, target: Target) -> list[Constraint]:
+    """Bounds on virtual threads and threads, as columns (before the loops are fused)."""
+    splits = space_splits(stage)
+    total = 1
+    for axis in stage.compute.axes:
+        total *= axis.extent
+    least = target.warp_size if total > 2 * target.warp_size else 1
+    vthreads = tuple(f for relation in splits for f in relation.factors[0])
+    threads = tuple(f for relation in splits for f in relation.factors[1])
+    return [
+        _between(f"{stage.name}.vthreads", vthreads, 1, target.max_vthread),
+        _between(f"{stage.name}.threads", threads, least, target.max_threads_per_block),
+    ]
+
+
+def _between(name: str, factors: Product, least: int, most: int) -> Constraint:
+    def holds(values: Mapping[str, Size]) -> Size:
+        size = product(values[f] if isinstance(f, str) else f for f in factors)
+        return above(size, least - 1) - above(size, most)
+
+    return Constraint(name, holds)

@@ -1,0 +1,70 @@
+"""Moving a stage to another loop: the mutation that changes the structure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.errors import ScheduleError
+from ansorpy.rules.placement.compute_location import has_sound_bounds, is_movable, locations
+from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.place import ComputeAtStep
+
+__all__ = ["MutateComputeLocation", "carry_over"]
+
+
+@dataclass(frozen=True)
+class MutateComputeLocation:
+    """Move one stage that ChangeComputeLocation placed to another of its candidate loops.
+
+    Where a stage is computed is part of a structure, so the mutation makes a new one, to which
+    whole tables are carried over column by column.
+    Source: TVM's MutateComputeLocation: only attached stages move, and they stay attached.
+    """
+
+    def move(self, state: State, rng: np.random.Generator) -> State | None:
+        """A neighbour of the placed *state*; None when no stage can move."""
+        movable = [
+            at for at, step in enumerate(state.history)
+            if isinstance(step, ComputeAtStep)
+            and state.stage(step.stage).attach is not None
+            and is_movable(state, state.stage(step.stage))
+        ]  # fmt: skip
+        if not movable:
+            return None
+        return _moved(state, int(rng.choice(movable)), rng)
+
+
+def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
+    step = state.history[at]
+    candidates = [a for a in locations(state, state.stage(step.stage))]
+    current = state.stage(step.stage).attach
+    others = [a for a in candidates if a != current]
+    if not others:
+        return None
+    chosen = others[int(rng.integers(len(others)))]
+    changed = ComputeAtStep(step.stage, chosen.stage, chosen.iter)
+    steps = [changed if n == at else s for n, s in enumerate(state.history)]
+    try:
+        moved = State.replay(state.base, steps)
+    except ScheduleError:
+        return None
+    return moved if has_sound_bounds(moved) else None
+
+
+def carry_over(
+    old: Space, table: Table, new: Space, rng: np.random.Generator
+) -> Table:
+    """*table* of *old* as a table of *new*: shared columns kept where their domain allows it.
+
+    A decision of *new* that *old* lacks, or whose domain differs, is drawn.
+    """
+    moved = new.sample(len(table), rng)
+    before = {d.name: d for d in old.decisions}
+    for decision in new.decisions:
+        known = before.get(decision.name)
+        if known is not None and known == decision:
+            moved[:, new.slices[decision.name]] = table[:, old.slices[decision.name]]
+    return moved

@@ -1,0 +1,90 @@
+"""Moving a factor from one tile level to another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.rules.base import Mutation
+from ansorpy.schedule.decisions import Decision, Factors
+from ansorpy.schedule.space import Space, Table
+
+__all__ = ["MutateTileSize", "move_factor"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MutateTileSize(Mutation):
+    """Per row: pick a split, divide one of its levels by a random divisor, multiply another.
+
+    The levels (the outermost, which is no column, among them) are permuted; the first with more
+    than one iteration gives, the next in the permutation takes.  The product never changes, and
+    the innermost level never grows past its domain's cap.
+    Source: TVM's MutateTileSize.  Differs: the split is uniform over those that can change
+    (extent above 1), where TVM redraws a few times and gives up.
+    """
+
+    def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:
+        splits = [d for d in space.decisions if _can_change(d)]
+        if not splits or not len(table):
+            return table
+        mutated = table.copy()
+        picked = rng.integers(len(splits), size=len(table))
+        for number, decision in enumerate(splits):
+            rows = np.flatnonzero(picked == number)
+            if len(rows):
+                at = space.slices[decision.name]
+                mutated[rows, at] = _mutate_split(decision, mutated[rows, at], rng)
+        return mutated
+
+
+def _can_change(decision: Decision) -> bool:
+    return isinstance(decision.domain, Factors) and len(decision.domain.rows) > 1
+
+
+def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> Ints:
+    domain = decision.domain
+    assert isinstance(domain, Factors), decision.name
+    outer = domain.extent // inner.prod(axis=1)
+    return move_factor(np.column_stack((outer, inner)), domain.max_innermost, rng)[:, 1:]
+
+
+def move_factor(levels: Ints, max_innermost: int, rng: np.random.Generator) -> Ints:
+    """Each row of *levels* (outermost first) with one random factor moved to another level."""
+    levels = levels.copy()
+    rows, n = levels.shape
+    order = rng.permuted(np.tile(np.arange(n), (rows, 1)), axis=1)
+    pending = np.ones(rows, dtype=np.bool_)
+    for position in range(n):
+        source, sink = order[:, position], order[:, (position + 1) % n]
+        at = np.arange(rows)
+        room = max_innermost // np.maximum(levels[at, sink], 1)
+        most = np.where(sink == n - 1, room, levels[at, source])
+        divisor = _random_divisor(levels[at, source], most, rng)
+        moving = np.flatnonzero(pending & (divisor > 1))
+        levels[moving, source[moving]] //= divisor[moving]
+        levels[moving, sink[moving]] *= divisor[moving]
+        pending[moving] = False
+    return levels
+
+
+def _random_divisor(numbers: Ints, most: Ints, rng: np.random.Generator) -> Ints:
+    """A uniform divisor in ``2 .. most`` of each number, 1 where there is none."""
+    distinct, which = np.unique(numbers, return_inverse=True)
+    lists = [_divisors_above_one(int(n)) for n in distinct]
+    width = max(1, *(len(divisors) for divisors in lists))
+    padded = np.full((len(lists), width), np.iinfo(np.int64).max, dtype=np.int64)
+    for row, divisors in zip(padded, lists, strict=True):
+        row[: len(divisors)] = divisors
+    choices = padded[which]
+    count = (choices <= most[:, None]).sum(axis=1)
+    drawn = choices[np.arange(len(numbers)), rng.integers(0, np.maximum(count, 1))]
+    return np.where(count > 0, drawn, 1)
+
+
+def _divisors_above_one(n: int) -> list[int]:
+    small = [d for d in range(1, int(n**0.5) + 1) if n % d == 0]
+    return sorted({*small, *(n // d for d in small)} - {1})

@@ -1,0 +1,28 @@
+"""Redrawing how many inner loops become one vector loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.rules.annotation.extents import column_of
+from ansorpy.rules.base import Mutation
+from ansorpy.rules.mutation.choice import redraw_one
+from ansorpy.schedule.space import Space, Table
+
+__all__ = ["MutateVectorize"]
+
+
+@dataclass(frozen=True)
+class MutateVectorize(Mutation):
+    """Per row: another number of vector loops for one stage.
+
+    Differs: TVM never changes it, because there it is part of the program's structure; here it
+    is a column like any other.
+    """
+
+    def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:
+        marks = [stage.vectorize for stage in space.state.stages if stage.vectorize is not None]
+        found = [column_of(mark.count) for mark in marks]
+        return redraw_one(space, table, [c for c in found if c], rng, differ=True)

@@ -1,0 +1,121 @@
+"""Which rules exist for a kind of target, and in what order.  This file alone says so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.rules.annotation.pack_constants import PackConstants
+from ansorpy.rules.annotation.parallel import AnnotateParallel
+from ansorpy.rules.annotation.thread_bind import ThreadBind
+from ansorpy.rules.annotation.unroll import AnnotateUnroll
+from ansorpy.rules.annotation.vectorize import AnnotateVectorize
+from ansorpy.rules.base import AnnotationRule, Mutation, PlacementRule, SketchRule
+from ansorpy.rules.mutation.auto_unroll import MutateAutoUnroll
+from ansorpy.rules.mutation.compute_location import MutateComputeLocation
+from ansorpy.rules.mutation.parallel import MutateParallel
+from ansorpy.rules.mutation.tile_size import MutateTileSize
+from ansorpy.rules.mutation.vectorize import MutateVectorize
+from ansorpy.rules.placement.compute_location import ChangeComputeLocation
+from ansorpy.rules.placement.rfactor_factors import DrawRfactorFactors
+from ansorpy.rules.sketch.add_cache_read import AddCacheRead
+from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
+from ansorpy.rules.sketch.add_rfactor import AddRfactor
+from ansorpy.rules.sketch.always_inline import AlwaysInline
+from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
+from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
+from ansorpy.rules.sketch.simplify_const import SimplifyComputeWithConstTensor
+from ansorpy.rules.sketch.skip_stage import SkipStage
+from ansorpy.rules.sketch.special_compute_location import SpecialComputeLocation
+from ansorpy.target import Target
+
+__all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "Preset", "preset_for"]
+
+
+@dataclass(frozen=True)
+class Preset:
+    """The rules of one search space, each tuple in the order it is applied.
+
+    ``mutations`` carry their weights; ``move_weight`` is that of ``move``, the mutation that
+    leads to another structure (None when there is nothing to move).
+    """
+
+    name: str
+    sketch: tuple[SketchRule, ...]
+    placement: tuple[PlacementRule, ...]
+    annotation: tuple[AnnotationRule, ...]
+    mutations: tuple[tuple[Mutation, float], ...]
+    move: MutateComputeLocation | None = None
+    move_weight: float = 0.0
+
+
+CPU_SKETCH: tuple[SketchRule, ...] = (
+    AlwaysInline(),
+    SimplifyComputeWithConstTensor(),
+    AddRfactor(),
+    AddCacheWrite(),
+    MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2)),
+    MultiLevelTiling(structure="SSRSRS"),
+    SkipStage(),
+)
+
+CUDA_SKETCH: tuple[SketchRule, ...] = (
+    AddCacheRead(),
+    SpecialComputeLocation(),
+    AlwaysInline(),
+    SimplifyComputeWithConstTensor(),
+    CrossThreadReduction(),
+    AddCacheWrite(),
+    MultiLevelTilingWithFusion(structure="SSSRRSRS", levels=(3,)),
+    MultiLevelTiling(structure="SSSRRSRS"),
+    SkipStage(),
+)
+
+ANSOR_CPU = Preset(
+    "ansor",
+    CPU_SKETCH,
+    (DrawRfactorFactors(), ChangeComputeLocation()),
+    (AnnotateParallel(), AnnotateUnroll(), AnnotateVectorize()),
+    ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.04), (MutateParallel(), 0.01)),
+    MutateComputeLocation(),
+    0.05,
+)
+"""The original, rule for rule, with TVM's weights."""
+
+ANSOR_CUDA = Preset(
+    "ansor",
+    CUDA_SKETCH,
+    (),
+    (ThreadBind(), AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024))),
+    ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.10)),
+)
+"""The original, rule for rule, with TVM's weights."""
+
+CPU = Preset(
+    "default",
+    CPU_SKETCH,
+    (DrawRfactorFactors(), ChangeComputeLocation()),
+    (
+        AnnotateParallel(allow_serial=True),
+        AnnotateUnroll(),
+        AnnotateVectorize(max_elements=64, always_innermost=True),
+        PackConstants(),
+    ),
+    (
+        (MutateTileSize(), 0.86),
+        (MutateAutoUnroll(), 0.04),
+        (MutateParallel(), 0.03),
+        (MutateVectorize(), 0.02),
+    ),
+    MutateComputeLocation(),
+    0.05,
+)
+"""What tuning uses: the original, with vectors of any length and packed constants."""
+
+CUDA = Preset("default", CUDA_SKETCH, (), ANSOR_CUDA.annotation, ANSOR_CUDA.mutations)
+
+
+def preset_for(target: Target, name: str = "default") -> Preset:
+    """The preset called *name* (``"default"`` or ``"ansor"``) for *target*'s kind."""
+    table = {p.name: p for p in ((CUDA, ANSOR_CUDA) if target.kind == "cuda" else (CPU, ANSOR_CPU))}
+    return table[name]

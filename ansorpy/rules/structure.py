@@ -1,0 +1,142 @@
+"""Structures: a sketch with its places drawn and its sizes open, and tables of its candidates.
+
+A round of the search draws a few structures and works on one population table a structure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.task import Task
+from ansorpy.rules.derive import generate_sketches
+from ansorpy.rules.mutation.compute_location import carry_over
+from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["Structure", "StructureSampler", "structures"]
+
+
+@dataclass(frozen=True, eq=False)
+class Structure:
+    """One structure of a task.  ``placed`` is the state before annotation, ``sketch`` its number.
+
+    Offers what :class:`~ansorpy.schedule.space.Space` does; rows are drawn by the annotation
+    rules and mutated by the preset's mutations.
+    """
+
+    placed: State
+    sketch: int
+    space: Space
+    target: Target
+    preset: Preset
+
+    @property
+    def state(self) -> State:
+        """The program with its sizes and counts open."""
+        return self.space.state
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Column names in table order."""
+        return self.space.columns
+
+    @cached_property
+    def key(self) -> str:
+        """Text that is equal exactly for equal structures."""
+        return str(self.state.history)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """*n* rows as the annotation rules draw them; constraints are not applied."""
+        table = self.space.sample(n, rng)
+        for rule in self.preset.annotation:
+            table = rule.sample(self.space, table, self.target, rng)
+        return table
+
+    def mutate(self, table: Table, rng: np.random.Generator) -> Table:
+        """Every row mutated once, by a mutation drawn for it by weight."""
+        mutations = self.preset.mutations
+        weights = np.asarray([weight for _, weight in mutations])
+        drawn = rng.choice(len(mutations), size=len(table), p=weights / weights.sum())
+        mutated = table.copy()
+        for number, (mutation, _) in enumerate(mutations):
+            rows = np.flatnonzero(drawn == number)
+            if len(rows):
+                mutated[rows] = mutation.apply(self.space, table[rows], rng)
+        return mutated
+
+    def neighbour(self, rng: np.random.Generator) -> Structure | None:
+        """A structure with one stage computed elsewhere; None when no stage can move."""
+        if self.preset.move is None:
+            return None
+        moved = self.preset.move.move(self.placed, rng)
+        return None if moved is None else _annotated(moved, self.sketch, self.target, self.preset)
+
+    def adopt(self, other: Structure, table: Table, rng: np.random.Generator) -> Table:
+        """Rows of *other*'s *table* as rows of this structure; decisions not shared are drawn."""
+        return carry_over(other.space, table, self.space, rng)
+
+    def bind(self, row: Sequence[int] | Table) -> State:
+        """The program of one row."""
+        return self.space.bind(row)
+
+    def valid(self, table: Table) -> npt.NDArray[np.bool_]:
+        """Mask of the rows that satisfy every constraint."""
+        return self.space.valid(table)
+
+
+class StructureSampler:
+    """Draws structures of one task; the sketches are derived once.
+
+    Args:
+        preset: The rules; default :func:`~ansorpy.rules.presets.preset_for` the task's target.
+    """
+
+    def __init__(self, task: Task, preset: Preset | None = None):
+        self.target = replace(task.target, cores=task.threads)
+        self.preset = preset or preset_for(task.target)
+        self.sketches = tuple(generate_sketches(task.dag, self.target, self.preset))
+
+    def draw(self, rng: np.random.Generator) -> Structure:
+        """A structure of a sketch drawn uniformly, placed at random."""
+        return self.place(int(rng.integers(len(self.sketches))), rng)
+
+    def place(self, sketch: int, rng: np.random.Generator) -> Structure:
+        """A structure of the given sketch, placed at random."""
+        state = self.sketches[sketch]
+        for rule in self.preset.placement:
+            state = rule.draw(state, self.target, rng)
+        return _annotated(state, sketch, self.target, self.preset)
+
+
+def _annotated(placed: State, sketch: int, target: Target, preset: Preset) -> Structure:
+    space = Space(placed)
+    for rule in preset.annotation:
+        space = rule.declare(space, target)
+    return Structure(placed, sketch, space, target, preset)
+
+
+def structures(
+    task: Task, rng: np.random.Generator, n: int, preset: Preset | None = None
+) -> list[Structure]:
+    """Up to *n* different structures of *task*: every sketch once while *n* allows, then random.
+
+    Fewer come back when 4 draws in a row give nothing new (small tasks have few structures).
+    """
+    sampler = StructureSampler(task, preset)
+    found: dict[str, Structure] = {}
+    for number in rng.permutation(len(sampler.sketches))[:n]:
+        structure = sampler.place(int(number), rng)
+        found.setdefault(structure.key, structure)
+    misses = 0
+    while len(found) < n and misses < 4:
+        structure = sampler.draw(rng)
+        misses = misses + 1 if structure.key in found else 0
+        found.setdefault(structure.key, structure)
+    return list(found.values())

@@ -1,0 +1,195 @@
+"""The one search loop: ask, pick, measure, tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.protocol import CostModel
+from ansorpy.errors import AnsorpyError
+from ansorpy.ir.task import Task
+from ansorpy.measure.records import Record
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.state import State
+from ansorpy.search.events import Listener, Phase, Progress, silent
+from ansorpy.search.evolution import Evolution
+from ansorpy.search.history import Best, History
+from ansorpy.search.population import Candidate, StructureSource
+from ansorpy.search.selector import EpsilonGreedy, Selector
+from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.trials import Trial, Trials
+
+__all__ = ["SearchOptions", "TaskSearch"]
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """What can be exchanged in a search.
+
+    Args:
+        strategy: Makes candidates; one instance a task.
+        selector: Picks those to measure.
+        default_margin: The default schedule is measured unless the closed-form model puts it this
+            many times above the best measured time.
+    """
+
+    strategy: type[Strategy] = Evolution
+    selector: Selector = EpsilonGreedy()
+    default_margin: float = 5.0
+    seed: int = 0
+
+
+class TaskSearch:
+    """The search for one task's fastest program, a round at a time.
+
+    ``history`` holds what was found; ``exhausted`` is True when the space has nothing new.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        source: StructureSource,
+        model: CostModel,
+        trials: Trials,
+        options: SearchOptions | None = None,
+        listener: Listener = silent,
+    ) -> None:
+        self.task = task
+        self.options = options or SearchOptions()
+        self.history = History()
+        self.exhausted = False
+        self.trials = trials
+        self.strategy = self.options.strategy()
+        self.context = Context(task, source, model, np.random.default_rng(self.options.seed))
+        self._listener = listener
+        self._default_pending = True
+
+    def step(self, n: int) -> int:
+        """Run one round of at most *n* trials; returns how many were spent.
+
+        The first round ends with the default schedule, so no result is slower than that.
+        """
+        before = self.history.trials
+        picked = self._pick(n - 1 if self._default_pending and n > 1 else n)
+        self.exhausted = not picked
+        found = self._measure(picked)
+        if self._default_pending:
+            self._default_pending = False
+            self._measure_default()
+        self._tell(found)
+        self.history.end_round()
+        self._report(Phase.MEASURED, _correlation(found))
+        return self.history.trials - before
+
+    def resume(self, records: Sequence[Record]) -> None:
+        """Take earlier trials of this task as done; the model learns from them."""
+        seconds, nests = [], []
+        for record in records:
+            state = record.state(self.task.dag)
+            self.history.add(state, record.result)
+            nests.append(build_nest(state, {}))
+            seconds.append(_seconds(record.result))
+        for nest, time_s in zip(nests, seconds, strict=True):
+            self.context.model.learn(self.task, nest, np.array([time_s]))
+        if records:
+            # Another stream than the one that made these trials, or they would be drawn again.
+            self.context.rng = np.random.default_rng([self.options.seed, len(records)])
+            self._default_pending = False
+            self.history.end_round()
+            self._report(Phase.RESUMED, None)
+
+    def retime(self) -> None:
+        """Time the finalists again, together, and keep the order that gives."""
+        finalists = self.history.finalists
+        if len(finalists) < 2:
+            return
+        states = [best.state for best in finalists]
+        results = self.trials.runner.measure(self.task, states, incumbent_s=None)
+        again = [Best(s, r) for s, r in zip(states, results, strict=True) if r.ok]
+        if again:
+            self.history.replace_finalists(again)
+        self._report(Phase.RETIMED, None)
+
+    def _pick(self, n: int) -> list[Candidate]:
+        if n <= 0:
+            return []
+        pool = self.strategy.ask(self.context, n)
+        return self.options.selector.pick(pool, n, self.context.rng)
+
+    def _measure(self, picked: Sequence[Candidate]) -> list[tuple[Candidate, MeasureResult]]:
+        """Measure the candidates; one that cannot even be bound is a failed trial."""
+        found: list[tuple[Candidate, MeasureResult]] = []
+        states: dict[State, Candidate] = {}
+        for candidate in picked:
+            self.context.measured.add(candidate.key)
+            try:
+                states[candidate.state()] = candidate
+            except AnsorpyError as error:
+                result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
+                found.append((candidate, result))
+        for trial in self.trials.run(self.task, list(states), self.history.best_s):
+            found.append((states[trial.state], trial.result))
+            self._count(trial)
+        return found
+
+    def _count(self, trial: Trial) -> None:
+        if not trial.known:
+            self.history.add(trial.state, trial.result)
+            self._report(Phase.SEARCHING, None)
+
+    def _measure_default(self) -> None:
+        """Measure the default schedule unless it is certain to lose."""
+        default = State.initial(self.task.dag)
+        nest = build_nest(default, {})
+        [speed] = AnalyticModel().predict(self.task, nest, 1)
+        best_s = self.history.best_s
+        if best_s is None or 1 / speed < self.options.default_margin * best_s:
+            for trial in self.trials.run(self.task, [default], best_s):
+                self._count(trial)
+                self.context.model.learn(self.task, nest, np.array([_seconds(trial.result)]))
+
+    def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        """Let the strategy and the model learn, a structure's rows at a time."""
+        self.strategy.tell(found)
+        groups: dict[str, list[tuple[Candidate, MeasureResult]]] = {}
+        for candidate, result in found:
+            groups.setdefault(candidate.structure.key, []).append((candidate, result))
+        for group in groups.values():
+            space = group[0][0].structure.space
+            table = np.array([c.row for c, _ in group])
+            nest = build_nest(space.state, space.values(table))
+            seconds = np.array([_seconds(result) for _, result in group])
+            self.context.model.learn(self.task, nest, seconds)
+        self.context.model.refit()
+
+    def _report(self, phase: Phase, correlation: float | None) -> None:
+        history = self.history
+        self._listener(
+            Progress(
+                phase,
+                task=self.task.name,
+                trials=history.trials,
+                best_s=history.best_s,
+                failures=dict(history.failures),
+                correlation=correlation,
+            )
+        )
+
+
+def _seconds(result: MeasureResult) -> float:
+    """What the model learns: the time, also of programs stopped early; infinite for failures."""
+    timed = result.kind in (TrialKind.OK, TrialKind.SLOW)
+    return result.median_s if timed else float("inf")
+
+
+def _correlation(found: Sequence[tuple[Candidate, MeasureResult]]) -> float | None:
+    """Spearman's rank correlation of scores with speed, of the programs that ran."""
+    timed = [(c.score, -r.median_s) for c, r in found if r.ok]
+    if len(timed) < 3:
+        return None
+    ranks = [np.argsort(np.argsort(values, kind="stable")) for values in zip(*timed, strict=True)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
