@@ -1,12 +1,204 @@
-"""Accumulate in registers: reduce nests write a local tile, stored once when they end."""
+"""Accumulate in registers: a reduce nest adds into a local tile that is stored when it ends.
+
+Before::                                   After::
+
+    for i, j: C[p+i, q+j] = 0                  alloc acc[14, 32]
+    for k:                                       for i, j: acc[i, j] = 0
+      for i in unrolled, j in vectorized:        for k:
+        C[p+i, q+j] += a * b                       for i, j: acc[i, j] += a * b
+                                                 for i, j: C[p+i, q+j] = acc[i, j]
+
+The tile's indices are constants once the inner loops are expanded, so LLVM turns it into SSA
+values that all enclosing reduce loops carry.  Without a matching initial store the tile starts
+from what memory holds.
+"""
 
 from __future__ import annotations
 
-from ansorpy.ir.loops import Program
+from collections.abc import Sequence
+
+from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
+from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
+from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.target import Target
 
 __all__ = ["promote"]
 
 
 def promote(program: Program, target: Target) -> Program:
-    return program
+    """*program* with every reduction that fits accumulated in registers of *target*."""
+    body = _Promotion(target, register_buffers(program.body)).stmt(program.body)
+    return program if body is program.body else Program(program.name, program.params, body)
+
+
+class _Promotion:
+    """Walks the program outside in, so that the outermost possible reduce loop is the head."""
+
+    def __init__(self, target: Target, in_registers: set[Buffer]) -> None:
+        self.target = target
+        self.in_registers = in_registers
+        self.ranges: dict[Var, tuple[int, int]] = {}
+
+    def stmt(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case Seq():
+                return self._seq(stmt)
+            case For():
+                return self._for(stmt, None)[0]
+            case If(cond, then, other):
+                new = self.stmt(then), None if other is None else self.stmt(other)
+                return stmt if new == (then, other) else If(cond, *new)
+            case Let(var, value, body):
+                inner = self.stmt(body)
+                return stmt if inner is body else Let(var, value, inner)
+            case Alloc(buffer, body):
+                inner = self.stmt(body)
+                return stmt if inner is body else Alloc(buffer, inner)
+            case _:
+                return stmt
+
+    def _seq(self, stmt: Seq) -> Stmt:
+        done: list[Stmt] = []
+        parts = as_sequence(stmt)
+        for part in parts:
+            if not isinstance(part, For):
+                done.append(self.stmt(part))
+                continue
+            new, uses_init = self._for(part, done[-1] if done else None)
+            if uses_init:
+                done.pop()
+            done.append(new)
+        unchanged = len(done) == len(stmt.body) and all(
+            a is b for a, b in zip(done, stmt.body, strict=True)
+        )
+        return stmt if unchanged else Seq(tuple(done))
+
+    def _for(self, loop: For, before: Stmt | None) -> tuple[Stmt, bool]:
+        """*loop* rewritten, and whether the statement *before* it was taken over."""
+        tile = self._chosen(loop)
+        if tile is None:
+            self.ranges[loop.var] = (0, loop.extent - 1)
+            body = self.stmt(loop.body)
+            return (loop if body is loop.body else For(loop.var, loop.extent, loop.kind, body)), False
+        init = same_region(before, tile) if before is not None else None
+        made = _Accumulator(tile)
+        self.in_registers.add(made.buffer)
+        inner, _ = self._for(made.accumulating(loop), None)
+        parts = (made.initial(init), inner, made.final())
+        return Alloc(made.buffer, Seq(parts)), init is not None
+
+    def _chosen(self, loop: For) -> Tile | None:
+        for tile in find_tiles(loop, self.ranges):
+            if tile.store.buffer not in self.in_registers and self._fits(tile, loop):
+                return tile
+        return None
+
+    def _fits(self, tile: Tile, loop: For) -> bool:
+        """True when the tile leaves room, or no loop further in has a smaller one.
+
+        A tile somewhat over the register file is still better kept across all reduce loops
+        (LLVM spills what it must) than read and written in each innermost iteration.
+        """
+        wanted = tile.vectors(self.target)
+        registers = self.target.vector_registers
+        if wanted <= registers:
+            return True
+        return wanted <= 2 * registers and self._smallest_inside(tile, loop) >= wanted
+
+    def _smallest_inside(self, tile: Tile, loop: For) -> int:
+        best = tile.vectors(self.target)
+        stack = [loop.body]
+        while stack:
+            top = stack.pop()
+            if isinstance(top, For):
+                inner = find_tiles(top, {**self.ranges, loop.var: (0, loop.extent - 1)})
+                sizes = [t.vectors(self.target) for t in inner if t.store is tile.store]
+                best = min([best, *sizes])
+                stack.append(top.body)
+            elif isinstance(top, Seq | Alloc | Let | If):
+                stack.extend(_inside(top))
+        return best
+
+
+def _inside(stmt: Seq | Alloc | Let | If) -> Sequence[Stmt]:
+    match stmt:
+        case Seq(body):
+            return body
+        case If(_, then, other):
+            return (then,) if other is None else (then, other)
+        case _:
+            return (stmt.body,)
+
+
+class _Accumulator:
+    """The local buffer of one tile, and the loops that set, fill and store it."""
+
+    def __init__(self, tile: Tile) -> None:
+        self.tile = tile
+        self.target = tile.store.buffer
+        wide = DType.FLOAT32 if self.target.dtype in (DType.FLOAT16, DType.BFLOAT16) else None
+        shape = tuple(loop.extent for loop in tile.loops) or (1,)
+        self.buffer = Buffer(
+            f"{self.target.name}.acc", shape, wide or self.target.dtype, Scope.LOCAL
+        )
+
+    def initial(self, init: Store | None) -> Stmt:
+        """Set the tile: from the store before it, from memory, or (lanes) to the identity."""
+        store, kind = self.tile.store, self.tile.store.reduce
+        assert kind is not None
+        if self.tile.lanes:
+            value: Expr = as_expr(kind.identity(self.buffer.dtype), self.buffer.dtype)
+            return self._nest(Store(self.buffer, self._indices(), value, None), guarded=False)
+        if init is not None:
+            value = self._widened(init.value)
+            return self._nest(Store(self.buffer, self._indices(), value, None), guarded=False)
+        value = self._widened(Load(self.target, store.indices))
+        return self._nest(Store(self.buffer, self._indices(), value, None), guarded=True)
+
+    def accumulating(self, loop: For) -> For:
+        """*loop* with the store going to the tile."""
+        old = self.tile.store
+        new = Store(self.buffer, self._indices(), self._widened(old.value), old.reduce)
+        rewritten = _Replaced(old, new).stmt(loop)
+        assert isinstance(rewritten, For)
+        return rewritten
+
+    def final(self) -> Stmt:
+        """Write the tile back; lanes are combined into the element they share."""
+        old = self.tile.store
+        value: Expr = Load(self.buffer, self._indices())
+        if self.buffer.dtype is not self.target.dtype:
+            value = Cast(self.target.dtype, value)
+        reduce = old.reduce if self.tile.lanes else None
+        return self._nest(Store(self.target, old.indices, value, reduce), guarded=True)
+
+    def _indices(self) -> tuple[Expr, ...]:
+        loops = self.tile.loops
+        return tuple(loop.var for loop in loops) or (as_expr(0),)
+
+    def _widened(self, value: Expr) -> Expr:
+        wanted = self.buffer.dtype
+        return value if value.dtype is wanted else Cast(wanted, value)
+
+    def _nest(self, body: Stmt, *, guarded: bool) -> Stmt:
+        """*body* in loops like the tile's, with variables of their own."""
+        for cond in reversed(self.tile.guards if guarded else ()):
+            body = If(cond, body, None)
+        fresh = {loop.var: Var(loop.var.name) for loop in self.tile.loops}
+        body = substitute(body, dict(fresh))
+        for loop in reversed(self.tile.loops):
+            body = For(fresh[loop.var], loop.extent, loop.kind, body)
+        return body
+
+
+class _Replaced(Rewriter):
+    """Replaces one store."""
+
+    def __init__(self, old: Store, new: Store) -> None:
+        super().__init__()
+        self.old, self.new = old, new
+
+    def stmt(self, s: Stmt) -> Stmt:
+        return self.new if s is self.old else super().stmt(s)

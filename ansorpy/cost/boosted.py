@@ -40,6 +40,8 @@ class BoostedOptions:
     feature_fraction: float = 0.84375
     min_rows_in_leaf: int = 2
     min_programs: int = 8
+    refit_growth: float = 1.05
+    """Retrain when there are this many times the programs of the last training."""
     seed: int = 43
 
     def parameters(self) -> dict[str, Any]:
@@ -77,6 +79,7 @@ class BoostedTrees:
         self.prior = prior or AnalyticModel()
         self.data = Dataset()
         self._booster: Booster | None = None
+        self._trained_on = 0
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
         """Relative throughput of each candidate; 1 is the best program measured so far."""
@@ -102,9 +105,14 @@ class BoostedTrees:
         self.data.add(task.key, features, self.prior.seconds(task, views), seconds)
 
     def refit(self) -> None:
-        """Train on all programs learnt so far; below ``min_programs`` the prior stands alone."""
-        if len(self.data) < self.options.min_programs:
+        """Train on all programs learnt so far, when there are enough new ones.
+
+        Below ``min_programs`` the prior stands alone.
+        """
+        programs = len(self.data)
+        if programs < max(self.options.min_programs, self.options.refit_growth * self._trained_on):
             return
+        self._trained_on = programs
         import lightgbm
 
         training = self.data.training()

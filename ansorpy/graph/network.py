@@ -82,6 +82,4 @@ class Network:
         calls: dict[str, list[Call]] = {}
         for call in self.calls:
             calls.setdefault(call.key, []).append(call)
-        return [
-            Workload(key, same[0].name, same[0].dag, len(same)) for key, same in calls.items()
-        ]
+        return [Workload(key, same[0].name, same[0].dag, len(same)) for key, same in calls.items()]

@@ -11,9 +11,9 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from ansorpy.graph.ir import Graph
 from ansorpy.graph.op import Concat, Conv, Pattern, Shape
 from ansorpy.graph.ops.conv import is_pointwise
-from ansorpy.graph.ir import Graph
 from ansorpy.graph.passes.fuse import Group
 
 __all__ = ["View", "view_of"]

@@ -116,7 +116,7 @@ def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
         )
 
     build.__name__ = f"arg{kind.value}"
-    build.__doc__ = f"""First index ``k < extent`` at which ``fn(*i, k)`` is the {kind.value}, as int64.
+    build.__doc__ = f"""First ``k < extent`` at which ``fn(*i, k)`` is the {kind.value}, as int64.
 
     Two ordinary stages (the extreme value, then the smallest index that attains it), so every
     rule for reductions applies to it.

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeAlias
 
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.node import node
@@ -203,7 +203,7 @@ class Expr:
         return self if wanted is self.dtype else Cast(wanted, self)
 
 
-ExprLike = Union[Expr, int, float, bool]
+ExprLike: TypeAlias = Expr | int | float | bool
 
 
 @node
@@ -329,6 +329,7 @@ class Reduce(Expr):
 
 
 def const(value: int | float | bool, dtype: DType = DType.INT64) -> Const:
+    """The literal *value* of *dtype*."""
     return Const(value, dtype)
 
 
@@ -370,7 +371,8 @@ def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
     left, right = _pair(a, b)
     if isinstance(left, Const) and isinstance(right, Const) and left.type is DType.INT64:
         fold = _FOLD.get(op)
-        if fold is not None and not (right.value == 0 and op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)):
+        divides = op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
+        if fold is not None and not (divides and right.value == 0):
             return Const(fold(left.value, right.value), DType.INT64)
     return Binary(op, left, right)
 

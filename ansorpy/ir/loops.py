@@ -4,10 +4,11 @@ Grammar::
 
     Program  := Program(name, params: Param*, body: Stmt)
     Param    := Param(buffer, role: input | constant | output)
-    Stmt     := Seq(Stmt*) | For(var, extent, kind, Stmt) | If(cond, Stmt, Stmt?) | Let(var, Expr, Stmt)
-              | Alloc(Buffer, Stmt) | Store(Buffer, index*, Expr, reduce?) | Barrier(scope)
-              | Instruction(name, operands)
-    ForKind  := serial | parallel | vectorized | unrolled | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
+    Stmt     := Seq(Stmt*) | For(var, extent, kind, Stmt) | If(cond, Stmt, Stmt?)
+              | Let(var, Expr, Stmt) | Alloc(Buffer, Stmt) | Barrier(scope)
+              | Store(Buffer, index*, Expr, reduce?) | Instruction(name, operands)
+    ForKind  := serial | parallel | vectorized | unrolled
+              | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
     Scope    := global | workspace | local | shared
 
 Loops start at 0 and step by 1; ``extent >= 1``.  Consecutive ``parallel`` loops with nothing
@@ -57,7 +58,7 @@ class ForKind(Enum):
 
 
 class Role(Enum):
-    """Who provides a parameter: the caller each time, the caller once (at bind time), or the kernel."""
+    """Who fills a parameter: the caller each time, the caller once (at bind time), the kernel."""
 
     INPUT = "input"
     CONSTANT = "constant"

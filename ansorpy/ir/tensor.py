@@ -67,7 +67,7 @@ class PlaceholderOp(Tensor):
 
 @node
 class ComputeOp(Tensor):
-    """``name[axes] = body``; ``body`` is a :class:`Reduce` over ``reduce_axes`` or a plain expression.
+    """``name[axes] = body``; *body* is a :class:`Reduce` over ``reduce_axes`` or has none.
 
     ``attrs`` carries hints of the definition (``flops``, ``unroll_axes``, ...), never semantics.
     """
@@ -91,7 +91,7 @@ class ComputeOp(Tensor):
 def placeholder(
     shape: Sequence[int], dtype: DType | str = DType.FLOAT32, *, name: str, constant: bool = False
 ) -> PlaceholderOp:
-    """Declare an input of *shape*; with ``constant=True`` it is bound once, not passed each call."""
+    """Declare an input of *shape*; a constant one is bound once, not passed each call."""
     return PlaceholderOp(name, _checked(shape, name), as_dtype(dtype), constant)
 
 
@@ -128,7 +128,7 @@ def compute(
     reduce_axes = body.axes if isinstance(body, Reduce) else ()
     inner = body.source if isinstance(body, Reduce) else body
     if any(isinstance(e, Reduce) for e in walk(inner)):
-        raise ValueError(f"{name}: a reduction must be the whole body; give it a compute of its own")
+        raise ValueError(f"{name}: a reduction must be the whole body; give it its own compute")
     taken = [axis.name for axis in (*axes, *reduce_axes)]
     if len(set(taken)) != len(taken):
         raise ValueError(f"{name}: axis names must differ, got {', '.join(taken)}")

@@ -1,1 +1,1 @@
-"""What people read: verification, comparisons with other engines, tables, the machine's abilities."""
+"""What people read: verification, comparisons with other engines, tables."""

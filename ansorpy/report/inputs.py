@@ -95,7 +95,7 @@ def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]
 def random_value(
     shape: tuple[int, ...], dtype: np.dtype[np.generic], seed: int, name: str = ""
 ) -> np.ndarray:
-    """Standard-normal floats, integers 0 or 1 (a valid index of any axis longer than one), booleans."""
+    """Standard-normal floats; integers and booleans are 0 or 1, valid indices of most axes."""
     rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
         return rng.integers(0, 2, shape).astype(dtype)

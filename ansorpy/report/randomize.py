@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
 import onnx
-from google.protobuf.message import Message
 from numpy.typing import NDArray
 from onnx import helper, numpy_helper
 
-__all__ = ["Role", "random_weights", "softmax_inputs_as_outputs", "weight_roles"]
+from ansorpy.report.onnxedit import with_fields
+
+__all__ = ["Role", "random_weights", "weight_roles"]
 
 
 class Role(Enum):
@@ -71,7 +71,7 @@ def random_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
     read = {name for n in nodes for name in n.input} | {o.name for o in graph.output}
     kept = [t for t in graph.initializer if t.name not in drawn and t.name in read]
     given = {t.name for t in graph.initializer}
-    return _with(
+    return with_fields(
         model,
         node=nodes,
         initializer=[*kept, *drawn.values()],
@@ -97,31 +97,6 @@ def weight_roles(model: onnx.ModelProto) -> dict[str, tuple[Role, int]]:
             fan_in = _fan_in(node, slot, constants[name].shape) if role is Role.WEIGHT else 1
             found.setdefault(name, (role, fan_in))
     return found
-
-
-def softmax_inputs_as_outputs(model: onnx.ModelProto) -> tuple[onnx.ModelProto, dict[str, str]]:
-    """*model* with the inputs of its final softmaxes as further outputs: (model, output -> input).
-
-    A saturated softmax returns ones and zeros whatever error its input carries, so a comparison
-    must look at the input too.  A model without such a softmax comes back as it is.
-    """
-    graph = model.graph
-    producer = {output: node for node in graph.node for output in node.output}
-    behind = {}
-    for output in graph.output:
-        node = producer.get(output.name)
-        while node is not None and node.op_type in ("Identity", "Reshape", "Flatten", "Squeeze"):
-            node = producer.get(node.input[0])
-        if node is not None and node.op_type == "Softmax":
-            behind[output.name] = node.input[0]
-    named = {o.name for o in graph.output}
-    missing = [name for name in dict.fromkeys(behind.values()) if name not in named]
-    if not missing:
-        return model, behind
-    element = {o.name: o.type.tensor_type.elem_type for o in graph.output}
-    kind = next(element[o] for o in behind)
-    added = [helper.make_tensor_value_info(name, kind, None) for name in missing]
-    return _with(model, output=[*graph.output, *added]), behind
 
 
 @dataclass(frozen=True)
@@ -180,15 +155,3 @@ def _draw(
         return rng.uniform(0.5, 1.5, shape).astype(np.float32)
     deviation = np.float32(np.sqrt(2.0 / fan_in) if role is Role.WEIGHT else 0.1)
     return rng.standard_normal(shape, dtype=np.float32) * deviation
-
-
-def _with(model: onnx.ModelProto, **fields: Sequence[Message]) -> onnx.ModelProto:
-    """A copy of *model* whose graph has other contents in the repeated *fields*."""
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
-    # Before version 4 of the format every initializer had to be a graph input as well.
-    result.ir_version = max(result.ir_version, 4)
-    for name, values in fields.items():
-        result.graph.ClearField(name)
-        getattr(result.graph, name).extend(values)
-    return result

@@ -1,4 +1,4 @@
-"""Comparing outputs with a reference: relative to the largest output, NaN fails, softmax unmasked."""
+"""Comparing outputs with a reference: relative to the largest output; NaN fails."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.errors import VerificationFailed
+from ansorpy.report.onnxedit import FinalSoftmax
 from ansorpy.report.tables import Table
 
 __all__ = ["DEFAULT_TOLERANCE", "OutputCheck", "Verification", "check_output", "compare_outputs"]
@@ -98,19 +99,20 @@ def compare_outputs(
     against: str,
     ours: Mapping[str, Array],
     theirs: Mapping[str, Array],
-    behind_softmax: Mapping[str, str],
+    softmaxes: Mapping[str, FinalSoftmax],
     tolerance: float = DEFAULT_TOLERANCE,
 ) -> Verification:
     """Check each of *ours* with the value of the same name in *theirs*.
 
-    ``behind_softmax`` maps an output that a softmax computes to the name of that softmax's input.
-    Where *ours* has that input, it is checked too; where it has not (a library that returns only
-    probabilities), their logarithms are: up to a constant they are the softmax's input.
+    ``softmaxes`` names the outputs that a softmax computes.  Where *ours* has the softmax's input,
+    it is checked like any output; where it has not (a library that returns only probabilities),
+    the logarithms are: up to a constant they are that input.
     """
     checks = [check_output(name, value, theirs[name], tolerance) for name, value in ours.items()]
-    for output, logits in behind_softmax.items():
-        if output in ours and logits not in ours and checks_all_finite(ours[output]):
-            checks.append(_check_logits(output, ours[output], theirs[logits], tolerance))
+    for output, softmax in softmaxes.items():
+        if output in ours and softmax.input not in ours:
+            logits = theirs[softmax.input]
+            checks.append(_check_logits(output, softmax, ours[output], logits, tolerance))
     return Verification(model, against, tuple(checks))
 
 
@@ -134,24 +136,26 @@ def check_output(name: str, got: Array, want: Array, tolerance: float) -> Output
     return _checked(name, ours, theirs, tolerance)
 
 
-def checks_all_finite(array: Array) -> bool:
-    """True when a float array has neither NaN nor infinity."""
-    return array.dtype.kind == "f" and bool(np.isfinite(array.astype(np.float64)).all())
-
-
-def _check_logits(name: str, probabilities: Array, logits: Array, tolerance: float) -> OutputCheck:
-    """Compare log(p) with the reference's logits, both less their mean where p is exact."""
+def _check_logits(
+    name: str, softmax: FinalSoftmax, probabilities: Array, logits: Array, tolerance: float
+) -> OutputCheck:
+    """Compare log(p) with the reference's logits, both less their row's mean where p is exact."""
     label = f"log({name})"
-    ours = probabilities.astype(np.float64).ravel()
-    theirs = logits.astype(np.float64).ravel()
-    if ours.shape != theirs.shape:
+    if probabilities.size != logits.size:
         return OutputCheck(label, np.inf, np.nan, tolerance, "another number of elements")
+    ours = softmax.rows(probabilities.astype(np.float64).reshape(logits.shape))
+    theirs = softmax.rows(logits.astype(np.float64))
     usable = ours > LEAST_PROBABILITY
-    if np.count_nonzero(usable) * 2 < usable.size:
-        problem = "the softmax is saturated: it hides its input; verify the .onnx file instead"
+    if (2 * usable.sum(axis=1) < usable.shape[1]).any():
+        problem = "the softmax is saturated and hides its input; verify the .onnx file instead"
         return OutputCheck(label, np.inf, float(np.abs(theirs).max()), tolerance, problem)
-    logs, wanted = np.log(ours[usable]), theirs[usable]
-    return _checked(label, logs - logs.mean(), wanted - wanted.mean(), tolerance)
+    logs = np.log(ours, where=usable, out=np.zeros_like(ours))
+    return _checked(label, _centred(logs, usable), _centred(theirs, usable), tolerance)
+
+
+def _centred(rows: NDArray[np.float64], usable: NDArray[np.bool_]) -> NDArray[np.float64]:
+    mean = rows.mean(axis=1, keepdims=True, where=usable)
+    return np.where(usable, rows - mean, 0.0)
 
 
 def _checked(

@@ -11,7 +11,7 @@ from math import prod
 
 from ansorpy.ir.affine import index_terms
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Axis, AxisKind, Call, Expr, Function, Select, walk
+from ansorpy.ir.expr import Axis, AxisKind, Call, Expr, Function, Load, Select, walk
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_tiled
@@ -21,9 +21,9 @@ from ansorpy.schedule.steps.storage import CacheWriteStep
 from ansorpy.target import Target
 
 __all__ = [
-    "AxisAccess", "NO_SPLIT_AT_INNER", "UNROLL_AXES", "ALWAYS_UNROLL_INNER", "axis_access",
-    "axis_names", "elementwise_match", "fusible_consumer", "has_branch", "has_cross_thread_reduction",
-    "has_data_reuse", "has_single_elementwise_matched_consumer", "is_cache_write_stage",
+    "ALWAYS_UNROLL_INNER", "JOBS_PER_CORE", "NO_SPLIT_AT_INNER", "UNROLL_AXES", "AxisAccess",
+    "axis_access", "axis_names", "elementwise_match", "fusible_consumer", "has_branch",
+    "has_cross_thread_reduction", "has_data_reuse", "has_single_elementwise_matched_consumer", "is_cache_write_stage",
     "is_strictly_inlineable", "needs_cross_thread_reduction", "needs_multi_level_tiling",
     "needs_rfactor", "num_common_outer_iterators", "reduce_extent", "space_extent",
 ]  # fmt: skip
@@ -189,8 +189,14 @@ def fusible_consumer(state: State, stage: Stage) -> Stage | None:
 def is_cache_write_stage(state: State, stage: Stage) -> bool:
     """True for the stage that a cache_write made (TVM's ``HasCacheWriteStage``)."""
     return any(
-        isinstance(step, CacheWriteStep) and step.cached == stage.name for step in state.history
+        isinstance(step, CacheWriteStep) and _copies(state.stage(step.stage), stage)
+        for step in state.history
     )
+
+
+def _copies(stage: Stage, source: Stage) -> bool:
+    body = stage.compute.body
+    return isinstance(body, Load) and body.source is source.op
 
 
 def space_extent(stage: Stage) -> int:
@@ -259,7 +265,8 @@ def _common_outer(
     for d, axis in enumerate(reader.axes[: producer.ndim]):
         if axis.extent != producer.shape[d]:
             break
-        terms = [index_terms(indices[d], (*reader.axes, *reader.reduce_axes)) for indices in accesses]
+        known = (*reader.axes, *reader.reduce_axes)
+        terms = [index_terms(indices[d], known) for indices in accesses]
         if not all(t is not None and t[0] == {axis: 1} for t in terms):
             break
         count += 1

@@ -20,7 +20,7 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["Structure", "StructureSampler", "structures"]
+__all__ = ["Structure", "StructureSampler"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,6 +98,8 @@ class StructureSampler:
         preset: The rules; default :func:`~ansorpy.rules.presets.preset_for` the task's target.
     """
 
+    patience = 4
+
     def __init__(self, task: Task, preset: Preset | None = None):
         self.target = replace(task.target, cores=task.threads)
         self.preset = preset or preset_for(task.target)
@@ -114,29 +116,25 @@ class StructureSampler:
             state = rule.draw(state, self.target, rng)
         return _annotated(state, sketch, self.target, self.preset)
 
+    def several(self, n: int, rng: np.random.Generator) -> list[Structure]:
+        """At most *n* different structures: of every sketch one while *n* allows, then random.
+
+        Fewer come back when ``patience`` draws in a row give nothing new.
+        """
+        found: dict[str, Structure] = {}
+        for sketch in rng.permutation(len(self.sketches))[:n]:
+            structure = self.place(int(sketch), rng)
+            found.setdefault(structure.key, structure)
+        misses = 0
+        while len(found) < n and misses < self.patience:
+            structure = self.draw(rng)
+            misses = misses + 1 if structure.key in found else 0
+            found.setdefault(structure.key, structure)
+        return list(found.values())
+
 
 def _annotated(placed: State, sketch: int, target: Target, preset: Preset) -> Structure:
     space = Space(placed)
     for rule in preset.annotation:
         space = rule.declare(space, target)
     return Structure(placed, sketch, space, target, preset)
-
-
-def structures(
-    task: Task, rng: np.random.Generator, n: int, preset: Preset | None = None
-) -> list[Structure]:
-    """Up to *n* different structures of *task*: every sketch once while *n* allows, then random.
-
-    Fewer come back when 4 draws in a row give nothing new (small tasks have few structures).
-    """
-    sampler = StructureSampler(task, preset)
-    found: dict[str, Structure] = {}
-    for number in rng.permutation(len(sampler.sketches))[:n]:
-        structure = sampler.place(int(number), rng)
-        found.setdefault(structure.key, structure)
-    misses = 0
-    while len(found) < n and misses < 4:
-        structure = sampler.draw(rng)
-        misses = misses + 1 if structure.key in found else 0
-        found.setdefault(structure.key, structure)
-    return list(found.values())

@@ -52,7 +52,9 @@ def with_body(op: ComputeOp, body: Expr) -> ComputeOp:
     return ComputeOp(op.name, op.shape, op.axes, op.reduce_axes, body, op.attrs)
 
 
-def replace_ops(dag: ComputeDAG, new: Mapping[Tensor, ComputeOp]) -> tuple[ComputeDAG, dict[Tensor, Tensor]]:
+def replace_ops(
+    dag: ComputeDAG, new: Mapping[Tensor, ComputeOp]
+) -> tuple[ComputeDAG, dict[Tensor, Tensor]]:
     """*dag* with some operators replaced, and what each of its operators became.
 
     Replacements may read operators that are new altogether.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Union
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +49,7 @@ class Factors:
         return factorizations(self.extent, self.parts, self.max_innermost)
 
 
-Domain = Union[Choices, Factors]
+Domain: TypeAlias = Choices | Factors
 
 
 @dataclass(frozen=True)

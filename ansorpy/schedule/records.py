@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -35,8 +37,10 @@ STEP_CLASSES = (
     storage.PackStep,
 )
 
-_AnyStep = Annotated[STEP_CLASSES, Field(discriminator="kind")]  # type: ignore[valid-type]
-_ADAPTER: TypeAdapter[list[Step]] = TypeAdapter(list[_AnyStep])
+_ANY_STEP: Any = functools.reduce(operator.or_, STEP_CLASSES)
+_ADAPTER: TypeAdapter[list[Step]] = TypeAdapter(
+    list[Annotated[_ANY_STEP, Field(discriminator="kind")]]
+)
 
 
 def steps_to_json(steps: Iterable[Step]) -> str:

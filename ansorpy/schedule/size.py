@@ -8,12 +8,15 @@ of a column raises: code that computes sizes cannot branch on them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Union
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Column", "Size", "above", "as_array", "ceil_div", "product", "size_max", "size_min", "split_extents"]
+__all__ = [
+    "Column", "Size", "above", "as_array", "ceil_div", "product", "size_max", "size_min",
+    "split_extents",
+]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
 
@@ -59,7 +62,7 @@ class Column:
         return f"Column({self.values.tolist()})"
 
 
-Size = Union[int, Column]
+Size: TypeAlias = int | Column
 
 
 def _raw(size: Size) -> Ints | int:
@@ -74,22 +77,26 @@ def as_array(size: Size, rows: int) -> Ints:
 
 
 def ceil_div(a: Size, b: Size) -> Size:
+    """``a / b`` rounded up."""
     return -((-a) // b)
 
 
 def size_min(a: Size, b: Size) -> Size:
+    """The smaller size, row by row."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
     return Column(np.minimum(_raw(a), _raw(b)))
 
 
 def size_max(a: Size, b: Size) -> Size:
+    """The larger size, row by row."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return Column(np.maximum(_raw(a), _raw(b)))
 
 
 def product(sizes: Iterable[Size]) -> Size:
+    """All *sizes* multiplied; 1 for none."""
     total: Size = 1
     for size in sizes:
         total = total * size

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Union
+from typing import TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
@@ -49,7 +49,7 @@ class FuseRelation:
     child: str
 
 
-Relation = Union[SplitRelation, FuseRelation]
+Relation: TypeAlias = SplitRelation | FuseRelation
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Stage:
         return self.op
 
     def iter(self, name: str) -> Iter:
-        """The current loop called *name*; raises :class:`ScheduleError` with the loops there are."""
+        """The current loop called *name*; raises :class:`ScheduleError` naming all loops."""
         for it in self.iters:
             if it.name == name:
                 return it

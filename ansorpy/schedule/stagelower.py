@@ -181,7 +181,8 @@ class _Nest:
 
     def _inside(self, level: int) -> Stmt:
         """The body of loop *level*: the stages computed there, then the rest of this one."""
-        here = [s for s in self.attached if s.attach and s.attach.iter == self.stage.iters[level].name]
+        name = self.stage.iters[level].name
+        here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
         producers = [self._producer(stage, level) for stage in here]
         stmt = self._from(level + 1)
         for buffer, lets, made in reversed(producers):
@@ -239,11 +240,12 @@ class _Nest:
         body = self.op.body
         source = body.source if isinstance(body, Reduce) else body
         values = self._axis_values()
-        mapping: dict[Var, Expr] = {a: values[a.name] for a in (*self.op.axes, *self.op.reduce_axes)}
+        axes = (*self.op.axes, *self.op.reduce_axes)
+        mapping: dict[Var, Expr] = {a: values[a.name] for a in axes}
         value = map_loads(substitute(source, mapping), lambda x: self.outer.load(self.name, x))
         kind = body.kind if isinstance(body, Reduce) else None
         stmt: Stmt = Store(self.buffer, self._write_index(), value, kind)
-        return self._guarded(stmt, (*self.op.axes, *self.op.reduce_axes))
+        return self._guarded(stmt, axes)
 
     def _initial(self, level: int) -> list[Stmt]:
         """Set the box of this stage inside loop *level* to the reduction's identity."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Union
+from typing import TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
@@ -30,8 +30,8 @@ from ansorpy.schedule.text import stages_text
 
 __all__ = ["History", "IterRef", "StageRef", "State"]
 
-StageRef = Union[int, str, Stage]
-IterRef = Union[Iter, str]
+StageRef: TypeAlias = int | str | Stage
+IterRef: TypeAlias = Iter | str
 
 
 class History(tuple[Step, ...]):
@@ -121,7 +121,7 @@ class State:
         return bool(self.decisions)
 
     def text(self, stage: str | None = None, marked: set[str] | None = None) -> str:
-        """The program as a readable loop nest; with *stage*, its loops only, *marked* ones by ``>``."""
+        """The program as a loop nest; with *stage*, its loops only, *marked* ones by ``>``."""
         return stages_text(self, stage, marked or set())
 
     def __str__(self) -> str:

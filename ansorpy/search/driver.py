@@ -87,20 +87,24 @@ class TaskSearch:
 
     def resume(self, records: Sequence[Record]) -> None:
         """Take earlier trials of this task as done; the model learns from them."""
-        seconds, nests = [], []
         for record in records:
-            state = record.state(self.task.dag)
+            state = self._replayed(record)
             self.history.add(state, record.result)
-            nests.append(build_nest(state, {}))
-            seconds.append(_seconds(record.result))
-        for nest, time_s in zip(nests, seconds, strict=True):
-            self.context.model.learn(self.task, nest, np.array([time_s]))
+            seconds = np.array([_seconds(record.result)])
+            self.context.model.learn(self.task, build_nest(state, {}), seconds)
+            self._default_pending = self._default_pending and bool(state.history)
         if records:
             # Another stream than the one that made these trials, or they would be drawn again.
             self.context.rng = np.random.default_rng([self.options.seed, len(records)])
-            self._default_pending = False
             self.history.end_round()
             self._report(Phase.RESUMED, None)
+
+    def _replayed(self, record: Record) -> State:
+        """The program of a record, on the definition it was made for (perhaps an equivalent one)."""
+        database = self.trials.database
+        if database is None or record.definition == database.add_definition(self.task.dag):
+            return record.state(self.task.dag)
+        return record.state(database.definition(record.definition))
 
     def retime(self) -> None:
         """Time the finalists again, together, and keep the order that gives."""

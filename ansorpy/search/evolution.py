@@ -10,9 +10,10 @@ import numpy.typing as npt
 
 from ansorpy.cost.view import Floats
 from ansorpy.measure.result import MeasureResult
+from ansorpy.rules.structure import Structure
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
-from ansorpy.search.population import Candidate, Pool, Scored, Structure, score, top
+from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, top
 from ansorpy.search.strategy import Context
 
 __all__ = ["Evolution", "crossover", "genes"]
@@ -58,16 +59,26 @@ class Evolution:
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
 
     def _first(self, context: Context) -> list[Scored]:
-        """The first generation: structures of elites with their rows, and new ones, sampled."""
-        structures = {s.key: s for s in self._best_structures()}
-        for drawn in context.source.draw(self.structures, context.rng):
+        """The first generation: structures of elites and their neighbours, and new ones, sampled."""
+        rng = context.rng
+        rows: dict[str, Table] = {}
+        structures: dict[str, Structure] = {}
+        for elite in self._best_structures():
+            structures[elite.key] = elite
+            same = [c.row for _, c in self._elites if c.structure.key == elite.key]
+            rows[elite.key] = np.array(same)
+            moved = elite.neighbour(rng)
+            if moved is not None and structures.setdefault(moved.key, moved) is moved:
+                adopted = moved.adopt(elite, rows[elite.key], rng)
+                rows[moved.key] = adopted[moved.valid(adopted)]
+        for drawn in context.source.draw(self.structures, rng):
             structures.setdefault(drawn.key, drawn)
         share = -(-self.population // max(len(structures), 1))
         groups = []
-        for structure in structures.values():
-            rows = [c.row for _, c in self._elites if c.structure.key == structure.key]
-            sampled = structure.sample(max(share - len(rows), 1), context.rng)
-            table = np.concatenate([np.array(rows), sampled]) if rows else sampled
+        for key, structure in structures.items():
+            known = rows.get(key, np.zeros((0, len(structure.columns)), dtype=np.int64))
+            sampled = sample_valid(structure, max(share - len(known), 1), rng)
+            table = np.concatenate([known, sampled])
             groups.append(score(context.task, context.model, structure, table))
         return groups
 

@@ -12,28 +12,14 @@ import numpy.typing as npt
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
+from ansorpy.rules.structure import Structure
 from ansorpy.schedule.nest import build_nest
-from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 
-__all__ = ["Candidate", "Pool", "Scored", "Structure", "StructureSource", "score", "top"]
+__all__ = ["Candidate", "Pool", "Scored", "StructureSource", "sample_valid", "score", "top"]
 
-
-class Structure(Protocol):
-    """A sketch with its compute locations; what remains open are the columns of its space."""
-
-    @property
-    def key(self) -> str:
-        """Equal keys mean equal programs for equal rows."""
-
-    @property
-    def space(self) -> Space: ...
-
-    def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """At most *n* random rows that satisfy the constraints."""
-
-    def mutate(self, table: Table, rng: np.random.Generator) -> Table:
-        """*table* with each row changed once; rows may break constraints."""
+_SAMPLING_TRIES = 4
 
 
 class StructureSource(Protocol):
@@ -58,7 +44,7 @@ class Candidate:
 
     def state(self) -> State:
         """The program."""
-        return self.structure.space.bind(self.row)
+        return self.structure.bind(self.row)
 
 
 @dataclass(frozen=True)
@@ -90,6 +76,17 @@ class Pool:
 
     best: tuple[Candidate, ...]
     random: tuple[Candidate, ...] = ()
+
+
+def sample_valid(structure: Structure, n: int, rng: np.random.Generator) -> Table:
+    """At most *n* random rows that satisfy the constraints; none when they are too hard to meet."""
+    found = np.zeros((0, len(structure.columns)), dtype=np.int64)
+    for _ in range(_SAMPLING_TRIES):
+        table = structure.sample(max(n, 16), rng)
+        found = np.concatenate([found, table[structure.valid(table)]])
+        if len(found) >= n:
+            break
+    return found[:n]
 
 
 def score(task: Task, model: CostModel, structure: Structure, table: Table) -> Scored:

@@ -11,7 +11,14 @@ import numpy as np
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, StructureSource, score, top
+from ansorpy.search.population import (
+    Candidate,
+    Pool,
+    StructureSource,
+    sample_valid,
+    score,
+    top,
+)
 
 __all__ = ["Context", "RandomSearch", "Strategy"]
 
@@ -46,9 +53,11 @@ class RandomSearch:
 
     def ask(self, context: Context, n: int) -> Pool:
         drawn = context.source.draw(self.structures, context.rng)
+        share = -(-self.population // len(drawn))
+        tables = [sample_valid(structure, share, context.rng) for structure in drawn]
         groups = [
-            score(context.task, context.model, s, s.sample(-(-self.population // len(drawn)), context.rng))
-            for s in drawn
+            score(context.task, context.model, structure, table)
+            for structure, table in zip(drawn, tables, strict=True)
         ]
         best = top(groups, 2 * n, context.measured)
         everyone = [c for g in groups for c in g.candidates() if c.key not in context.measured]

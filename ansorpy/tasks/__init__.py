@@ -1,0 +1,1 @@
+"""Tuning many tasks with one budget."""

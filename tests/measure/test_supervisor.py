@@ -147,7 +147,8 @@ def test_requests_over_several_workers_lose_only_the_bad_ones():
 def test_an_interrupt_while_waiting_ends_the_worker():
     worker = Worker(PAYLOAD)
     ask(worker, "echo")
-    threading.Timer(0.3, signal.raise_signal, [signal.SIGINT]).start()
+    main = threading.main_thread().ident
+    threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         worker.request(Message("sleep", {"s": 20.0}), 30.0)
     assert not worker.is_alive

@@ -142,7 +142,9 @@ class _Importer:
             results = evaluator.run(None, feeds)
         except Exception as error:  # whatever the reference implementation runs into
             reason = str(error).strip().splitlines() or [type(error).__name__]
-            raise Unsupported("constant operands", f"onnx cannot evaluate it: {reason[0]}") from None
+            raise Unsupported(
+                "constant operands", f"onnx cannot evaluate it: {reason[0]}"
+            ) from None
         return tuple(
             self.builder.add_constant(name, np.asarray(array))
             for name, array in zip(node.output, results, strict=False)
@@ -150,7 +152,9 @@ class _Importer:
 
     def _refuse(self, node: NodeProto, operands: Sequence[str], reason: Unsupported) -> None:
         shapes = [
-            str(list(self.builder.types[self.values[n]].shape)) for n in operands if n in self.values
+            str(list(self.builder.types[self.values[n]].shape))
+            for n in operands
+            if n in self.values
         ]
         domain = "" if node.domain in _STANDARD else f"{node.domain}."
         self.rows.append(

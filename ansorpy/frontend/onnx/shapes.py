@@ -48,7 +48,9 @@ def pinned_shapes(
         open_dims += [f"{name}[{d}] ({e})" for d, e in enumerate(shape) if isinstance(e, str)]
         result[name] = tuple(e for e in shape if isinstance(e, int))
         if any(e < 1 for e in result[name]):
-            raise UsageError(f"input {name} has shape {result[name]}; every size must be at least 1")
+            raise UsageError(
+                f"input {name} has shape {result[name]}; every size must be at least 1"
+            )
     if open_dims:
         raise UsageError(f"the model has dynamic dimensions: {', '.join(open_dims)}",
                          hint=_pin_hint(declared, open_dims))  # fmt: skip
@@ -97,5 +99,7 @@ def _pin_hint(declared: Mapping[str, tuple[int | str, ...]], open_dims: Sequence
     flags = [f"--dim {name}=1" for name in sorted(set(named))]
     for name in sorted(open_inputs):
         if "?" in declared[name]:
-            flags.append(f"--shape {name}:{'x'.join('1' if e == '?' else str(e) for e in declared[name])}")
+            flags.append(
+                f"--shape {name}:{'x'.join('1' if e == '?' else str(e) for e in declared[name])}"
+            )
     return f"pin them, for example {' '.join(flags)}"

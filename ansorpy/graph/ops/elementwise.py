@@ -55,7 +55,7 @@ def power(x: Expr, exponent: float) -> Expr:
     """
     quarters = exponent * 4
     if quarters != int(quarters) or not 0 < abs(quarters) <= 8:
-        return x ** exponent
+        return x**exponent
     whole, part = divmod(int(abs(quarters)), 4)
     factors = [x] * whole
     root = b.sqrt(x)
@@ -68,7 +68,7 @@ def power(x: Expr, exponent: float) -> Expr:
 
 
 def _literal_power(x: Expr, y: Expr) -> Expr:
-    return power(x, float(y.value)) if hasattr(y, "value") and x.dtype.is_float else x ** y
+    return power(x, float(y.value)) if hasattr(y, "value") and x.dtype.is_float else x**y
 
 
 def _elu(x: Expr, alpha: float) -> Expr:

@@ -21,9 +21,7 @@ def matmul(op: MatMul | None, inputs: Sequence[Tensor], names: Names) -> Compute
 
     def body(*index: Expr) -> Expr:
         outer, (i, j) = index[:-2], index[-2:]
-        return sum_over(
-            a[(*_outer(a, outer), i, k)] * b[(*_outer(b, outer), k, j)], axis=k
-        )
+        return sum_over(a[(*_outer(a, outer), i, k)] * b[(*_outer(b, outer), k, j)], axis=k)
 
     return compute(
         (*batch, a.shape[-2], b.shape[-1]),

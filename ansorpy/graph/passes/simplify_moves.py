@@ -1,9 +1,9 @@
 """Join, cancel and recognise reshapes and transposes.
 
-    reshape(reshape(x))                    -->   reshape(x)
-    transpose(transpose(x))                -->   transpose(x), or x
-    transpose that moves only unit axes    -->   reshape
-    reshape(transpose(reshape(x)))         -->   shuffle(x), when one axis is split, permuted, merged
+reshape(reshape(x))                    -->   reshape(x)
+transpose(transpose(x))                -->   transpose(x), or x
+transpose that moves only unit axes    -->   reshape
+reshape(transpose(reshape(x)))         -->   shuffle(x), when one axis is split, permuted, merged
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ class Comparison:
     timings: Mapping[str, Timing]
 
     def to_dict(self) -> dict[str, Any]:
-        """``{"model", "threads", "machine", "engines": {name: {"median_ms", "min_ms", "runs", ...}}}``."""
+        """JSON-able: model, threads, machine, and for each engine median, min and runs."""
         engines = {
             name: {
                 "median_ms": t.median_ms,
@@ -64,7 +64,9 @@ def machine_name() -> str:
     """The CPU's name as the system states it."""
     try:
         with open("/proc/cpuinfo") as file:
-            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+            names = [
+                line.split(":", 1)[1].strip() for line in file if line.startswith("model name")
+            ]
     except OSError:
         names = []
     return names[0] if names else platform.processor() or platform.machine()

@@ -32,7 +32,7 @@ class EngineFailure(AnsorpyError):
 
 @dataclass(frozen=True)
 class Contender:
-    """An engine to time: ``factory`` ("module:callable") is called with ``arguments`` in its process."""
+    """An engine: ``factory`` ("module:callable") is called with ``arguments`` in its process."""
 
     name: str
     factory: str
@@ -148,7 +148,10 @@ class _EngineProcess:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self._process.kill()  # works on a stopped process too
         for pipe in (self._process.stdin, self._process.stdout):
@@ -165,7 +168,7 @@ class _EngineProcess:
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def turn(self, policy: Policy) -> list[float]:
-        """Continue the process, let it make its calls, stop it again; seconds of each timed call."""
+        """Let the process make its calls, then stop it again; seconds of each timed call."""
         os.kill(self._process.pid, signal.SIGCONT)
         answer = self._ask(
             {

@@ -25,7 +25,7 @@ class Reference:
     def run(self) -> None:
         """One evaluation."""
         names = list(self._evaluator.output_names)
-        results = self._evaluator.run(names, self._feeds)
+        results = list(self._evaluator.run(names, self._feeds))
         self._results = dict(zip(names, results, strict=True))
 
     def outputs(self) -> dict[str, Array]:

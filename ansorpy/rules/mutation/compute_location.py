@@ -22,6 +22,7 @@ class MutateComputeLocation:
     Where a stage is computed is part of a structure, so the mutation makes a new one, to which
     whole tables are carried over column by column.
     Source: TVM's MutateComputeLocation: only attached stages move, and they stay attached.
+    Differs: the candidates are those of the stage at the root, so it can move inwards too.
     """
 
     def move(self, state: State, rng: np.random.Generator) -> State | None:
@@ -39,9 +40,9 @@ class MutateComputeLocation:
 
 def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
     step = state.history[at]
-    candidates = [a for a in locations(state, state.stage(step.stage))]
+    free = state.compute_root(step.stage)
     current = state.stage(step.stage).attach
-    others = [a for a in candidates if a != current]
+    others = [at for at in locations(free, free.stage(step.stage)) if at != current]
     if not others:
         return None
     chosen = others[int(rng.integers(len(others)))]

@@ -1,4 +1,4 @@
-"""The rule that keeps the input tile of a constant-matrix stage out of its unrolled loops (CUDA)."""
+"""The rule that keeps the input of a constant-matrix stage out of its unrolled loops (CUDA)."""
 
 from __future__ import annotations
 

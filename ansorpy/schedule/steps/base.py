@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, TypeAlias
 
 from ansorpy.schedule.decisions import Choices, Decision, Product
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Count", "Step", "chosen", "opened", "printed"]
 
-Count = Union[int, Choices]
+Count: TypeAlias = int | Choices
 """A number, or an open choice of one."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One recorded primitive.  Steps name stages and loops, so they read like the calls they are."""
+    """One recorded primitive; it names stages and loops, so it reads like the call it is."""
 
     stage: str
 
@@ -49,4 +49,5 @@ def chosen(name: str, count: Count, values: Mapping[str, int]) -> Count:
 
 
 def printed(count: Count) -> str:
+    """*count* as Python source."""
     return f"Choices({count.values})" if isinstance(count, Choices) else str(count)

@@ -1,0 +1,252 @@
+"""Which region a reduce nest accumulates into, and whether registers can hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.codegen.storage import expressions_of
+from ansorpy.ir.affine import Linear, linear
+from ansorpy.ir.expr import Expr, Load, Var, walk
+from ansorpy.ir.interval import bounds
+from ansorpy.ir.loops import (
+    Alloc,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Let,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+    substatements,
+    walk_stmts,
+)
+from ansorpy.target import Target
+
+__all__ = ["Tile", "as_sequence", "find_tiles", "free_vars", "register_buffers", "same_region"]
+
+_EXPANDED = (ForKind.UNROLLED, ForKind.VECTORIZED)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A reducing store below a reduce loop, and the loops that span the region it writes.
+
+    ``dims`` are unrolled and vectorized loops that index the region, vectorized ones last;
+    ``lanes`` are vectorized loops over reduced elements, whose lanes accumulate apart.
+    ``guards`` are conditions around the store that do not change while it accumulates.
+    """
+
+    store: Store
+    dims: tuple[For, ...]
+    lanes: tuple[For, ...]
+    guards: tuple[Expr, ...]
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        return (*self.dims, *self.lanes)
+
+    def vectors(self, target: Target) -> int:
+        """Registers the accumulators take."""
+        scalars, in_lanes = 1, 1
+        for loop in self.loops:
+            if loop.kind is ForKind.VECTORIZED:
+                in_lanes *= loop.extent
+            else:
+                scalars *= loop.extent
+        return scalars * -(-in_lanes // target.lanes(max(32, self.store.buffer.dtype.bits)))
+
+
+_Path = tuple[Stmt, ...]
+
+
+def find_tiles(head: For, ranges: Mapping[Var, tuple[int, int]]) -> Iterator[Tile]:
+    """The tiles that stores inside reduce loop *head* accumulate into, if registers may hold them.
+
+    *ranges* bounds the variables of the loops around *head*.
+    """
+    if head.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
+        return
+    accesses = _access_counts(head)
+    for store, path in _stores(head, ()):
+        if store.reduce is not None and accesses[store.buffer] == 1:
+            tile = _tile(store, path, ranges)
+            if tile is not None:
+                yield tile
+
+
+def _access_counts(stmt: Stmt) -> dict[Buffer, int]:
+    counts: dict[Buffer, int] = {}
+    for inner in walk_stmts(stmt):
+        found = [
+            expr.source
+            for root in expressions_of(inner)
+            for expr in walk(root)
+            if isinstance(expr, Load) and isinstance(expr.source, Buffer)
+        ]
+        if isinstance(inner, Store):
+            found.append(inner.buffer)
+        for buffer in found:
+            counts[buffer] = counts.get(buffer, 0) + 1
+    return counts
+
+
+def _stores(stmt: Stmt, path: _Path) -> Iterator[tuple[Store, _Path]]:
+    if isinstance(stmt, Store):
+        yield stmt, path
+        return
+    for inner in substatements(stmt):
+        yield from _stores(inner, (*path, stmt))
+
+
+def _tile(store: Store, path: _Path, ranges: Mapping[Var, tuple[int, int]]) -> Tile | None:
+    loops = [s for s in path if isinstance(s, For)]
+    indexing = set().union(*(free_vars(index) for index in store.indices))
+    dims = [loop for loop in loops if loop.var in indexing]
+    reduced = [loop for loop in loops if loop.var not in indexing]
+    allocates = any(isinstance(s, Alloc) and s.buffer is store.buffer for s in path)
+    lets = {s.var for s in path if isinstance(s, Let)}
+    if loops[0] in dims or allocates or lets & indexing:
+        return None
+    if any(loop.kind not in _EXPANDED for loop in dims) or not _injective(store, dims):
+        return None
+    guards = _guards(store, path, {loop.var for loop in reduced} | lets)
+    if guards is None and not _in_bounds(store, loops, ranges):
+        return None
+    lanes = tuple(loop for loop in reduced if loop.kind is ForKind.VECTORIZED)
+    dims.sort(key=lambda loop: loop.kind is ForKind.VECTORIZED)
+    if lanes and any(loop.kind is ForKind.VECTORIZED for loop in dims):
+        return None
+    return Tile(store, tuple(dims), lanes, guards or ())
+
+
+def _guards(store: Store, path: _Path, varying: set[Var]) -> tuple[Expr, ...] | None:
+    """Conditions around *store* that hold still while it accumulates; None when some vary."""
+    found: list[Expr] = []
+    for outer, inner in zip(path, (*path[1:], store), strict=True):
+        if not isinstance(outer, If):
+            continue
+        if inner is outer.other or free_vars(outer.cond) & varying or _reads(outer.cond):
+            return None
+        found.append(outer.cond)
+    return tuple(found)
+
+
+def _reads(expr: Expr) -> bool:
+    return any(isinstance(e, Load) for e in walk(expr))
+
+
+def _in_bounds(
+    store: Store, loops: Sequence[For], ranges: Mapping[Var, tuple[int, int]]
+) -> bool:
+    """True when the whole region exists whatever a varying guard says."""
+    known = {**ranges, **{loop.var: (0, loop.extent - 1) for loop in loops}}
+    for index, extent in zip(store.indices, store.buffer.shape, strict=True):
+        if not free_vars(index) <= known.keys():
+            return False
+        low, high = bounds(index, known)
+        if low < 0 or high >= extent:
+            return False
+    return True
+
+
+def _injective(store: Store, dims: Sequence[For]) -> bool:
+    """True when different iterations of *dims* write different elements."""
+    forms = [linear(index) for index in store.indices]
+    variables = {loop.var for loop in dims}
+    for form in forms:
+        if any(not isinstance(a, Var) and free_vars(a) & variables for a in form.terms):
+            return False
+    total = int(np.prod([loop.extent for loop in dims], dtype=np.int64))
+    if total > 1 << 14:
+        return False
+    points = np.indices([loop.extent for loop in dims]).reshape(len(dims), -1)
+    touched = np.array(
+        [_along(form, dims, points) for form in forms], dtype=np.int64
+    ).reshape(len(forms), -1)
+    return len(np.unique(touched, axis=1).T) == total
+
+
+def _along(form: Linear, dims: Sequence[For], points: np.ndarray) -> np.ndarray:
+    total = np.zeros(points.shape[1], np.int64)
+    for loop, values in zip(dims, points, strict=True):
+        total += form.terms.get(loop.var, 0) * values
+    return total
+
+
+def free_vars(expr: Expr) -> set[Var]:
+    """The variables *expr* reads."""
+    return {e for e in walk(expr) if isinstance(e, Var)}
+
+
+def same_region(init: Stmt, tile: Tile) -> Store | None:
+    """The store of *init* rewritten over the tile's loops, when it sets exactly its region.
+
+    ``for i, j: C[p + i, q + j] = 0`` before a tile that accumulates into ``C[p + i, q + j]``.
+    """
+    loops: list[For] = []
+    while isinstance(init, For):
+        loops.append(init)
+        init = init.body
+    if not isinstance(init, Store) or init.reduce is not None or tile.guards or tile.lanes:
+        return None
+    ordered = [loop for loop in loops if loop.kind is not ForKind.VECTORIZED]
+    ordered += [loop for loop in loops if loop.kind is ForKind.VECTORIZED]
+    same = init.buffer is tile.store.buffer and len(ordered) == len(tile.dims)
+    if not same or any(a.extent != b.extent for a, b in zip(ordered, tile.dims, strict=True)):
+        return None
+    renamed = {a.var: b.var for a, b in zip(ordered, tile.dims, strict=True)}
+    for mine, theirs in zip(init.indices, tile.store.indices, strict=True):
+        if _renamed_terms(linear(mine), renamed) != linear(theirs):
+            return None
+    if free_vars(init.value) & renamed.keys() or _reads(init.value):
+        return None
+    return init
+
+
+def _renamed_terms(form: Linear, renamed: Mapping[Var, Var]) -> Linear:
+    terms = {
+        renamed.get(atom, atom) if isinstance(atom, Var) else atom: coef
+        for atom, coef in form.terms.items()
+    }
+    return Linear(terms, form.const)
+
+
+def register_buffers(body: Stmt) -> set[Buffer]:
+    """Local buffers whose every index is constant once loops are expanded: LLVM keeps them
+    in registers without our help."""
+    moving: set[Buffer] = set()
+    local: set[Buffer] = set()
+
+    def visit(stmt: Stmt, expanded: frozenset[Var]) -> None:
+        if isinstance(stmt, Alloc) and stmt.buffer.scope is Scope.LOCAL:
+            local.add(stmt.buffer)
+        uses = [
+            (expr.source, expr.indices)
+            for root in expressions_of(stmt)
+            for expr in walk(root)
+            if isinstance(expr, Load) and isinstance(expr.source, Buffer)
+        ]
+        if isinstance(stmt, Store):
+            uses.append((stmt.buffer, stmt.indices))
+        for buffer, indices in uses:
+            if any(not free_vars(index) <= expanded for index in indices):
+                moving.add(buffer)
+        if isinstance(stmt, For) and stmt.kind in _EXPANDED:
+            expanded = expanded | {stmt.var}
+        for inner in substatements(stmt):
+            visit(inner, expanded)
+
+    visit(body, frozenset())
+    return local - moving
+
+
+def as_sequence(stmt: Stmt) -> tuple[Stmt, ...]:
+    """The statements of a sequence, nested ones opened; any other statement alone."""
+    if not isinstance(stmt, Seq):
+        return (stmt,)
+    return tuple(inner for part in stmt.body for inner in as_sequence(part))

@@ -1,0 +1,68 @@
+"""How many arithmetic operations a definition takes."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, Call, Cast, Compare, Expr, Function, Reduce, Select
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+
+__all__ = ["flops"]
+
+
+def flops(definition: ComputeDAG | Tensor) -> float:
+    """Operations of a DAG or one op: space size times the operations of its body.
+
+    An operation counts when its operands are of the op's own class (float, signed, unsigned),
+    so index arithmetic in a float op is free.  A reduction adds one per element, a selection its
+    condition and its dearer side, a function call only its operands.  Attribute ``flops`` of an
+    op overrides the count.
+
+    TVM: FlopEstimator of the auto-scheduler.
+
+    >>> from ansorpy.ir.builders import sum
+    >>> from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+    >>> A, B = placeholder((4, 8), name="A"), placeholder((8, 5), name="B")
+    >>> k = reduce_axis(8, name="k")
+    >>> flops(compute((4, 5), lambda i, j: sum(A[i, k] * B[k, j], axis=k), name="C"))
+    320.0
+    """
+    if isinstance(definition, ComputeDAG):
+        return sum((flops(op) for op in definition.computes), 0.0)
+    if isinstance(definition, PlaceholderOp):
+        return 0.0
+    assert isinstance(definition, ComputeOp)
+    stated = definition.attributes.get("flops")
+    if isinstance(stated, int | float):
+        return float(stated)
+    return float(definition.size) * _count(definition.body, _family(definition.dtype))
+
+
+def _family(dtype: DType) -> str:
+    if dtype.is_float:
+        return "float"
+    return "bool" if dtype is DType.BOOL else "int" if dtype.is_signed else "uint"
+
+
+def _count(e: Expr, family: str) -> float:
+    match e:
+        case Reduce(_, source, axes):
+            return prod(axis.extent for axis in axes) * (1.0 + _count(source, family))
+        case Binary(_, a, b) | Compare(_, a, b):
+            return _own(a, family) + _count(a, family) + _count(b, family)
+        case Call(fn, args):
+            own = {Function.NEG: 1, Function.NOT: 1, Function.FMA: 2}.get(fn, 0)
+            return own * _own(args[0], family) + sum(_count(a, family) for a in args)
+        case Select(cond, then, other):
+            sides = max(_count(then, family), _count(other, family))
+            return _count(cond, family) + sides
+        case Cast(_, x):
+            return _count(x, family)
+        case _:
+            return 0.0
+
+
+def _own(operand: Expr, family: str) -> float:
+    return 1.0 if _family(operand.dtype) == family else 0.0

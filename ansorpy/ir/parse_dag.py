@@ -1,0 +1,231 @@
+"""Reading a compute DAG from JSON data, trusting nothing in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+from typing import Any, TypeVar
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    AxisKind,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Function,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+)
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+
+__all__ = ["FORMAT", "VERSION", "parse_dag"]
+
+FORMAT, VERSION = "ansorpy-dag", 1
+E = TypeVar("E", bound=Enum)
+T = TypeVar("T")
+
+
+class _Bad(Exception):
+    """What is wrong with the data, in a few words."""
+
+
+def parse_dag(data: object) -> ComputeDAG:
+    """The DAG that *data* describes.
+
+    Raises:
+        ForeignFile: *data* is no description of a DAG, or one of another version.
+    """
+    try:
+        return _parse(_mapping(data))
+    except (_Bad, ValueError) as problem:
+        raise ForeignFile(
+            f"not a description of a compute DAG: {problem}",
+            hint="it was written by another program or version; tune the operator again",
+        ) from None
+
+
+def _parse(data: Mapping[str, Any]) -> ComputeDAG:
+    if data.get("format") != FORMAT or data.get("version") != VERSION:
+        raise _Bad(f"format {data.get('format')!r}, version {data.get('version')!r}")
+    ops: list[Tensor] = []
+    for entry in _list(_get(data, "ops")):
+        ops.append(_op(_mapping(entry), ops))
+    args = [_item(ops, n) for n in _list(_get(data, "args"))]
+    outputs = [_item(ops, n) for n in _list(_get(data, "outputs"))]
+    if not outputs or not all(isinstance(op, ComputeOp) for op in outputs):
+        raise _Bad("the outputs must be computes, at least one")
+    placeholders = [op for op in args if isinstance(op, PlaceholderOp)]
+    if len(placeholders) != len(args):
+        raise _Bad("an argument is not a placeholder")
+    return ComputeDAG(outputs, placeholders)
+
+
+def _op(entry: Mapping[str, Any], before: Sequence[Tensor]) -> Tensor:
+    name = _get(entry, "name")
+    if not isinstance(name, str):
+        raise _Bad(f"an op is named {name!r}")
+    shape = _extents(_get(entry, "shape"))
+    if entry.get("kind") == "placeholder":
+        constant = _get(entry, "constant")
+        if not isinstance(constant, bool):
+            raise _Bad(f"{name}: constant is {constant!r}")
+        return PlaceholderOp(name, shape, _enum(DType, _get(entry, "dtype")), constant)
+    if entry.get("kind") != "compute":
+        raise _Bad(f"{name} is a {entry.get('kind')!r}")
+    reduce = _extents(_get(entry, "reduce"))
+    names = _list(_get(entry, "axes"))
+    if len(set(names)) != len(shape) + len(reduce) or not all(isinstance(n, str) for n in names):
+        raise _Bad(f"{name}: axis names {names!r}")
+    axes = tuple(Axis(n, e, AxisKind.SPACE) for n, e in zip(names, shape, strict=False))
+    over = tuple(
+        Axis(n, e, AxisKind.REDUCE) for n, e in zip(names[len(shape) :], reduce, strict=True)
+    )
+    rows = _RowReader(name, (*axes, *over), over, before)
+    body = rows.read(_list(_get(entry, "rows")), _get(entry, "body"))
+    attrs = tuple((key, _frozen(v)) for key, v in _mapping(_get(entry, "attrs")).items())
+    return ComputeOp(name, shape, axes, over, body, attrs)
+
+
+class _RowReader:
+    """Builds the expressions of one op row by row."""
+
+    def __init__(
+        self, name: str, axes: Sequence[Axis], over: tuple[Axis, ...], tensors: Sequence[Tensor]
+    ):
+        self.name = name
+        self.axes = axes
+        self.over = over
+        self.tensors = tensors
+        self.done: list[Expr] = []
+
+    def read(self, rows: Sequence[Any], body: object) -> Expr:
+        for row in rows:
+            kind, *rest = _list(row) or [None]
+            if not isinstance(kind, str) or kind not in _READERS:
+                raise _Bad(f"{self.name}: an expression of kind {kind!r}")
+            try:
+                self.done.append(_READERS[kind](self, *rest))
+            except TypeError:
+                raise _Bad(f"{self.name}: malformed row {row!r}") from None
+        for e in self.done:
+            if isinstance(e, Reduce) and e is not _item(self.done, body):
+                raise _Bad(f"{self.name}: a reduction must be the whole body")
+        found = _item(self.done, body)
+        if isinstance(found, Reduce) is not bool(self.over):
+            raise _Bad(f"{self.name}: reduce axes and a reduction go together")
+        return found
+
+    def axis(self, n: object) -> Expr:
+        return _item(self.axes, n)
+
+    def const(self, dtype: object, value: object) -> Expr:
+        kind = _enum(DType, dtype)
+        if kind.is_float and isinstance(value, str):
+            return Const(float.fromhex(value), kind)
+        if kind.is_float or not isinstance(value, int):
+            raise _Bad(f"{self.name}: constant {value!r} of type {kind.value}")
+        return Const(bool(value) if kind is DType.BOOL else value, kind)
+
+    def binary(self, op: object, a: object, b: object) -> Expr:
+        return Binary(_enum(BinaryOp, op), *self._pair(a, b))
+
+    def compare(self, op: object, a: object, b: object) -> Expr:
+        return Compare(_enum(CompareOp, op), *self._pair(a, b))
+
+    def call(self, fn: object, *args: object) -> Expr:
+        found = _enum(Function, fn)
+        if len(args) != (3 if found is Function.FMA else 1):
+            raise _Bad(f"{self.name}: {found.value} of {len(args)} operands")
+        return Call(found, tuple(self._operand(a) for a in args))
+
+    def select(self, cond: object, then: object, other: object) -> Expr:
+        chosen = self._operand(cond)
+        if chosen.dtype is not DType.BOOL:
+            raise _Bad(f"{self.name}: a selection by {chosen.dtype.value}")
+        return Select(chosen, *self._pair(then, other))
+
+    def cast(self, to: object, x: object) -> Expr:
+        return Cast(_enum(DType, to), self._operand(x))
+
+    def load(self, tensor: object, *indices: object) -> Expr:
+        source = _item(self.tensors, tensor)
+        at = tuple(self._operand(i) for i in indices)
+        if len(at) != source.ndim or any(not i.dtype.is_int for i in at):
+            raise _Bad(f"{self.name}: {source.name} is read with wrong indices")
+        return Load(source, at)
+
+    def reduce(self, kind: object, source: object) -> Expr:
+        return Reduce(_enum(ReduceKind, kind), self._operand(source), self.over)
+
+    def _operand(self, n: object) -> Expr:
+        return _item(self.done, n)
+
+    def _pair(self, a: object, b: object) -> tuple[Expr, Expr]:
+        left, right = self._operand(a), self._operand(b)
+        if left.dtype is not right.dtype:
+            raise _Bad(f"{self.name}: {left.dtype.value} meets {right.dtype.value}")
+        return left, right
+
+
+_READERS: dict[str, Callable[..., Expr]] = {
+    "axis": _RowReader.axis, "const": _RowReader.const, "binary": _RowReader.binary,
+    "compare": _RowReader.compare, "call": _RowReader.call, "select": _RowReader.select,
+    "cast": _RowReader.cast, "load": _RowReader.load, "reduce": _RowReader.reduce,
+}  # fmt: skip
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise _Bad(f"expected an object, found {value!r:.40}")
+    return value
+
+
+def _list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise _Bad(f"expected a list, found {value!r:.40}")
+    return value
+
+
+def _get(entry: Mapping[str, Any], key: str) -> Any:
+    if key not in entry:
+        raise _Bad(f"{key!r} is missing")
+    return entry[key]
+
+
+def _item(items: Sequence[T], n: object) -> T:
+    if type(n) is not int or not 0 <= n < len(items):
+        raise _Bad(f"reference {n!r} to one of {len(items)}")
+    return items[n]
+
+
+def _extents(value: object) -> tuple[int, ...]:
+    extents = _list(value)
+    if any(type(e) is not int or e < 1 for e in extents):
+        raise _Bad(f"extents {extents!r}")
+    return tuple(extents)
+
+
+def _enum(kind: type[E], value: object) -> E:
+    try:
+        return kind(value)
+    except ValueError:
+        raise _Bad(f"{value!r} is no {kind.__name__}") from None
+
+
+def _frozen(value: Any) -> object:
+    """Lists as tuples, the form attributes have."""
+    if isinstance(value, list):
+        return tuple(_frozen(v) for v in value)
+    if isinstance(value, dict):
+        return {key: _frozen(v) for key, v in value.items()}
+    return value

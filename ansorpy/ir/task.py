@@ -1,0 +1,63 @@
+"""A task: one compute DAG to make fast on one target, under stated conditions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.flops import flops
+from ansorpy.ir.serialize import structural_hash
+from ansorpy.target import Target
+
+__all__ = ["Task"]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What is tuned, and what a record of it may be used for.
+
+    Args:
+        threads: Threads the program runs on; at least 1.
+        precision: ``"strict"`` allows only what keeps every rounding, ``"default"`` also
+            algorithms with a stated error.
+        cold_constants: Constants are out of cache when the program starts, as in a network.
+        name: For messages; not part of the key.
+
+    Raises:
+        UsageError: Fewer than one thread, or an unknown precision.
+    """
+
+    dag: ComputeDAG
+    target: Target
+    threads: int
+    precision: Literal["default", "strict"] = "default"
+    cold_constants: bool = False
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise UsageError(f"a task needs at least one thread, got {self.threads}")
+        if self.precision not in ("default", "strict"):
+            raise UsageError(
+                f"unknown precision {self.precision!r}", hint="use 'default' or 'strict'"
+            )
+
+    @cached_property
+    def key(self) -> str:
+        """Text that is equal exactly when records of one task serve the other."""
+        warmth = "cold" if self.cold_constants else "warm"
+        parts = (structural_hash(self.dag), self.target.key, str(self.threads), self.precision)
+        return "/".join((*parts, warmth))
+
+    @cached_property
+    def flops(self) -> float:
+        """Arithmetic operations of the definition."""
+        return flops(self.dag)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes that must move: every argument read once, every output written once."""
+        return sum(op.bytes for op in (*self.dag.args, *self.dag.outputs))

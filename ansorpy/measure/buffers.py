@@ -1,0 +1,154 @@
+"""The arrays a candidate works on: guarded ones for the check, the runtime's kind for timing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.llvm.memory import ALIGNMENT, aligned_empty
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import Role
+from ansorpy.measure.built import ParamSpec
+from ansorpy.measure.guard import GuardedArray
+from ansorpy.measure.inputs import input_array, input_ranges
+
+__all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays"]
+
+Array = npt.NDArray[np.generic]
+
+_MAX_COPIES = 1024
+"""More copies than this are not made: constants below 2 x L3 / 1024 stay in a cache anyway."""
+
+
+class TaskArrays:
+    """Inputs and outputs of one task, made once and used by all its candidates.
+
+    ``guarded`` holds every placeholder, sealed against writing; ``inputs`` and ``outputs`` are
+    what timing uses, warm in the caches.
+    """
+
+    def __init__(self, dag: ComputeDAG, seed: int) -> None:
+        self.dag = dag
+        ranges = input_ranges(dag)
+        self.guarded: dict[str, GuardedArray] = {}
+        self.inputs: dict[str, Array] = {}
+        for op in dag.args:
+            values = input_array(op, seed, ranges.get(op.name))
+            guarded = GuardedArray(op.shape, op.dtype.numpy)
+            guarded.array[...] = values
+            guarded.seal()
+            self.guarded[op.name] = guarded
+            if not op.constant:
+                self.inputs[op.name] = _aligned(values)
+        self.outputs = [aligned_empty(op.shape, op.dtype.numpy) for op in dag.outputs]
+        self.checked = [GuardedArray(op.shape, op.dtype.numpy) for op in dag.outputs]
+
+    def values(self) -> dict[str, Array]:
+        """All placeholders by name."""
+        return {name: guarded.array for name, guarded in self.guarded.items()}
+
+
+class CheckBuffers:
+    """The arguments of the checking run: every buffer ends at a guard page.
+
+    Args:
+        packed: Specs of what ``bind`` makes: the constants that are no placeholders.
+    """
+
+    def __init__(self, task: TaskArrays, packed: Sequence[ParamSpec], workspace_bytes: int) -> None:
+        self.task = task
+        self.packed = {
+            spec.name: GuardedArray(spec.shape, spec.dtype.numpy, align=ALIGNMENT)
+            for spec in packed
+        }
+        self.workspace = GuardedArray((max(1, workspace_bytes),), np.uint8, align=ALIGNMENT)
+        # Raw constants are promised on a cache line too; inputs only on an element.
+        self._aligned: dict[str, GuardedArray] = {}
+        for guarded in (*self.packed.values(), *task.checked, self.workspace):
+            guarded.poison()
+
+    def arguments(self, params: Sequence[ParamSpec]) -> list[GuardedArray]:
+        """One array a parameter of ``run`` or ``bind``, in calling order."""
+        outputs = iter(self.task.checked)
+        found = []
+        for spec in params:
+            if spec.role is Role.OUTPUT and spec.name not in self.packed:
+                found.append(next(outputs))
+            elif spec.name in self.packed:
+                found.append(self.packed[spec.name])
+            elif spec.role is Role.CONSTANT:
+                found.append(self._constant(spec.name))
+            else:
+                found.append(self._placeholder(spec.name))
+        for spec, guarded in zip(params, found, strict=True):
+            if guarded.array.shape != spec.shape or guarded.array.dtype != spec.dtype.numpy:
+                raise CodegenError(f"parameter {spec.name} does not fit the task: {spec}")
+        return found
+
+    def constants(self, params: Sequence[ParamSpec]) -> dict[str, Array]:
+        """The constants ``run`` takes, by name, once ``bind`` has run."""
+        names = [spec.name for spec in params if spec.role is Role.CONSTANT]
+        guarded = [self.packed[n] if n in self.packed else self._placeholder(n) for n in names]
+        return {name: array.array for name, array in zip(names, guarded, strict=True)}
+
+    def is_intact(self) -> bool:
+        """False when something was written outside a buffer."""
+        watched = (*self.packed.values(), *self.task.checked, self.workspace)
+        return all(guarded.is_intact() for guarded in watched)
+
+    def _placeholder(self, name: str) -> GuardedArray:
+        if name not in self.task.guarded:
+            raise CodegenError(f"the kernel takes {name}, which the definition does not have")
+        return self.task.guarded[name]
+
+    def _constant(self, name: str) -> GuardedArray:
+        if name not in self._aligned:
+            source = self._placeholder(name).array
+            self._aligned[name] = GuardedArray(source.shape, source.dtype, align=ALIGNMENT)
+            self._aligned[name].array[...] = source
+            self._aligned[name].seal()
+        return self._aligned[name]
+
+
+class ConstantCopies:
+    """Copies of a candidate's constants in turn, so that each call finds them outside the caches.
+
+    ``tables`` is ``[copies, parameters]``: the addresses one call gets.  Warm constants have one.
+    """
+
+    def __init__(
+        self, task: TaskArrays, params: Sequence[ParamSpec], constants: dict[str, Array], copies: int
+    ) -> None:
+        self._pools = {name: _repeated(values, copies) for name, values in constants.items()}
+        outputs = iter(task.outputs)
+        self.tables = np.zeros((copies, len(params)), dtype=np.uint64)
+        for column, spec in enumerate(params):
+            if spec.role is Role.CONSTANT:
+                self.tables[:, column] = [row.ctypes.data for row in self._pools[spec.name]]
+            elif spec.role is Role.OUTPUT:
+                self.tables[:, column] = next(outputs).ctypes.data
+            else:
+                self.tables[:, column] = task.inputs[spec.name].ctypes.data
+
+    @staticmethod
+    def needed(constants: dict[str, Array], cold_bytes: int) -> int:
+        """How many copies make *cold_bytes* (twice the last-level cache); 1 for warm constants."""
+        size = sum(values.nbytes for values in constants.values())
+        return min(_MAX_COPIES, max(1, -(-cold_bytes // size))) if size else 1
+
+
+def _repeated(values: Array, copies: int) -> list[Array]:
+    """*copies* arrays equal to *values*, each on a cache line, in one piece of memory."""
+    pitch = -(-values.nbytes // ALIGNMENT) * ALIGNMENT
+    pool = aligned_empty((copies, pitch), np.uint8)
+    pool[:, : values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+    return [row[: values.nbytes] for row in pool]
+
+
+def _aligned(values: Array) -> Array:
+    out = aligned_empty(values.shape, values.dtype)
+    out[...] = values
+    return out

@@ -1,0 +1,86 @@
+"""A candidate loaded into this process: bind once, run checked, run in timed bursts."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from types import TracebackType
+
+import numpy as np
+
+from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.codegen.llvm.jit import load
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.timing import time_calls
+from ansorpy.errors import CodegenError
+from ansorpy.ir.loops import Role
+from ansorpy.measure.buffers import CheckBuffers, ConstantCopies, TaskArrays
+from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.guard import GuardedArray
+
+__all__ = ["LoadedKernel"]
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+
+
+class LoadedKernel:
+    """One candidate of *task*, run with *threads* threads.  A crash in it ends this process."""
+
+    def __init__(self, built: Built, task: TaskArrays, threads: int) -> None:
+        self.built = built
+        self.task = task
+        self.threads = threads
+        self.packed = tuple(spec for spec in built.bind_params if spec.role is Role.OUTPUT)
+        codes = [code for code in (built.run, built.bind) if code is not None]
+        self.workspace_bytes = max(code.workspace_bytes(threads) for code in codes)
+        self._library = load(codes)
+        self._copies: ConstantCopies | None = None
+        self._workspace = aligned_empty((max(64, self.workspace_bytes),), np.uint8)
+        self._next_copy = 0
+
+    def __enter__(self) -> LoadedKernel:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Unload the code."""
+        self._library.close()
+
+    def run_checked(self, buffers: CheckBuffers) -> None:
+        """Run ``bind`` and then ``run`` once on guarded buffers.
+
+        Raises:
+            CodegenError: One of them returned an error code.
+        """
+        if self.built.bind is not None:
+            self._call(self.built.bind, self.built.bind_params, buffers)
+        self._call(self.built.run, self.built.run_params, buffers)
+
+    def _call(self, code: ObjectCode, params: Sequence[ParamSpec], buffers: CheckBuffers) -> None:
+        arguments: list[GuardedArray] = buffers.arguments(params)
+        table = np.array([guarded.address for guarded in arguments], dtype=np.uint64)
+        function = _KERNEL(self._library.address(code.symbol))
+        status = function(table.ctypes.data, buffers.workspace.address, self.threads)
+        if status != 0:
+            raise CodegenError(f"{code.symbol} returned the error code {status}")
+
+    def prepare_timing(self, checked: CheckBuffers, cold_bytes: int) -> None:
+        """Lay out the constants for timing: copies of at least *cold_bytes*, or one when 0."""
+        constants = checked.constants(self.built.run_params)
+        copies = ConstantCopies.needed(constants, cold_bytes)
+        self._copies = ConstantCopies(self.task, self.built.run_params, constants, copies)
+
+    def burst(self, number: int) -> float:
+        """Call the kernel *number* times in a row in compiled code; returns the seconds."""
+        assert self._copies is not None, "prepare_timing comes first"
+        tables = np.roll(self._copies.tables, -self._next_copy, axis=0)
+        self._next_copy = (self._next_copy + number) % len(tables)
+        address = self._library.address(self.built.run.symbol)
+        return time_calls(address, tables, self._workspace.ctypes.data, self.threads, number)

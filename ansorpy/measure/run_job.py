@@ -1,0 +1,233 @@
+"""What the run worker does: keep one task's arrays, check and time its candidates.
+
+It dies of a bad candidate; the driver restarts it and opens the task again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict
+
+from ansorpy.errors import AnsorpyError, CodegenError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.interpret import evaluate_points
+from ansorpy.ir.serialize import dag_from_dict
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.measure.buffers import Array, CheckBuffers, TaskArrays
+from ansorpy.measure.built import Built, built_from_parts
+from ansorpy.measure.check import Comparison, compare, sample_points, tolerance
+from ansorpy.measure.kernel import LoadedKernel
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.timing import Timing, TimingPolicy, time_calls, time_interleaved
+from ansorpy.measure.worker import Handler
+
+__all__ = ["MeasureRequest", "OpenRequest", "RetimeRequest", "RunSession", "make_handlers"]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class OpenRequest(_Request):
+    """Fields of ``open``; blobs: the definition as JSON, then the reference outputs if known."""
+
+    seed: int
+    threads: int
+    cold_bytes: int
+    check_points: int
+
+
+class MeasureRequest(_Request):
+    """Fields of ``measure``; ``built`` is the header of the blobs."""
+
+    built: dict[str, object]
+    incumbent_s: float | None
+    policy: TimingPolicy
+
+
+class RetimeRequest(_Request):
+    """Fields of ``retime``: several candidates, a header and a number of blobs each."""
+
+    built: list[dict[str, object]]
+    blobs: list[int]
+    rounds: int
+    policy: TimingPolicy
+
+
+class RunSession:
+    """The state of the run worker: the open task and its reference."""
+
+    def __init__(self) -> None:
+        self._options = OpenRequest(seed=0, threads=1, cold_bytes=0, check_points=0)
+        self._task: TaskArrays | None = None
+        self._reference: list[Array] = []
+
+    @property
+    def task(self) -> TaskArrays:
+        if self._task is None:
+            raise CodegenError("no task is open")
+        return self._task
+
+    def open(self, message: Message) -> Message:
+        """Make the inputs of a task, and take its reference outputs where they are known."""
+        self._task, self._reference = None, []
+        self._options = OpenRequest.model_validate(message.fields)
+        dag = dag_from_dict(json.loads(message.blobs[0]))
+        self._task = TaskArrays(dag, self._options.seed)
+        self._reference = [
+            np.frombuffer(blob, op.dtype.numpy).reshape(op.shape)
+            for op, blob in zip(dag.outputs, message.blobs[1:], strict=len(message.blobs) > 1)
+        ]
+        return Message("opened")
+
+    def reference(self, message: Message) -> Message:
+        """Run the default schedule once, check sampled points, answer (and keep) its outputs."""
+        built = built_from_parts(message.fields, message.blobs)
+        with LoadedKernel(built, self.task, self._options.threads) as kernel:
+            self._checked_run(kernel)
+        outputs = [guarded.array.copy() for guarded in self.task.checked]
+        wrong = self._points_comparison(outputs)
+        if wrong is not None:
+            return _failed(TrialKind.WRONG_RESULT, wrong.reason, wrong.error)
+        self._reference = outputs
+        return Message("reference", {}, tuple(output.tobytes() for output in outputs))
+
+    def measure(self, message: Message) -> Message:
+        """Run a candidate once on guarded buffers, compare in full, then time it."""
+        request = MeasureRequest.model_validate(message.fields)
+        begin = time.perf_counter()
+        try:
+            built = built_from_parts(request.built, message.blobs)
+            with LoadedKernel(built, self.task, self._options.threads) as kernel:
+                check = self._checked_run(kernel)
+                worst = self._compared()
+                if not worst.ok:
+                    return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
+                kernel.prepare_timing(check, self._options.cold_bytes)
+                timing = time_calls(kernel.burst, request.policy, request.incumbent_s)
+        except AnsorpyError as error:
+            return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin)
+        return _timed(timing, worst.error, request, begin)
+
+    def retime(self, message: Message) -> Message:
+        """Time several candidates in turns; the kernels were checked when first measured."""
+        request = RetimeRequest.model_validate(message.fields)
+        blobs = iter(message.blobs)
+        kernels = []
+        try:
+            for header, count in zip(request.built, request.blobs, strict=True):
+                built = built_from_parts(header, [next(blobs) for _ in range(count)])
+                kernel = LoadedKernel(built, self.task, self._options.threads)
+                kernels.append(kernel)
+                kernel.prepare_timing(self._checked_run(kernel), self._options.cold_bytes)
+            bursts = [kernel.burst for kernel in kernels]
+            timings = time_interleaved(bursts, request.policy, request.rounds)
+        finally:
+            for kernel in kernels:
+                kernel.close()
+        return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
+
+    def _checked_run(self, kernel: LoadedKernel) -> CheckBuffers:
+        """Run bind and the kernel on poisoned, guarded buffers."""
+        buffers = CheckBuffers(self.task, kernel.packed, kernel.workspace_bytes)
+        kernel.run_checked(buffers)
+        if not buffers.is_intact():
+            raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
+        return buffers
+
+    def _compared(self) -> Comparison:
+        """The worst of the outputs against the reference; the first that is wrong."""
+        dag, worst = self.task.dag, Comparison(0.0, "")
+        if len(self._reference) != len(dag.outputs):
+            raise CodegenError("the task has no reference yet")
+        for op, got, want in zip(dag.outputs, self.task.checked, self._reference, strict=True):
+            found = compare(op.name, got.array, want, tolerance(dag, op))
+            if not found.ok:
+                return found
+            worst = max(worst, found, key=lambda c: c.error)
+        return worst
+
+    def _points_comparison(self, outputs: Sequence[Array]) -> Comparison | None:
+        """The first output that differs from the interpreter at sampled points."""
+        if not self._options.check_points:
+            return None
+        dag = self.task.dag
+        rng = np.random.default_rng(self._options.seed)
+        for op, got in zip(dag.outputs, outputs, strict=True):
+            points = sample_points(op.shape, self._options.check_points, rng)
+            found = _at_points(dag, op, points, got, self.task.values())
+            if not found.ok:
+                return found
+        return None
+
+
+def _at_points(
+    dag: ComputeDAG, op: object, points: np.ndarray, got: Array, inputs: Mapping[str, Array]
+) -> Comparison:
+    assert isinstance(op, ComputeOp)
+    want = evaluate_points(dag, dict(inputs), op, points)
+    picked = got[tuple(points.T)].astype(np.float64)
+    scale = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
+    found = compare(op.name, picked, want, math.inf)
+    if not found.ok:
+        return found
+    difference = np.abs(np.where(np.isfinite(want), picked - want, 0.0))
+    worst = int(difference.argmax())
+    error = float(difference[worst]) / scale if scale else float(difference[worst])
+    if error <= tolerance(dag, op):
+        return Comparison(error, "")
+    at = ", ".join(str(int(i)) for i in points[worst])
+    return Comparison(
+        error, f"{op.name}[{at}] is {picked[worst]:.9g}, the interpreter says {want[worst]:.9g}"
+    )
+
+
+def _timed(timing: Timing, error: float, request: MeasureRequest, begin: float) -> Message:
+    kind, reason = TrialKind.OK, ""
+    if timing.is_slow and request.incumbent_s is not None:
+        kind = TrialKind.SLOW
+        ratio = timing.seconds[0] / request.incumbent_s
+        reason = f"stopped after one run: {ratio:.1f} times the best so far"
+    return Message(
+        "measured",
+        {
+            "kind": kind.value,
+            "reason": reason,
+            "seconds": timing.seconds,
+            "max_error": error,
+            "run_s": time.perf_counter() - begin,
+        },
+    )
+
+
+def _failed(
+    kind: TrialKind, reason: str, error: float = 0.0, begin: float | None = None
+) -> Message:
+    spent = 0.0 if begin is None else time.perf_counter() - begin
+    return Message(
+        "measured",
+        {
+            "kind": kind.value,
+            "reason": reason,
+            "seconds": [],
+            "max_error": error if math.isfinite(error) else None,
+            "run_s": spent,
+        },
+    )
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """The handlers of the run worker."""
+    session = RunSession()
+    return {
+        "open": session.open,
+        "reference": session.reference,
+        "measure": session.measure,
+        "retime": session.retime,
+    }

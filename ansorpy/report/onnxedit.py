@@ -1,0 +1,80 @@
+"""Small edits of ONNX models: other contents in some fields, a softmax's input as an output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+from onnx import helper
+
+__all__ = ["FinalSoftmax", "softmax_inputs_as_outputs", "with_fields"]
+
+# Between a softmax and the output these change no value.
+_VIEWS = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
+
+
+@dataclass(frozen=True)
+class FinalSoftmax:
+    """The softmax that makes an output: the name of its ``input`` and the axes it sums over.
+
+    Before opset 13 a softmax sums over all axes from ``axis`` on, later over ``axis`` alone.
+    """
+
+    input: str
+    axis: int
+    flattens: bool
+
+    def rows(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
+        """*array*, shaped as the softmax's input, with one normalised group a row."""
+        if self.flattens:
+            return array.reshape(int(np.prod(array.shape[: self.axis], dtype=np.int64)), -1)
+        return np.moveaxis(array, self.axis, -1).reshape(-1, array.shape[self.axis])
+
+
+def softmax_inputs_as_outputs(
+    model: onnx.ModelProto,
+) -> tuple[onnx.ModelProto, dict[str, FinalSoftmax]]:
+    """*model* with the inputs of its final softmaxes as further outputs, and which they are.
+
+    A saturated softmax returns ones and zeros whatever error its input carries, so a comparison
+    must look at the input too.  A model without such a softmax comes back as it is.
+    """
+    graph = model.graph
+    producer = {output: node for node in graph.node for output in node.output}
+    found = {}
+    for output in graph.output:
+        node = producer.get(output.name)
+        while node is not None and node.op_type in _VIEWS:
+            node = producer.get(node.input[0])
+        if node is not None and node.op_type == "Softmax":
+            found[output.name] = _final_softmax(model, node)
+    missing = dict.fromkeys(f.input for f in found.values())
+    missing = dict.fromkeys(m for m in missing if m not in {o.name for o in graph.output})
+    if not missing:
+        return model, found
+    element = {o.name: o.type.tensor_type.elem_type for o in graph.output}
+    kind = next(element[name] for name in found)
+    added = [helper.make_tensor_value_info(name, kind, None) for name in missing]
+    return with_fields(model, output=[*graph.output, *added]), found
+
+
+def _final_softmax(model: onnx.ModelProto, node: onnx.NodeProto) -> FinalSoftmax:
+    opset = next(i.version for i in model.opset_import if i.domain in ("", "ai.onnx"))
+    axis = next((a.i for a in node.attribute if a.name == "axis"), 1 if opset < 13 else -1)
+    return FinalSoftmax(node.input[0], int(axis), opset < 13)
+
+
+def with_fields(model: onnx.ModelProto, **fields: Sequence[Message]) -> onnx.ModelProto:
+    """A copy of *model* whose graph has other contents in the repeated *fields*."""
+    result = onnx.ModelProto()
+    result.CopyFrom(model)
+    # Before version 4 of the format every initializer had to be a graph input as well.
+    result.ir_version = max(result.ir_version, 4)
+    for name, values in fields.items():
+        result.graph.ClearField(name)
+        getattr(result.graph, name).extend(values)
+    return result

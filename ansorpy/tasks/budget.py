@@ -1,0 +1,77 @@
+"""How much measuring a tuning run may do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from ansorpy.errors import UsageError
+
+__all__ = ["Budget", "Effort"]
+
+Effort = Literal["none", "quick", "full"]
+
+_LIMIT_S: dict[str, tuple[float, float]] = {"quick": (30.0, 300.0), "full": (180.0, 1800.0)}
+"""Seconds for one operator and for a network."""
+
+_ROUND = 8
+_LARGEST_ROUND = 32
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of a tuning run; a limit that is None does not apply.
+
+    Args:
+        trials: Programs measured in all, earlier runs with the same records included.
+        trials_per_task: The same for each task.
+        time_limit_s: Wall-clock seconds of this run.
+        plateau: Give a task up after this many trials without a faster program.
+    """
+
+    trials: int | None = None
+    trials_per_task: int | None = None
+    time_limit_s: float | None = None
+    plateau: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
+            value = getattr(self, name)
+            if value is not None and value <= 0:
+                raise UsageError(
+                    f"{name} must be positive, got {value}", hint='to measure nothing: effort="none"'
+                )
+
+    @staticmethod
+    def of(
+        effort: Effort,
+        *,
+        network: bool,
+        trials: int | None = None,
+        trials_per_task: int | None = None,
+        time_limit_s: float | None = None,
+    ) -> Budget | None:
+        """The budget of an effort; an explicit limit replaces the preset's.  None: measure nothing.
+
+        Raises:
+            UsageError: An unknown effort.
+        """
+        if effort not in ("none", *_LIMIT_S):
+            raise UsageError(f'unknown effort "{effort}"', hint="it is none, quick or full")
+        if trials is None and trials_per_task is None and time_limit_s is None:
+            if effort == "none":
+                return None
+            time_limit_s = _LIMIT_S[effort][network]
+        return Budget(trials, trials_per_task, time_limit_s)
+
+    def round_size(self, tasks: int) -> int:
+        """Trials in one round of one task: about a quarter of its share, so the model learns between.
+
+        Differs: TVM measures 64 a round, which leaves small budgets no second round.
+        """
+        shares = [
+            limit
+            for limit in (self.trials_per_task, self.trials and self.trials // max(tasks, 1))
+            if limit is not None
+        ]
+        return min(max(min(shares) // 4, 1), _LARGEST_ROUND) if shares else _ROUND

@@ -1,0 +1,58 @@
+"""Choosing programs without measuring any: what ``--effort none`` compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.protocol import CostModel
+from ansorpy.errors import AnsorpyError
+from ansorpy.ir.task import Task
+from ansorpy.schedule.state import State
+from ansorpy.search.evolution import Evolution
+from ansorpy.search.population import StructureSource
+from ansorpy.search.strategy import Context
+
+__all__ = ["PredictOptions", "predicted_best"]
+
+
+@dataclass(frozen=True)
+class PredictOptions:
+    """How hard to look: structures drawn, rows in a generation, generations, answers."""
+
+    structures: int = 16
+    population: int = 1024
+    generations: int = 4
+    answers: int = 4
+    seed: int = 0
+
+
+def predicted_best(
+    task: Task,
+    source: StructureSource,
+    *,
+    model: CostModel | None = None,
+    options: PredictOptions | None = None,
+) -> Iterator[State]:
+    """Yield programs, the one predicted fastest first, the default schedule last.
+
+    The caller takes the first that builds and computes the right result; nothing is measured.
+    """
+    chosen = options or PredictOptions()
+    rng = np.random.default_rng(chosen.seed)
+    context = Context(task, source, model or AnalyticModel(), rng)
+    search = Evolution(
+        structures=chosen.structures,
+        population=chosen.population,
+        generations=chosen.generations,
+    )
+    for candidate in search.ask(context, chosen.answers).best[: chosen.answers]:
+        try:
+            state = candidate.state()
+        except AnsorpyError:
+            continue  # a row no program exists for; the next one is nearly as good
+        yield state
+    yield State.initial(task.dag)

@@ -1,0 +1,207 @@
+"""Tuning a set of tasks: a scheduler gives rounds to searches until the budget is spent."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.protocol import CostModel
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
+from ansorpy.search.driver import SearchOptions, TaskSearch
+from ansorpy.search.events import Listener, Phase, Progress, silent
+from ansorpy.search.history import Best, History
+from ansorpy.search.population import StructureSource
+from ansorpy.search.trials import Measurer, Trials
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.scheduler import Gradient, Standing, TaskScheduler
+
+__all__ = ["Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks"]
+
+
+@dataclass(frozen=True)
+class WeightedTask:
+    """A task, how often it occurs, and where its structures come from."""
+
+    task: Task
+    source: StructureSource
+    weight: float = 1.0
+    family: str = ""
+
+
+@dataclass(frozen=True)
+class TuneOptions:
+    """What can be exchanged in a tuning run; ``model`` makes the cost model all tasks share."""
+
+    search: SearchOptions = SearchOptions()
+    scheduler: TaskScheduler = Gradient()
+    model: Callable[[], CostModel] = BoostedTrees
+    round_size: int | None = None
+    retime: bool = True
+    batch: int = 8
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What tuning found for one task; ``best`` is None when it never got a trial."""
+
+    task: Task
+    best: Best | None
+    history: History
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Outcomes in the order of the tasks; ``interrupted`` when the user stopped the run."""
+
+    outcomes: tuple[Outcome, ...]
+    interrupted: bool = False
+
+
+def tune_tasks(
+    tasks: Sequence[WeightedTask],
+    budget: Budget,
+    runner: Measurer,
+    *,
+    database: Database | None = None,
+    options: TuneOptions | None = None,
+    listener: Listener = silent,
+) -> Tuning:
+    """Measure programs of *tasks* until *budget* is spent; returns the fastest of each.
+
+    Earlier trials in *database* count as spent and teach the model first.  Ctrl-C ends the run
+    with what was found so far.
+
+    Raises:
+        NoValidProgram: A task was tried and no trial gave a correct program.
+    """
+    run = _Run(tasks, budget, runner, database, options or TuneOptions(), listener)
+    interrupted = False
+    try:
+        run.resume()
+        run.spend()
+        run.finish()
+    except KeyboardInterrupt:
+        interrupted = True
+    outcomes = run.outcomes()
+    for outcome in outcomes:
+        if outcome.best is None and outcome.history.trials and not interrupted:
+            raise outcome.history.no_valid_program(outcome.task.name)
+    return Tuning(outcomes, interrupted)
+
+
+@dataclass
+class _Run:
+    """One tuning run: its searches, and what is left of the budget."""
+
+    tasks: Sequence[WeightedTask]
+    budget: Budget
+    runner: Measurer
+    database: Database | None
+    options: TuneOptions
+    listener: Listener
+    began_at: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        model = self.options.model()
+        trials = Trials(self.runner, self.database, self.options.batch)
+        self.rng = np.random.default_rng(self.options.search.seed)
+        self.model = model
+        self.searches = [
+            TaskSearch(
+                entry.task, entry.source, model, trials, self._options(number), self._report
+            )
+            for number, entry in enumerate(self.tasks)
+        ]
+
+    def _options(self, number: int) -> SearchOptions:
+        """Search options with a seed of its own for each task."""
+        seed = int(np.random.SeedSequence([self.options.search.seed, number]).generate_state(1)[0])
+        return replace(self.options.search, seed=seed)
+
+    def resume(self) -> None:
+        if self.database is None:
+            return
+        for search in self.searches:
+            search.resume(self.database.records(search.task.key))
+        self.model.refit()
+
+    def spend(self) -> None:
+        """Give rounds to tasks until a limit is reached or no task has anything new."""
+        size = self.options.round_size or self.budget.round_size(len(self.searches))
+        while not self._is_over():
+            at = self.options.scheduler.next(self._standings(), self.rng)
+            if at is None:
+                return
+            self.searches[at].step(min(size, self._allowed(at)))
+
+    def finish(self) -> None:
+        if self.options.retime:
+            for search in self.searches:
+                search.retime()
+        self._report(Progress(Phase.FINISHED))
+
+    def outcomes(self) -> tuple[Outcome, ...]:
+        return tuple(Outcome(s.task, s.history.best, s.history) for s in self.searches)
+
+    def _standings(self) -> list[Standing]:
+        return [
+            Standing(
+                weight=entry.weight,
+                best_after=search.history.best_after,
+                flops=float(entry.task.flops),
+                alive=self._is_alive(search),
+                family=entry.family,
+            )
+            for entry, search in zip(self.tasks, self.searches, strict=True)
+        ]
+
+    def _is_alive(self, search: TaskSearch) -> bool:
+        spent, plateau = search.history, self.budget.plateau
+        flat = plateau is not None and spent.best is not None and spent.since_best >= plateau
+        limit = self.budget.trials_per_task
+        return not (search.exhausted or flat or (limit is not None and spent.trials >= limit))
+
+    def _allowed(self, at: int) -> int:
+        """Trials task *at* may still spend."""
+        total, each = self.budget.trials, self.budget.trials_per_task
+        left = [] if total is None else [total - self._spent]
+        left += [] if each is None else [each - self.searches[at].history.trials]
+        return min(left, default=1 << 30)
+
+    @property
+    def _spent(self) -> int:
+        return sum(search.history.trials for search in self.searches)
+
+    @property
+    def _left_s(self) -> float | None:
+        limit = self.budget.time_limit_s
+        return None if limit is None else self.began_at + limit - time.monotonic()
+
+    def _is_over(self) -> bool:
+        left_s = self._left_s
+        out_of_trials = self.budget.trials is not None and self._spent >= self.budget.trials
+        return out_of_trials or (left_s is not None and left_s <= 0)
+
+    def _report(self, progress: Progress) -> None:
+        """Pass a report on, with the figures of the whole run added."""
+        best = [search.history.best_s for search in self.searches]
+        total = None
+        if None not in best:
+            total = sum(e.weight * (s or 0.0) for e, s in zip(self.tasks, best, strict=True))
+        limit = self.budget.trials
+        if limit is None and self.budget.trials_per_task is not None:
+            limit = self.budget.trials_per_task * len(self.searches)
+        self.listener(
+            replace(
+                progress,
+                total_trials=self._spent,
+                trial_limit=limit,
+                total_s=total,
+                left_s=self._left_s,
+            )
+        )

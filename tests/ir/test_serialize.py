@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import Var
+from ansorpy.ir.serialize import dag_from_dict, dag_to_dict, structural_hash
+from ansorpy.ir.structure import same_structure
+from ansorpy.ir.tensor import compute, placeholder
+from tests.ir.workloads import ALL, matmul
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_a_dag_survives_json(make: Callable[[], ComputeDAG]) -> None:
+    dag = make()
+    data = json.loads(json.dumps(dag_to_dict(dag), allow_nan=False))
+    back = dag_from_dict(data)
+    assert [op.name for op in back.ops] == [op.name for op in dag.ops]
+    assert [op.name for op in back.args] == [op.name for op in dag.args]
+    for old, new in zip(dag.outputs, back.outputs, strict=True):
+        assert same_structure(old, new)
+    assert dag_to_dict(back) == data
+    assert structural_hash(back) == structural_hash(dag)
+
+
+def test_the_hash_ignores_names_and_sees_all_else() -> None:
+    def pool(name: str, shape: int = 8, constant: bool = False, c: float = 1.0, **attrs: Any) -> str:
+        x = placeholder((shape,), name=name, constant=constant)
+        y = compute((shape,), lambda i: x[i] + c, name=name + "y", names=[name], attrs=attrs)
+        return structural_hash(ComputeDAG([y]))
+
+    same = pool("a")
+    assert pool("b") == same
+    assert pool("a", unroll=("a",)) == pool("b", unroll=("b",))
+    others = [
+        pool("a", 9), pool("a", constant=True), pool("a", c=2.0), pool("a", c=-0.0),
+        pool("a", c=0.0), pool("a", unroll=("a",)),
+    ]  # fmt: skip
+    assert len({same, *others}) == 7
+
+
+def test_all_workloads_have_different_hashes() -> None:
+    assert len({structural_hash(make()) for make in ALL}) == len(ALL)
+
+
+def test_unread_arguments_and_odd_constants_survive() -> None:
+    x, unread = placeholder((2,), name="x"), placeholder((3,), name="unread")
+    y = compute((2,), lambda i: x[i] * float("inf") + 0.1, name="y")
+    back = dag_from_dict(json.loads(json.dumps(dag_to_dict(ComputeDAG([y], [unread, x])))))
+    assert [op.name for op in back.args] == ["unread", "x"]
+    assert same_structure(back.outputs[0], y)
+
+
+def test_a_free_variable_is_refused() -> None:
+    x = placeholder((4,), name="x")
+    y = compute((4,), lambda i: x[Var("loose")], name="y")
+    with pytest.raises(ValueError, match="y uses a Var bound nowhere"):
+        dag_to_dict(ComputeDAG([y]))
+
+
+def _broken(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    data = copy.deepcopy(dag_to_dict(matmul()))
+    at: Any = data
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    return data
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        None, [], "text", {}, {"format": "ansorpy-dag", "version": 1},
+        _broken(("version",), 2), _broken(("format",), "tvm"), _broken(("ops",), {}),
+        _broken(("args",), [9]), _broken(("outputs",), []), _broken(("outputs",), [0]),
+        _broken(("outputs",), [True]), _broken(("args",), [2]), _broken(("args",), [0]),
+        _broken(("ops", 0, "shape"), [0, 7]), _broken(("ops", 0, "dtype"), "complex64"),
+        _broken(("ops", 0, "kind"), "scan"), _broken(("ops", 0, "name"), 3),
+        _broken(("ops", 0, "name"), "w"), _broken(("ops", 0, "constant"), 1),
+        _broken(("ops", 2, "axes"), ["i", "i", "k"]), _broken(("ops", 2, "reduce"), []),
+        _broken(("ops", 2, "rows", 0), ["axis", 7]), _broken(("ops", 2, "rows", 0), []),
+        _broken(("ops", 2, "rows", 0), ["axis"]), _broken(("ops", 2, "rows", 0), ["pickle", 0]),
+        _broken(("ops", 2, "rows", 2), ["load", 0, 0]), _broken(("ops", 2, "body"), 0),
+        _broken(("ops", 2, "rows", 0), ["const", "float32", 1.5]),
+        _broken(("ops", 2, "rows", 0), ["const", "float32", "x"]),
+        _broken(("ops", 2, "rows", 0), ["binary", "+", 5, 5]),
+    ],
+)  # fmt: skip
+def test_foreign_data_is_refused_with_one_error(data: object) -> None:
+    with pytest.raises(ForeignFile, match="not a description of a compute DAG"):
+        dag_from_dict(data)

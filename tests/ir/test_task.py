@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.flops import flops
+from ansorpy.ir.task import Task
+from ansorpy.target import Target
+from tests.ir.workloads import conv, matmul
+
+TARGET = Target.parse("x86-64-v4")
+
+
+def test_the_key_holds_all_that_decides_whether_a_record_fits() -> None:
+    task = Task(matmul(), TARGET, 2)
+    assert replace(task, name="other").key == task.key
+    assert Task(matmul(), TARGET, 2).key == task.key
+    others = [
+        replace(task, dag=conv()), replace(task, threads=1), replace(task, precision="strict"),
+        replace(task, cold_constants=True), replace(task, target=Target.parse("x86-64-v3")),
+    ]  # fmt: skip
+    assert len({task.key, *(other.key for other in others)}) == 6
+
+
+def test_work_and_traffic() -> None:
+    task = Task(matmul(5, 3, 7), TARGET, 1)
+    assert task.flops == flops(task.dag)
+    assert task.bytes == 4 * (5 * 7 + 7 * 3 + 5 * 3)
+
+
+def test_wrong_conditions_are_refused() -> None:
+    with pytest.raises(UsageError, match="at least one thread, got 0"):
+        Task(matmul(), TARGET, 0)
+    with pytest.raises(UsageError, match="unknown precision 'fast'"):
+        Task(matmul(), TARGET, 1, precision="fast")  # type: ignore[arg-type]

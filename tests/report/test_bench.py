@@ -1,0 +1,114 @@
+"""Comparisons run each engine in a process of its own and end when medians settle."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.report.bench.result import Comparison
+from ansorpy.report.bench.turns import Contender, EngineFailure, Policy, Timing, compare
+from ansorpy.report.bench.worker import burst
+
+QUICK = Policy(burst_s=0.01, untimed_s=0.002, rounds=(2, 3), load_timeout_s=30)
+HERE = "tests.report.test_bench"
+
+
+class Sleeper:
+    """An engine that sleeps, and prints where only answers belong."""
+
+    version = "1.0"
+
+    def __init__(self, seconds: float, fails: str = "") -> None:
+        self.seconds, self.fails, self.calls = seconds, fails, 0
+
+    def run(self) -> None:
+        self.calls += 1
+        print("chatter")
+        if self.fails == "crash" and self.calls > 2:
+            os.abort()
+        if self.fails == "raise":
+            raise RuntimeError("no such luck")
+        time.sleep(self.seconds)
+
+    def outputs(self) -> dict[str, np.ndarray]:
+        return {"pid": np.array(os.getpid())}
+
+
+def refuse() -> Sleeper:
+    raise UsageError("not this one", hint="another")
+
+
+def _contender(name: str, **arguments: object) -> Contender:
+    return Contender(name, f"{HERE}:Sleeper", arguments)
+
+
+def test_two_engines_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(os.getcwd())
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    lines: list[str] = []
+    contenders = [_contender("a", seconds=0.001), _contender("b", seconds=0.004)]
+    timings = compare(contenders, QUICK, lines.append)
+    assert list(timings) == ["a", "b"]
+    assert all(len(t.medians_s) in (2, 3) and len(t.calls_s) >= 10 for t in timings.values())
+    assert timings["a"].version == "1.0"
+    assert 1.0 <= timings["a"].min_ms <= timings["a"].median_ms
+    assert timings["b"].min_ms >= 4.0
+    assert lines[0] == "loading a" and lines[-1].startswith("round ")
+
+
+@pytest.mark.parametrize(
+    ("contender", "kind", "message"),
+    [
+        (_contender("x", seconds=0.0, fails="crash"), EngineFailure, "x ended .signal SIGABRT"),
+        (_contender("x", seconds=0.0, fails="raise"), EngineFailure, "RuntimeError: no such luck"),
+        (Contender("x", f"{HERE}:refuse", {}), UsageError, "x: not this one"),
+        (Contender("x", "tests.nowhere:y", {}), EngineFailure, "ModuleNotFoundError"),
+    ],
+)  # fmt: skip
+def test_a_failing_engine_is_named(
+    monkeypatch: pytest.MonkeyPatch, contender: Contender, kind: type[Exception], message: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    with pytest.raises(kind, match=message):
+        compare([_contender("good", seconds=0.0), contender], QUICK)
+
+
+def test_an_engine_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    with pytest.raises(EngineFailure, match="x did not answer within 1 s"):
+        compare([_contender("x", seconds=600.0)], Policy(load_timeout_s=1.0))
+
+
+def test_burst_counts_calls() -> None:
+    engine = Sleeper(0.0)
+    calls = burst(engine, untimed_s=0.0, burst_s=0.0, least_calls=7, most_calls=100)
+    assert len(calls) == 7 and engine.calls == 8
+    assert len(burst(engine, untimed_s=0.0, burst_s=60.0, least_calls=1, most_calls=3)) == 3
+
+
+def test_settling() -> None:
+    timing = Timing()
+    for value in (1.0, 1.0, 1.0):
+        timing.add([value])
+    assert not timing.is_settled(0.01)
+    timing.add([1.0])
+    assert timing.is_settled(0.01)
+    timing.add([9.0] * 9)
+    assert not timing.is_settled(0.01)
+
+
+def test_json_and_table() -> None:
+    timings = {"ansorpy": Timing("0.1", [0.001, 0.003, 0.002]), "other": Timing("2", [0.004])}
+    comparison = Comparison("net", 2, timings)
+    data = comparison.to_dict()
+    assert set(data) == {"model", "threads", "machine", "engines"}
+    assert data["engines"]["ansorpy"]["median_ms"] == pytest.approx(2.0)
+    assert data["engines"]["ansorpy"]["min_ms"] == pytest.approx(1.0)
+    assert data["engines"]["ansorpy"]["runs"] == 3
+    rows = comparison.table().text().splitlines()
+    assert rows[0] == "net, 2 threads"
+    assert rows[3].split() == ["other", "2", "4.000", "4.000", "1", "2.00x"]

@@ -1,0 +1,56 @@
+"""The nest of a population equals, row for row, the nest of each candidate alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.schedule.nest import Leaf, LeafAccess, build_nest
+from ansorpy.schedule.size import Column, Size, as_array
+from ansorpy.schedule.space import Space
+from tests.schedule.test_state import tiled
+
+
+def at(size: Size, row: int) -> int:
+    return int(size.values[row]) if isinstance(size, Column) else size
+
+
+def access_row(access: LeafAccess, row: int) -> tuple[object, ...]:
+    shape = tuple(at(s, row) for s in access.shape)
+    coefs = tuple(tuple(at(c, row) for c in dim) for dim in access.coefs)
+    return (access.buffer, shape, coefs, access.alloc_depth, access.is_packed)
+
+
+def leaf_row(leaf: Leaf, row: int) -> tuple[object, ...]:
+    loops = tuple(
+        (x.stage, x.name, x.kind, at(x.extent, row), at(x.parallel, row), at(x.vector, row))
+        for x in leaf.loops
+    )
+    accesses = tuple(access_row(a, row) for a in (*leaf.accesses, leaf.write))
+    return (leaf.stage, loops, accesses, at(leaf.max_unroll, row))
+
+
+def test_a_column_pass_equals_every_row_alone():
+    space = Space(tiled())
+    table = space.sample(64, np.random.default_rng(7))
+    columns = build_nest(space.state, space.values(table))
+    for row, candidate in enumerate(table):
+        alone = build_nest(space.bind(candidate), {})
+        together = [leaf_row(leaf, row) for leaf in columns.leaves]
+        assert together == [leaf_row(leaf, 0) for leaf in alone.leaves]
+
+
+def test_iterations_times_stride_cover_the_output_once():
+    space = Space(tiled())
+    table = space.sample(32, np.random.default_rng(3))
+    nest = build_nest(space.state, space.values(table))
+    done = next(leaf for leaf in nest.leaves if leaf.stage == "D")
+    total = np.ones(len(table), dtype=np.int64)
+    for loop in done.loops:
+        total *= as_array(loop.extent, len(table))
+    assert (total == 4 * 8).all()
+
+
+def test_sizes_refuse_to_be_branched_on():
+    with pytest.raises(TypeError, match="must not branch"):
+        bool(Column([1, 2]))

@@ -1,0 +1,53 @@
+"""A runner whose machine is a formula, so that searches are compared without noise or hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.view import view_nest
+from ansorpy.ir.task import Task
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.state import State
+
+ODD_MACHINE = MachineModel(
+    vector_registers=12, l1_bytes=8 * 1024, l2_bandwidth=4.0, l3_bandwidth=3.0, fma_latency=9.0
+)
+"""Unlike any target: the closed-form model of the target is wrong about it."""
+
+
+def true_seconds(task: Task, state: State) -> float:
+    [seconds] = AnalyticModel(ODD_MACHINE).seconds(task, view_nest(build_nest(state, {}), 1))
+    return float(seconds)
+
+
+@dataclass
+class FormulaRunner:
+    """Answers with :func:`true_seconds`, times lognormal noise; ``fails`` plants failures."""
+
+    noise: float = 0.0
+    fails: Callable[[State, int], MeasureResult | None] = lambda state, number: None
+    seed: int = 0
+    batches: list[int] = field(default_factory=list)
+    seen: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+
+    def measure(
+        self, task: Task, candidates: Sequence[State], *, incumbent_s: float | None
+    ) -> list[MeasureResult]:
+        self.batches.append(len(candidates))
+        results = []
+        for state in candidates:
+            self.seen.append(str(state.history))
+            failed = self.fails(state, len(self.seen))
+            time_s = true_seconds(task, state) * float(np.exp(self.noise * self._rng.normal()))
+            ok = MeasureResult(TrialKind.OK, seconds=(time_s,))
+            results.append(failed or ok)
+        return results

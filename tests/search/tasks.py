@@ -1,0 +1,35 @@
+"""Small tasks for the tests of search and task scheduling."""
+
+from __future__ import annotations
+
+from ansorpy.ir.builders import maximum, sum
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.target import Target
+
+TARGET = Target.parse("x86-64-v4")
+
+
+def matmul(n: int, m: int, k: int, threads: int = 2) -> Task:
+    a, b = placeholder((n, k), name="A"), placeholder((k, m), name="B")
+    r = reduce_axis(k, name="k")
+    c = compute((n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C")
+    return Task(ComputeDAG([c]), TARGET, threads, name=f"matmul_{n}_{m}_{k}")
+
+
+def dense_relu(n: int, m: int, k: int, threads: int = 2) -> Task:
+    """A matrix product with constant weights, a bias and a relu."""
+    a, w = placeholder((n, k), name="A"), placeholder((k, m), name="W", constant=True)
+    bias = placeholder((m,), name="bias", constant=True)
+    r = reduce_axis(k, name="k")
+    c = compute((n, m), lambda i, j: sum(a[i, r] * w[r, j], axis=r), name="C")
+    d = compute((n, m), lambda i, j: maximum(c[i, j] + bias[j], 0.0), name="D")
+    return Task(ComputeDAG([d]), TARGET, threads, name=f"dense_{n}_{m}_{k}")
+
+
+def scale(n: int, threads: int = 2) -> Task:
+    """One elementwise stage: few structures, few rows."""
+    a = placeholder((n,), name="A")
+    b = compute((n,), lambda i: a[i] * 2.0, name="B")
+    return Task(ComputeDAG([b]), TARGET, threads, name=f"scale_{n}")

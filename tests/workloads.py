@@ -1,0 +1,200 @@
+"""The compute definitions the tests share: small functions that return ``[inputs..., output]``.
+
+Defaults are the shapes TVM's own sketch tests use; tests that run programs pass smaller ones.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ansorpy.ir import builders as ap
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
+
+# F(4x4, 3x3): transforms of 1-d Winograd at the points 0, 1, -1, 2, -2 and infinity.
+WINOGRAD_B = (
+    (4, 0, 0, 0, 0, 0),
+    (0, -4, 4, -2, 2, 4),
+    (-5, -4, -4, -1, -1, 0),
+    (0, 1, -1, 2, -2, -5),
+    (1, 1, 1, 1, 1, 0),
+    (0, 0, 0, 0, 0, 1),
+)
+WINOGRAD_A = (
+    (1, 0, 0, 0), (1, 1, 1, 1), (1, -1, 1, -1), (1, 2, 4, 8), (1, -2, 4, -8), (0, 0, 0, 1),
+)  # fmt: skip
+
+
+def matmul(n: int = 512, m: int = 512, k: int = 512, *, constant: bool = False) -> list[Tensor]:
+    """``C[n, m] = A[n, k] B[k, m]``; *constant* declares B a constant."""
+    a = placeholder((n, k), name="A")
+    b = placeholder((k, m), name="B", constant=constant)
+    r = reduce_axis(k, name="k")
+    return [a, b, compute((n, m), lambda i, j: ap.sum(a[i, r] * b[r, j], axis=r), name="C")]
+
+
+def double_matmul(n: int = 512) -> list[Tensor]:
+    """``E = (A B) C``, square."""
+    a, b, d = matmul(n, n, n)
+    c = placeholder((n, n), name="C2")
+    r = reduce_axis(n, name="k2")
+    d = _renamed(d, "D")
+    return [a, b, c, compute((n, n), lambda i, j: ap.sum(d[i, r] * c[r, j], axis=r), name="E")]
+
+
+def _renamed(tensor: Tensor, name: str) -> ComputeOp:
+    assert isinstance(tensor, ComputeOp)
+    return ComputeOp(
+        name, tensor.shape, tensor.axes, tensor.reduce_axes, tensor.body, tensor.attrs
+    )
+
+
+def conv2d_bn_relu(
+    n: int = 1, h: int = 56, w: int = 56, ci: int = 512, co: int = 512,
+    kernel: int = 3, stride: int = 1, padding: int = 1,
+) -> list[Tensor]:  # fmt: skip
+    """Padded NCHW convolution, bias, batch-norm scale and offset, relu: six stages."""
+    data = placeholder((n, ci, h, w), name="data")
+    weight = placeholder((co, ci, kernel, kernel), name="weight")
+    bias, scale, offset = (placeholder((co, 1, 1), name=x) for x in ("bias", "scale", "offset"))
+    oh, ow = ((x + 2 * padding - kernel) // stride + 1 for x in (h, w))
+    pad = _padded(data, padding)
+    rc, ry, rx = (
+        reduce_axis(x, name=y) for x, y in ((ci, "rc"), (kernel, "ry"), (kernel, "rx"))
+    )
+    shape = (n, co, oh, ow)
+
+    def conv_at(nn: Expr, ff: Expr, yy: Expr, xx: Expr) -> Expr:
+        inside = pad[nn, rc, yy * stride + ry, xx * stride + rx]
+        return ap.sum(inside * weight[ff, rc, ry, rx], axis=(rc, ry, rx))
+
+    conv = compute(shape, conv_at, name="conv")
+    added = compute(shape, lambda i, f, y, x: conv[i, f, y, x] + bias[f, 0, 0], name="bias_add")
+    scaled = compute(shape, lambda i, f, y, x: added[i, f, y, x] * scale[f, 0, 0], name="bn_mul")
+    moved = compute(shape, lambda i, f, y, x: scaled[i, f, y, x] + offset[f, 0, 0], name="bn_add")
+    relu = compute(shape, lambda i, f, y, x: ap.maximum(moved[i, f, y, x], 0.0), name="relu")
+    return [data, weight, bias, scale, offset, relu]
+
+
+def _padded(data: Tensor, padding: int, value: float = 0.0) -> Tensor:
+    """NCHW *data* with a border of *value*."""
+    n, c, h, w = data.shape
+    if padding == 0:
+        return data
+
+    def at(i: Expr, j: Expr, y: Expr, x: Expr) -> Expr:
+        inside = ap.all_of(y >= padding, y < h + padding, x >= padding, x < w + padding)
+        return ap.select(inside, data[i, j, y - padding, x - padding], value)
+
+    return compute((n, c, h + 2 * padding, w + 2 * padding), at, name="pad")
+
+
+def max_pool2d(
+    n: int = 1, h: int = 56, w: int = 56, c: int = 512, padding: int = 1
+) -> list[Tensor]:
+    """NCHW maximum over 2 x 2 windows, stride 1."""
+    data = placeholder((n, c, h, w), name="data")
+    pad = _padded(data, padding, float("-inf"))
+    ry, rx = reduce_axis(2, name="ry"), reduce_axis(2, name="rx")
+    shape = (n, c, h + 2 * padding - 1, w + 2 * padding - 1)
+    pool = compute(
+        shape, lambda i, j, y, x: ap.max(pad[i, j, y + ry, x + rx], axis=(ry, rx)), name="pool"
+    )
+    return [data, pool]
+
+
+def min_reduce(n: int = 10, m: int = 1024) -> list[Tensor]:
+    """``B[n] = min over m of A[n, m]``."""
+    a = placeholder((n, m), name="A")
+    k = reduce_axis(m, name="k")
+    return [a, compute((n,), lambda i: ap.min(a[i, k], axis=k), name="B")]
+
+
+def softmax(*shape: int) -> list[Tensor]:
+    """Over the last axis, in the four stages of the original: max, exp, sum, norm."""
+    shape = shape or (1, 1024)
+    a = placeholder(shape, name="A")
+    k1, k2 = reduce_axis(shape[-1], name="k1"), reduce_axis(shape[-1], name="k2")
+    lead, names = shape[:-1], tuple(f"i{d}" for d in range(len(shape)))
+    largest = compute(lead, lambda *i: ap.max(a[(*i, k1)], axis=k1), name="max", names=names[:-1])
+    exp = compute(shape, lambda *i: ap.exp(a[i] - largest[i[:-1]]), name="exp", names=names)
+    total = compute(lead, lambda *i: ap.sum(exp[(*i, k2)], axis=k2), name="sum", names=names[:-1])
+    norm = compute(shape, lambda *i: exp[i] / total[i[:-1]], name="norm", names=names)
+    return [a, norm]
+
+
+def zero_rank_reduce(n: int = 128) -> list[Tensor]:
+    """The sum of a vector, a tensor without dimensions."""
+    a = placeholder((n,), name="A")
+    k = reduce_axis(n, name="k")
+    return [a, compute((), lambda: ap.sum(a[k], axis=k), name="B", names=())]
+
+
+def winograd(
+    n: int = 1, h: int = 28, w: int = 28, ci: int = 128, co: int = 128, padding: int = 1
+) -> list[Tensor]:
+    """NHWC 3 x 3 convolution by Winograd F(4, 3) with the weights transformed beforehand."""
+    m, alpha = 4, 6
+    data = placeholder((n, h, w, ci), name="data")
+    weight = placeholder((alpha, alpha, ci, co), name="weight")
+    oh, ow = h + 2 * padding - 2, w + 2 * padding - 2
+    nh, nw = -(-oh // m), -(-ow // m)
+    tiles = n * nh * nw
+    size = (nh * m + 2, nw * m + 2)
+    pad = compute(
+        (n, *size, ci),
+        lambda i, y, x, c: ap.select(
+            ap.all_of(y >= padding, y < h + padding, x >= padding, x < w + padding),
+            data[i, y - padding, x - padding, c], 0.0,
+        ),
+        name="pad",
+    )  # fmt: skip
+    tile = compute(
+        (alpha, alpha, tiles, ci),
+        lambda e, v, p, c: pad[p // (nh * nw), p // nw % nh * m + e, p % nw * m + v, c],
+        name="input_tile",
+    )
+    b, a = _matrix(WINOGRAD_B, "B"), _matrix(WINOGRAD_A, "A")
+    r1, r2 = reduce_axis(alpha, name="r1"), reduce_axis(alpha, name="r2")
+    packed = compute(
+        (alpha, alpha, tiles, ci),
+        lambda e, v, p, c: ap.sum(tile[r1, r2, p, c] * b[r1, e] * b[r2, v], axis=(r1, r2)),
+        name="data_pack", attrs={"unroll_axes": ("e", "v", "r1", "r2")},
+    )  # fmt: skip
+    rc = reduce_axis(ci, name="rc")
+    gemm = compute(
+        (alpha, alpha, tiles, co),
+        lambda e, v, p, c: ap.sum(packed[e, v, p, rc] * weight[e, v, rc, c], axis=rc),
+        name="bgemm",
+    )
+    r3, r4 = reduce_axis(alpha, name="r3"), reduce_axis(alpha, name="r4")
+    inverse = compute(
+        (m, m, tiles, co),
+        lambda vh, vw, p, c: ap.sum(gemm[r3, r4, p, c] * a[r3, vh] * a[r4, vw], axis=(r3, r4)),
+        name="inverse", attrs={"unroll_axes": ("vh", "vw", "r3", "r4")},
+    )  # fmt: skip
+    output = compute(
+        (n, oh, ow, co),
+        lambda i, y, x, c: inverse[y % m, x % m, i * nh * nw + y // m * nw + x // m, c],
+        name="output",
+    )
+    return [data, weight, output]
+
+
+def _matrix(rows: tuple[tuple[int, ...], ...], name: str) -> ComputeOp:
+    """A constant matrix as nested selections, which unrolling the indices folds away."""
+
+    def at(i: Expr, j: Expr) -> Expr:
+        value: Expr = ap.as_expr(0.0)
+        for y, row in enumerate(rows):
+            for x, number in enumerate(row):
+                if number:
+                    value = ap.select(i.equal(y) & j.equal(x), float(number), value)
+        return value
+
+    return compute((len(rows), len(rows[0])), at, name=name)
+
+
+def elements(tensors: list[Tensor]) -> int:
+    """Number of output elements."""
+    return prod(tensors[-1].shape)
