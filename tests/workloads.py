@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from ansorpy.ir import builders as ap
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
 # F(4x4, 3x3): transforms of 1-d Winograd at the points 0, 1, -1, 2, -2 and infinity.
@@ -185,7 +185,7 @@ def _matrix(rows: tuple[tuple[int, ...], ...], name: str) -> ComputeOp:
     """A constant matrix as nested selections, which unrolling the indices folds away."""
 
     def at(i: Expr, j: Expr) -> Expr:
-        value: Expr = ap.as_expr(0.0)
+        value: Expr = as_expr(0.0)
         for y, row in enumerate(rows):
             for x, number in enumerate(row):
                 if number:

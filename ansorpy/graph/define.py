@@ -59,8 +59,11 @@ class _Scope:
 
 def define(graph: Graph, group: Group) -> Definition:
     """The compute definition of *group*; equal groups get structurally equal DAGs."""
-    scope = _Scope(graph, view_of(graph, group))
+    view = view_of(graph, group)
+    scope = _Scope(graph, view if group.anchor is None else View())
     for node in group.nodes:
+        if node is group.anchor:  # what an anchor reads through is written in stored shapes
+            scope.view = view
         scope.stages[node.output] = _stage(scope, node)
     args = [*scope.inputs.values(), *scope.weights.values()]
     dag = ComputeDAG([scope.stages[group.output]], args)

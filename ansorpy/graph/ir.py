@@ -36,7 +36,7 @@ class Output:
 
 @dataclass(frozen=True)
 class Graph:
-    """A network: ``nodes`` in topological order; a value is an input, a constant or a node's output.
+    """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
     ``types`` has every value.  Graphs are not written after they are built; passes return new ones
     and share the constant arrays.
@@ -96,7 +96,7 @@ class GraphBuilder:
         return name
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
-        """Append ``op(*inputs)`` and return its value's name; raises ``ValueError`` on bad shapes."""
+        """Append ``op(*inputs)``, return its value's name; raises ``ValueError`` on bad shapes."""
         inferred = op.infer([self.types[i] for i in inputs])
         if all(i in self.constants for i in inputs):
             value = evaluate(op, [self.constants[i] for i in inputs])

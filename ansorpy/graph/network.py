@@ -37,8 +37,8 @@ class Call:
     """One kernel call.
 
     ``dag.args`` are the values ``inputs`` (a value may appear twice) and then ``constants``;
-    ``dag.outputs`` go to ``outputs``.  A placeholder may see a value under another shape of the same
-    size: only the address is passed.
+    ``dag.outputs`` go to ``outputs``.  A placeholder may see a value under another shape of the
+    same size: only the address is passed.
     """
 
     name: str

@@ -18,8 +18,8 @@ from ansorpy.ir.dtypes import DType
 
 __all__ = [
     "Cast", "Concat", "Conv", "Elementwise", "Fn", "Lrn", "MatMul", "Op", "Pad", "PadMode",
-    "Pattern", "Pool", "PoolKind", "Reduce", "ReduceOp", "Reshape", "Shape", "Shuffle", "Slice", "Softmax",
-    "TensorType", "Transpose", "broadcast", "windows",
+    "Pattern", "Pool", "PoolKind", "Reduce", "ReduceOp", "Reshape", "Shape", "Shuffle", "Slice",
+    "Softmax",    "TensorType", "Transpose", "broadcast", "windows",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -46,7 +46,8 @@ class Pattern(IntEnum):
 
     ELEMENTWISE reads each input at its own (broadcast) index.  INJECTIVE reads one element of one
     input an output element, anywhere.  REDUCTION accepts both before it and ELEMENTWISE after it.
-    COMPLEX (convolution, matrix product, pooling) accepts ELEMENTWISE after it.  OPAQUE stays alone.
+    COMPLEX (convolution, matrix product, pooling) accepts ELEMENTWISE after it.  OPAQUE
+    stays alone.
     """
 
     ELEMENTWISE = 0
@@ -140,7 +141,7 @@ class Conv(Op):
 
     Channels first: data ``[n, c, *s]``, weight ``[co, c / groups, *k]``.
     Channels last: data ``[n, *s, c]``, weight ``[*k, c, co]``; with groups
-    ``[*k, groups, c / groups, co / groups]``; depthwise (one channel in, one out a group) ``[*k, c]``.
+    ``[*k, groups, c / groups, co / groups]``; depthwise (groups of one channel) ``[*k, c]``.
     """
 
     strides: Shape

@@ -17,7 +17,7 @@ PASSES: tuple[Callable[[Graph], Graph], ...] = (
     channels_last,
     simplify_moves,
 )
-"""Moves are simplified before the layout pass, which knows shuffles, and again for what it added."""
+"""Moves are simplified before the layout pass, which knows shuffles, and again after it."""
 
 
 def optimize(graph: Graph) -> Graph:

@@ -42,11 +42,11 @@ class _Partition:
             inputs = (self._name(self.root[value]),)
             self.calls.append(Call(f"copy_{name}", definition.dag, inputs, {}, (name,)))
         outputs = tuple(self._info(o.name, o.value) for o in self.graph.outputs)
-        inputs = tuple(self.values[name] for name in self.graph.inputs)
-        return Network(inputs, outputs, self.values, tuple(self.calls), self._arena())
+        given = tuple(self.values[name] for name in self.graph.inputs)
+        return Network(given, outputs, self.values, tuple(self.calls), self._arena())
 
     def _name_outputs(self) -> list[tuple[str, str]]:
-        """Let producers write the caller's buffers; returns the (value, output) pairs left to copy."""
+        """Let producers write the caller's buffers; returns (value, output) pairs left to copy."""
         copies: list[tuple[str, str]] = []
         for output in self.graph.outputs:
             root = self.root[output.value]
@@ -107,7 +107,7 @@ def _roots(graph: Graph) -> dict[str, str]:
 
 
 def _title(graph: Graph, group: Group) -> str:
-    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored output shape without the batch."""
+    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape without the batch."""
     parts: list[str] = []
     for node in group.nodes:
         label = node.op.label

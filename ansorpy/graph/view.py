@@ -26,8 +26,8 @@ _MIN_BLOCK = 8
 class View:
     """How the tensors of one kernel are seen.
 
-    ``collapse`` makes all axes but the last one; ``flat`` makes everything one; ``block`` splits the
-    last axis into blocks of that many elements.  Unit axes in front of constants are dropped.
+    ``collapse`` makes all axes but the last one; ``flat`` makes everything one; ``block`` splits
+    the last axis into blocks of that many elements.  Unit axes in front of constants are dropped.
     """
 
     collapse: bool = False

@@ -32,6 +32,7 @@ class TaskArrays:
 
     def __init__(self, dag: ComputeDAG, seed: int) -> None:
         self.dag = dag
+        self._pool = aligned_empty((0,), np.uint8)
         ranges = input_ranges(dag)
         self.guarded: dict[str, GuardedArray] = {}
         self.inputs: dict[str, Array] = {}
@@ -45,6 +46,12 @@ class TaskArrays:
                 self.inputs[op.name] = _aligned(values)
         self.outputs = [aligned_empty(op.shape, op.dtype.numpy) for op in dag.outputs]
         self.checked = [GuardedArray(op.shape, op.dtype.numpy) for op in dag.outputs]
+
+    def constant_pool(self, size: int) -> npt.NDArray[np.uint8]:
+        """*size* bytes on a huge page's boundary, the same memory for every candidate."""
+        if self._pool.size < size:
+            self._pool = aligned_empty((size,), np.uint8)
+        return self._pool[:size]
 
     def values(self) -> dict[str, Array]:
         """All placeholders by name."""
@@ -116,36 +123,42 @@ class CheckBuffers:
 class ConstantCopies:
     """Copies of a candidate's constants in turn, so that each call finds them outside the caches.
 
-    ``tables`` is ``[copies, parameters]``: the addresses one call gets.  Warm constants have one.
+    ``tables`` is ``[copies, parameters]``: the addresses one call gets.  Their number makes
+    *cold_bytes* (twice the last-level cache); warm constants (0) have one copy.
     """
 
     def __init__(
-        self, task: TaskArrays, params: Sequence[ParamSpec], constants: dict[str, Array], copies: int
+        self,
+        task: TaskArrays,
+        params: Sequence[ParamSpec],
+        constants: dict[str, Array],
+        cold_bytes: int,
     ) -> None:
-        self._pools = {name: _repeated(values, copies) for name, values in constants.items()}
-        outputs = iter(task.outputs)
+        pitch = {name: _rounded(values.nbytes) for name, values in constants.items()}
+        size = sum(pitch.values())
+        copies = min(_MAX_COPIES, max(1, -(-cold_bytes // size))) if size else 1
+        pool = task.constant_pool(copies * size).reshape(copies, size)
+        columns: dict[str, npt.NDArray[np.uint64]] = {}
+        start = 0
+        for name, values in constants.items():
+            flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
+            pool[:, start : start + values.nbytes] = flat
+            address = pool.ctypes.data + start
+            columns[name] = (address + size * np.arange(copies)).astype(np.uint64)
+            start += pitch[name]
         self.tables = np.zeros((copies, len(params)), dtype=np.uint64)
+        outputs = iter(task.outputs)
         for column, spec in enumerate(params):
             if spec.role is Role.CONSTANT:
-                self.tables[:, column] = [row.ctypes.data for row in self._pools[spec.name]]
-            elif spec.role is Role.OUTPUT:
-                self.tables[:, column] = next(outputs).ctypes.data
+                self.tables[:, column] = columns[spec.name]
             else:
-                self.tables[:, column] = task.inputs[spec.name].ctypes.data
-
-    @staticmethod
-    def needed(constants: dict[str, Array], cold_bytes: int) -> int:
-        """How many copies make *cold_bytes* (twice the last-level cache); 1 for warm constants."""
-        size = sum(values.nbytes for values in constants.values())
-        return min(_MAX_COPIES, max(1, -(-cold_bytes // size))) if size else 1
+                from_task = task.inputs.get(spec.name) if spec.role is Role.INPUT else next(outputs)
+                assert from_task is not None
+                self.tables[:, column] = from_task.ctypes.data
 
 
-def _repeated(values: Array, copies: int) -> list[Array]:
-    """*copies* arrays equal to *values*, each on a cache line, in one piece of memory."""
-    pitch = -(-values.nbytes // ALIGNMENT) * ALIGNMENT
-    pool = aligned_empty((copies, pitch), np.uint8)
-    pool[:, : values.nbytes] = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-    return [row[: values.nbytes] for row in pool]
+def _rounded(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _aligned(values: Array) -> Array:

@@ -1,4 +1,4 @@
-"""A built candidate: object code with its parameters, in memory, on the wire and in the database."""
+"""A built candidate: object code and its parameters, in memory, on the wire, in the database."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _unit(code: ObjectCode, params: Sequence[ParamSpec]) -> _Unit:
 
 
 def built_from_parts(header: Mapping[str, object], blobs: Sequence[bytes]) -> Built:
-    """The candidate :meth:`Built.parts` described; raises :class:`ForeignFile` for anything else."""
+    """What :meth:`Built.parts` described; raises :class:`ForeignFile` for anything else."""
     try:
         read = _Header.model_validate(header)
     except ValidationError as error:

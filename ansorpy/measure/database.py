@@ -66,7 +66,7 @@ class Database:
         self._seed = seed
         self._versions = dict(versions or {})
         self._session: int | None = None
-        self._definitions: dict[int, tuple[ComputeDAG, str]] = {}
+        self._definitions: dict[int, tuple[ComputeDAG, str, str]] = {}
         self.objects = ObjectStore(self._connection, self.path)
 
     def __enter__(self) -> Database:
@@ -148,13 +148,9 @@ class Database:
 
     def add_definition(self, dag: ComputeDAG) -> str:
         """Record *dag*; returns the id under which :meth:`definition` gives it back."""
-        known = self._definitions.get(id(dag))
-        if known is None:
-            text = definition_json(dag)
-            self._do("INSERT OR IGNORE INTO definitions VALUES (?, ?)", (_digest(text), text))
-            # The DAG is kept alive with its id, so the id cannot come to mean another.
-            known = self._definitions[id(dag)] = (dag, _digest(text))
-        return known[1]
+        identifier, text = self._identified(dag)
+        self._do("INSERT OR IGNORE INTO definitions VALUES (?, ?)", (identifier, text))
+        return identifier
 
     def definition(self, identifier: str) -> ComputeDAG:
         """The recorded definition with this id; raises :class:`ForeignFile` when it is damaged."""
@@ -209,7 +205,7 @@ class Database:
 
     def lookup(self, task: Task, state: State) -> Record | None:
         """The record of *state* for *task*, done or not."""
-        definition = _digest(definition_json(state.base))
+        definition, _ = self._identified(state.base)
         return self._find(task.key, definition, trial_digest(state))
 
     def records(self, task_key: str) -> list[Record]:
@@ -245,6 +241,13 @@ class Database:
         return {TrialKind(row["kind"]): (int(row["n"]), str(row["reason"])) for row in rows}
 
     # Inside
+
+    def _identified(self, dag: ComputeDAG) -> tuple[str, str]:
+        """Id and text of *dag*, which is kept: its address cannot come to mean another."""
+        if id(dag) not in self._definitions:
+            text = definition_json(dag)
+            self._definitions[id(dag)] = (dag, _digest(text), text)
+        return self._definitions[id(dag)][1:]
 
     def _insert(self, task: Task, definition: str, state: State) -> Record:
         cursor = self._do(

@@ -11,7 +11,7 @@ import numpy as np
 from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.jit import load
 from ansorpy.codegen.llvm.memory import aligned_empty
-from ansorpy.codegen.llvm.timing import time_calls
+from ansorpy.codegen.llvm.timing import bench
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
 from ansorpy.measure.buffers import CheckBuffers, ConstantCopies, TaskArrays
@@ -74,13 +74,19 @@ class LoadedKernel:
     def prepare_timing(self, checked: CheckBuffers, cold_bytes: int) -> None:
         """Lay out the constants for timing: copies of at least *cold_bytes*, or one when 0."""
         constants = checked.constants(self.built.run_params)
-        copies = ConstantCopies.needed(constants, cold_bytes)
-        self._copies = ConstantCopies(self.task, self.built.run_params, constants, copies)
+        params = self.built.run_params
+        self._copies = ConstantCopies(self.task, params, constants, cold_bytes)
 
     def burst(self, number: int) -> float:
         """Call the kernel *number* times in a row in compiled code; returns the seconds."""
         assert self._copies is not None, "prepare_timing comes first"
-        tables = np.roll(self._copies.tables, -self._next_copy, axis=0)
-        self._next_copy = (self._next_copy + number) % len(tables)
-        address = self._library.address(self.built.run.symbol)
-        return time_calls(address, tables, self._workspace.ctypes.data, self.threads, number)
+        tables = np.roll(self._copies.tables, -self._next_copy, axis=0)[:number]
+        self._next_copy = (self._next_copy + number) % len(self._copies.tables)
+        symbol = self.built.run.symbol
+        status, seconds = bench(
+            self._library.address(symbol), tables.tolist(), self._workspace.ctypes.data,
+            threads=self.threads, warmup=0, count=number,
+        )  # fmt: skip
+        if status != 0:
+            raise CodegenError(f"{symbol} returned the error code {status}")
+        return float(seconds.sum())

@@ -19,7 +19,7 @@ from ansorpy.ir.interpret import evaluate_points
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.buffers import Array, CheckBuffers, TaskArrays
-from ansorpy.measure.built import Built, built_from_parts
+from ansorpy.measure.built import built_from_parts
 from ansorpy.measure.check import Comparison, compare, sample_points, tolerance
 from ansorpy.measure.kernel import LoadedKernel
 from ansorpy.measure.protocol import Message

@@ -15,6 +15,7 @@ FORMAT = 1
 """Version of the tables; a file of another version is refused."""
 
 _APPLICATION_ID = 0x616E7370
+_MAGIC = b"SQLite format 3\0"
 _BUSY_S = 60.0
 
 _TABLES = """
@@ -87,6 +88,7 @@ def connect(path: Path) -> sqlite3.Connection:
         ForeignFile: The file is not a tuning database, is damaged, or has another format.
         AnsorpyError: It cannot be opened or made.
     """
+    _refuse_other_files(path)
     with plain_errors(path):
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
         try:
@@ -100,6 +102,19 @@ def connect(path: Path) -> sqlite3.Connection:
             raise
     connection.row_factory = sqlite3.Row
     return connection
+
+
+def _refuse_other_files(path: Path) -> None:
+    """SQLite itself takes a file of a few bytes for an empty database."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_MAGIC))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise AnsorpyError(f"cannot read {path}: {error.strerror}") from None
+    if start and start != _MAGIC:
+        raise ForeignFile(f"{path} is not a tuning database", hint="name another file with --db")
 
 
 def _check(connection: sqlite3.Connection, path: Path) -> None:

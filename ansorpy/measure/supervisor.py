@@ -93,7 +93,7 @@ class Worker:
         self._from_worker, child_out = os.pipe()
         os.set_blocking(self._to_worker, False)
         os.set_blocking(self._from_worker, False)
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
         name = ansorpy.measure.worker.__name__
         command = [sys.executable, "-P", "-m", name, str(child_in), str(child_out)]
         try:

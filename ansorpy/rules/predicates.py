@@ -23,7 +23,8 @@ from ansorpy.target import Target
 __all__ = [
     "ALWAYS_UNROLL_INNER", "JOBS_PER_CORE", "NO_SPLIT_AT_INNER", "UNROLL_AXES", "AxisAccess",
     "axis_access", "axis_names", "elementwise_match", "fusible_consumer", "has_branch",
-    "has_cross_thread_reduction", "has_data_reuse", "has_single_elementwise_matched_consumer", "is_cache_write_stage",
+    "has_cross_thread_reduction", "has_data_reuse",
+    "has_single_elementwise_matched_consumer", "is_cache_write_stage",
     "is_strictly_inlineable", "needs_cross_thread_reduction", "needs_multi_level_tiling",
     "needs_rfactor", "num_common_outer_iterators", "reduce_extent", "space_extent",
 ]  # fmt: skip

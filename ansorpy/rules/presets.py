@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 from ansorpy.rules.annotation.pack_constants import PackConstants
 from ansorpy.rules.annotation.parallel import AnnotateParallel
+from ansorpy.rules.annotation.register_tile import RegisterTile
 from ansorpy.rules.annotation.thread_bind import ThreadBind
+from ansorpy.rules.annotation.tile_for_vectors import TileForVectors
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
 from ansorpy.rules.base import AnnotationRule, Mutation, PlacementRule, SketchRule
@@ -96,7 +98,9 @@ CPU = Preset(
     CPU_SKETCH,
     (DrawRfactorFactors(), ChangeComputeLocation()),
     (
-        AnnotateParallel(allow_serial=True),
+        TileForVectors(),
+        RegisterTile(),
+        AnnotateParallel(allow_serial=True, keep_innermost=True),
         AnnotateUnroll(),
         AnnotateVectorize(max_elements=64, always_innermost=True),
         PackConstants(),
@@ -110,7 +114,8 @@ CPU = Preset(
     MutateComputeLocation(),
     0.05,
 )
-"""What tuning uses: the original, with vectors of any length and packed constants."""
+"""What tuning uses: the original, with register tiles and vectors spelt out for our generator,
+and constants packed."""
 
 CUDA = Preset("default", CUDA_SKETCH, (), ANSOR_CUDA.annotation, ANSOR_CUDA.mutations)
 

@@ -71,15 +71,20 @@ class TaskSearch:
     def step(self, n: int) -> int:
         """Run one round of at most *n* trials; returns how many were spent.
 
-        The first round ends with the default schedule, so no result is slower than that.
+        The first round of several trials ends with the default schedule, so no result is slower
+        than that; it is left out when it is certain to lose.
         """
         before = self.history.trials
-        picked = self._pick(n - 1 if self._default_pending and n > 1 else n)
+        pool = self.strategy.ask(self.context, n)
+        picked = self.options.selector.pick(pool, n, self.context.rng)
         self.exhausted = not picked
-        found = self._measure(picked)
-        if self._default_pending:
+        with_default = self._default_pending and n > 1
+        held_back = picked[n - 1 :] if with_default else []
+        found = self._measure(picked[: len(picked) - len(held_back)])
+        if with_default:
             self._default_pending = False
-            self._measure_default()
+            if not self._measured_default():
+                found += self._measure(held_back)
         self._tell(found)
         self.history.end_round()
         self._report(Phase.MEASURED, _correlation(found))
@@ -118,12 +123,6 @@ class TaskSearch:
             self.history.replace_finalists(again)
         self._report(Phase.RETIMED, None)
 
-    def _pick(self, n: int) -> list[Candidate]:
-        if n <= 0:
-            return []
-        pool = self.strategy.ask(self.context, n)
-        return self.options.selector.pick(pool, n, self.context.rng)
-
     def _measure(self, picked: Sequence[Candidate]) -> list[tuple[Candidate, MeasureResult]]:
         """Measure the candidates; one that cannot even be bound is a failed trial."""
         found: list[tuple[Candidate, MeasureResult]] = []
@@ -145,16 +144,18 @@ class TaskSearch:
             self.history.add(trial.state, trial.result)
             self._report(Phase.SEARCHING, None)
 
-    def _measure_default(self) -> None:
-        """Measure the default schedule unless it is certain to lose."""
+    def _measured_default(self) -> bool:
+        """Measure the default schedule, unless it is certain to lose; True when measured."""
         default = State.initial(self.task.dag)
         nest = build_nest(default, {})
         [speed] = AnalyticModel().predict(self.task, nest, 1)
         best_s = self.history.best_s
-        if best_s is None or 1 / speed < self.options.default_margin * best_s:
-            for trial in self.trials.run(self.task, [default], best_s):
-                self._count(trial)
-                self.context.model.learn(self.task, nest, np.array([_seconds(trial.result)]))
+        if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
+            return False
+        for trial in self.trials.run(self.task, [default], best_s):
+            self._count(trial)
+            self.context.model.learn(self.task, nest, np.array([_seconds(trial.result)]))
+        return True
 
     def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Let the strategy and the model learn, a structure's rows at a time."""

@@ -61,20 +61,23 @@ class Gradient:
     After one round each, the gain of task *i* with best time ``g`` after ``t`` rounds is
     ``w * (alpha * (g(t-1) - g(t-1-window)) / window + (1 - alpha) * (min(g - g/t, beta * flops /
     best throughput in the family) - g))``; the most negative is taken.  A task that found no
-    correct program in its first round is dropped.
+    correct program in ``patience`` rounds is dropped.
 
     Paper: OSDI'20 §6.2.  Source: TVM's TaskScheduler, alpha 0.2, beta 2, window 3.
+    Differs: TVM drops a task after one round, but its rounds have 64 trials.
     """
 
     alpha: float = 0.2
     beta: float = 2.0
     window: int = 3
+    patience: int = 4
 
     def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
         alive = [i for i, task in enumerate(tasks) if task.alive]
-        fresh = [i for i in alive if not tasks[i].rounds]
+        fresh = [i for i in alive if not np.isfinite(tasks[i].best_s)]
+        fresh = [i for i in fresh if tasks[i].rounds < self.patience]
         if fresh:
-            return fresh[0]
+            return min(fresh, key=lambda i: tasks[i].rounds)
         valid = [i for i in alive if np.isfinite(tasks[i].best_s)]
         if not valid:
             return None

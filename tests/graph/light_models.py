@@ -1,4 +1,4 @@
-"""The onnx package's ``light`` networks with seeded random weights in place of their constant ones."""
+"""The onnx package's ``light`` networks, with seeded random weights where asked."""
 
 from __future__ import annotations
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.addresses import address, alignment, flatten, lane_pointers
 from ansorpy.codegen.llvm.affine import Affine, lane_values
-from ansorpy.codegen.llvm.module import ZERO_BYTES, mangled
+from ansorpy.codegen.llvm.conversions import from_stored, to_stored
+from ansorpy.codegen.llvm.module import mangled
 from ansorpy.codegen.llvm.shuffles import assembled, windows
-from ansorpy.codegen.llvm.text import INLINE, Value, storage_type
-from ansorpy.ir.dtypes import DType
+from ansorpy.codegen.llvm.text import Value, storage_type
 from ansorpy.ir.loops import Buffer
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter, Place
 
-__all__ = ["Access", "access", "from_stored", "load", "store", "to_stored"]
+__all__ = ["Access", "access", "load", "store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,61 +274,3 @@ def _store_masked(
     e.text.emit(
         f"call void @{name}({value.typed}, {pointers.typed}, i32 {use.size}, {mask.typed})"
     )
-
-
-def from_stored(e: Emitter, value: Value, dtype: DType) -> Value:
-    """A value as it lies in memory, converted to the type it is computed in."""
-    lanes = value.lanes
-    if dtype is DType.BOOL:
-        zero = "zeroinitializer" if lanes else "0"
-        return e.text.value("i1", lanes, f"icmp ne {value.type} {value.text}, {zero}")
-    if dtype is DType.FLOAT16:
-        wide = Value("float", "", lanes).type
-        return e.text.value("float", lanes, f"fpext {value.typed} to {wide}")
-    if dtype is DType.BFLOAT16:
-        bits = Value("i32", "", lanes).type
-        wide_bits = e.text.define(f"zext {value.typed} to {bits}")
-        high = e.text.value("i32", lanes, f"shl {bits} {wide_bits}, {_repeat(lanes, 'i32', 16)}")
-        wide = Value("float", "", lanes).type
-        return e.text.value("float", lanes, f"bitcast {high.typed} to {wide}")
-    return value
-
-
-def to_stored(e: Emitter, value: Value, dtype: DType) -> Value:
-    """A computed value in the form it has in memory (16-bit floats round to nearest even)."""
-    lanes = value.lanes
-    if dtype is DType.BOOL:
-        byte = Value("i8", "", lanes).type
-        return e.text.value("i8", lanes, f"zext {value.typed} to {byte}")
-    if dtype is DType.FLOAT16:
-        half = Value("half", "", lanes).type
-        return e.text.value("half", lanes, f"fptrunc {value.typed} to {half}")
-    if dtype is DType.BFLOAT16:
-        return _to_bfloat16(e, value)
-    return value
-
-
-def _repeat(lanes: int, element: str, value: int) -> str:
-    return f"splat ({element} {value})" if lanes else str(value)
-
-
-def _to_bfloat16(e: Emitter, value: Value) -> Value:
-    """Round to nearest even on the bits; a NaN keeps its sign and stays one."""
-    lanes = value.lanes
-    bits, short = Value("i32", "", lanes).type, Value("i16", "", lanes).type
-
-    def constant(number: int) -> str:
-        return _repeat(lanes, "i32", number)
-
-    t = e.text
-    raw = t.define(f"bitcast {value.typed} to {bits}")
-    odd = t.define(f"and {bits} {t.define(f'lshr {bits} {raw}, {constant(16)}')}, {constant(1)}")
-    bias = t.define(f"add {bits} {odd}, {constant(0x7FFF)}")
-    rounded = t.define(f"add {bits} {raw}, {bias}")
-    quiet = t.define(f"or {bits} {raw}, {constant(0x400000)}")
-    is_nan = t.value("i1", lanes, f"fcmp uno {value.type} {value.text}, {value.text}")
-    chosen = t.define(f"select {is_nan.typed}, {bits} {quiet}, {bits} {rounded}")
-    high = t.define(f"lshr {bits} {chosen}, {constant(16)}")
-    return t.value("i16", lanes, f"trunc {bits} {high} to {short}")
-
-

@@ -6,9 +6,12 @@
 from __future__ import annotations
 
 import math
+import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ansorpy.codegen.llvm.conversions import from_stored, to_stored
+from ansorpy.codegen.llvm.module import mangled
 from ansorpy.codegen.llvm.text import Value, float_literal, register_type
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, CompareOp, ReduceKind
@@ -79,16 +82,8 @@ def _is_number(value: Value) -> bool:
 
 
 def _literal(value: Value) -> float:
-    import struct
-
-    number: float = struct.unpack(">d", bytes.fromhex(value.text[2:]))[0]
-    return number
-
-
-def _power(e: Emitter, a: Value, b: Value) -> Value:
-    from ansorpy.codegen.llvm.math import power
-
-    return power(e, a, b)
+    found: float = struct.unpack(">d", bytes.fromhex(value.text[2:]))[0]
+    return found
 
 
 def _float_floormod(e: Emitter, a: Value, b: Value) -> Value:
@@ -202,8 +197,6 @@ def _cast_name(value: Value, source: DType, result: str) -> str:
 
 def _rounded(e: Emitter, value: Value, dtype: DType) -> Value:
     """A float rounded to the precision of a 16-bit float, still computed as float."""
-    from ansorpy.codegen.llvm.accesses import from_stored, to_stored
-
     return from_stored(e, to_stored(e, value, dtype), dtype)
 
 
@@ -216,7 +209,7 @@ _HORIZONTAL = {
 def horizontal(e: Emitter, kind: ReduceKind, dtype: DType, value: Value) -> Value:
     """All lanes of *value* combined into a scalar, in tree order."""
     element = value.element
-    suffix = f"v{value.lanes}{'f32' if element == 'float' else 'f64' if element == 'double' else element}"
+    suffix = mangled(value.type)
     if not value.is_float:
         sign = _sign(dtype)
         names = {ReduceKind.SUM: "add", ReduceKind.PROD: "mul"}

@@ -46,6 +46,9 @@ class LoadCache:
         kept[offset, value.type] = (size, value)
         self._held[buffer] = {base: kept}
 
+    def clear(self) -> None:
+        self._held.clear()
+
     def forget(self, buffer: Buffer) -> None:
         self._held.pop(buffer, None)
 

@@ -53,14 +53,18 @@ def _arithmetic(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
     return work * np.where(tile.unrolled, 1 + 0.5 * excess, 1.0)
 
 
-def _in_registers(tile: Tile) -> Floats:
-    """Accumulators the generator keeps in registers: all of an unrolled tile, or none."""
-    return np.where(tile.unrolled, tile.accumulators, 0.0)
+def _in_registers(tile: Tile, machine: MachineModel) -> Floats:
+    """Accumulators the generator keeps in registers: all of an unrolled tile, or none.
+
+    A tile over twice the registers is not promoted (:mod:`ansorpy.codegen.promote`).
+    """
+    kept = tile.unrolled & (tile.accumulators <= 2 * machine.vector_registers)
+    return np.where(kept, tile.accumulators, 0.0)
 
 
 def _spilled(tile: Tile, machine: MachineModel) -> Floats:
     """Registers a step needs beyond those there are: accumulators, a row of operands, a broadcast."""
-    needed = _in_registers(tile) + tile.vectors + 1
+    needed = _in_registers(tile, machine) + tile.vectors + 1
     return np.where(tile.reduces, np.maximum(needed - machine.vector_registers, 0.0), 0.0)
 
 
@@ -72,7 +76,7 @@ def _loads(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
             if not access.is_write:
                 simple, irregular = tile.loads(access)
                 loads, gathered = loads + simple, gathered + irregular
-    moved = np.where(tile.reduces, tile.accumulators - _in_registers(tile), 0.0)
+    moved = np.where(tile.reduces, tile.accumulators - _in_registers(tile, machine), 0.0)
     return (
         (loads + moved) / machine.loads_per_cycle
         + gathered / machine.gathered_per_cycle
@@ -82,7 +86,8 @@ def _loads(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
 
 def _latency(tile: Tile, machine: MachineModel) -> Floats:
     """Each step adds to the accumulators of the step before, so it waits for their latency."""
-    chain = np.where(tile.unrolled, machine.fma_latency, machine.store_forward_latency)
+    promoted = _in_registers(tile, machine) > 0
+    chain = np.where(promoted, machine.fma_latency, machine.store_forward_latency)
     return np.where(tile.reduces, chain, 0.0)
 
 

@@ -14,7 +14,7 @@ Importer = Callable[[NodeContext], str]
 
 
 def _unary(fn: Fn, **defaults: float) -> Importer:
-    """An importer for ``fn``; *defaults* are its float attributes, in ``Elementwise.params`` order."""
+    """An importer for ``fn``; *defaults* are its float attributes, in the order of ``params``."""
 
     def build(ctx: NodeContext) -> str:
         params = tuple(float(ctx.attr(name, value)) for name, value in defaults.items())

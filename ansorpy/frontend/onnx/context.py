@@ -29,7 +29,7 @@ class Unsupported(Exception):
 
 
 def dtype_of(code: int) -> DType:
-    """The element type of an ONNX type code; raises :class:`Unsupported` for strings and the like."""
+    """The element type of an ONNX type code; raises :class:`Unsupported` for strings and such."""
     try:
         return as_dtype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
     except (KeyError, ValueError, TypeError):

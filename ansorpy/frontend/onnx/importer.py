@@ -1,8 +1,9 @@
-"""ONNX models to network graphs, node by node, with static shapes and constants folded on the way."""
+"""ONNX models to network graphs, node by node, with static shapes and folded constants."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -198,8 +199,6 @@ def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
     for row in rows:
         groups.setdefault((row.op, row.attribute, row.advice), []).append(row)
     return [
-        first if not rest else UnsupportedRow(
-            f"{first.node} (+{len(rest)} more)", first.op, first.attribute, first.shape, first.advice
-        )
+        replace(first, node=f"{first.node} (+{len(rest)} more)") if rest else first
         for first, *rest in groups.values()
-    ]  # fmt: skip
+    ]

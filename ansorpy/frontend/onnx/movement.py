@@ -86,7 +86,7 @@ def slice_(ctx: NodeContext) -> str:
 
 
 def _range(extent: int, start: int, end: int, step: int) -> range:
-    """The indices that ``slice(start, end, step)`` selects; ONNX clamps huge bounds as numpy does."""
+    """The indices that ``slice(start, end, step)`` selects; huge bounds clamp as in numpy."""
     stop = None if step < 0 and end < -extent else end
     return range(*slice(start, stop, step).indices(extent))
 

@@ -11,7 +11,7 @@ __all__ = ["OPERATORS"]
 
 
 def batch_normalization(ctx: NodeContext) -> str:
-    """``x * s + t`` with ``s = scale / sqrt(var + epsilon)``, ``t = bias - mean * s``, in float64."""
+    """``x * s + t``: ``s = scale / sqrt(var + epsilon)``, ``t = bias - mean * s``, in float64."""
     if ctx.attr("training_mode", 0) or any(ctx.is_output_used(i) for i in range(1, 5)):
         raise Unsupported("training_mode=1", "export the model for inference")
     if not ctx.attr("spatial", 1):

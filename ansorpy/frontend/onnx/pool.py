@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.windows import Windows, windows_of
-from ansorpy.graph.ir import Array
 from ansorpy.graph.op import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
 
 __all__ = ["OPERATORS"]
@@ -41,7 +41,7 @@ def average_pool(ctx: NodeContext) -> str:
     return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / counts))
 
 
-def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> Array:
+def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> NDArray[np.float64]:
     """Elements each window averages over: the outer product of the counts along each axis."""
     result = np.ones(())
     for d, (size, count) in enumerate(zip(spatial, out, strict=True)):

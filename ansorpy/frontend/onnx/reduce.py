@@ -14,12 +14,13 @@ Importer = Callable[[NodeContext], str]
 
 
 def _axes(ctx: NodeContext) -> Shape:
-    """The ``axes`` attribute, or the second input of newer opsets; all axes when neither is given."""
+    """The ``axes`` attribute, or newer opsets' second input; all axes when neither is given."""
     rank = len(ctx.shape())
-    axes = ctx.ints("axes", ())
+    axes: Shape = ctx.ints("axes", ())
     if ctx.has_input(1):
         axes = ctx.constant_ints(1, "axes")
-    if axes or ctx.attr("noop_with_empty_axes", 0):
+    keeps_all = bool(ctx.attr("noop_with_empty_axes", 0))
+    if axes or keeps_all:
         return tuple(sorted({ctx.axis(a, rank) for a in axes}))
     return tuple(range(rank))
 

@@ -48,7 +48,7 @@ def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | None, ...]:
 
 
 def pad_spatial(data: Tensor, begin: Shape, end: Shape, names: Names) -> Tensor:
-    """*data* (channels last) with zeros around its spatial axes; *data* itself when none are added."""
+    """*data* (channels last) with zeros around its spatial axes; *data* itself for no zeros."""
     if not any(begin) and not any(end):
         return data
     rank = len(begin)

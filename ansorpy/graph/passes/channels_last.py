@@ -1,9 +1,9 @@
 """Store images with their channels last, inside the network; transposes remain at its borders.
 
 A value has a logical axis order (the model's) and a stored one: stored axis ``d`` is logical axis
-``perm[d]``.  Convolutions, pools and LRN ask for channels last; elementwise operators, concatenation,
-reductions and the like take what their first operand has; a Transpose of the model only renames
-axes.  Whoever needs another order gets one Transpose, made once a value and order.
+``perm[d]``.  Convolutions, pools and LRN ask for channels last; elementwise operators,
+concatenation, reductions and the like take what their first operand has; a Transpose of the
+model only renames axes.  Whoever needs another order gets one Transpose, made once a value and order.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Layout:
                 self._agnostic(node)
 
     def _convolution(self, node: Node, op: Conv) -> None:
-        """Weight ``[co, ci, *k]`` to ``[*k, ci, co]``, grouped and depthwise as :class:`Conv` says."""
+        """Weight ``[co, ci, *k]`` to ``[*k, ci, co]``; grouped, depthwise as :class:`Conv` says."""
         data, weight = node.inputs
         rank = len(op.strides)
         taps = tuple(range(2, rank + 2))

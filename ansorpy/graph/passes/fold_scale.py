@@ -51,7 +51,7 @@ class _Folder:
                     x, c = split
                     return (self._scaled if fn is Fn.MUL else self._shifted)(x, c, node.output)
             case Elementwise(Fn.SUB) if self._is_float_constant(node.inputs[1]):
-                c = -self.builder.constants[node.inputs[1]]  # type: ignore[operator]
+                c = np.negative(self.builder.constants[node.inputs[1]])
                 return self._shifted(node.inputs[0], c, node.output)
         return self._emit(node.op, node.inputs, node.output)
 
@@ -93,7 +93,7 @@ class _Folder:
         return self._emit(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
 
     def _scaled_weight(self, node: Node, c: Array) -> str | None:
-        """The node's constant weight times a scale of each output channel; None if *c* is not that."""
+        """The constant weight times a scale of each output channel; None if *c* is not that."""
         data, weight = node.inputs
         if weight not in self.builder.constants:
             return None
@@ -132,7 +132,7 @@ def _product(a: Array, b: Array) -> Array | None:
 
 
 def _along(c: Array, axis: int, rank: int, channels: int) -> Array | None:
-    """*c* as a vector over *axis* of a tensor of *rank* dimensions, if it varies along that only."""
+    """*c* as a vector over *axis* of a tensor of *rank* dimensions, if it varies there only."""
     shape: Shape = (1,) * (rank - c.ndim) + c.shape
     if c.ndim > rank or any(e != 1 for d, e in enumerate(shape) if d != axis):
         return None

@@ -1,9 +1,9 @@
 """Which nodes become one kernel: fusion along immediate post-dominators.
 
 A node and its immediate post-dominator may share a kernel when every path between them may: then
-nothing outside reads a value in between and no cycle can arise.  Two steps: each anchor (convolution,
-product, pool, reduction) takes the elementwise chain behind it, later anchors first; then injective
-nodes join each other, a reduction behind them, or a convolution that can read through them.
+nothing outside reads a value in between and no cycle can arise.  Two steps: each anchor
+(convolution, product, pool, reduction) takes the elementwise chain behind it, later anchors
+first; then injective nodes join each other, a reduction behind them, or a convolution that can read through them.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Fuser:
             current = target
 
     def join_injective(self) -> None:
-        """Free nodes join the group of their post-dominator where that one can read through them."""
+        """Free nodes join the group of their post-dominator if that one can read through them."""
         for node in self.graph.nodes:
             if not self._is_free(node.output):
                 continue

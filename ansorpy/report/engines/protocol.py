@@ -1,4 +1,4 @@
-"""What every engine offers, and the table of those we know."""
+"""What every engine offers, and how one is opened by name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.report.engines.names import ENGINES
 from ansorpy.report.inputs import input_specs, random_feeds, read_model
 
-__all__ = ["ENGINES", "PEERS", "Array", "Engine", "EngineFactory", "open_engine", "open_peer"]
+__all__ = ["Array", "Engine", "EngineFactory", "open_engine", "open_peer"]
 
 Array = NDArray[np.generic]
 
@@ -33,15 +34,6 @@ class EngineFactory(Protocol):
     """Loads the model at *path* for *threads* threads and puts *feeds* in place."""
 
     def __call__(self, path: str, feeds: Mapping[str, Array], threads: int) -> Engine: ...
-
-
-# name -> (module:class, the package and extra that provide it); loaded when asked for.
-ENGINES = {
-    "onnxruntime": ("ansorpy.report.engines.ort:OnnxRuntime", "onnxruntime", "verify"),
-    "openvino": ("ansorpy.report.engines.ov:OpenVino", "openvino", "bench"),
-    "reference": ("ansorpy.report.engines.reference:Reference", "onnx", ""),
-}
-PEERS = ("onnxruntime", "openvino")
 
 
 def open_engine(name: str, path: str, feeds: Mapping[str, Array], threads: int) -> Engine:

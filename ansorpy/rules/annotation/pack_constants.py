@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansorpy.ir.affine import index_terms
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.relations import consumers, is_input, is_tiled
+from ansorpy.rules.relations import consumers, is_input
 from ansorpy.schedule.space import Space
-from ansorpy.schedule.stage import SplitRelation
+from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = ["PackConstants"]
@@ -17,7 +19,8 @@ __all__ = ["PackConstants"]
 class PackConstants(AnnotationRule):
     """Pack every constant that one tiled reduction alone reads; it costs nothing when run.
 
-    Source: TVM's layout rewrite for pre-transformed weights.
+    It must be read with one index tuple, affine in the loops: then a layout with one dimension a
+    loop exists.  Source: TVM's layout rewrite for pre-transformed weights.
     """
 
     def declare(self, space: Space, target: Target) -> Space:
@@ -28,7 +31,12 @@ class PackConstants(AnnotationRule):
                 continue
             (reader,) = readers
             tiled = any(isinstance(r, SplitRelation) for r in reader.relations)
-            direct = stage.op in state.dag.reads(reader.op)
-            if direct and tiled and is_tiled(reader) and reader.compute.reduce_axes:
+            if tiled and reader.compute.reduce_axes and _packable(state, stage, reader):
                 state = state.pack(reader.name, stage.name)
         return Space(state, space.constraints)
+
+
+def _packable(state: State, stage: Stage, reader: Stage) -> bool:
+    accesses = state.dag.reads(reader.op).get(stage.op, ())
+    axes = (*reader.compute.axes, *reader.compute.reduce_axes)
+    return len(accesses) == 1 and all(index_terms(i, axes) is not None for i in accesses[0])

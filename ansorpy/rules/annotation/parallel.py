@@ -27,11 +27,13 @@ class AnnotateParallel(AnnotationRule):
 
     A new row takes as few as give ``jobs_per_core`` iterations a core, or all.  On one core
     nothing is opened.  With ``allow_serial`` a count of 0 is possible, for stages too small to
-    share.  Source: TVM's InitParallel; 16 jobs a core is its default.
+    share; with ``keep_innermost`` the innermost loop never counts, so that it can be a vector.
+    Source: TVM's InitParallel; 16 jobs a core is its default.
     """
 
     jobs_per_core: int = JOBS_PER_CORE
     allow_serial: bool = False
+    keep_innermost: bool = False
 
     def declare(self, space: Space, target: Target) -> Space:
         state = space.state
@@ -50,6 +52,8 @@ class AnnotateParallel(AnnotationRule):
                 if member.attach is not None and member.attach.iter == host.name:
                     state = self._mark(state, member.name, 0)
             return self._mark(state, name, stage.index(host.name) + 1)
+        if self.keep_innermost and prefix and prefix[-1] == stage.iters[-1]:
+            prefix = prefix[:-1]
         if not prefix:
             return state
         first = 0 if self.allow_serial else 1

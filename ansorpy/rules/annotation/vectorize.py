@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input, is_tiled
+from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Choices
-from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.size import Size, above, as_array, product
+from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = ["AnnotateVectorize"]
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,8 @@ class AnnotateVectorize(AnnotationRule):
     always_innermost: bool = False
 
     def declare(self, space: Space, target: Target) -> Space:
-        state = space.state
-        for stage in state.stages:
+        state, constraints = space.state, list(space.constraints)
+        for stage in space.state.stages:
             if is_input(state, stage) or stage.inlined:
                 continue
             suffix = _vector_suffix(state, stage)
@@ -44,7 +50,8 @@ class AnnotateVectorize(AnnotationRule):
                 counts = Choices(tuple(range(first, len(suffix) + 1)))
                 count = counts if len(counts.values) > 1 else first
                 state = state.vectorize(stage.name, suffix, count=count)
-        return Space(state, space.constraints)
+                constraints += _apart(state.stage(stage.name))
+        return Space(state, tuple(constraints))
 
     def sample(
         self, space: Space, table: Table, target: Target, rng: np.random.Generator
@@ -55,11 +62,32 @@ class AnnotateVectorize(AnnotationRule):
                 inner = tuple(reversed(stage.vectorize.iters))
                 extents = loop_extents(space, table, stage.name, inner)
                 fits = (np.cumprod(extents, axis=1) <= self.max_elements).sum(axis=1)
+                fits = np.minimum(fits, len(stage.iters) - _parallel_loops(space, table, stage))
                 drawn = 1 + rng.integers(0, np.maximum(fits - 1, 1))
                 least = 1 if self.always_innermost else 0
                 counts = np.where(fits > 1, drawn, np.maximum(fits, least))
                 table = set_column(space, table, column, counts)
         return table
+
+
+def _parallel_loops(space: Space, table: Table, stage: Stage) -> Ints:
+    """How many leading loops of the stage run in parallel, in each row."""
+    count = (0,) if stage.parallel is None else stage.parallel.count
+    return as_array(Bounds(space.state, space.values(table)).number(count), len(table))
+
+
+def _apart(stage: Stage) -> list[Constraint]:
+    """The constraint that no loop is both parallel and a vector, where that could happen."""
+    parallel, vector = stage.parallel, stage.vectorize
+    if parallel is None or vector is None or not set(parallel.iters) & set(vector.iters):
+        return []
+    counts, loops = (parallel.count, vector.count), len(stage.iters)
+
+    def holds(values: Mapping[str, Size]) -> Size:
+        marked = [product(values[f] if isinstance(f, str) else f for f in c) for c in counts]
+        return 1 - above(marked[0] + marked[1], loops)
+
+    return [Constraint(f"{stage.name}.parallel_or_vector", holds)]
 
 
 def _vector_suffix(state: State, stage: Stage) -> tuple[Iter, ...]:

@@ -1,0 +1,79 @@
+"""Opening what a command line names: databases that must exist, arrays to feed."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.measure.database import Database
+from ansorpy.report.inputs import InputSpec, random_value
+
+__all__ = ["feeds", "open_database"]
+
+Array = NDArray[np.generic]
+
+
+def open_database(path: Path) -> Database:
+    """The database in the file *path*, which must be there: reading makes no new one."""
+    if not path.exists():
+        raise ForeignFile(
+            f"there is no database {path}", hint="name one with --db, or tune something first"
+        )
+    return Database(path)
+
+
+def feeds(specs: Sequence[InputSpec], given: Sequence[str]) -> dict[str, Array]:
+    """The arrays for *specs*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
+    ``name=random[:seed]``; inputs not given are random with seed 0.
+
+    Raises:
+        UsageError: An unknown name, or another shape or type than the input's.
+        ForeignFile: A file that is no array.
+    """
+    by_name = {spec.name: spec for spec in specs}
+    found = {name: random_value(s.shape, s.dtype, 0, name) for name, s in by_name.items()}
+    for item in given:
+        name, separator, source = item.partition("=")
+        if not separator or name not in by_name:
+            raise UsageError(
+                f"{item!r} names no input", hint=f"write NAME=FILE; inputs: {', '.join(by_name)}"
+            )
+        found[name] = _value(by_name[name], source)
+    return found
+
+
+def _value(spec: InputSpec, source: str) -> Array:
+    kind, _, seed = source.partition(":")
+    if kind == "random" and (not seed or seed.isdecimal()):
+        return random_value(spec.shape, spec.dtype, int(seed or 0), spec.name)
+    array = _read(Path(source), spec.name)
+    if array.shape != spec.shape or array.dtype != spec.dtype:
+        raise UsageError(
+            f"input {spec.name!r} takes {_described(spec.shape, spec.dtype)}, "
+            f"{source} holds {_described(array.shape, array.dtype)}"
+        )
+    return array
+
+
+def _described(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> str:
+    return f"{'x'.join(map(str, shape)) or 'a scalar'} of {dtype}"
+
+
+def _read(path: Path, name: str) -> Array:
+    try:
+        content = np.load(path, allow_pickle=False)
+    except OSError as error:
+        raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise ForeignFile(f"{path} is not a numpy file: {error}") from None
+    if isinstance(content, np.ndarray):
+        return content
+    with content:
+        if name not in content:
+            raise UsageError(f"{path} holds no array {name!r}", hint=f"it has {content.files}")
+        return np.asarray(content[name])

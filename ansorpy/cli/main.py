@@ -1,0 +1,111 @@
+"""``ansorpy VERB``: the table of verbs, and the one place where errors become exit codes."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import typer
+
+from ansorpy.cli.bench import bench
+from ansorpy.cli.compile import compile
+from ansorpy.cli.db import db
+from ansorpy.cli.doctor import doctor
+from ansorpy.cli.explain import explain
+from ansorpy.cli.export import export
+from ansorpy.cli.interrupt import EXIT_INTERRUPTED
+from ansorpy.cli.report import report
+from ansorpy.cli.run import run
+from ansorpy.cli.show import show
+from ansorpy.cli.tune import tune
+from ansorpy.cli.verify import verify
+from ansorpy.config import DEBUG, KNOBS
+from ansorpy.errors import AnsorpyError
+
+__all__ = ["VERBS", "main"]
+
+VERBS: tuple[Callable[..., Any], ...] = (
+    compile, tune, run, bench, verify, show, explain, report, export, db, doctor,
+)  # fmt: skip
+
+EXIT_INTERNAL, EXIT_USAGE = 1, 2
+
+_EPILOG = "Environment: " + "; ".join(f"{knob.name} ({knob.help})" for knob in KNOBS)
+
+
+def _application() -> typer.Typer:
+    app = typer.Typer(
+        name="ansorpy",
+        help="Compile ONNX networks by searching for fast programs.",
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_common)
+    for verb in VERBS:
+        app.command(verb.__name__)(verb)
+    return app
+
+
+def _common(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
+    if version:
+        from ansorpy import __version__
+
+        print(__version__)
+        raise typer.Exit
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code (docs/cli.md) and prints errors to stderr."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given[:1] == ["--version"]:
+        given = ["--version", "doctor"]
+    try:
+        _application()(repeat_list_option(given), standalone_mode=False)
+    except AnsorpyError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output went away; there is nobody to tell
+        return EXIT_INTERNAL
+    except Exception as error:
+        return _unexpected(error)
+    return 0
+
+
+def _unexpected(error: Exception) -> int:
+    """Exit code of an error that is none of ours: the command line's own, or a bug."""
+    if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
+        print(f"error: {error.format_message()}", file=sys.stderr)
+        return EXIT_USAGE
+    if DEBUG.get() >= 1:
+        traceback.print_exception(error)
+    else:
+        print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
+        print("hint: ANSORPY_DEBUG=1 shows where; please report it", file=sys.stderr)
+    return EXIT_INTERNAL
+
+
+def repeat_list_option(arguments: Sequence[str]) -> list[str]:
+    """``--against a b`` as ``--against a --against b``, which is what the parser understands.
+
+    Only names of engines are taken as further values, so a file may follow them.
+    """
+    from ansorpy.report.engines.names import ENGINE_NAMES
+
+    result: list[str] = []
+    listing = False
+    for argument in arguments:
+        if listing and argument in ENGINE_NAMES and result[-1] != "--against":
+            result.append("--against")
+        elif argument not in ENGINE_NAMES:
+            listing = argument == "--against"
+        result.append(argument)
+    return result

@@ -1,0 +1,76 @@
+"""Options that several verbs share, declared once."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = [
+    "Against", "AsJson", "Dim", "Effort", "EffortOption", "Memory", "ModelFile", "ModelOption",
+    "Precision", "PrecisionOption", "Records", "RunThreads", "Seed", "Shape", "TargetName",
+    "TaskName", "Threads", "TimeLimit", "Trials", "TrialsPerTask",
+]  # fmt: skip
+
+
+class Effort(StrEnum):
+    """How long to search."""
+
+    none = "none"
+    quick = "quick"
+    full = "full"
+
+
+class Precision(StrEnum):
+    """Which freedoms the arithmetic may take."""
+
+    default = "default"
+    strict = "strict"
+
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx file.")]
+EffortOption = Annotated[
+    Effort,
+    typer.Option(
+        help="none measures nothing, quick takes 5 minutes for a network, full 30.",
+        show_default=True,
+    ),
+]
+Trials = Annotated[
+    int | None, typer.Option(min=1, help="Programs to measure in all; earlier ones count.")
+]
+TrialsPerTask = Annotated[int | None, typer.Option(min=1, help="Programs to measure a task.")]
+TimeLimit = Annotated[str | None, typer.Option(metavar="DURATION", help="10m, 90s, 1h30m.")]
+Records = Annotated[Path, typer.Option("--db", help="Where trials are kept and resumed from.")]
+TargetName = Annotated[str, typer.Option(help="host, x86-64-v3, cortex-a76, sm_90, a triple.")]
+Threads = Annotated[
+    int | None, typer.Option(min=1, help="Threads to tune for; default: all usable cores.")
+]
+RunThreads = Annotated[
+    int | None, typer.Option(min=1, help="Threads to run with; default: all usable cores.")
+]
+Dim = Annotated[
+    list[str] | None, typer.Option(metavar="NAME=N", help="Size of a dynamic dimension.")
+]
+Shape = Annotated[
+    list[str] | None, typer.Option(metavar="NAME:1x3x224x224", help="Shape of an input.")
+]
+Memory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Most memory the model may use: 1GiB.")
+]
+PrecisionOption = Annotated[
+    Precision, typer.Option(help="strict: no rewriting that adds rounding error.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Against = Annotated[
+    list[str] | None, typer.Option(metavar="ENGINE...", help="onnxruntime, openvino, reference.")
+]
+ModelOption = Annotated[
+    Path | None, typer.Option("--model", help="The .onnx file a library was made from.")
+]
+TaskName = Annotated[
+    str | None, typer.Option("--task", help="Only the task with this name, or number in the list.")
+]

@@ -1,0 +1,239 @@
+"""Programs, statements, expressions and definitions as readable, stable pseudo-code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+    Var,
+)
+from ansorpy.ir.loops import (
+    Alloc,
+    Barrier,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Instruction,
+    Let,
+    Program,
+    Seq,
+    Stmt,
+    Store,
+)
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+
+__all__ = ["text"]
+
+_PRECEDENCE = {
+    BinaryOp.OR: 1, BinaryOp.AND: 2, BinaryOp.ADD: 5, BinaryOp.SUB: 5, BinaryOp.MUL: 6,
+    BinaryOp.DIV: 6, BinaryOp.FLOORDIV: 6, BinaryOp.FLOORMOD: 6, BinaryOp.POW: 8,
+}  # fmt: skip
+_NOT, _COMPARE, _NEG, _ATOM = 3, 4, 7, 9
+_COMBINE = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
+
+
+def text(node: Program | Stmt | Expr | ComputeDAG) -> str:
+    """*node* as pseudo-code; equal programs print alike, line by line.
+
+    Variables and buffers of one name that are alive at once are told apart by a number.
+
+    >>> i, j = Var("i"), Var("j")
+    >>> text((i * 4 + j) // 2 - (j - 1))
+    '(i * 4 + j) // 2 - (j - 1)'
+    """
+    printer = _Printer()
+    match node:
+        case Expr():
+            return printer.expr(node)
+        case Program():
+            return "\n".join(printer.program(node))
+        case ComputeDAG():
+            return "\n".join(line for op in node.ops for line in printer.tensor(op))
+        case _:
+            return "\n".join(printer.stmt(node))
+
+
+class _Printer:
+    def __init__(self) -> None:
+        self._names: dict[object, str] = {}
+        self._taken: set[str] = set()
+
+    # Names
+
+    def name(self, thing: Var | Buffer | Tensor) -> str:
+        """The name of a variable or buffer; given at the first sight to what nothing here binds."""
+        found = self._names.get(thing)
+        return self._bind(thing) if found is None else found
+
+    def _bind(self, thing: Var | Buffer | Tensor) -> str:
+        name, n = thing.name, 0
+        while name in self._taken:
+            n += 1
+            name = f"{thing.name}_{n}"
+        self._names[thing] = name
+        self._taken.add(name)
+        return name
+
+    def _free(self, thing: Var | Buffer) -> None:
+        self._taken.discard(self._names.pop(thing))
+
+    # Expressions
+
+    def expr(self, e: Expr, outer: int = 0) -> str:
+        """*e*, in parentheses when it binds less than *outer*."""
+        code, precedence = _EXPRS[type(e)](self, e)
+        return f"({code})" if precedence < outer else code
+
+    def _const(self, e: Const) -> tuple[str, int]:
+        if e.type.is_float:
+            return f"{float(e.value)!r}", _ATOM if e.value >= 0 else _NEG
+        return f"{e.value}", _ATOM if e.value >= 0 else _NEG
+
+    def _var(self, e: Var) -> tuple[str, int]:
+        return self.name(e), _ATOM
+
+    def _binary(self, e: Binary) -> tuple[str, int]:
+        if e.op in (BinaryOp.MIN, BinaryOp.MAX):
+            return f"{e.op.value}({self.expr(e.a)}, {self.expr(e.b)})", _ATOM
+        level = _PRECEDENCE[e.op]
+        left, right = (level + 1, level) if e.op is BinaryOp.POW else (level, level + 1)
+        return f"{self.expr(e.a, left)} {e.op.value} {self.expr(e.b, right)}", level
+
+    def _compare(self, e: Compare) -> tuple[str, int]:
+        level = _COMPARE + 1
+        return f"{self.expr(e.a, level)} {e.op.value} {self.expr(e.b, level)}", _COMPARE
+
+    def _call(self, e: Call) -> tuple[str, int]:
+        if e.fn is Function.NEG:
+            return f"-{self.expr(e.args[0], _NEG)}", _NEG
+        if e.fn is Function.NOT:
+            return f"not {self.expr(e.args[0], _NOT)}", _NOT
+        return f"{e.fn.value}({', '.join(map(self.expr, e.args))})", _ATOM
+
+    def _select(self, e: Select) -> tuple[str, int]:
+        return f"select({', '.join(map(self.expr, (e.cond, e.then, e.other)))})", _ATOM
+
+    def _cast(self, e: Cast) -> tuple[str, int]:
+        return f"{e.type.value}({self.expr(e.x)})", _ATOM
+
+    def _load(self, e: Load) -> tuple[str, int]:
+        return self.element(e.source, e.indices), _ATOM
+
+    def _reduce(self, e: Reduce) -> tuple[str, int]:
+        over = ", ".join(f"{self.name(a)} in 0..{a.extent}" for a in e.axes)
+        return f"{e.kind.value}({self.expr(e.source)} for {over})", _ATOM
+
+    def element(self, source: Tensor | Buffer, indices: Sequence[Expr]) -> str:
+        """``name[indices]``."""
+        return f"{self.name(source)}[{', '.join(map(self.expr, indices))}]"
+
+    # Statements
+
+    def stmt(self, s: Stmt) -> Iterator[str]:
+        """The lines of *s*."""
+        yield from _STMTS[type(s)](self, s)
+
+    def _indented(self, s: Stmt) -> Iterator[str]:
+        return ("  " + line for line in self.stmt(s))
+
+    def _seq(self, s: Seq) -> Iterator[str]:
+        if not s.body:
+            yield "pass"
+        for part in s.body:
+            yield from self.stmt(part)
+
+    def _for(self, s: For) -> Iterator[str]:
+        kind = "" if s.kind is ForKind.SERIAL else f"  # {s.kind.value}"
+        yield f"for {self._bind(s.var)} in 0..{s.extent}{kind}"
+        yield from self._indented(s.body)
+        self._free(s.var)
+
+    def _if(self, s: If) -> Iterator[str]:
+        yield f"if {self.expr(s.cond)}"
+        yield from self._indented(s.then)
+        if s.other is not None:
+            yield "else"
+            yield from self._indented(s.other)
+
+    def _let(self, s: Let) -> Iterator[str]:
+        value = self.expr(s.value)
+        yield f"{self._bind(s.var)} = {value}"
+        yield from self.stmt(s.body)
+        self._free(s.var)
+
+    def _alloc(self, s: Alloc) -> Iterator[str]:
+        b = s.buffer
+        yield f"alloc {self._bind(b)}: {_type(b.dtype, b.shape)} in {b.scope.value}"
+        yield from self.stmt(s.body)
+        self._free(b)
+
+    def _store(self, s: Store) -> Iterator[str]:
+        place, value = self.element(s.buffer, s.indices), self.expr(s.value)
+        if s.reduce is None:
+            yield f"{place} = {value}"
+        elif s.reduce in _COMBINE:
+            yield f"{place} {_COMBINE[s.reduce]} {value}"
+        else:
+            yield f"{place} = {s.reduce.value}({place}, {value})"
+
+    def _barrier(self, s: Barrier) -> Iterator[str]:
+        yield f"barrier({s.scope.value})"
+
+    def _instruction(self, s: Instruction) -> Iterator[str]:
+        yield f"{s.name}({', '.join(self.element(b, at) for b, at in s.operands)})"
+
+    # Programs and definitions
+
+    def program(self, p: Program) -> Iterator[str]:
+        """The heading with the parameters, then the body."""
+        params = ", ".join(
+            f"{self._bind(q.buffer)}: {q.role.value} {_type(q.buffer.dtype, q.buffer.shape)}"
+            for q in p.params
+        )
+        yield f"{p.name}({params})"
+        yield from self._indented(p.body)
+
+    def tensor(self, op: Tensor) -> Iterator[str]:
+        """The definition of one operator."""
+        kind = _type(op.dtype, op.shape)
+        if isinstance(op, PlaceholderOp):
+            yield f"{self.name(op)} = placeholder {kind}{', constant' if op.constant else ''}"
+        elif isinstance(op, ComputeOp):
+            place = self.element(op, op.axes)
+            yield f"{place} = {self.expr(op.body)}  # {kind}"
+            for axis in (*op.axes, *op.reduce_axes):
+                if axis in self._names:
+                    self._free(axis)
+
+
+def _type(dtype: DType, shape: Sequence[int]) -> str:
+    return f"{dtype.value}[{', '.join(map(str, shape))}]"
+
+
+_EXPRS: dict[type[Expr], Callable[..., Any]] = {
+    Const: _Printer._const, Var: _Printer._var, Axis: _Printer._var, Binary: _Printer._binary,
+    Compare: _Printer._compare, Call: _Printer._call, Select: _Printer._select,
+    Cast: _Printer._cast, Load: _Printer._load, Reduce: _Printer._reduce,
+}  # fmt: skip
+_STMTS: dict[type[Stmt], Callable[..., Iterator[str]]] = {
+    Seq: _Printer._seq, For: _Printer._for, If: _Printer._if, Let: _Printer._let,
+    Alloc: _Printer._alloc, Store: _Printer._store, Barrier: _Printer._barrier,
+    Instruction: _Printer._instruction,
+}  # fmt: skip

@@ -1,0 +1,81 @@
+"""Measuring with a database: known trials are not repeated, new ones are committed as they end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import Database
+from ansorpy.measure.records import Record
+from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.runner import Runner
+from ansorpy.schedule.state import State
+
+__all__ = ["measure_recorded"]
+
+
+def measure_recorded(
+    runner: Runner, database: Database, task: Task, candidates: Sequence[State]
+) -> list[MeasureResult]:
+    """Results of *candidates*, in order; only those *database* does not know are run.
+
+    Each is committed as started right before it runs and as done right after; the code of a new
+    best is kept.  The incumbent is the best trial recorded so far.
+    """
+    database.add_task(task)
+    known = {}
+    for index, state in enumerate(candidates):
+        record = database.lookup(task, state)
+        if record is not None and record.is_done:
+            known[index] = record.result
+    new = [index for index in range(len(candidates)) if index not in known]
+    best = database.best(task.key)
+    recorder = _Recorder(database, task, [candidates[index] for index in new], best)
+    try:
+        results = runner.measure(
+            task,
+            recorder.candidates,
+            incumbent_s=None if best is None else best.median_s,
+            observer=recorder,
+        )
+    except BaseException:
+        recorder.abandon()
+        raise
+    known.update(zip(new, results, strict=True))
+    return [known[index] for index in range(len(candidates))]
+
+
+class _Recorder:
+    """Commits what an observer is told."""
+
+    def __init__(
+        self, database: Database, task: Task, candidates: Sequence[State], best: Record | None
+    ) -> None:
+        self.candidates = candidates
+        self._database = database
+        self._task = task
+        self._best_s = None if best is None else best.median_s
+        self._running: Record | None = None
+
+    def started(self, index: int) -> MeasureResult | None:
+        record = self._database.start(self._task, self.candidates[index])
+        if record.is_done:
+            return record.result
+        self._running = record
+        return None
+
+    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
+        assert self._running is not None, "started comes first"
+        if result.ok and (self._best_s is None or result.median_s < self._best_s):
+            self._best_s = result.median_s
+            if built is not None:
+                self._database.objects.put(built)
+        self._database.complete(self._running, result)
+        self._running = None
+
+    def abandon(self) -> None:
+        """The user stopped the work: the trial under way did not happen."""
+        if self._running is not None:
+            self._database.abandon(self._running)
+            self._running = None

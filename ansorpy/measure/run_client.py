@@ -1,0 +1,201 @@
+"""The driver's side of the run worker: which task it has open, and what its answers mean."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ansorpy.errors import VerificationFailed
+from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import definition_json
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.run_job import MeasureRequest, OpenRequest, RetimeRequest
+from ansorpy.measure.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.timing import TimingPolicy
+
+__all__ = ["RunClient"]
+
+_FAILURES = {"timeout": TrialKind.TIMEOUT, "crash": TrialKind.CRASH}
+_GUARDED = (
+    "an access outside its buffers is the usual cause: they end at guard pages in the first run"
+)
+_BYTES_PER_SECOND = 20e6
+"""Slowest credible rate of making inputs, packing constants and comparing outputs."""
+_KEPT_REFERENCE_BYTES = 512 << 20
+_CALLS_ALLOWED = 200
+
+
+class _Measured(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: TrialKind
+    reason: str
+    seconds: tuple[float, ...]
+    max_error: float | None
+    run_s: float = Field(ge=0)
+
+
+class RunClient:
+    """One run worker pinned to *cores*; reopens its task whenever it was restarted."""
+
+    def __init__(
+        self,
+        cores: tuple[int, ...],
+        *,
+        seed: int,
+        policy: TimingPolicy,
+        check_points: int,
+        run_timeout_s: float,
+        reference_timeout_s: float,
+        module: str = "ansorpy.measure.run_job",
+    ) -> None:
+        self.cores = cores
+        self.seed = seed
+        self.policy = policy
+        self.check_points = check_points
+        self.run_timeout_s = run_timeout_s
+        self.reference_timeout_s = reference_timeout_s
+        # numpy's own threads would compete with the kernel's for the pinned cores.
+        self.worker = Worker(module, cores=cores, environment={"OPENBLAS_NUM_THREADS": "1"})
+        self._open: tuple[int, str] | None = None
+        self._references: dict[str, tuple[bytes, ...]] = {}
+        self._verified: set[str] = set()
+
+    def close(self) -> None:
+        """End the worker."""
+        self.worker.close()
+
+    def has_reference(self, task: Task) -> bool:
+        """True when the outputs of the default schedule are known here."""
+        return task.key in self._references
+
+    def make_reference(self, task: Task, default: Built) -> None:
+        """Run the default schedule and keep its outputs as what every candidate must give.
+
+        The first time they are checked against the interpreter at sampled points.
+
+        Raises:
+            VerificationFailed: They are wrong, or there are none.
+        """
+        points = 0 if task.key in self._verified else self.check_points
+        header, blobs = default.parts()
+        failure = self._open_task(task, (), points)
+        answer = failure or self.worker.request(
+            Message("reference", header, blobs), self.reference_timeout_s
+        )
+        self._open = None
+        if isinstance(answer, Failure) or answer.kind != "reference":
+            raise VerificationFailed(
+                f"the default schedule of {task.name or task.key} gives no reference, so no "
+                f"candidate can be checked: {_reason(answer)}"
+            )
+        self._verified.add(task.key)
+        self._references[task.key] = answer.blobs
+        self._forget_old(task.key)
+
+    def measure(self, task: Task, built: Built, incumbent_s: float | None) -> MeasureResult:
+        """Check and time one candidate."""
+        failure = self._ensure_open(task)
+        if failure is not None:
+            return _failed(failure)
+        header, blobs = built.parts()
+        request = MeasureRequest(built=header, incumbent_s=incumbent_s, policy=self.policy)
+        message = Message("measure", request.model_dump(mode="json"), blobs)
+        return _measured(self.worker.request(message, self._timeout_s(task, incumbent_s)))
+
+    def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
+        """Time several candidates in turns; all fail when one of them does."""
+        failure = self._ensure_open(task)
+        if failure is not None:
+            return [_failed(failure)] * len(builds)
+        parts = [built.parts() for built in builds]
+        request = RetimeRequest(
+            built=[header for header, _ in parts],
+            blobs=[len(blobs) for _, blobs in parts],
+            rounds=rounds,
+            policy=self.policy,
+        )
+        blobs = tuple(blob for _, blobs in parts for blob in blobs)
+        message = Message("retime", request.model_dump(mode="json"), blobs)
+        answer = self.worker.request(message, self.run_timeout_s * len(builds))
+        if isinstance(answer, Failure) or answer.kind != "retimed":
+            return [_measured(answer)] * len(builds)
+        seconds = answer.fields["seconds"]
+        assert isinstance(seconds, list)
+        return [
+            MeasureResult(TrialKind.OK, tuple(float(s) for s in taken), object_digest=built.digest)
+            for taken, built in zip(seconds, builds, strict=True)
+        ]
+
+    def _ensure_open(self, task: Task) -> Failure | None:
+        """Open *task* with its reference unless this very process has it open."""
+        if self.worker.is_alive and self._open == (self.worker.generation, task.key):
+            return None
+        return self._open_task(task, self._references[task.key], 0)
+
+    def _open_task(self, task: Task, outputs: tuple[bytes, ...], points: int) -> Failure | None:
+        request = OpenRequest(
+            seed=self.seed,
+            threads=task.threads,
+            cold_bytes=2 * task.target.l3_bytes if task.cold_constants else 0,
+            check_points=points,
+        )
+        definition = definition_json(task.dag).encode()
+        message = Message("open", request.model_dump(mode="json"), (definition, *outputs))
+        answer = self.worker.request(message, self.reference_timeout_s)
+        if isinstance(answer, Failure):
+            return answer
+        if answer.kind != "opened":
+            return Failure("crash", f"the run worker cannot open the task: {_reason(answer)}")
+        self._open = (self.worker.generation, task.key)
+        return None
+
+    def _timeout_s(self, task: Task, incumbent_s: float | None) -> float:
+        """Generous for what may win, short for what hangs."""
+        if incumbent_s is None:
+            fixed = self.run_timeout_s
+        else:
+            fixed = min(self.run_timeout_s, 1.0 + _CALLS_ALLOWED * incumbent_s)
+        return fixed + sum(op.bytes for op in task.dag.ops) / _BYTES_PER_SECOND
+
+    def _forget_old(self, keep: str) -> None:
+        """Drop references of other tasks, oldest first, while they take too much memory."""
+        sizes = {key: sum(map(len, blobs)) for key, blobs in self._references.items()}
+        for key in list(self._references):
+            if key != keep and sum(sizes.values()) > _KEPT_REFERENCE_BYTES:
+                del self._references[key], sizes[key]
+
+
+def _reason(answer: Outcome) -> str:
+    if isinstance(answer, Failure):
+        return answer.reason
+    return str(answer.fields.get("reason") or answer.fields.get("text") or answer.kind)
+
+
+def _failed(failure: Failure) -> MeasureResult:
+    reason = f"while running: {failure.reason}"
+    if "SIGSEGV" in reason or "SIGBUS" in reason:
+        reason = f"{reason}\n{_GUARDED}"
+    return MeasureResult(_FAILURES[failure.kind], reason=reason)
+
+
+def _measured(answer: Outcome) -> MeasureResult:
+    if isinstance(answer, Failure):
+        return _failed(answer)
+    if answer.kind == "error":
+        return MeasureResult(TrialKind.RUN_ERROR, reason=_reason(answer))
+    try:
+        read = _Measured.model_validate(answer.fields)
+    except ValidationError as error:
+        return MeasureResult(TrialKind.CRASH, reason=f"the run worker answered junk: {error}")
+    return MeasureResult(
+        kind=read.kind,
+        seconds=read.seconds,
+        reason=read.reason,
+        run_s=read.run_s,
+        max_error=math.inf if read.max_error is None else read.max_error,
+    )
+

@@ -1,0 +1,207 @@
+"""Measuring candidates on this machine: build a batch, then run it, one at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from ansorpy.config import available_cores
+from ansorpy.errors import VerificationFailed
+from ansorpy.ir.task import Task
+from ansorpy.measure.builder import Builder
+from ansorpy.measure.built import Built
+from ansorpy.measure.locks import lock_cores
+from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.run_client import RunClient
+from ansorpy.measure.timing import TimingPolicy
+from ansorpy.schedule.state import State
+
+__all__ = ["LocalRunner", "MeasureOptions", "Observer", "Runner"]
+
+
+class Observer(Protocol):
+    """Told of each candidate right before it runs and right after."""
+
+    def started(self, index: int) -> MeasureResult | None:
+        """Candidate *index* is about to run; a result returned is taken instead of running it."""
+
+    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
+        """Candidate *index* has this result; *built* is the code that ran."""
+
+
+class Runner(Protocol):
+    """Whatever turns candidates into results."""
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        """One result a candidate, in order; *incumbent_s* is the best time known of *task*."""
+
+
+@dataclass(frozen=True)
+class MeasureOptions:
+    """How :class:`LocalRunner` measures.
+
+    Args:
+        seed: Of the input values.
+        build_timeout_s: Seconds one build may take (TVM: 15).
+        run_timeout_s: Seconds one candidate may take in all while no time is known (TVM: 10).
+        reference_timeout_s: Seconds the default schedule, whose output is the reference, may take.
+        check_points: Points of the reference checked against the interpreter, once a task.
+        builders: Build workers; None: one a core.
+        cores: Cores to time on; None: the first ``task.threads`` this process may use.
+        kept_builds: Object codes kept in memory for re-timing and for the database.
+        lock_folder: Where the machine-wide core locks lie; None: the temporary folder.
+    """
+
+    seed: int = 0
+    build_timeout_s: float = 15.0
+    run_timeout_s: float = 10.0
+    reference_timeout_s: float = 300.0
+    check_points: int = 4096
+    builders: int | None = None
+    cores: tuple[int, ...] | None = None
+    kept_builds: int = 256
+    policy: TimingPolicy = field(default_factory=TimingPolicy)
+    lock_folder: Path | None = None
+
+
+class LocalRunner:
+    """Builds in parallel workers, then runs one candidate at a time in a pinned one.
+
+    Builds and runs never overlap, and timing holds the machine-wide lock of its cores.
+    A context manager: leaving it ends all workers.
+    """
+
+    def __init__(self, options: MeasureOptions | None = None) -> None:
+        self.options = options or MeasureOptions()
+        workers = self.options.builders or available_cores()
+        self._builder = Builder(workers, timeout_s=self.options.build_timeout_s)
+        self._clients: dict[tuple[int, ...], RunClient] = {}
+        self._kept: dict[str, Built] = {}
+
+    def __enter__(self) -> LocalRunner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all workers."""
+        self._builder.close()
+        for client in self._clients.values():
+            client.close()
+
+    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
+        """Object code of each candidate, or the result that says why there is none."""
+        return self._builder.build(task, candidates)
+
+    def built(self, object_digest: str) -> Built | None:
+        """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
+        return self._kept.get(object_digest)
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        """Build, check and time *candidates*; whatever a candidate does is its result.
+
+        Raises:
+            VerificationFailed: The default schedule's own output is wrong, so nothing can be
+                checked: a defect of ansorpy or of the definition, not of a candidate.
+        """
+        builds = self.build(task, candidates)
+        if any(isinstance(build, Built) for build in builds):
+            self._prepare(task)
+        results = []
+        with self._timing(task) as client:
+            for index, build in enumerate(builds):
+                known = None if observer is None else observer.started(index)
+                result = self._one(client, task, build, incumbent_s) if known is None else known
+                if result.ok:
+                    incumbent_s = min(result.median_s, incumbent_s or result.median_s)
+                if observer is not None and known is None:
+                    observer.finished(index, result, build if isinstance(build, Built) else None)
+                results.append(result)
+        return results
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        """Time finalists in turns (the incumbent among them), so that drift hits all alike."""
+        builds = self.build(task, candidates)
+        good = [build for build in builds if isinstance(build, Built)]
+        if good:
+            self._prepare(task)
+        with self._timing(task) as client:
+            timed = iter(client.retime(task, good, rounds) if good else [])
+        return [next(timed) if isinstance(build, Built) else build for build in builds]
+
+    def _one(
+        self, client: RunClient, task: Task, build: Built | MeasureResult, incumbent_s: float | None
+    ) -> MeasureResult:
+        if isinstance(build, MeasureResult):
+            return build
+        result = client.measure(task, build, incumbent_s)
+        self._keep(build)
+        seconds = build.run.build_s + (0.0 if build.bind is None else build.bind.build_s)
+        return replace(result, build_s=seconds, object_digest=build.digest)
+
+    def _keep(self, build: Built) -> None:
+        self._kept.pop(build.digest, None)
+        self._kept[build.digest] = build
+        while len(self._kept) > self.options.kept_builds:
+            del self._kept[next(iter(self._kept))]
+
+    def _prepare(self, task: Task) -> None:
+        """Make the reference of *task* unless it is known."""
+        client = self._client(task)
+        if client.has_reference(task):
+            return
+        (default,) = self.build(task, [State.initial(task.dag)])
+        if isinstance(default, MeasureResult):
+            raise VerificationFailed(
+                f"the default schedule of {task.name or task.key} cannot be built, so no "
+                f"candidate can be checked: {default.reason}"
+            )
+        with lock_cores(client.cores, self.options.lock_folder):
+            client.make_reference(task, default)
+
+    @contextmanager
+    def _timing(self, task: Task) -> Iterator[RunClient]:
+        client = self._client(task)
+        with lock_cores(client.cores, self.options.lock_folder):
+            yield client
+
+    def _client(self, task: Task) -> RunClient:
+        usable = sorted(os.sched_getaffinity(0))
+        cores = self.options.cores or tuple(usable[: task.threads])
+        if cores not in self._clients:
+            self._clients[cores] = RunClient(
+                cores,
+                seed=self.options.seed,
+                policy=self.options.policy,
+                check_points=self.options.check_points,
+                run_timeout_s=self.options.run_timeout_s,
+                reference_timeout_s=self.options.reference_timeout_s,
+            )
+        return self._clients[cores]

@@ -1,0 +1,165 @@
+"""What works on this machine, and what to install for what does not."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.metadata
+import platform
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ansorpy.config import available_cores, cgroup_quota, default_threads
+from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.report.bench.result import machine_name
+from ansorpy.report.tables import Table
+from ansorpy.target import Target
+
+__all__ = ["Examination", "Finding", "examine"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One ability: whether it is there, in which form, and what would provide it."""
+
+    name: str
+    ok: bool
+    needed: bool
+    detail: str
+    advice: str = ""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """All findings; ``needed`` ones decide whether this machine can tune and run at all."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def ok(self) -> bool:
+        """True when nothing that every use needs is missing."""
+        return all(f.ok for f in self.findings if f.needed)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        return {"ok": self.ok, "findings": [vars(f) for f in self.findings]}
+
+    def table(self) -> Table:
+        """A row a finding, with the advice where something is missing."""
+        rows = tuple(
+            (
+                "ok" if f.ok else "MISSING" if f.needed else "absent",
+                f.name,
+                f.detail if f.ok else f"{f.detail}; {f.advice}" if f.advice else f.detail,
+            )
+            for f in self.findings
+        )
+        return Table("", ("", "what", "found"), rows)
+
+    def demand(self) -> None:
+        """Raise :class:`MissingDependency` for the first needed thing that is absent."""
+        for f in self.findings:
+            if f.needed and not f.ok:
+                raise MissingDependency(f"{f.name}: {f.detail}", hint=f.advice or None)
+
+
+def examine() -> Examination:
+    """Look at Python, CPU, libgomp, linker, CUDA and the packages; starts no search."""
+    parts = (_python, _cpu, _threads, _llvm, _libgomp, _linker, _cuda)
+    findings = [_guarded(part) for part in parts]
+    findings += [_package(name, needed=True) for name in _NEEDED]
+    findings += [_package(name, needed=False, extra=extra) for name, extra in _OPTIONAL]
+    return Examination(tuple(findings))
+
+
+_NEEDED = ("numpy", "islpy", "lightgbm", "networkx", "pydantic", "onnx", "typer", "rich", "jinja2")
+_OPTIONAL = (("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "bench"), ("ray", "ray"))
+
+
+def _guarded(look: Callable[[], Finding]) -> Finding:
+    """The finding, or one that says what went wrong while looking."""
+    try:
+        return look()
+    except (AnsorpyError, ImportError, OSError) as error:
+        name = look.__name__.lstrip("_")
+        return Finding(name, False, True, str(error), "install the package named above")
+
+
+def _python() -> Finding:
+    version = platform.python_version()
+    detail = f"{version}, {sys.executable}"
+    return Finding("python", sys.version_info >= (3, 11), True, detail, "use Python 3.11 or newer")
+
+
+def _cpu() -> Finding:
+    host = Target.host()
+    caches = ", ".join(
+        f"L{level} {size >> 10} KiB"
+        for level, size in enumerate((host.l1_bytes, host.l2_bytes, host.l3_bytes), 1)
+    )
+    detail = f"{machine_name()} ({host.cpu}), {host.vector_bits}-bit vectors, {caches}"
+    return Finding("cpu", True, True, detail)
+
+
+def _threads() -> Finding:
+    quota = cgroup_quota()
+    limit = "" if quota is None else f", control group grants {quota:g}"
+    detail = f"{default_threads()} by default; {available_cores()} usable cores{limit}"
+    return Finding("threads", True, True, detail)
+
+
+def _llvm() -> Finding:
+    import llvmlite
+    from llvmlite import binding
+
+    version = ".".join(map(str, binding.llvm_version_info))
+    return Finding("llvm", True, True, f"{version} (llvmlite {llvmlite.__version__})")
+
+
+def _libgomp() -> Finding:
+    advice = "apt install libgomp1, or dnf install libgomp"
+    try:
+        ctypes.CDLL("libgomp.so.1")
+    except OSError as error:
+        return Finding("libgomp", False, True, str(error), advice)
+    return Finding("libgomp", True, True, "libgomp.so.1")
+
+
+def _linker() -> Finding:
+    """Only the export of a library links; the rest runs from memory."""
+    for name in ("cc", "gcc", "clang"):
+        path = shutil.which(name)
+        if path is not None:
+            return Finding("linker", True, False, path)
+    version = _version("ziglang")
+    if version is not None:
+        return Finding("linker", True, False, f"ziglang {version}")
+    advice = "install gcc or clang, or pip install 'ansorpy[export]'"
+    return Finding("linker", False, False, "no C compiler (needed to export a library)", advice)
+
+
+def _cuda() -> Finding:
+    try:
+        ctypes.CDLL("libcuda.so.1")
+        driver = "driver found"
+    except OSError:
+        driver = "no driver"
+    version = _version("cupy-cuda13x")
+    package = "cupy not installed" if version is None else f"cupy {version}"
+    ok = driver == "driver found" and version is not None
+    return Finding("cuda", ok, False, f"{driver}, {package}", "pip install 'ansorpy[cuda]'")
+
+
+def _package(name: str, *, needed: bool, extra: str = "") -> Finding:
+    version = _version(name)
+    advice = f"pip install {name}" if not extra else f"pip install 'ansorpy[{extra}]'"
+    return Finding(name, version is not None, needed, version or "not installed", advice)
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,158 @@
+"""What a tuning database says about tasks: trials, best times, failures with their reasons."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ansorpy.errors import UsageError
+from ansorpy.measure.database import Database
+from ansorpy.measure.records import Session, TaskRow
+from ansorpy.measure.result import TrialKind
+from ansorpy.report.tables import Table
+
+__all__ = [
+    "TaskSummary",
+    "failures_table",
+    "select_task",
+    "sessions_table",
+    "summaries",
+    "tasks_table",
+]
+
+
+@dataclass(frozen=True)
+class TaskSummary:
+    """One task as recorded; ``weight`` is how often the network at hand calls it."""
+
+    key: str
+    name: str
+    weight: int
+    threads: int
+    flops: float
+    trials: int
+    best_s: float | None
+    failures: Mapping[TrialKind, tuple[int, str]]
+
+    @property
+    def gflops(self) -> float | None:
+        """Arithmetic per second of the best program, in 1e9."""
+        return None if self.best_s is None else self.flops / self.best_s * 1e-9
+
+    @property
+    def failed(self) -> int:
+        """Trials that gave no correct program in time; ones stopped for being slow are not."""
+        return sum(count for kind, (count, _) in self.failures.items() if kind != TrialKind.SLOW)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-able."""
+        failures = {
+            k.value: {"count": n, "first_reason": text} for k, (n, text) in self.failures.items()
+        }
+        return {
+            "key": self.key,
+            "name": self.name,
+            "weight": self.weight,
+            "threads": self.threads,
+            "flops": self.flops,
+            "trials": self.trials,
+            "best_ms": None if self.best_s is None else self.best_s * 1e3,
+            "gflops": self.gflops,
+            "failures": failures,
+        }
+
+
+def summaries(database: Database, weights: Mapping[str, int] | None = None) -> list[TaskSummary]:
+    """The tasks recorded in *database*: those of *weights* (key -> calls), or all of them."""
+    rows = database.tasks() if weights is None else map(database.task, weights)
+    return [_summary(database, row, weights or {}) for row in rows if row is not None]
+
+
+def _summary(database: Database, row: TaskRow, weights: Mapping[str, int]) -> TaskSummary:
+    best = database.best(row.key)
+    return TaskSummary(
+        key=row.key,
+        name=row.name,
+        weight=weights.get(row.key, 1),
+        threads=row.threads,
+        flops=row.flops,
+        trials=database.trials(row.key),
+        best_s=None if best is None else best.result.median_s,
+        failures=database.failures(row.key),
+    )
+
+
+def tasks_table(tasks: Sequence[TaskSummary], title: str = "") -> Table:
+    """A row a task in the order given, and the total of those that have a time."""
+    heading = ("#", "task", "calls", "trials", "failed", "best us", "GFLOP/s", "share")
+    total = sum(t.weight * (t.best_s or 0.0) for t in tasks)
+    rows = [_row(number, t, total) for number, t in enumerate(tasks)]
+    calls, trials = sum(t.weight for t in tasks), sum(t.trials for t in tasks)
+    failed = sum(t.failed for t in tasks)
+    last = ("", "all", str(calls), str(trials), str(failed), f"{total * 1e6:.1f}", "", "")
+    return Table(title, heading, (*rows, last), numeric=frozenset(heading) - {"task"})
+
+
+def _row(number: int, task: TaskSummary, total: float) -> tuple[str, ...]:
+    fixed = (str(number), task.name, str(task.weight), str(task.trials), str(task.failed))
+    if task.best_s is None or task.gflops is None:
+        return (*fixed, "-", "-", "-")
+    share = task.weight * task.best_s / total if total else 0.0
+    return (*fixed, f"{task.best_s * 1e6:.1f}", f"{task.gflops:.1f}", f"{share:.0%}")
+
+
+def failures_table(tasks: Sequence[TaskSummary]) -> Table:
+    """Failures of all tasks by kind, with the first full reason of each."""
+    found: dict[TrialKind, list[tuple[int, str]]] = {}
+    for task in tasks:
+        for kind, (count, reason) in task.failures.items():
+            found.setdefault(kind, []).append((count, f"{task.name}: {reason}" if reason else ""))
+    rows = []
+    for kind, entries in sorted(found.items(), key=lambda item: item[0].value):
+        reason = next((text for _, text in entries if text), "")
+        count = sum(n for n, _ in entries)
+        rows.append((kind.value, str(count), reason.partition("\n")[0]))
+    heading = ("kind", "trials", "first reason")
+    return Table("failed trials", heading, tuple(rows), frozenset({"trials"}))
+
+
+def select_task(tasks: Sequence[TaskSummary], wanted: str) -> TaskSummary:
+    """The task with the name, the number in the list or the start of the key *wanted*.
+
+    Raises:
+        UsageError: None or several answer to it.
+    """
+    if wanted.isdecimal() and int(wanted) < len(tasks):
+        return tasks[int(wanted)]
+    found = [t for t in tasks if t.name == wanted] or [
+        t for t in tasks if t.key.startswith(wanted) or wanted in t.name
+    ]
+    if len(found) == 1:
+        return found[0]
+    names = ", ".join(f"{n} {t.name}" for n, t in enumerate(tasks))
+    problem = f"{len(found)} tasks answer to {wanted!r}" if found else f"no task {wanted!r}"
+    raise UsageError(problem, hint=f"give a number or a name of: {names}")
+
+
+def sessions_table(sessions: Sequence[Session]) -> Table:
+    """A row a run: when it began, how long it took, how it ended."""
+    rows = tuple(
+        (
+            str(run.id),
+            time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(run.started_at)),
+            "-" if run.ended_at is None else f"{run.ended_at - run.started_at:.0f}",
+            str(run.seed),
+            _ending(run),
+        )
+        for run in sessions
+    )
+    heading = ("run", "started", "seconds", "seed", "ended")
+    return Table("", heading, rows, frozenset({"run", "seconds", "seed"}))
+
+
+def _ending(run: Session) -> str:
+    if run.ended_at is None:
+        return "running or killed"
+    return run.reason or "complete"

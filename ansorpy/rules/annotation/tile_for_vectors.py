@@ -1,0 +1,80 @@
+"""Giving stages that no sketch rule tiled an inner loop worth vectorising."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.expr import Axis, AxisKind
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.predicates import UNROLL_AXES, axis_names
+from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["TileForVectors"]
+
+
+@dataclass(frozen=True)
+class TileForVectors(AnnotationRule):
+    """Split the last space loop of untiled stages and move the inner part inside the reduction.
+
+        for n, c:                    for n, c.0:
+          for k: P[n, c] max=  -->     for k:
+                                         for c.1: P[n, c] max= ...
+
+    A stage inside another's loops keeps its last loop whole; it runs on a small box already.
+    Reductions that do not read along that axis (row sums) are left alone.
+    Differs: TVM leaves such stages to LLVM's vectoriser; our generator only does what is written.
+    """
+
+    max_innermost: int = 64
+    max_stride: int = 2
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state = space.state
+        for stage in space.state.stages:
+            axis = None if is_input(state, stage) else self._vector_axis(state, stage)
+            if axis is not None:
+                state = self._tile(state, stage, stage.iter(axis.name))
+        return Space(state, space.constraints)
+
+    def _tile(self, state: State, stage: Stage, last: Iter) -> State:
+        inner = last
+        if stage.attach is None:
+            state, (_, inner) = state.split(
+                stage.name, last, (None,), max_innermost=self.max_innermost
+            )
+        iters = state.stage(stage.name).iters
+        return state.reorder(stage.name, [*(it for it in iters if it != inner), inner])
+
+    def _vector_axis(self, state: State, stage: Stage) -> Axis | None:
+        """The last non-unit space axis of an untouched stage that its reads follow, if any."""
+        touched = bool(stage.relations) or stage.inlined or bool(axis_names(stage.op, UNROLL_AXES))
+        axes = [axis for axis in stage.compute.axes if axis.extent > 1]
+        if touched or not axes or host_iters(state, stage):
+            return None
+        last = axes[-1]
+        if stage.compute.reduce_axes and not _reads_along(state, stage, last, self.max_stride):
+            return None
+        is_innermost = stage.iters[-1].name == last.name
+        if is_innermost and (stage.attach is not None or stage.iters[-1].kind is AxisKind.REDUCE):
+            return None
+        return last
+
+
+def _reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool:
+    """True when some read moves through memory with *axis*, and none jumps far with it."""
+    op, follows = stage.compute, False
+    for producer, accesses in state.dag.reads(op).items():
+        inner = max((d for d, n in enumerate(producer.shape) if n > 1), default=0)
+        for indices in accesses:
+            for d, index in enumerate(indices):
+                found = index_terms(index, (*op.axes, *op.reduce_axes))
+                stride = max_stride + 1 if found is None else found[0].get(axis, 0)
+                if stride and (d != inner or not 0 < stride <= max_stride):
+                    return False
+                follows = follows or stride > 0
+    return follows

@@ -1,0 +1,52 @@
+"""Small ONNX models for tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+__all__ = ["graph_model", "node", "operator_model"]
+
+Array = NDArray[np.generic]
+node = helper.make_node
+
+
+def graph_model(
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, Sequence[int | str]],
+    outputs: Sequence[str],
+    constants: Mapping[str, Array] | None = None,
+    opset: int = 17,
+) -> ModelProto:
+    """A float32 model; the outputs' shapes are left to shape inference."""
+    graph = helper.make_graph(
+        list(nodes),
+        "test",
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
+        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs],
+        [numpy_helper.from_array(a, n) for n, a in (constants or {}).items()],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
+    model.ir_version = 8
+    return onnx.shape_inference.infer_shapes(model)
+
+
+def operator_model(
+    op_type: str,
+    shapes: Sequence[Sequence[int]],
+    constants: Sequence[Array | None] = (),
+    opset: int = 17,
+    outputs: int = 1,
+    **attributes: object,
+) -> ModelProto:
+    """One operator on float inputs ``x0, x1, ..`` and then constants (None: an operand left out)."""
+    inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
+    held = {f"c{i}": a for i, a in enumerate(constants) if a is not None}
+    operands = [*inputs, *("" if a is None else f"c{i}" for i, a in enumerate(constants))]
+    names = [f"y{i}" for i in range(outputs)]
+    one = node(op_type, operands, names, **attributes)
+    return graph_model([one], inputs, names, held, opset)

@@ -1,0 +1,236 @@
+"""Every operator the importer knows, alone, against onnxruntime: odd sizes, all attributes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.frontend.onnx.registry import OPERATORS
+from tests.frontend.models import operator_model
+from tests.graph.executor import assert_same_as_onnxruntime
+
+RNG = np.random.default_rng(5)
+
+
+def normal(*shape: int) -> np.ndarray:
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def positive(*shape: int) -> np.ndarray:
+    return RNG.uniform(0.5, 1.5, shape).astype(np.float32)
+
+
+def ints(*values: int) -> np.ndarray:
+    return np.asarray(values, np.int64)
+
+
+IMAGE = (2, 6, 7, 5)
+
+CONVOLUTIONS = {
+    "plain": operator_model("Conv", [IMAGE], [normal(4, 6, 3, 3), normal(4)]),
+    "pointwise": operator_model("Conv", [IMAGE], [normal(4, 6, 1, 1), normal(4)]),
+    "pointwise_stride": operator_model("Conv", [IMAGE], [normal(4, 6, 1, 1)], strides=[2, 2]),
+    "asymmetric": operator_model(
+        "Conv", [IMAGE], [normal(4, 6, 3, 2)], pads=[0, 1, 2, 0], strides=[2, 1]
+    ),
+    "dilated": operator_model(
+        "Conv", [IMAGE], [normal(4, 6, 2, 3)], dilations=[3, 2], pads=[1, 1, 1, 1]
+    ),
+    "same_upper": operator_model(
+        "Conv", [IMAGE], [normal(4, 6, 2, 4)], auto_pad="SAME_UPPER", strides=[2, 2]
+    ),
+    "same_lower": operator_model(
+        "Conv", [IMAGE], [normal(4, 6, 2, 4)], auto_pad="SAME_LOWER", strides=[1, 2]
+    ),
+    "valid": operator_model("Conv", [IMAGE], [normal(4, 6, 2, 4)], auto_pad="VALID"),
+    "grouped": operator_model(
+        "Conv", [IMAGE], [normal(4, 3, 3, 3), normal(4)], group=2, pads=[1, 1, 1, 1]
+    ),
+    "grouped_pointwise": operator_model("Conv", [IMAGE], [normal(9, 2, 1, 1), normal(9)], group=3),
+    "depthwise": operator_model(
+        "Conv", [IMAGE], [normal(6, 1, 3, 3), normal(6)], group=6, pads=[1, 1, 1, 1]
+    ),
+    "depthwise_pointwise": operator_model("Conv", [IMAGE], [normal(6, 1, 1, 1)], group=6),
+    "multiplier": operator_model("Conv", [IMAGE], [normal(12, 1, 3, 3), normal(12)], group=6),
+    "one_channel": operator_model("Conv", [(1, 1, 5, 5)], [normal(3, 1, 3, 3)]),
+    "1d": operator_model("Conv", [(2, 3, 11)], [normal(5, 3, 4)], pads=[2, 1], strides=[3]),
+    "3d": operator_model("Conv", [(1, 2, 5, 4, 3)], [normal(3, 2, 2, 3, 2)], pads=[1] * 6),
+    "computed_weight": operator_model("Conv", [IMAGE, (4, 6, 3, 3)], pads=[1, 1, 1, 1]),
+}
+
+POOLS = {
+    "max": operator_model("MaxPool", [IMAGE], kernel_shape=[3, 2], strides=[2, 1]),
+    "max_pad": operator_model("MaxPool", [IMAGE], kernel_shape=[3, 3], pads=[1, 0, 0, 1]),
+    "max_ceil": operator_model(
+        "MaxPool", [IMAGE], kernel_shape=[3, 2], strides=[3, 2], pads=[1, 1, 1, 1], ceil_mode=1
+    ),
+    "max_dilated": operator_model("MaxPool", [IMAGE], kernel_shape=[2, 2], dilations=[3, 2]),
+    "max_same": operator_model(
+        "MaxPool", [IMAGE], kernel_shape=[3, 2], strides=[2, 2], auto_pad="SAME_UPPER"
+    ),
+    "max_1d": operator_model("MaxPool", [(2, 3, 9)], kernel_shape=[4], strides=[3]),
+    "max_3d": operator_model("MaxPool", [(1, 2, 5, 4, 3)], kernel_shape=[2, 2, 2]),
+    "average": operator_model("AveragePool", [IMAGE], kernel_shape=[3, 2]),
+    "average_exclude": operator_model(
+        "AveragePool", [IMAGE], kernel_shape=[3, 3], pads=[1, 2, 0, 1], strides=[2, 2]
+    ),
+    "average_include": operator_model(
+        "AveragePool", [IMAGE], kernel_shape=[3, 3], pads=[1, 2, 0, 1], count_include_pad=1
+    ),
+    "average_ceil": operator_model(
+        "AveragePool", [IMAGE], kernel_shape=[3, 2], strides=[3, 2], ceil_mode=1
+    ),
+    "average_ceil_include": operator_model(
+        "AveragePool", [IMAGE], opset=19, kernel_shape=[3, 3], strides=[3, 2], ceil_mode=1,
+        pads=[1, 1, 1, 1], count_include_pad=1,
+    ),
+    "global_average": operator_model("GlobalAveragePool", [IMAGE]),
+    "global_max": operator_model("GlobalMaxPool", [IMAGE]),
+}  # fmt: skip
+
+PRODUCTS = {
+    "gemm": operator_model("Gemm", [(3, 5)], [normal(5, 7), normal(7)]),
+    "gemm_transposed": operator_model("Gemm", [(5, 3)], [normal(7, 5), normal(3, 1)], transA=1,
+                                      transB=1, alpha=0.5, beta=2.0),
+    "gemm_computed": operator_model("Gemm", [(3, 5), (5, 2), (2,)]),
+    "matmul": operator_model("MatMul", [(3, 5)], [normal(5, 7)]),
+    "matmul_batch": operator_model("MatMul", [(2, 1, 3, 5), (4, 5, 7)]),
+    "matmul_vector": operator_model("MatMul", [(2, 3, 5), (5,)]),
+    "vector_matmul": operator_model("MatMul", [(5,), (2, 5, 3)]),
+}  # fmt: skip
+
+NORMALIZATIONS = {
+    "batch": operator_model(
+        "BatchNormalization", [IMAGE], [normal(6), normal(6), normal(6), positive(6)], epsilon=1e-3
+    ),
+    "batch_matrix": operator_model(
+        "BatchNormalization", [(3, 5)], [normal(5), normal(5), normal(5), positive(5)]
+    ),
+    "lrn": operator_model("LRN", [IMAGE], size=3, alpha=0.3, beta=0.75, bias=1.5),
+    "lrn_power": operator_model("LRN", [IMAGE], size=5, alpha=0.3, beta=0.6),
+    "softmax": operator_model("Softmax", [IMAGE], axis=1),
+    "softmax_last": operator_model("Softmax", [(3, 7)]),
+    "softmax_old": operator_model("Softmax", [IMAGE], opset=11, axis=2),
+    "softmax_old_default": operator_model("Softmax", [IMAGE], opset=9),
+    "log_softmax": operator_model("LogSoftmax", [(3, 7)]),
+}
+
+ARITHMETIC = {
+    "add_broadcast": operator_model("Add", [IMAGE, (7, 1)]),
+    "add_bias": operator_model("Add", [IMAGE], [normal(6, 1, 1)]),
+    "sub": operator_model("Sub", [IMAGE, (1, 6, 1, 1)]),
+    "sub_constant": operator_model("Sub", [IMAGE], [normal(5)]),
+    "mul_scalar": operator_model("Mul", [IMAGE], [normal()]),
+    "div": operator_model("Div", [(3, 5)], [positive(5)]),
+    "max": operator_model("Max", [(3, 5), (5,), (3, 1)]),
+    "min": operator_model("Min", [(3, 5), (5,)]),
+    "sum": operator_model("Sum", [(3, 5), (3, 5), (1, 5)]),
+    "sum_one": operator_model("Sum", [(3, 5)]),
+    "mean": operator_model("Mean", [(3, 5), (3, 5), (3, 5)]),
+    "pow_cube": operator_model("Pow", [(3, 5)], [np.asarray(3, np.float32)]),
+    "pow_int": operator_model("Pow", [(3, 5)], [np.asarray(2, np.int64)]),
+}
+
+ACTIVATIONS = {
+    name: operator_model(op_type, [(3, 5, 7)], constants, opset=opset, **attributes)
+    for name, op_type, constants, opset, attributes in [
+        ("abs", "Abs", [], 17, {}),
+        ("ceil", "Ceil", [], 17, {}),
+        ("clip", "Clip", [np.float32(-0.5), np.float32(0.7)], 17, {}),
+        ("clip_high", "Clip", [None, np.float32(0.7)], 17, {}),
+        ("clip_old", "Clip", [], 9, {"min": -0.3, "max": 0.4}),
+        ("elu", "Elu", [], 17, {"alpha": 1.3}),
+        ("erf", "Erf", [], 17, {}),
+        ("exp", "Exp", [], 17, {}),
+        ("floor", "Floor", [], 17, {}),
+        ("hard_sigmoid", "HardSigmoid", [], 17, {"alpha": 0.3}),
+        ("hard_swish", "HardSwish", [], 17, {}),
+        ("leaky_relu", "LeakyRelu", [], 17, {"alpha": 0.2}),
+        ("neg", "Neg", [], 17, {}),
+        ("prelu", "PRelu", [np.full((5, 1), 0.3, np.float32)], 17, {}),
+        ("reciprocal", "Reciprocal", [], 17, {}),
+        ("relu", "Relu", [], 17, {}),
+        ("selu", "Selu", [], 17, {}),
+        ("sigmoid", "Sigmoid", [], 17, {}),
+        ("softplus", "Softplus", [], 17, {}),
+        ("softsign", "Softsign", [], 17, {}),
+        ("tanh", "Tanh", [], 17, {}),
+        ("dropout", "Dropout", [], 17, {}),
+        ("dropout_old", "Dropout", [], 9, {"ratio": 0.4}),
+        ("identity", "Identity", [], 17, {}),
+    ]
+}
+
+MOVEMENTS = {
+    "concat": operator_model("Concat", [(2, 3, 4), (2, 1, 4), (2, 5, 4)], axis=1),
+    "concat_last": operator_model("Concat", [(3, 16), (3, 8)], axis=-1),
+    "reshape": operator_model("Reshape", [(2, 3, 4)], [ints(0, -1)]),
+    "flatten": operator_model("Flatten", [IMAGE], axis=2),
+    "flatten_all": operator_model("Flatten", [IMAGE], axis=0),
+    "squeeze": operator_model("Squeeze", [(2, 1, 3, 1)], [ints(-1)]),
+    "squeeze_old": operator_model("Squeeze", [(2, 1, 3, 1)], opset=11, axes=[1]),
+    "squeeze_all": operator_model("Squeeze", [(2, 1, 3, 1)]),
+    "unsqueeze": operator_model("Unsqueeze", [(2, 3)], [ints(0, -1)]),
+    "transpose": operator_model("Transpose", [(2, 3, 4, 5)], perm=[2, 0, 3, 1]),
+    "transpose_default": operator_model("Transpose", [(2, 3, 4)]),
+    "slice": operator_model("Slice", [IMAGE], [ints(1, -4), ints(100, -1), ints(1, 2)]),
+    "slice_step": operator_model(
+        "Slice", [IMAGE], [ints(4, -1), ints(0, -100), ints(1, 2), ints(-2, -3)]
+    ),
+    "slice_old": operator_model("Slice", [IMAGE], opset=9, starts=[1], ends=[-1], axes=[2]),
+    "split": operator_model("Split", [IMAGE], [ints(1, 2, 3)], outputs=3, axis=1),
+    "split_even": operator_model("Split", [IMAGE], opset=11, outputs=3, axis=1),
+    "gather_scalar": operator_model("Gather", [IMAGE], [np.asarray(-2, np.int64)], axis=1),
+    "gather_range": operator_model("Gather", [IMAGE], [ints(5, 3, 1)], axis=1),
+    "pad": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 1, 0, 3), np.float32(1.5)]),
+    "pad_crop": operator_model("Pad", [IMAGE], [ints(0, 0, -1, 2, 0, 0, 1, -2)]),
+    "pad_edge": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 0, 2, 3)], mode="edge"),
+    "pad_reflect": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 0, 2, 3)], mode="reflect"),
+    "pad_old": operator_model("Pad", [IMAGE], opset=9, pads=[0, 0, 1, 2, 0, 0, 2, 3], value=0.5),
+}
+
+REDUCTIONS = {
+    "mean": operator_model("ReduceMean", [IMAGE], axes=[2, 3]),
+    "mean_last": operator_model("ReduceMean", [IMAGE], axes=[-1], keepdims=0),
+    "sum": operator_model("ReduceSum", [IMAGE], [ints(1)]),
+    "sum_all": operator_model("ReduceSum", [IMAGE], keepdims=0),
+    "sum_none": operator_model("ReduceSum", [IMAGE], noop_with_empty_axes=1),
+    "max": operator_model("ReduceMax", [IMAGE], axes=[0, 2], keepdims=0),
+    "min": operator_model("ReduceMin", [IMAGE], axes=[1]),
+    "prod": operator_model("ReduceProd", [(3, 5)], axes=[1]),
+}
+
+FAMILIES = {
+    "conv": CONVOLUTIONS,
+    "pool": POOLS,
+    "product": PRODUCTS,
+    "normalization": NORMALIZATIONS,
+    "arithmetic": ARITHMETIC,
+    "activation": ACTIVATIONS,
+    "movement": MOVEMENTS,
+    "reduction": REDUCTIONS,
+}
+CASES = {
+    f"{family}-{name}": model for family, models in FAMILIES.items() for name, model in models.items()
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_operator_alone_equals_onnxruntime(case: str) -> None:
+    assert_same_as_onnxruntime(CASES[case], np.random.default_rng(11))
+
+
+@pytest.mark.parametrize("op_type", ["Log", "Sqrt"])
+def test_functions_of_positive_numbers_equal_onnxruntime(op_type: str) -> None:
+    model = operator_model("Exp", [(3, 5)])
+    model.graph.node[0].output[0] = "e"
+    after = operator_model(op_type, [(3, 5)]).graph.node[0]
+    after.input[0] = "e"
+    model.graph.node.append(after)
+    assert_same_as_onnxruntime(model, np.random.default_rng(11))
+
+
+def test_every_importer_is_tried() -> None:
+    used = {node.op_type for model in CASES.values() for node in model.graph.node}
+    folded = {"Cast", "Constant", "ConstantOfShape", "Shape", "Size"}  # tests/frontend/test_importer
+    assert set(OPERATORS) - used - folded - {"Log", "Sqrt"} == set()

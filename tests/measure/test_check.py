@@ -1,0 +1,88 @@
+"""Right answers pass with honest rounding; wrong ones are told where."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from ansorpy.ir.builders import sum
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.measure.check import compare, sample_points, tolerance
+
+
+def matmul(n: int, m: int, k: int, dtype: str = "float32", **attrs: object) -> ComputeDAG:
+    a, b = placeholder((n, k), dtype, name="A"), placeholder((k, m), dtype, name="B")
+    r = reduce_axis(k, name="r")
+    c = compute((n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C", attrs=attrs)
+    return ComputeDAG.of([a, b, c])
+
+
+@pytest.mark.parametrize("k", [1, 7, 512, 4608, 25088])
+def test_any_order_of_summing_passes_and_a_lost_term_does_not(k, rng):
+    dag = matmul(13, 17, k)
+    allowed = tolerance(dag, dag.outputs[0])
+    a = rng.standard_normal((13, k)).astype(np.float32)
+    b = rng.standard_normal((k, 17)).astype(np.float32)
+    want = (a.astype(np.float64) @ b).astype(np.float32)
+    sequential = np.zeros((13, 17), np.float32)
+    for r in range(k):
+        sequential += a[:, r, None] * b[r]
+    assert compare("C", sequential, want, allowed).ok
+    lost = want.copy()
+    lost[3, 4] -= a[3, k // 2] * b[k // 2, 4] or 1.0
+    found = compare("C", lost, want, allowed)
+    assert not found.ok
+    assert "C[3, 4]" in found.reason
+
+
+def test_tolerance_follows_type_length_and_stated_error():
+    def of(dag: ComputeDAG) -> float:
+        return tolerance(dag, dag.outputs[0])
+
+    assert of(matmul(2, 2, 64)) < of(matmul(2, 2, 6400))
+    assert of(matmul(2, 2, 64, "float64")) < 1e-12 < of(matmul(2, 2, 64, "float16"))
+    assert of(matmul(2, 2, 64, error=3e-4)) == pytest.approx(of(matmul(2, 2, 64)) + 3e-4)
+    assert of(matmul(2, 2, 64, "int32")) == 0.0
+
+
+@pytest.mark.parametrize("hole", [(0, 0), (4, 6), (2, 3)])
+def test_an_element_never_written_is_found(hole, rng):
+    want = rng.standard_normal((5, 7)).astype(np.float32)
+    got = want.copy()
+    got[hole] = np.nan
+    found = compare("C", got, want, 1.0)
+    assert found.error == math.inf
+    assert f"C[{hole[0]}, {hole[1]}] was never written or is not a number" in found.reason
+
+
+def test_special_values_must_be_where_the_reference_has_them():
+    want = np.array([np.nan, np.inf, -np.inf, 2.0], np.float32)
+    assert compare("C", want.copy(), want, 1e-6).ok
+    for n, value in enumerate([1.0, -np.inf, np.inf, np.inf]):
+        got = want.copy()
+        got[n] = value
+        assert f"C[{n}] is wrong" in compare("C", got, want, 1e-6).reason
+
+
+def test_all_zero_references_and_integers_are_exact():
+    zeros = np.zeros(3, np.float32)
+    assert compare("C", zeros, zeros, 1e-6).ok
+    assert not compare("C", zeros + 1e-30, zeros, 1e-6).ok
+    want = np.arange(6).reshape(2, 3)
+    got = want.copy()
+    got[1, 2] += 1
+    assert compare("C", want, want, 0.0).ok
+    assert "C[1, 2] is 6, the reference 5; 1 of 6" in compare("C", got, want, 0.0).reason
+
+
+@pytest.mark.parametrize("shape", [(1,), (3, 5), (4096,), (97, 89), (7, 64, 31, 5), (1, 1000000)])
+def test_sampled_points_are_distinct_inside_and_hold_the_corners(shape, rng):
+    points = sample_points(shape, 4096, rng)
+    assert len({tuple(p) for p in points}) == len(points) <= 4096
+    assert len(points) == min(4096, math.prod(shape)) or len(points) > 3500
+    assert (points >= 0).all() and (points < np.array(shape)).all()
+    corners = np.stack(np.meshgrid(*[[0, n - 1] for n in shape]), -1).reshape(-1, len(shape))
+    assert {tuple(c) for c in corners} <= {tuple(p) for p in points}

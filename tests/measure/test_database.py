@@ -1,0 +1,279 @@
+"""Records survive kills, strangers and two writers; nothing unchecked comes out of a file."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import ansorpy
+from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.measure.database import Database, definition_json
+from ansorpy.measure.result import MeasureResult, TrialKind
+from tests.measure.definitions import matmul, task_of, tiled
+
+ROOT = str(Path(ansorpy.__file__).parents[1])
+OK = MeasureResult(TrialKind.OK, (2e-3, 1e-3, 3e-3), build_s=0.1, run_s=0.2, max_error=1e-6)
+
+
+def ok(seconds: float) -> MeasureResult:
+    return MeasureResult(TrialKind.OK, (seconds,))
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tune.db"
+
+
+def test_a_trial_comes_back_as_it_was_measured(path):
+    dag = matmul()
+    task, state = task_of(dag), tiled(dag, 4, 2)
+    with Database(path) as db:
+        assert db.best(task.key) is None and db.trials(task.key) == 0
+        started = db.start(task, state)
+        assert not started.is_done and db.records(task.key) == []
+        db.complete(started, OK)
+    with Database(path) as db:
+        (record,) = db.records(task.key)
+        assert record.result == OK
+        assert record.median_s == 2e-3 and record.ok
+        assert str(record.state(dag)) == str(state)
+        assert definition_json(db.definition(record.definition)) == definition_json(dag)
+        assert db.best(task.key) == record and db.trials(task.key) == 1
+        row = db.task(task.key)
+        assert row is not None and row.threads == 1 and row.flops == task.flops
+        assert [t.key for t in db.tasks()] == [task.key]
+        assert db.failures(task.key) == {}
+
+
+def test_the_best_is_the_fastest_right_one_and_failures_are_counted_by_kind(path):
+    dag = matmul()
+    task = task_of(dag)
+    results = [
+        ok(5e-3), MeasureResult(TrialKind.WRONG_RESULT, (), "C[0] is 1", max_error=math.inf),
+        MeasureResult(TrialKind.SLOW, (1e-9,), "stopped"), ok(4e-3),
+        MeasureResult(TrialKind.WRONG_RESULT, (), "C[9] is 2"), ok(6e-3),
+    ]  # fmt: skip
+    with Database(path) as db:
+        for factor, result in enumerate(results, 1):
+            db.complete(db.start(task, tiled(dag, factor)), result)
+        best = db.best(task.key)
+        assert best is not None and best.median_s == 4e-3
+        assert db.failures(task.key) == {
+            TrialKind.WRONG_RESULT: (2, "C[0] is 1"), TrialKind.SLOW: (1, "stopped"),
+        }  # fmt: skip
+        assert [r.result for r in db.records(task.key)] == results
+        assert db.trials(task.key) == 6
+
+
+def test_schedules_targets_threads_and_shapes_do_not_mix(path):
+    dag, other = matmul(), matmul(k=19)
+    with Database(path) as db:
+        db.complete(db.start(task_of(dag), tiled(dag, 4)), ok(1e-3))
+        for task, state in (
+            (task_of(dag, threads=2), tiled(dag, 4)),
+            (task_of(dag, cold_constants=True), tiled(dag, 4)),
+            (task_of(other), tiled(other, 4)),
+            (task_of(dag), tiled(dag, 2)),
+        ):
+            assert not db.start(task, state).is_done
+        assert db.start(task_of(matmul()), tiled(matmul(), 4)).is_done
+
+
+def test_a_measured_trial_is_not_started_again_and_keeps_its_first_result(path):
+    dag = matmul()
+    task, state = task_of(dag), tiled(dag, 4)
+    with Database(path) as db:
+        record = db.start(task, state)
+        db.complete(record, ok(1e-3))
+        db.complete(record, ok(1e-9))
+        assert db.start(task, state).result == ok(1e-3)
+
+
+DRIVER = """
+import sys, time
+from ansorpy.measure.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
+from tests.measure.definitions import matmul, task_of, tiled
+db, dag = Database(sys.argv[1]), matmul()
+task = task_of(dag)
+db.complete(db.start(task, tiled(dag, 2)), MeasureResult(TrialKind.OK, (1e-3,)))
+record = db.start(task, tiled(dag, 4))
+print("done" if record.is_done else "started", record.kind, record.attempts, flush=True)
+time.sleep(60)
+"""
+
+
+def driver(path: Path) -> tuple[subprocess.Popen[str], str]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(path)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": ROOT},
+    )  # fmt: skip
+    assert process.stdout is not None
+    return process, process.stdout.readline().strip()
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+def test_started_twice_by_killed_drivers_is_a_crash(path):
+    lines = []
+    for _ in range(3):
+        process, line = driver(path)
+        kill(process)
+        lines.append(line)
+    assert lines[:2] == ["started  1", "started  2"]
+    assert lines[2] == "done TrialKind.CRASH 2"
+    with Database(path) as db:
+        task = task_of(matmul())
+        assert db.trials(task.key) == 2
+        assert db.failures(task.key)[TrialKind.CRASH][1].startswith("the driver died twice")
+        assert [s.ended_at for s in db.sessions()] == [None] * 2
+    check = sqlite3.connect(path).execute("PRAGMA integrity_check").fetchone()
+    assert check == ("ok",)
+
+
+def test_two_living_drivers_share_a_file_and_the_first_result_stays(path):
+    dag = matmul()
+    task, state = task_of(dag), tiled(dag, 4)
+    process, line = driver(path)
+    try:
+        assert line == "started  1"
+        with Database(path) as db:
+            for _ in range(3):
+                record = db.start(task, state)
+                assert not record.is_done and record.attempts == 1
+            assert db.start(task, tiled(dag, 2)).result == ok(1e-3)
+            db.complete(record, ok(7e-3))
+    finally:
+        kill(process)
+    with Database(path) as db:
+        assert db.start(task, state).result == ok(7e-3)
+
+
+def test_an_abandoned_trial_did_not_happen(path):
+    dag = matmul()
+    task, state = task_of(dag), tiled(dag, 4)
+    with Database(path) as db:
+        for _ in range(4):
+            record = db.start(task, state)
+            assert record.attempts == 1
+            db.abandon(record)
+        assert db.lookup(task, state) is None
+
+
+@pytest.mark.parametrize(
+    "content", [b"garbage" * 999, b"SQLite format 3\0" + b"\xff" * 4096, b"PK\x03\x04", b"\0"]
+)
+def test_a_file_that_is_no_database_is_refused_and_left_alone(path, content):
+    path.write_bytes(content)
+    with pytest.raises(ForeignFile, match="is not a tuning database"):
+        Database(path)
+    assert path.read_bytes() == content
+
+
+def test_another_programs_database_is_refused_and_left_alone(path):
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE notes (text)")
+    before = path.read_bytes()
+    with pytest.raises(ForeignFile, match="SQLite file of another program"):
+        Database(path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", [0, 2, 99])
+def test_another_format_is_refused(path, version):
+    Database(path).close()
+    with sqlite3.connect(path) as raw:
+        raw.execute(f"PRAGMA user_version = {version}")
+    raw.close()
+    with pytest.raises(ForeignFile, match=f"of format {version}; this ansorpy reads format 1"):
+        Database(path)
+
+
+def test_a_folder_that_does_not_exist_is_one_plain_error(tmp_path):
+    with pytest.raises(AnsorpyError, match="cannot be used"):
+        Database(tmp_path / "nowhere" / "tune.db")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("kind", "fast"), ("seconds", '["quick"]'), ("seconds", "not json"), ("median_s", -1.0),
+        ("median_s", float("inf")), ("attempts", 0), ("status", "maybe"), ("spread", "x"),
+        ("started_at", "yesterday"),
+    ],
+)  # fmt: skip
+def test_a_hostile_row_is_refused_by_column(path, column, value):
+    dag = matmul()
+    task = task_of(dag)
+    with Database(path) as db:
+        db.complete(db.start(task, tiled(dag, 4)), ok(1e-3))
+    with sqlite3.connect(path) as raw:
+        raw.execute(f"UPDATE trials SET {column} = ?", (value,))
+    raw.close()
+    with Database(path) as db, pytest.raises(ForeignFile, match=f"column {column}"):
+        # A status that is neither is found by key, not by task.
+        db.records(task.key)
+        db.lookup(task, tiled(dag, 4))
+
+
+@pytest.mark.parametrize("steps", ["{", "[]x", '[{"kind": "os.system"}]', '[{"kind": "split"}]'])
+def test_hostile_steps_are_refused(path, steps):
+    dag = matmul()
+    task = task_of(dag)
+    with Database(path) as db:
+        db.complete(db.start(task, tiled(dag, 4)), ok(1e-3))
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE trials SET steps = ?", (steps,))
+    raw.close()
+    with Database(path) as db, pytest.raises(ForeignFile):
+        db.records(task.key)[0].state(dag)
+
+
+def test_steps_of_another_definition_do_not_apply(path):
+    dag = matmul()
+    task = task_of(dag)
+    with Database(path) as db:
+        db.complete(db.start(task, tiled(dag, 4)), ok(1e-3))
+        (record,) = db.records(task.key)
+        a = placeholder((4,), name="X")
+        other = compute((4,), lambda i: a[i] + 1.0, name="Y")
+        with pytest.raises(ForeignFile, match="does not apply"):
+            record.state(ComputeDAG.of([a, other]))
+
+
+def test_a_truncated_file_is_one_plain_error(path):
+    dag = matmul()
+    task = task_of(dag)
+    with Database(path) as db:
+        for factor in range(1, 60):
+            db.complete(db.start(task, tiled(dag, factor)), ok(1e-3))
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    with pytest.raises((ForeignFile, AnsorpyError), match="tune.db"), Database(path) as db:
+        db.records(task.key)
+
+
+def test_events_come_back_in_order_by_session(path):
+    with Database(path, seed=7, versions={"llvm": "20"}) as db:
+        first = db.session
+        for n in range(5):
+            db.log("ask" if n % 2 else "tell", {"n": n, "clock": time.time()})
+    with Database(path) as db:
+        db.log("ask", {"n": 99})
+        assert [e.body["n"] for e in db.events(first)] == [0, 1, 2, 3, 4]
+        assert [e.kind for e in db.events(first)] == ["tell", "ask", "tell", "ask", "tell"]
+        started = db.sessions()[0]
+        assert started.seed == 7 and started.versions == {"llvm": "20"}
+        assert started.ended_at is not None

@@ -1,0 +1,238 @@
+"""The driver, its strategies and selectors, on a machine that is a formula."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.errors import NoValidProgram
+from ansorpy.measure.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions, TaskSearch
+from ansorpy.search.events import Phase
+from ansorpy.search.evolution import Evolution, crossover, genes
+from ansorpy.search.population import Candidate, Pool, sample_valid, score, top
+from ansorpy.search.selector import EpsilonGreedy, TopK
+from ansorpy.search.source import DerivedStructures
+from ansorpy.search.strategy import Context, RandomSearch
+from ansorpy.search.trials import Trials
+from tests.search.runners import FormulaRunner, true_seconds
+from tests.search.tasks import dense_relu, matmul, scale
+
+
+def search(task, runner=None, model=None, listener=None, database=None, **options):
+    return TaskSearch(
+        task,
+        DerivedStructures(task),
+        model or BoostedTrees(),
+        Trials(runner or FormulaRunner(), database, batch=4),
+        SearchOptions(**options),
+        *([listener] if listener else []),
+    )
+
+
+def rounds(found, trials, size=8):
+    while found.history.trials < trials and not found.exhausted:
+        found.step(min(size, trials - found.history.trials))
+    return found
+
+
+class Blind:
+    """A cost model that knows nothing."""
+
+    def predict(self, task, nest, rows):
+        return np.ones(rows)
+
+    def learn(self, task, nest, seconds):
+        pass
+
+    def refit(self):
+        pass
+
+
+@pytest.mark.parametrize("strategy", [Evolution, RandomSearch])
+def test_spends_exactly_its_trials_and_never_one_twice(strategy):
+    runner = FormulaRunner()
+    found = rounds(search(matmul(48, 48, 48), runner, strategy=strategy), 40)
+    assert found.history.trials == 40
+    assert len(runner.seen) == len(set(runner.seen)) == 40
+
+
+def test_learning_beats_sampling_blindly():
+    task = matmul(96, 96, 96)
+    learnt, blind = [], []
+    for seed in range(3):
+        learnt.append(rounds(search(task, seed=seed), 40).history.best_s)
+        blind_search = search(task, model=Blind(), strategy=RandomSearch, seed=seed)
+        blind.append(rounds(blind_search, 40).history.best_s)
+    assert np.median(learnt) < 0.8 * np.median(blind)
+
+
+def test_the_same_seed_gives_the_same_history():
+    one, two = FormulaRunner(), FormulaRunner()
+    rounds(search(matmul(24, 36, 48), one, seed=3), 24)
+    rounds(search(matmul(24, 36, 48), two, seed=3), 24)
+    assert one.seen == two.seen
+    three = FormulaRunner()
+    rounds(search(matmul(24, 36, 48), three, seed=4), 24)
+    assert three.seen != one.seen
+
+
+def test_a_space_of_few_programs_is_exhausted_not_repeated():
+    runner = FormulaRunner()
+    found = rounds(search(scale(7), runner), 200)
+    assert found.exhausted
+    assert len(runner.seen) == len(set(runner.seen)) < 200
+
+
+def test_never_slower_than_the_default_schedule():
+    """Everything but the default schedule fails."""
+    default = str(State.initial(matmul(8, 8, 8).dag).history)
+    broken = MeasureResult(TrialKind.CRASH, reason="it crashed")
+    runner = FormulaRunner(fails=lambda s, n: None if str(s.history) == default else broken)
+    found = rounds(search(matmul(8, 8, 8), runner), 8)
+    assert str(found.history.best.state.history) == default
+    assert found.history.failures == {TrialKind.CRASH: 7}
+
+
+def test_a_default_that_is_certain_to_lose_is_not_measured():
+    runner = FormulaRunner()
+    rounds(search(matmul(256, 256, 256), runner), 8)
+    assert "" not in runner.seen
+
+
+def test_all_failures_are_counted_and_the_first_of_each_kind_is_told_in_full():
+    kinds = [TrialKind.CRASH, TrialKind.WRONG_RESULT]
+    runner = FormulaRunner(
+        fails=lambda s, n: MeasureResult(kinds[n % 2], reason=f"first line {n}\nsecond line {n}")
+    )
+    found = rounds(search(matmul(16, 16, 16), runner), 6, size=6)
+    error = found.history.no_valid_program("matmul")
+    assert isinstance(error, NoValidProgram)
+    text = str(error)
+    assert "none of 6 trials" in text and "3 crash" in text and "3 wrong_result" in text
+    assert "first line 1" in text and "second line 2" in text and "line 3" not in text
+
+
+def test_progress_is_reported():
+    reports = []
+    rounds(search(matmul(32, 32, 32), listener=reports.append), 16)
+    assert [r.trials for r in reports if r.phase is Phase.SEARCHING] == list(range(1, 17))
+    best = [r.best_s for r in reports]
+    assert best == sorted(best, reverse=True)
+    rounds_reported = [r for r in reports if r.phase is Phase.MEASURED]
+    assert len(rounds_reported) == 2 and -1 <= rounds_reported[1].correlation <= 1
+
+
+def test_retiming_reorders_the_finalists():
+    runner = FormulaRunner(noise=0.5)
+    found = rounds(search(matmul(48, 48, 48), runner), 24)
+    runner.noise = 0.0
+    found.retime()
+    times = [best.seconds for best in found.history.finalists]
+    assert times == sorted(times)
+    assert times == [true_seconds(found.task, b.state) for b in found.history.finalists]
+
+
+def test_resume_goes_on_from_the_records(tmp_path):
+    task, runner = matmul(48, 48, 48), FormulaRunner()
+    with Database(tmp_path / "a.db") as database:
+        before = rounds(search(task, runner, database=database), 16)
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, runner, database=database)
+        found.resume(database.records(task.key))
+        assert found.history.trials == 16
+        assert found.history.best_s == before.history.best_s
+        rounds(found, 32)
+        assert database.trials(task.key) == 32
+    assert len(runner.seen) == len(set(runner.seen)) == 32
+
+
+def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path):
+    def stop(state, number):
+        if number == 7:
+            raise KeyboardInterrupt
+
+    task = matmul(48, 48, 48)
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, FormulaRunner(fails=stop), database=database)
+        with pytest.raises(KeyboardInterrupt):
+            found.step(12)
+        assert database.trials(task.key) == 4  # one batch of four
+        [records] = [database.records(task.key)]
+        assert all(record.is_done for record in records)
+
+
+def test_genes_keep_the_factors_of_a_split_together():
+    rng = np.random.default_rng(0)
+    [structure, *_] = DerivedStructures(matmul(24, 24, 24)).draw(1, rng)
+    space = structure.space
+    groups = genes(space)
+    assert sorted(c for g in groups for c in g) == list(range(len(space.columns)))
+    one, other = space.sample(50, rng), space.sample(50, rng)
+    child = crossover(space, one, other, rng)
+    for columns in groups:
+        from_one = (child[:, columns] == one[:, columns]).all(axis=1)
+        from_other = (child[:, columns] == other[:, columns]).all(axis=1)
+        assert (from_one | from_other).all()
+    assert (child != one).any() and (child != other).any()
+    assert space.valid(child).all()
+
+
+def test_evolution_improves_on_its_first_generation():
+    task = dense_relu(64, 96, 128)
+    source, model = DerivedStructures(task), AnalyticModel()
+    still = Context(task, source, model, np.random.default_rng(0))
+    moving = Context(task, source, model, np.random.default_rng(0))
+    first = Evolution(population=128, generations=0).ask(still, 8).best[0].score
+    evolved = Evolution(population=128, generations=6).ask(moving, 8).best[0].score
+    assert evolved > first
+
+
+def test_pools_hold_no_measured_candidate():
+    task = matmul(12, 12, 12)
+    context = Context(task, DerivedStructures(task), AnalyticModel(), np.random.default_rng(0))
+    pool = Evolution(population=64).ask(context, 8)
+    context.measured |= {c.key for c in (*pool.best, *pool.random)}
+    again = Evolution(population=64).ask(context, 8)
+    assert not context.measured & {c.key for c in (*again.best, *again.random)}
+
+
+def test_scores_belong_to_their_rows():
+    task, rng = matmul(24, 24, 24), np.random.default_rng(1)
+    [structure, *_] = DerivedStructures(task).draw(1, rng)
+    table = sample_valid(structure, 20, rng)
+    scored = score(task, AnalyticModel(), structure, table)
+    for row, value in zip(table, scored.scores, strict=True):
+        [alone] = score(task, AnalyticModel(), structure, row[None]).scores
+        assert alone == value
+    best = top([scored], 3)
+    assert [c.score for c in best] == sorted({c.key: c.score for c in scored.candidates()}.values())[::-1][:3]
+
+
+def _pool(best, random):
+    task, rng = matmul(24, 24, 24), np.random.default_rng(2)
+    [structure, *_] = DerivedStructures(task).draw(1, rng)
+    table = np.unique(structure.sample(200, rng), axis=0)
+    made = [Candidate(structure, row, -float(n)) for n, row in enumerate(table[: best + random])]
+    return Pool(tuple(made[:best]), tuple(made[best:]))
+
+
+def test_epsilon_greedy_mixes_in_random_candidates():
+    pool = _pool(40, 20)
+    picked = EpsilonGreedy(0.25).pick(pool, 20, np.random.default_rng(0))
+    keys = {c.key for c in pool.random}
+    assert len(picked) == len({c.key for c in picked}) == 20
+    assert sum(c.key in keys for c in picked) == 5
+    assert [c.key for c in picked[:15]] == [c.key for c in pool.best[:15]]
+
+
+def test_selectors_fill_up_from_what_there_is():
+    pool = _pool(3, 4)
+    for selector in (EpsilonGreedy(), TopK()):
+        assert len(selector.pick(pool, 6, np.random.default_rng(0))) == 6
+        assert len(selector.pick(pool, 60, np.random.default_rng(0))) == 7
+        assert selector.pick(Pool(()), 5, np.random.default_rng(0)) == []

@@ -1,0 +1,45 @@
+"""Presets, explicit limits and round sizes."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.tasks.budget import Budget
+
+
+def test_presets_are_wall_clock_limits():
+    assert Budget.of("quick", network=True) == Budget(time_limit_s=300)
+    assert Budget.of("quick", network=False) == Budget(time_limit_s=30)
+    assert Budget.of("full", network=True) == Budget(time_limit_s=1800)
+    assert Budget.of("full", network=False) == Budget(time_limit_s=180)
+    assert Budget.of("none", network=True) is None
+
+
+def test_an_explicit_limit_replaces_the_preset():
+    assert Budget.of("full", network=True, trials=9) == Budget(trials=9)
+    assert Budget.of("none", network=True, trials_per_task=9) == Budget(trials_per_task=9)
+    assert Budget.of("quick", network=True, time_limit_s=7.5) == Budget(time_limit_s=7.5)
+
+
+def test_bad_requests_are_refused():
+    with pytest.raises(UsageError, match='unknown effort "slow"'):
+        Budget.of("slow", network=True)
+    with pytest.raises(UsageError, match="trials must be positive, got 0"):
+        Budget(trials=0)
+
+
+@pytest.mark.parametrize(
+    ("budget", "tasks", "size"),
+    [
+        (Budget(trials=64), 1, 16),
+        (Budget(trials=3), 1, 1),
+        (Budget(trials=10), 40, 1),
+        (Budget(trials=10**6), 1, 32),
+        (Budget(trials_per_task=64), 40, 16),
+        (Budget(trials=80, trials_per_task=64), 2, 10),
+        (Budget(time_limit_s=300), 40, 8),
+    ],
+)
+def test_rounds_leave_time_to_learn(budget, tasks, size):
+    assert budget.round_size(tasks) == size
