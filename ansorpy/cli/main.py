@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from ansorpy import __version__
 from ansorpy.cli.bench import bench
 from ansorpy.cli.compile import compile
 from ansorpy.cli.db import db
@@ -23,6 +24,7 @@ from ansorpy.cli.tune import tune
 from ansorpy.cli.verify import verify
 from ansorpy.config import DEBUG, KNOBS
 from ansorpy.errors import AnsorpyError
+from ansorpy.report.engines.names import ENGINE_NAMES
 
 __all__ = ["VERBS", "main"]
 
@@ -51,19 +53,26 @@ def _application() -> typer.Typer:
     return app
 
 
-def _common(version: bool = typer.Option(False, "--version", help="Print the version.")) -> None:
-    if version:
-        from ansorpy import __version__
-
+def _print_version(asked: bool) -> None:
+    if asked:
         print(__version__)
         raise typer.Exit
+
+
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """Options before the verb."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code (docs/cli.md) and prints errors to stderr."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    if given[:1] == ["--version"]:
-        given = ["--version", "doctor"]
     try:
         _application()(repeat_list_option(given), standalone_mode=False)
     except AnsorpyError as error:
@@ -98,8 +107,6 @@ def repeat_list_option(arguments: Sequence[str]) -> list[str]:
 
     Only names of engines are taken as further values, so a file may follow them.
     """
-    from ansorpy.report.engines.names import ENGINE_NAMES
-
     result: list[str] = []
     listing = False
     for argument in arguments:

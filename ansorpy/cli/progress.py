@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
-from ansorpy.cli.interrupt import Interrupt
 from ansorpy.measure.result import TrialKind
-from ansorpy.search.events import Phase, Progress
+from ansorpy.search.events import Progress
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -22,14 +21,9 @@ QUIET_S = 10.0
 
 
 class ProgressDisplay:
-    """Shows best latency, trials, failures by cause and time left; a listener of a tuning run.
+    """Shows best latency, trials, failures by cause and time left; a listener of a tuning run."""
 
-    It also carries the user's wish to stop into the run, at reports that come when a batch's
-    results are saved.
-    """
-
-    def __init__(self, interrupt: Interrupt, file: TextIO | None = None) -> None:
-        self._interrupt = interrupt
+    def __init__(self, file: TextIO | None = None) -> None:
         self._file = file or sys.stderr
         self._failures: dict[str, Mapping[TrialKind, int]] = {}
         self._best: dict[str, float | None] = {}
@@ -69,8 +63,6 @@ class ProgressDisplay:
         elif improved or time.monotonic() - self._printed_at >= QUIET_S:
             self._printed_at = time.monotonic()
             print(line, file=self._file, flush=True)
-        if progress.phase is not Phase.FINISHED:
-            self._interrupt.stop_here()
 
     @property
     def failures(self) -> dict[TrialKind, int]:

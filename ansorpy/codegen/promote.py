@@ -39,7 +39,7 @@ class _Promotion:
     def __init__(self, target: Target, in_registers: set[Buffer]) -> None:
         self.target = target
         self.in_registers = in_registers
-        self.ranges: dict[Var, tuple[int, int]] = {}
+        self.outer: list[For] = []
 
     def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:
@@ -79,8 +79,9 @@ class _Promotion:
         """*loop* rewritten, and whether the statement *before* it was taken over."""
         tile = self._chosen(loop)
         if tile is None:
-            self.ranges[loop.var] = (0, loop.extent - 1)
+            self.outer.append(loop)
             body = self.stmt(loop.body)
+            self.outer.pop()
             return (loop if body is loop.body else For(loop.var, loop.extent, loop.kind, body)), False
         init = same_region(before, tile) if before is not None else None
         made = _Accumulator(tile)
@@ -90,7 +91,7 @@ class _Promotion:
         return Alloc(made.buffer, Seq(parts)), init is not None
 
     def _chosen(self, loop: For) -> Tile | None:
-        for tile in find_tiles(loop, self.ranges):
+        for tile in find_tiles(loop, self.outer):
             if tile.store.buffer not in self.in_registers and self._fits(tile, loop):
                 return tile
         return None
@@ -113,7 +114,7 @@ class _Promotion:
         while stack:
             top = stack.pop()
             if isinstance(top, For):
-                inner = find_tiles(top, {**self.ranges, loop.var: (0, loop.extent - 1)})
+                inner = find_tiles(top, (*self.outer, loop))
                 sizes = [t.vectors(self.target) for t in inner if t.store is tile.store]
                 best = min([best, *sizes])
                 stack.append(top.body)
@@ -139,7 +140,7 @@ class _Accumulator:
         self.tile = tile
         self.target = tile.store.buffer
         wide = DType.FLOAT32 if self.target.dtype in (DType.FLOAT16, DType.BFLOAT16) else None
-        shape = tuple(loop.extent for loop in tile.loops) or (1,)
+        shape = tuple(loop.extent for loop in tile.axes) or (1,)
         self.buffer = Buffer(
             f"{self.target.name}.acc", shape, wide or self.target.dtype, Scope.LOCAL
         )
@@ -175,8 +176,7 @@ class _Accumulator:
         return self._nest(Store(self.target, old.indices, value, reduce), guarded=True)
 
     def _indices(self) -> tuple[Expr, ...]:
-        loops = self.tile.loops
-        return tuple(loop.var for loop in loops) or (as_expr(0),)
+        return tuple(loop.var for loop in self.tile.axes) or (as_expr(0),)
 
     def _widened(self, value: Expr) -> Expr:
         wanted = self.buffer.dtype

@@ -39,21 +39,29 @@ class Tile:
     ``dims`` are unrolled and vectorized loops that index the region, vectorized ones last;
     ``lanes`` are vectorized loops over reduced elements, whose lanes accumulate apart.
     ``guards`` are conditions around the store that do not change while it accumulates.
+    ``around`` are vectorized loops outside the reduce loop: each of their lanes has its tile.
     """
 
     store: Store
     dims: tuple[For, ...]
     lanes: tuple[For, ...]
     guards: tuple[Expr, ...]
+    around: tuple[For, ...]
 
     @property
     def loops(self) -> tuple[For, ...]:
+        """The loops to open around each element of the tile."""
         return (*self.dims, *self.lanes)
+
+    @property
+    def axes(self) -> tuple[For, ...]:
+        """The loops that index the tile, vectorized ones last."""
+        return (*self.loops, *self.around)
 
     def vectors(self, target: Target) -> int:
         """Registers the accumulators take."""
         scalars, in_lanes = 1, 1
-        for loop in self.loops:
+        for loop in self.axes:
             if loop.kind is ForKind.VECTORIZED:
                 in_lanes *= loop.extent
             else:
@@ -64,17 +72,14 @@ class Tile:
 _Path = tuple[Stmt, ...]
 
 
-def find_tiles(head: For, ranges: Mapping[Var, tuple[int, int]]) -> Iterator[Tile]:
-    """The tiles that stores inside reduce loop *head* accumulate into, if registers may hold them.
-
-    *ranges* bounds the variables of the loops around *head*.
-    """
+def find_tiles(head: For, outer: Sequence[For]) -> Iterator[Tile]:
+    """The tiles that stores inside reduce loop *head* accumulate into; *outer* is around it."""
     if head.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return
     accesses = _access_counts(head)
     for store, path in _stores(head, ()):
         if store.reduce is not None and accesses[store.buffer] == 1:
-            tile = _tile(store, path, ranges)
+            tile = _tile(store, path, outer)
             if tile is not None:
                 yield tile
 
@@ -103,25 +108,27 @@ def _stores(stmt: Stmt, path: _Path) -> Iterator[tuple[Store, _Path]]:
         yield from _stores(inner, (*path, stmt))
 
 
-def _tile(store: Store, path: _Path, ranges: Mapping[Var, tuple[int, int]]) -> Tile | None:
+def _tile(store: Store, path: _Path, outer: Sequence[For]) -> Tile | None:
     loops = [s for s in path if isinstance(s, For)]
     indexing = set().union(*(free_vars(index) for index in store.indices))
     dims = [loop for loop in loops if loop.var in indexing]
     reduced = [loop for loop in loops if loop.var not in indexing]
     allocates = any(isinstance(s, Alloc) and s.buffer is store.buffer for s in path)
     lets = {s.var for s in path if isinstance(s, Let)}
-    if loops[0] in dims or allocates or lets & indexing:
+    around = tuple(loop for loop in outer if loop.kind is ForKind.VECTORIZED)
+    apart = all(loop.var in indexing for loop in around)
+    if loops[0] in dims or allocates or lets & indexing or not apart:
         return None
     if any(loop.kind not in _EXPANDED for loop in dims) or not _injective(store, dims):
         return None
     guards = _guards(store, path, {loop.var for loop in reduced} | lets)
-    if guards is None and not _in_bounds(store, loops, ranges):
+    if guards is None and not _in_bounds(store, (*outer, *loops)):
         return None
     lanes = tuple(loop for loop in reduced if loop.kind is ForKind.VECTORIZED)
     dims.sort(key=lambda loop: loop.kind is ForKind.VECTORIZED)
-    if lanes and any(loop.kind is ForKind.VECTORIZED for loop in dims):
+    if lanes and (around or any(loop.kind is ForKind.VECTORIZED for loop in dims)):
         return None
-    return Tile(store, tuple(dims), lanes, guards or ())
+    return Tile(store, tuple(dims), lanes, guards or (), around)
 
 
 def _guards(store: Store, path: _Path, varying: set[Var]) -> tuple[Expr, ...] | None:
@@ -140,11 +147,9 @@ def _reads(expr: Expr) -> bool:
     return any(isinstance(e, Load) for e in walk(expr))
 
 
-def _in_bounds(
-    store: Store, loops: Sequence[For], ranges: Mapping[Var, tuple[int, int]]
-) -> bool:
+def _in_bounds(store: Store, loops: Sequence[For]) -> bool:
     """True when the whole region exists whatever a varying guard says."""
-    known = {**ranges, **{loop.var: (0, loop.extent - 1) for loop in loops}}
+    known = {loop.var: (0, loop.extent - 1) for loop in loops}
     for index, extent in zip(store.indices, store.buffer.shape, strict=True):
         if not free_vars(index) <= known.keys():
             return False
@@ -156,6 +161,8 @@ def _in_bounds(
 
 def _injective(store: Store, dims: Sequence[For]) -> bool:
     """True when different iterations of *dims* write different elements."""
+    if not dims:
+        return True
     forms = [linear(index) for index in store.indices]
     variables = {loop.var for loop in dims}
     for form in forms:
@@ -203,7 +210,7 @@ def same_region(init: Stmt, tile: Tile) -> Store | None:
     for mine, theirs in zip(init.indices, tile.store.indices, strict=True):
         if _renamed_terms(linear(mine), renamed) != linear(theirs):
             return None
-    if free_vars(init.value) & renamed.keys() or _reads(init.value):
+    if free_vars(init.value) & renamed.keys() or _reads(init.value) or tile.around:
         return None
     return init
 

@@ -19,7 +19,8 @@ from ansorpy.ir.task import Task
 from ansorpy.schedule.nest import Nest
 
 if TYPE_CHECKING:
-    from lightgbm import Booster, Dataset as TrainSet
+    from lightgbm import Booster
+    from lightgbm import Dataset as TrainSet
 
 __all__ = ["BoostedOptions", "BoostedTrees"]
 
@@ -162,6 +163,7 @@ def _check_header(head: str) -> None:
             "this cost model was trained on another version's features",
             hint="delete it; it is trained again from the records",
         )
+
 
 def _pack_sum(training: Training) -> Any:
     """Squared error of each program's summed prediction, as gradients of its statements' rows."""

@@ -33,7 +33,8 @@ class TaskSamples:
         best = seconds.min(initial=np.inf)
         if not np.isfinite(best):
             return np.zeros(len(seconds))
-        return best / seconds
+        labels: Floats = best / seconds
+        return labels
 
     @property
     def prior_best_s(self) -> float:

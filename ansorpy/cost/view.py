@@ -64,16 +64,21 @@ class BufferView:
 
     @cached_property
     def moves(self) -> Masks:
-        return np.logical_or.reduce([a.moves for a in self.accesses])
+        """``[L, n]``: some access depends on the loop, and the loop is real."""
+        moved: Masks = np.logical_or.reduce([a.moves for a in self.accesses])
+        return moved
 
     @cached_property
     def region(self) -> Floats:
         """Elements touched at each depth: the largest access (accesses of one op overlap)."""
-        return np.maximum.reduce([a.region for a in self.accesses])
+        largest: Floats = np.maximum.reduce([a.region for a in self.accesses])
+        return largest
 
     @cached_property
     def run(self) -> Floats:
-        return np.maximum.reduce([a.run for a in self.accesses])
+        """Contiguous elements touched at each depth."""
+        longest: Floats = np.maximum.reduce([a.run for a in self.accesses])
+        return longest
 
     @cached_property
     def elems(self) -> Floats:
@@ -114,19 +119,23 @@ class LeafView:
 
     @property
     def rows(self) -> int:
+        """Candidates."""
         return int(self.max_unroll.shape[0])
 
     @property
     def evaluations(self) -> Floats:
         """How often the body is evaluated in all."""
-        return self.inner_prod[0]
+        every: Floats = self.inner_prod[0]
+        return every
 
     @property
     def depth(self) -> int:
+        """Loops around the statement."""
         return len(self.leaf.loops)
 
     @property
     def written(self) -> BufferView:
+        """The buffer the statement writes."""
         return next(b for b in self.buffers if b.is_written)
 
 
@@ -140,9 +149,7 @@ def _view_leaf(leaf: Leaf, rows: int, seen: dict[tuple[str, str], Touches]) -> L
     extent = _stack([loop.extent for loop in leaf.loops], rows)
     real = extent > 1
     buffers = _buffers(leaf, extent, real, rows)
-    touches = tuple(
-        _touch(seen, loop, d, leaf, buffers, rows) for d, loop in enumerate(leaf.loops)
-    )
+    touches = tuple(_touch(seen, loop, d, leaf, buffers, rows) for d, loop in enumerate(leaf.loops))
     ones = np.ones((1, rows))
     return LeafView(
         leaf=leaf,
@@ -169,7 +176,8 @@ def _stack(sizes: Sequence[Size], rows: int) -> Floats:
 
 
 def _flags(sizes: Sequence[Size], rows: int) -> Masks:
-    return _stack(sizes, rows) != 0
+    marked: Masks = _stack(sizes, rows) != 0
+    return marked
 
 
 def _product(factors: Floats) -> Floats:

@@ -71,7 +71,9 @@ class GuardedArray:
         _protect(*self._pages, _PROT_READ)
 
     def poison(self) -> None:
-        """Fill with NaN (floats) or a pattern unlikely to be right (integers)."""
+        """Fill with NaN (floats) or a pattern unlikely to be right (integers); renew the slack."""
+        self._before[:] = _PATTERN
+        self._after[:] = _PATTERN
         if self.array.dtype.kind in "fV":
             self.array.fill(np.nan)
         else:

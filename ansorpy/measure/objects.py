@@ -44,7 +44,7 @@ class ObjectStore:
         """The candidate with this digest, None when it is not kept or no longer what it was."""
         with plain_errors(self._path):
             row = self._connection.execute(
-                "SELECT header, code FROM objects WHERE digest = ?", (digest,)
+                "SELECT header, CAST(code AS BLOB) AS code FROM objects WHERE digest = ?", (digest,)
             ).fetchone()
         if row is None:
             return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -12,26 +12,43 @@ from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import Runner
 from ansorpy.schedule.state import State
 
-__all__ = ["measure_recorded"]
+__all__ = ["Listener", "measure_recorded"]
+
+
+Listener = Callable[[int, MeasureResult, bool], None]
+"""Told the index of a candidate, its result, and whether the database knew it (nothing spent)."""
 
 
 def measure_recorded(
-    runner: Runner, database: Database, task: Task, candidates: Sequence[State]
+    runner: Runner,
+    database: Database,
+    task: Task,
+    candidates: Sequence[State],
+    listener: Listener | None = None,
 ) -> list[MeasureResult]:
     """Results of *candidates*, in order; only those *database* does not know are run.
 
-    Each is committed as started right before it runs and as done right after; the code of a new
-    best is kept.  The incumbent is the best trial recorded so far.
+    Each is committed as started right before it runs and as done right after, so a kill loses
+    one trial; the code of a new best is kept.  The incumbent is the best trial recorded so far.
+    *listener* hears of each result as soon as it is there.
     """
+    tell = listener or (lambda index, result, known: None)
     database.add_task(task)
     known = {}
     for index, state in enumerate(candidates):
         record = database.lookup(task, state)
         if record is not None and record.is_done:
             known[index] = record.result
+            tell(index, record.result, True)
     new = [index for index in range(len(candidates)) if index not in known]
     best = database.best(task.key)
-    recorder = _Recorder(database, task, [candidates[index] for index in new], best)
+    recorder = _Recorder(
+        database,
+        task,
+        [candidates[index] for index in new],
+        best,
+        lambda index, result, was_known: tell(new[index], result, was_known),
+    )
     try:
         results = runner.measure(
             task,
@@ -50,17 +67,24 @@ class _Recorder:
     """Commits what an observer is told."""
 
     def __init__(
-        self, database: Database, task: Task, candidates: Sequence[State], best: Record | None
+        self,
+        database: Database,
+        task: Task,
+        candidates: Sequence[State],
+        best: Record | None,
+        listener: Listener,
     ) -> None:
         self.candidates = candidates
         self._database = database
         self._task = task
         self._best_s = None if best is None else best.median_s
+        self._listener = listener
         self._running: Record | None = None
 
     def started(self, index: int) -> MeasureResult | None:
         record = self._database.start(self._task, self.candidates[index])
         if record.is_done:
+            self._listener(index, record.result, True)
             return record.result
         self._running = record
         return None
@@ -73,6 +97,7 @@ class _Recorder:
                 self._database.objects.put(built)
         self._database.complete(self._running, result)
         self._running = None
+        self._listener(index, result, False)
 
     def abandon(self) -> None:
         """The user stopped the work: the trial under way did not happen."""

@@ -104,7 +104,11 @@ class RunClient:
         header, blobs = built.parts()
         request = MeasureRequest(built=header, incumbent_s=incumbent_s, policy=self.policy)
         message = Message("measure", request.model_dump(mode="json"), blobs)
-        return _measured(self.worker.request(message, self._timeout_s(task, incumbent_s)))
+        result = _measured(self.worker.request(message, self._timeout_s(task, incumbent_s)))
+        if result.kind is TrialKind.RUN_ERROR:
+            # It may have written where it should not; the next one gets clean memory.
+            self.worker.kill()
+        return result
 
     def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
         """Time several candidates in turns; all fail when one of them does."""
@@ -198,4 +202,3 @@ def _measured(answer: Outcome) -> MeasureResult:
         run_s=read.run_s,
         max_error=math.inf if read.max_error is None else read.max_error,
     )
-

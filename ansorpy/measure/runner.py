@@ -21,7 +21,7 @@ from ansorpy.measure.run_client import RunClient
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.schedule.state import State
 
-__all__ = ["LocalRunner", "MeasureOptions", "Observer", "Runner"]
+__all__ = ["BuildService", "LocalRunner", "MeasureOptions", "Observer", "Runner"]
 
 
 class Observer(Protocol):
@@ -32,6 +32,16 @@ class Observer(Protocol):
 
     def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
         """Candidate *index* has this result; *built* is the code that ran."""
+
+
+class BuildService(Protocol):
+    """Whatever turns schedules into object code: workers here, or on other machines."""
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        """Object code of each of *states* in order, or why there is none."""
+
+    def close(self) -> None:
+        """Give up all resources."""
 
 
 class Runner(Protocol):
@@ -80,13 +90,16 @@ class LocalRunner:
     """Builds in parallel workers, then runs one candidate at a time in a pinned one.
 
     Builds and runs never overlap, and timing holds the machine-wide lock of its cores.
-    A context manager: leaving it ends all workers.
+    A context manager: leaving it ends all workers.  *builder* replaces the local build workers.
     """
 
-    def __init__(self, options: MeasureOptions | None = None) -> None:
+    def __init__(
+        self, options: MeasureOptions | None = None, builder: BuildService | None = None
+    ) -> None:
         self.options = options or MeasureOptions()
-        workers = self.options.builders or available_cores()
-        self._builder = Builder(workers, timeout_s=self.options.build_timeout_s)
+        self._builder: BuildService = builder or Builder(
+            self.options.builders or available_cores(), timeout_s=self.options.build_timeout_s
+        )
         self._clients: dict[tuple[int, ...], RunClient] = {}
         self._kept: dict[str, Built] = {}
 

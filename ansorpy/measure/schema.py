@@ -101,6 +101,8 @@ def connect(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     connection.row_factory = sqlite3.Row
+    # Bytes that are no text must reach the validation of their row, not end in sqlite3.
+    connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection
 
 

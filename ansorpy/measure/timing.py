@@ -91,5 +91,3 @@ def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy) -> int:
         if fastest >= policy.sample_s:
             break
     return max(1, round(policy.sample_s / max(fastest, 1e-9)))
-
-

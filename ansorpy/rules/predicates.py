@@ -26,7 +26,7 @@ __all__ = [
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_elementwise_matched_consumer", "is_cache_write_stage",
     "is_strictly_inlineable", "needs_cross_thread_reduction", "needs_multi_level_tiling",
-    "needs_rfactor", "num_common_outer_iterators", "reduce_extent", "space_extent",
+    "needs_rfactor", "num_common_outer_iterators", "reads_along", "reduce_extent", "space_extent",
 ]  # fmt: skip
 
 UNROLL_AXES = "unroll_axes"
@@ -272,3 +272,18 @@ def _common_outer(
             break
         count += 1
     return count
+
+
+def reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool:
+    """True when some read moves through memory with *axis*, and none jumps far with it."""
+    op, follows = stage.compute, False
+    for producer, accesses in state.dag.reads(op).items():
+        inner = max((d for d, n in enumerate(producer.shape) if n > 1), default=0)
+        for indices in accesses:
+            for d, index in enumerate(indices):
+                found = index_terms(index, (*op.axes, *op.reduce_axes))
+                stride = max_stride + 1 if found is None else found[0].get(axis, 0)
+                if stride and (d != inner or not 0 < stride <= max_stride):
+                    return False
+                follows = follows or stride > 0
+    return follows

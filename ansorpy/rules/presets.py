@@ -61,6 +61,11 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
     SkipStage(),
 )
 
+DEFAULT_CPU_SKETCH = tuple(
+    AddRfactor(only_when_short=True) if isinstance(rule, AddRfactor) else rule
+    for rule in CPU_SKETCH
+)
+
 CUDA_SKETCH: tuple[SketchRule, ...] = (
     AddCacheRead(),
     SpecialComputeLocation(),
@@ -95,7 +100,7 @@ ANSOR_CUDA = Preset(
 
 CPU = Preset(
     "default",
-    CPU_SKETCH,
+    DEFAULT_CPU_SKETCH,
     (DrawRfactorFactors(), ChangeComputeLocation()),
     (
         TileForVectors(),

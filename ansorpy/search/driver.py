@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from ansorpy.search.history import Best, History
 from ansorpy.search.population import Candidate, StructureSource
 from ansorpy.search.selector import EpsilonGreedy, Selector
 from ansorpy.search.strategy import Context, Strategy
-from ansorpy.search.trials import Trial, Trials
+from ansorpy.search.trials import Trials
 
 __all__ = ["SearchOptions", "TaskSearch"]
 
@@ -112,13 +112,16 @@ class TaskSearch:
         return record.state(database.definition(record.definition))
 
     def retime(self) -> None:
-        """Time the finalists again, together, and keep the order that gives."""
+        """Time the finalists again, in turns, and keep the order that gives."""
         finalists = self.history.finalists
         if len(finalists) < 2:
             return
-        states = [best.state for best in finalists]
-        results = self.trials.runner.measure(self.task, states, incumbent_s=None)
-        again = [Best(s, r) for s, r in zip(states, results, strict=True) if r.ok]
+        results = self.trials.retime(self.task, [best.state for best in finalists])
+        again = [
+            Best(old.state, replace(new, object_digest=old.result.object_digest))
+            for old, new in zip(finalists, results or [], strict=results is not None)
+            if new.ok
+        ]
         if again:
             self.history.replace_finalists(again)
         self._report(Phase.RETIMED, None)
@@ -134,15 +137,14 @@ class TaskSearch:
             except AnsorpyError as error:
                 result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
                 found.append((candidate, result))
-        for trial in self.trials.run(self.task, list(states), self.history.best_s):
-            found.append((states[trial.state], trial.result))
-            self._count(trial)
+                self._count(candidate.structure.state, result)
+        results = self.trials.run(self.task, list(states), self.history.best_s, self._count)
+        found += [(c, r) for c, r in zip(states.values(), results, strict=True)]
         return found
 
-    def _count(self, trial: Trial) -> None:
-        if not trial.known:
-            self.history.add(trial.state, trial.result)
-            self._report(Phase.SEARCHING, None)
+    def _count(self, state: State, result: MeasureResult) -> None:
+        self.history.add(state, result)
+        self._report(Phase.SEARCHING, None)
 
     def _measured_default(self) -> bool:
         """Measure the default schedule, unless it is certain to lose; True when measured."""
@@ -152,9 +154,8 @@ class TaskSearch:
         best_s = self.history.best_s
         if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
             return False
-        for trial in self.trials.run(self.task, [default], best_s):
-            self._count(trial)
-            self.context.model.learn(self.task, nest, np.array([_seconds(trial.result)]))
+        [result] = self.trials.run(self.task, [default], best_s, self._count)
+        self.context.model.learn(self.task, nest, np.array([_seconds(result)]))
         return True
 
     def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:

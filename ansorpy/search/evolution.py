@@ -151,8 +151,8 @@ def crossover(space: Space, one: Table, other: Table, rng: np.random.Generator) 
     """Rows that take each gene from either parent with equal chance."""
     child = one.copy()
     for columns in genes(space):
-        taken = rng.random(len(one)) < 0.5
-        child[np.ix_(taken, columns)] = other[np.ix_(taken, columns)]
+        taken = np.flatnonzero(rng.random(len(one)) < 0.5)[:, None]
+        child[taken, columns] = other[taken, columns]
     return child
 
 
@@ -161,9 +161,9 @@ def _roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[n
     cumulated = np.cumsum(weight)
     if cumulated[-1] <= 0:
         return rng.integers(len(weight), size=n).astype(np.intp)
-    return np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right").clip(
-        max=len(weight) - 1
-    )
+    drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
+    rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
+    return rows
 
 
 def _structures(groups: Sequence[Scored]) -> list[Structure]:

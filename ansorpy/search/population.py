@@ -98,7 +98,9 @@ def score(task: Task, model: CostModel, structure: Structure, table: Table) -> S
     return Scored(structure, table, model.predict(task, nest, len(table)))
 
 
-def top(groups: Iterable[Scored], n: int, taken: Iterable[tuple[str, bytes]] = ()) -> list[Candidate]:
+def top(
+    groups: Iterable[Scored], n: int, taken: Iterable[tuple[str, bytes]] = ()
+) -> list[Candidate]:
     """The *n* best different candidates of *groups* that are not *taken*, best first."""
     taken = set(taken)
     shortlist: dict[tuple[str, bytes], Candidate] = {}

@@ -1,83 +1,92 @@
-"""Running trials: each is committed to the database before it runs and after."""
+"""Running trials: with a database each is committed before it runs and after."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
-from ansorpy.measure.records import Record
+from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.runner import Observer, Runner
 from ansorpy.schedule.state import State
 
-__all__ = ["Measurer", "Trial", "Trials"]
+__all__ = ["Heard", "Retimer", "Trials"]
+
+Heard = Callable[[State, MeasureResult], None]
+"""Told of each trial as it ends; not of those the database already knew."""
 
 
-class Measurer(Protocol):
-    """Builds and times candidates: the part of a runner that search needs."""
+@runtime_checkable
+class Retimer(Protocol):
+    """A runner that can time finished programs again, in turns."""
 
-    def measure(
-        self, task: Task, candidates: Sequence[State], *, incumbent_s: float | None
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult]:
-        """One result a candidate; failures are results, not exceptions."""
-
-
-@dataclass(frozen=True)
-class Trial:
-    """A measured program; ``known`` when the database already had it, so nothing was spent."""
-
-    state: State
-    result: MeasureResult
-    known: bool = False
+        """One result a candidate, in order."""
 
 
 @dataclass
 class Trials:
-    """Measures states of a task in small batches, so that a kill loses one batch at most.
+    """Measures programs of a task; without a database nothing is kept."""
 
-    Without a database nothing is kept.
-    """
-
-    runner: Measurer
+    runner: Runner
     database: Database | None = None
-    batch: int = 8
 
-    def run(self, task: Task, states: Sequence[State], best_s: float | None) -> Iterator[Trial]:
-        """Yield a trial for each state, those the database knows first.
+    def run(
+        self, task: Task, states: Sequence[State], best_s: float | None, heard: Heard
+    ) -> list[MeasureResult]:
+        """Results of *states*, in order; *heard* is told of each new one as it ends.
 
-        When the caller or the user stops in between, trials that did not run are taken back.
+        What was told stays told (and committed) when the user stops the work in between.
         """
-        started = [(state, self._start(task, state)) for state in states]
-        fresh: list[tuple[State, Record | None]] = []
-        for state, record in started:
-            if record is not None and record.is_done:
-                yield Trial(state, record.result, known=True)
-            else:
-                fresh.append((state, record))
-        done = 0
-        try:
-            while done < len(fresh):
-                part = fresh[done : done + self.batch]
-                results = self.runner.measure(task, [s for s, _ in part], incumbent_s=best_s)
-                for (state, record), result in zip(part, results, strict=True):
-                    self._complete(record, result)
-                    done += 1
-                    if result.ok:
-                        best_s = min(result.median_s, best_s or result.median_s)
-                    yield Trial(state, result)
-        finally:
-            for _, record in fresh[done:]:
-                self._abandon(record)
+        if not states:
+            return []
+        runner = _Listening(self.runner, heard)
+        if self.database is not None:
+            return measure_recorded(runner, self.database, task, states)
+        return runner.measure(task, states, incumbent_s=best_s)
 
-    def _start(self, task: Task, state: State) -> Record | None:
-        return None if self.database is None else self.database.start(task, state)
+    def retime(self, task: Task, states: Sequence[State]) -> list[MeasureResult] | None:
+        """Time *states* again in turns; None when the runner has no clock of its own."""
+        return self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
 
-    def _complete(self, record: Record | None, result: MeasureResult) -> None:
-        if self.database is not None and record is not None:
-            self.database.complete(record, result)
 
-    def _abandon(self, record: Record | None) -> None:
-        if self.database is not None and record is not None:
-            self.database.abandon(record)
+@dataclass
+class _Listening:
+    """A runner that tells *heard* of each result, after whoever else observes."""
+
+    runner: Runner
+    heard: Heard
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        relay = _Relay(candidates, observer, self.heard)
+        return self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=relay)
+
+
+@dataclass
+class _Relay:
+    """Passes on what an observer is told."""
+
+    candidates: Sequence[State]
+    observer: Observer | None
+    heard: Heard
+
+    def started(self, index: int) -> MeasureResult | None:
+        return None if self.observer is None else self.observer.started(index)
+
+    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
+        if self.observer is not None:
+            self.observer.finished(index, result, built)
+        self.heard(self.candidates[index], result)

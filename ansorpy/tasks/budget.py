@@ -39,7 +39,8 @@ class Budget:
             value = getattr(self, name)
             if value is not None and value <= 0:
                 raise UsageError(
-                    f"{name} must be positive, got {value}", hint='to measure nothing: effort="none"'
+                    f"{name} must be positive, got {value}",
+                    hint='to measure nothing, ask for effort="none"',
                 )
 
     @staticmethod
@@ -65,7 +66,7 @@ class Budget:
         return Budget(trials, trials_per_task, time_limit_s)
 
     def round_size(self, tasks: int) -> int:
-        """Trials in one round of one task: about a quarter of its share, so the model learns between.
+        """Trials in one round of one task: about a quarter of its share.
 
         Differs: TVM measures 64 a round, which leaves small budgets no second round.
         """

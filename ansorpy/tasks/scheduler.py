@@ -31,10 +31,12 @@ class Standing:
 
     @property
     def rounds(self) -> int:
+        """Rounds the task was given."""
         return len(self.best_after)
 
     @property
     def best_s(self) -> float:
+        """Seconds of its fastest correct program; infinite without one."""
         return self.best_after[-1] if self.best_after else float("inf")
 
 

@@ -12,11 +12,12 @@ from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.runner import Runner
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
 from ansorpy.search.population import StructureSource
-from ansorpy.search.trials import Measurer, Trials
+from ansorpy.search.trials import Trials
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.scheduler import Gradient, Standing, TaskScheduler
 
@@ -42,7 +43,6 @@ class TuneOptions:
     model: Callable[[], CostModel] = BoostedTrees
     round_size: int | None = None
     retime: bool = True
-    batch: int = 8
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Tuning:
 def tune_tasks(
     tasks: Sequence[WeightedTask],
     budget: Budget,
-    runner: Measurer,
+    runner: Runner,
     *,
     database: Database | None = None,
     options: TuneOptions | None = None,
@@ -100,7 +100,7 @@ class _Run:
 
     tasks: Sequence[WeightedTask]
     budget: Budget
-    runner: Measurer
+    runner: Runner
     database: Database | None
     options: TuneOptions
     listener: Listener
@@ -108,13 +108,11 @@ class _Run:
 
     def __post_init__(self) -> None:
         model = self.options.model()
-        trials = Trials(self.runner, self.database, self.options.batch)
+        trials = Trials(self.runner, self.database)
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model
         self.searches = [
-            TaskSearch(
-                entry.task, entry.source, model, trials, self._options(number), self._report
-            )
+            TaskSearch(entry.task, entry.source, model, trials, self._options(number), self._report)
             for number, entry in enumerate(self.tasks)
         ]
 

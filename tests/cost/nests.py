@@ -14,10 +14,13 @@ S, R = AxisKind.SPACE, AxisKind.REDUCE
 
 def loop(name: str, extent: Size, kind: AxisKind = S, stage: str = "C", **marks: Size) -> Loop:
     marked: dict[str, Size] = {"parallel": 0, "vector": 0, "unroll": 0, **marks}
-    return Loop(name=name, kind=kind, extent=extent, stage=stage, annotation=ForKind.SERIAL, **marked)
+    serial = ForKind.SERIAL
+    return Loop(name=name, kind=kind, extent=extent, stage=stage, annotation=serial, **marked)
 
 
-def access(tensor: Tensor, *coefs: tuple[Size, ...], alloc_depth: int = 0, is_output: bool = False) -> LeafAccess:
+def access(
+    tensor: Tensor, *coefs: tuple[Size, ...], alloc_depth: int = 0, is_output: bool = False
+) -> LeafAccess:
     return LeafAccess(
         buffer=tensor.name,
         shape=tensor.shape,

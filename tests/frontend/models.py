@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import onnx
@@ -17,7 +18,7 @@ node = helper.make_node
 
 def graph_model(
     nodes: Sequence[NodeProto],
-    inputs: Mapping[str, Sequence[int | str]],
+    inputs: Mapping[str, Sequence[int | str | None]],
     outputs: Sequence[str],
     constants: Mapping[str, Array] | None = None,
     opset: int = 17,
@@ -41,9 +42,9 @@ def operator_model(
     constants: Sequence[Array | None] = (),
     opset: int = 17,
     outputs: int = 1,
-    **attributes: object,
+    **attributes: Any,
 ) -> ModelProto:
-    """One operator on float inputs ``x0, x1, ..`` and then constants (None: an operand left out)."""
+    """One operator on float inputs ``x0, x1, ..``, then constants (None: an operand left out)."""
     inputs = {f"x{i}": shape for i, shape in enumerate(shapes)}
     held = {f"c{i}": a for i, a in enumerate(constants) if a is not None}
     operands = [*inputs, *("" if a is None else f"c{i}" for i, a in enumerate(constants))]

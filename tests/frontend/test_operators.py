@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from ansorpy.frontend.onnx.registry import OPERATORS
 from tests.frontend.models import operator_model
-from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.executor import Array, assert_same_as_onnxruntime
 
 RNG = np.random.default_rng(5)
 
 
-def normal(*shape: int) -> np.ndarray:
+def normal(*shape: int) -> Array:
     return RNG.standard_normal(shape).astype(np.float32)
 
 
-def positive(*shape: int) -> np.ndarray:
+def positive(*shape: int) -> Array:
     return RNG.uniform(0.5, 1.5, shape).astype(np.float32)
 
 
-def ints(*values: int) -> np.ndarray:
+def scalar(value: float) -> Array:
+    return np.asarray(value, np.float32)
+
+
+def ints(*values: int) -> Array:
     return np.asarray(values, np.int64)
 
 
@@ -127,38 +133,39 @@ ARITHMETIC = {
     "sum": operator_model("Sum", [(3, 5), (3, 5), (1, 5)]),
     "sum_one": operator_model("Sum", [(3, 5)]),
     "mean": operator_model("Mean", [(3, 5), (3, 5), (3, 5)]),
-    "pow_cube": operator_model("Pow", [(3, 5)], [np.asarray(3, np.float32)]),
+    "pow_cube": operator_model("Pow", [(3, 5)], [scalar(3)]),
     "pow_int": operator_model("Pow", [(3, 5)], [np.asarray(2, np.int64)]),
 }
 
+ACTIVATION_CASES: list[tuple[str, str, list[Array | None], int, dict[str, Any]]] = [
+    ("abs", "Abs", [], 17, {}),
+    ("ceil", "Ceil", [], 17, {}),
+    ("clip", "Clip", [scalar(-0.5), scalar(0.7)], 17, {}),
+    ("clip_high", "Clip", [None, scalar(0.7)], 17, {}),
+    ("clip_old", "Clip", [], 9, {"min": -0.3, "max": 0.4}),
+    ("elu", "Elu", [], 17, {"alpha": 1.3}),
+    ("erf", "Erf", [], 17, {}),
+    ("exp", "Exp", [], 17, {}),
+    ("floor", "Floor", [], 17, {}),
+    ("hard_sigmoid", "HardSigmoid", [], 17, {"alpha": 0.3}),
+    ("hard_swish", "HardSwish", [], 17, {}),
+    ("leaky_relu", "LeakyRelu", [], 17, {"alpha": 0.2}),
+    ("neg", "Neg", [], 17, {}),
+    ("prelu", "PRelu", [np.full((5, 1), 0.3, np.float32)], 17, {}),
+    ("reciprocal", "Reciprocal", [], 17, {}),
+    ("relu", "Relu", [], 17, {}),
+    ("selu", "Selu", [], 17, {}),
+    ("sigmoid", "Sigmoid", [], 17, {}),
+    ("softplus", "Softplus", [], 17, {}),
+    ("softsign", "Softsign", [], 17, {}),
+    ("tanh", "Tanh", [], 17, {}),
+    ("dropout", "Dropout", [], 17, {}),
+    ("dropout_old", "Dropout", [], 9, {"ratio": 0.4}),
+    ("identity", "Identity", [], 17, {}),
+]
 ACTIVATIONS = {
-    name: operator_model(op_type, [(3, 5, 7)], constants, opset=opset, **attributes)
-    for name, op_type, constants, opset, attributes in [
-        ("abs", "Abs", [], 17, {}),
-        ("ceil", "Ceil", [], 17, {}),
-        ("clip", "Clip", [np.float32(-0.5), np.float32(0.7)], 17, {}),
-        ("clip_high", "Clip", [None, np.float32(0.7)], 17, {}),
-        ("clip_old", "Clip", [], 9, {"min": -0.3, "max": 0.4}),
-        ("elu", "Elu", [], 17, {"alpha": 1.3}),
-        ("erf", "Erf", [], 17, {}),
-        ("exp", "Exp", [], 17, {}),
-        ("floor", "Floor", [], 17, {}),
-        ("hard_sigmoid", "HardSigmoid", [], 17, {"alpha": 0.3}),
-        ("hard_swish", "HardSwish", [], 17, {}),
-        ("leaky_relu", "LeakyRelu", [], 17, {"alpha": 0.2}),
-        ("neg", "Neg", [], 17, {}),
-        ("prelu", "PRelu", [np.full((5, 1), 0.3, np.float32)], 17, {}),
-        ("reciprocal", "Reciprocal", [], 17, {}),
-        ("relu", "Relu", [], 17, {}),
-        ("selu", "Selu", [], 17, {}),
-        ("sigmoid", "Sigmoid", [], 17, {}),
-        ("softplus", "Softplus", [], 17, {}),
-        ("softsign", "Softsign", [], 17, {}),
-        ("tanh", "Tanh", [], 17, {}),
-        ("dropout", "Dropout", [], 17, {}),
-        ("dropout_old", "Dropout", [], 9, {"ratio": 0.4}),
-        ("identity", "Identity", [], 17, {}),
-    ]
+    name: operator_model(op_type, [(3, 5, 7)], constants, opset, **attributes)
+    for name, op_type, constants, opset, attributes in ACTIVATION_CASES
 }
 
 MOVEMENTS = {
@@ -182,7 +189,7 @@ MOVEMENTS = {
     "split_even": operator_model("Split", [IMAGE], opset=11, outputs=3, axis=1),
     "gather_scalar": operator_model("Gather", [IMAGE], [np.asarray(-2, np.int64)], axis=1),
     "gather_range": operator_model("Gather", [IMAGE], [ints(5, 3, 1)], axis=1),
-    "pad": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 1, 0, 3), np.float32(1.5)]),
+    "pad": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 1, 0, 3), scalar(1.5)]),
     "pad_crop": operator_model("Pad", [IMAGE], [ints(0, 0, -1, 2, 0, 0, 1, -2)]),
     "pad_edge": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 0, 2, 3)], mode="edge"),
     "pad_reflect": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 0, 2, 3)], mode="reflect"),
@@ -211,7 +218,9 @@ FAMILIES = {
     "reduction": REDUCTIONS,
 }
 CASES = {
-    f"{family}-{name}": model for family, models in FAMILIES.items() for name, model in models.items()
+    f"{family}-{name}": model
+    for family, models in FAMILIES.items()
+    for name, model in models.items()
 }
 
 
@@ -232,5 +241,11 @@ def test_functions_of_positive_numbers_equal_onnxruntime(op_type: str) -> None:
 
 def test_every_importer_is_tried() -> None:
     used = {node.op_type for model in CASES.values() for node in model.graph.node}
-    folded = {"Cast", "Constant", "ConstantOfShape", "Shape", "Size"}  # tests/frontend/test_importer
+    folded = {
+        "Cast",
+        "Constant",
+        "ConstantOfShape",
+        "Shape",
+        "Size",
+    }  # tests/frontend/test_importer
     assert set(OPERATORS) - used - folded - {"Log", "Sqrt"} == set()

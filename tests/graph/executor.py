@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -13,9 +14,9 @@ from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
 from ansorpy.ir.interpret import run_dag
 
-__all__ = ["assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
+__all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 def run_network(network: Network, feeds: Mapping[str, Array]) -> list[Array]:

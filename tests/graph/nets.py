@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +24,7 @@ class Net:
         self.nodes: list[NodeProto] = []
         self.constants: dict[str, NDArray[np.generic]] = {}
 
-    def op(self, op_type: str, *operands: str, **attributes: object) -> str:
+    def op(self, op_type: str, *operands: str, **attributes: Any) -> str:
         name = f"{op_type.lower()}{len(self.nodes)}"
         self.nodes.append(node(op_type, list(operands), [name], **attributes))
         return name
@@ -37,7 +38,14 @@ class Net:
         return self.constant(self.rng.standard_normal(shape))
 
     def conv(
-        self, x: str, ci: int, co: int, k: int = 1, group: int = 1, bias: bool = True, **rest: object
+        self,
+        x: str,
+        ci: int,
+        co: int,
+        k: int = 1,
+        group: int = 1,
+        bias: bool = True,
+        **rest: Any,
     ) -> str:
         weight = self.normal(co, ci // group, k, k)
         operands = [x, weight, self.normal(co)] if bias else [x, weight]

@@ -10,10 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.addresses import address, alignment, flatten, lane_pointers
+from ansorpy.codegen.llvm.addresses import (
+    address,
+    alignment,
+    flatten,
+    lane_pointers,
+    walked,
+)
 from ansorpy.codegen.llvm.affine import Affine, lane_values
 from ansorpy.codegen.llvm.conversions import from_stored, to_stored
-from ansorpy.codegen.llvm.module import mangled
+from ansorpy.codegen.llvm.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangled
 from ansorpy.codegen.llvm.shuffles import assembled, windows
 from ansorpy.codegen.llvm.text import Value, storage_type
 from ansorpy.ir.loops import Buffer
@@ -84,13 +90,14 @@ def _lane_guard(e: Emitter, use: Access) -> Value | None:
 def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
     """Load *lanes* consecutive elements (0: a scalar) at constant *const* from the base."""
     kind = f"<{lanes} x {use.element}>" if lanes else use.element
-    base, level = address(e, use.place, use.offset, use.size)
-    shift = const * use.size
-    align = alignment(use.place, use.offset, const, use.size)
     guard = None if use.in_bounds else _any_lane(e)
-    if guard is not None:
-        base, level, shift = _guarded_pointer(e, guard, base, level, shift)
-        align = use.size
+    if guard is None:
+        base, level = address(e, use.place, use.offset, use.size)
+        shift = const * use.size
+        align = alignment(use.place, use.offset, const, use.size)
+    else:
+        base, level = guarded_address(e, use, const, guard)
+        shift, align = 0, use.size
     known = e.scope.loads.get(use.buffer, base, shift, kind)
     if known is not None:
         return known
@@ -105,15 +112,24 @@ def _at(e: Emitter, base: str, level: int, shift: int) -> str:
     return e.text.define(f"getelementptr i8, ptr {base}, i64 {shift}") if shift else base
 
 
-def _guarded_pointer(
-    e: Emitter, guard: Value, base: str, level: int, shift: int
-) -> tuple[str, int, int]:
-    """The address where *guard* holds, else that of some zeros: a read needs no branch."""
-    if shift:
-        base = e.pure(level, f"getelementptr i8, ptr {base}, i64 {shift}")
+def guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> tuple[str, int]:
+    """The address where *guard* holds, else one among zeros: a read needs no branch.
+
+    The choice is made as far out as the guard is known: what inner loops add then walks over
+    zeros instead of memory that must not be touched.
+    """
+    terms = use.offset.terms
+    inner = {s: c for s, c in terms.items() if s.level > guard.level}
+    low, high = Affine(inner, 0).bounds()
+    if low < 0 or (high + 1) * use.size + MAX_VECTOR_BYTES > ZERO_BYTES:
+        inner = {}
+    outer = {s: c for s, c in terms.items() if s not in inner}
+    base, level = address(e, use.place, Affine(outer, 0), use.size)
+    if const:
+        base = e.pure(level, f"getelementptr i8, ptr {base}, i64 {const * use.size}")
     level = max(level, guard.level)
     text = f"select i1 {guard.text}, ptr {base}, ptr {e.module.zeros()}"
-    return e.pure(level, text), level, 0
+    return walked(e, e.pure(level, text), level, inner, use.size)
 
 
 def _any_lane(e: Emitter) -> Value | None:
@@ -134,11 +150,13 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
     guard = _lane_guard(e, use)
     if guard is None and (e.lanes.is_full or _room(e, use, first)):
         return _load_at(e, use, first, e.lanes.width)
-    base, level = address(e, use.place, use.offset, use.size)
     uniform = None if use.in_bounds else e.uniform_guard()
-    shift = first * use.size
-    if uniform is not None:
-        base, level, shift = _guarded_pointer(e, uniform, base, level, shift)
+    if uniform is None:
+        base, level = address(e, use.place, use.offset, use.size)
+        shift = first * use.size
+    else:
+        base, level = guarded_address(e, use, first, uniform)
+        shift = 0
     mask = _active(e, guard)
     kind = f"<{e.lanes.width} x {use.element}>"
     pointer = _at(e, base, level, shift)

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.affine import Affine, constant
+from ansorpy.codegen.llvm.affine import Affine, Symbol, constant
 from ansorpy.codegen.llvm.indices import index_value
 from ansorpy.codegen.llvm.text import Value
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter, Place
 
-__all__ = ["address", "alignment", "flatten", "lane_pointers"]
+__all__ = ["address", "alignment", "flatten", "lane_pointers", "walked"]
 
 
 def flatten(place: Place, indices: list[Affine]) -> Affine:
@@ -29,8 +30,14 @@ def address(e: Emitter, place: Place, offset: Affine, size: int) -> tuple[str, i
     Each term is added in the prelude of the loop that owns its symbol, outermost first, so an
     inner loop only adds what it changes.
     """
-    pointer, level = place.pointer, 0
-    for term, coef in sorted(offset.terms.items(), key=lambda item: item[0].level):
+    return walked(e, place.pointer, 0, offset.terms, size)
+
+
+def walked(
+    e: Emitter, pointer: str, level: int, terms: Mapping[Symbol, int], size: int
+) -> tuple[str, int]:
+    """*pointer* (known at *level*) moved by *terms*, each added where its symbol is defined."""
+    for term, coef in sorted(terms.items(), key=lambda item: item[0].level):
         level = max(level, term.level)
         step = e.pure(term.level, f"mul i64 {term.text}, {coef * size}")
         pointer = e.pure(level, f"getelementptr i8, ptr {pointer}, i64 {step}")

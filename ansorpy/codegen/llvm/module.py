@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from ansorpy.codegen.llvm.text import Value
     from ansorpy.codegen.storage import StoragePlan
 
-__all__ = ["ZEROS", "ZERO_BYTES", "Module", "Tables"]
+__all__ = ["MAX_VECTOR_BYTES", "ZEROS", "ZERO_BYTES", "Module", "Tables"]
 
 ZEROS = "@zeros"
-ZERO_BYTES = 128
+ZERO_BYTES = 1 << 14
 """Bytes of zeros that guarded loads read instead of memory that must not be touched."""
+MAX_VECTOR_BYTES = 64
 
 
 @dataclass(frozen=True)
@@ -66,7 +67,7 @@ class Module:
         parts = [f'target triple = "{self.target.triple}"\n']
         if self.uses_zeros:
             parts.append(
-                f"{ZEROS} = private constant [{ZERO_BYTES} x i8] zeroinitializer, align 64\n"
+                f"{ZEROS} = internal global [{ZERO_BYTES} x i8] zeroinitializer, align 64\n"
             )
         parts += [function.render() for function in self.functions]
         parts.append("\n".join(self.declarations.values()))

@@ -21,7 +21,7 @@ from ansorpy.codegen.llvm.text import Value
 from ansorpy.codegen.llvm.vectorized import emit_vectorized
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, BinaryOp, Expr, ReduceKind, walk
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, ReduceKind, Var, walk
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -48,7 +48,7 @@ def _seq(e: Emitter, stmt: Seq) -> None:
 
 
 def _for(e: Emitter, loop: For) -> None:
-    if loop.extent == 1:
+    if loop.extent == 1 and loop.kind is not ForKind.PARALLEL:
         with e.bound({loop.var: constant(0)}):
             e.statement(loop.body)
         return
@@ -70,7 +70,7 @@ def _serial(e: Emitter, loop: For) -> None:
 
 
 def _unrolled(e: Emitter, loop: For) -> None:
-    fenced = _repeats_a_tile(loop)
+    fenced = _refills_registers(e, loop)
     for step in range(loop.extent):
         if fenced and step:
             _fence(e)
@@ -78,17 +78,23 @@ def _unrolled(e: Emitter, loop: For) -> None:
             e.statement(loop.body)
 
 
-def _repeats_a_tile(loop: For) -> bool:
-    """True for an unrolled reduce loop: each iteration adds to the same vectors."""
-    stores = [s for s in walk_stmts(loop.body) if isinstance(s, Store)]
-    vector = any(
-        isinstance(s, For) and s.kind is ForKind.VECTORIZED for s in walk_stmts(loop.body)
-    )
-    return vector and all(
-        store.reduce is not None
-        and not any(loop.var is e for index in store.indices for e in walk(index))
-        for store in stores
-    )
+def _refills_registers(e: Emitter, loop: For) -> bool:
+    """True for an unrolled reduce loop whose every iteration adds to the same many vectors."""
+    target = e.module.target
+    inner = [s for s in walk_stmts(loop.body) if isinstance(s, For)]
+    accumulators = 0
+    for store in walk_stmts(loop.body):
+        if not isinstance(store, Store):
+            continue
+        indexing = {v for index in store.indices for v in walk(index) if isinstance(v, Var)}
+        if store.reduce is None or loop.var in indexing:
+            return False
+        count = 1
+        for other in inner:
+            if other.var in indexing and other.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
+                count *= other.extent
+        accumulators += -(-count // target.lanes(max(32, store.buffer.dtype.bits)))
+    return accumulators > target.vector_registers // 2
 
 
 def _fence(e: Emitter) -> None:
@@ -138,7 +144,22 @@ def _let(e: Emitter, stmt: Let) -> None:
 
 def _alloc(e: Emitter, stmt: Alloc) -> None:
     """The storage plan placed every buffer when the function was opened."""
+    if e.lanes is not None and not _apart(e, stmt):
+        raise CodegenError(
+            f"{stmt.buffer.name} is allocated inside a vectorized loop, whose lanes would share it",
+            hint="allocate it outside, or do not vectorize that loop",
+        )
     e.statement(stmt.body)
+
+
+def _apart(e: Emitter, stmt: Alloc) -> bool:
+    """True when each lane has elements of its own: every store is indexed by a lane variable."""
+    vectors = {var for var, index in e.env.items() if index.is_vector}
+    return all(
+        any(v in vectors for index in inner.indices for v in walk(index))
+        for inner in walk_stmts(stmt.body)
+        if isinstance(inner, Store) and inner.buffer is stmt.buffer
+    )
 
 
 def _store(e: Emitter, stmt: Store) -> None:

@@ -28,7 +28,8 @@ def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
         _issue(view, tile, machine),
     ])  # fmt: skip
     step = step + _SPILL_CYCLES * _spilled(tile, machine)
-    return tile.steps * step + tile.visits * _visit(view, tile, machine)
+    cycles: Floats = tile.steps * step + tile.visits * _visit(view, tile, machine)
+    return cycles
 
 
 def _slots(ops: OpCounts) -> float:

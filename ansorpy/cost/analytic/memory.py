@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from ansorpy.cost.view import BufferView, Floats, LeafView
 
 __all__ = ["Traffic", "traffic"]
+
+Depths = npt.NDArray[np.intp]
 
 _USABLE = 0.8
 """Part of a cache the working set may fill before conflicts evict it."""
@@ -54,7 +57,7 @@ def _footprint(buffer: BufferView, line_bytes: float) -> Floats:
     return footprint
 
 
-def _fetched(view: LeafView, buffer: BufferView, footprint: Floats, depth: Floats) -> Floats:
+def _fetched(view: LeafView, buffer: BufferView, footprint: Floats, depth: Depths) -> Floats:
     """Footprint at *depth*, times the entries of that depth that find the data gone."""
     moves = buffer.moves
     entries = np.ones(view.rows)

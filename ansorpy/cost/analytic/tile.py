@@ -73,7 +73,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     """The register tile of every candidate of *view*."""
     rows = view.rows
     is_reduce = np.array(view.reduce, dtype=bool)[:, None] & view.real
-    reduces = is_reduce.any(axis=0)
+    reduces: Masks = np.logical_or.reduce(is_reduce, axis=0)
     inside = np.zeros((view.depth, rows), dtype=bool)
     open_, in_run = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
     run = np.ones(rows)

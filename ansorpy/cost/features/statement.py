@@ -35,7 +35,12 @@ def _operations(view: LeafView) -> list[Floats]:
 OPERATIONS = FeatureGroup(
     "operations",
     "how many operations of each kind the whole statement performs",
-    (*(f"float_{f}" for f in _OP_FIELDS), *(f"int_{f}" for f in _OP_FIELDS), "bool_op", "select_op"),
+    (
+        *(f"float_{f}" for f in _OP_FIELDS),
+        *(f"int_{f}" for f in _OP_FIELDS),
+        "bool_op",
+        "select_op",
+    ),
     _operations,
 )
 

@@ -1,0 +1,5 @@
+"""Graph to graph passes, one a file; `graph/optimize.py` has their order."""
+
+from __future__ import annotations
+
+__all__: list[str] = []

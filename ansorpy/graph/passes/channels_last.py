@@ -3,7 +3,8 @@
 A value has a logical axis order (the model's) and a stored one: stored axis ``d`` is logical axis
 ``perm[d]``.  Convolutions, pools and LRN ask for channels last; elementwise operators,
 concatenation, reductions and the like take what their first operand has; a Transpose of the
-model only renames axes.  Whoever needs another order gets one Transpose, made once a value and order.
+model only renames axes.  Whoever needs another order gets a Transpose, made once a value and
+order.
 """
 
 from __future__ import annotations

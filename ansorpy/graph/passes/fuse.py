@@ -3,7 +3,8 @@
 A node and its immediate post-dominator may share a kernel when every path between them may: then
 nothing outside reads a value in between and no cycle can arise.  Two steps: each anchor
 (convolution, product, pool, reduction) takes the elementwise chain behind it, later anchors
-first; then injective nodes join each other, a reduction behind them, or a convolution that can read through them.
+first; then injective nodes join each other, a reduction behind them, or a convolution that can
+read through them.
 """
 
 from __future__ import annotations
@@ -105,19 +106,19 @@ class _Fuser:
         if self._is_free(target):
             return True
         anchor = self.anchors.get(target)
-        if anchor is None:
+        if anchor is None or anchor.op.pattern is Pattern.OPAQUE:
             return False
-        if anchor.op.pattern is Pattern.REDUCTION:
-            return True
-        # A convolution may read its data through a movement at no cost, and through arithmetic
-        # when a padding stage holds the results: otherwise each tile would repeat it.
-        if anchor.op.pattern is not Pattern.COMPLEX or node.output in anchor.inputs[1:]:
+        if node.output in anchor.inputs[1:]:
             return False
-        padded = isinstance(anchor.op, Conv) and any(anchor.op.pads_begin + anchor.op.pads_end)
+        # A movement is free as an index map.  Arithmetic is done once for each element by a
+        # reduction and by a padding stage; a convolution's tiles would otherwise repeat it.
+        once = anchor.op.pattern is Pattern.REDUCTION or (
+            isinstance(anchor.op, Conv) and any(anchor.op.pads_begin + anchor.op.pads_end)
+        )
         members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
         return all(
             self.node_of[n].op.moves_only
-            or (padded and self.node_of[n].op.pattern is Pattern.ELEMENTWISE)
+            or (once and self.node_of[n].op.pattern is Pattern.ELEMENTWISE)
             for n in members
         )
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.affine import index_terms
 from ansorpy.ir.expr import Axis, AxisKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.predicates import UNROLL_AXES, axis_names
+from ansorpy.rules.predicates import UNROLL_AXES, axis_names, reads_along
 from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Iter, Stage
@@ -57,24 +56,9 @@ class TileForVectors(AnnotationRule):
         if touched or not axes or host_iters(state, stage):
             return None
         last = axes[-1]
-        if stage.compute.reduce_axes and not _reads_along(state, stage, last, self.max_stride):
+        if stage.compute.reduce_axes and not reads_along(state, stage, last, self.max_stride):
             return None
         is_innermost = stage.iters[-1].name == last.name
         if is_innermost and (stage.attach is not None or stage.iters[-1].kind is AxisKind.REDUCE):
             return None
         return last
-
-
-def _reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool:
-    """True when some read moves through memory with *axis*, and none jumps far with it."""
-    op, follows = stage.compute, False
-    for producer, accesses in state.dag.reads(op).items():
-        inner = max((d for d, n in enumerate(producer.shape) if n > 1), default=0)
-        for indices in accesses:
-            for d, index in enumerate(indices):
-                found = index_terms(index, (*op.axes, *op.reduce_axes))
-                stride = max_stride + 1 if found is None else found[0].get(axis, 0)
-                if stride and (d != inner or not 0 < stride <= max_stride):
-                    return False
-                follows = follows or stride > 0
-    return follows

@@ -7,9 +7,16 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import is_cache_write_stage, needs_rfactor
+from ansorpy.rules.predicates import (
+    is_cache_write_stage,
+    needs_multi_level_tiling,
+    needs_rfactor,
+    reads_along,
+    space_extent,
+)
 from ansorpy.rules.tiling import reduce_in_one
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -23,8 +30,12 @@ class AddRfactor(SketchRule):
         C[i] = sum_k A[i, k]   -->   C.rf[i, k.0] = sum_k.1 A[i, k];  C[i] = sum_k.0 C.rf[i, k.0]
 
     The split is made by 1 here; its factor is drawn for each structure.
-    Paper: OSDI'20 §4.1, Table 1 rule 6.
+    Paper: OSDI'20 §4.1, Table 1 rule 6.  Differs: with ``only_when_short`` a reduction is left
+    whole where its space loops already give every core enough vectors (a pooling, for one),
+    though TVM factors any reduction longer than the number of cores.
     """
+
+    only_when_short: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -32,6 +43,8 @@ class AddRfactor(SketchRule):
             return Verdict.skip("it is a write cache; the uncached form is tried as well")
         if not needs_rfactor(state, stage, target.cores):
             return Verdict.skip(f"enough space loops for {target.cores} cores, or no reduction")
+        if self.only_when_short and _has_parallel_vectors(state, stage, target):
+            return Verdict.skip("its space loops fill all cores and vectors")
         return Verdict.apply(f"too few space loops for {target.cores} cores: use the reduction's")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
@@ -41,6 +54,17 @@ class AddRfactor(SketchRule):
         state, (outer, inner) = state.split(name, fused, (1,))
         yield _factored(state, name, outer.name, n_space, innermost=False)
         yield _factored(state, name, inner.name, n_space, innermost=True)
+
+
+def _has_parallel_vectors(state: State, stage: Stage, target: Target) -> bool:
+    """True when an untiled reduction's last space axis can be a vector and cores stay busy."""
+    axes = [axis for axis in stage.compute.axes if axis.extent > 1]
+    if needs_multi_level_tiling(state, stage) or not axes:
+        return False
+    if not reads_along(state, stage, axes[-1], max_stride=2):
+        return False
+    lanes = target.lanes(stage.op.dtype.bits)
+    return space_extent(stage) >= target.cores * lanes
 
 
 def _factored(state: State, name: str, it: str, axis: int, *, innermost: bool) -> Derived:

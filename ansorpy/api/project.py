@@ -1,0 +1,81 @@
+"""A network made ready for search: imported, optimised, cut into tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import onnx
+
+from ansorpy.api.request import Request
+from ansorpy.errors import UsageError
+from ansorpy.frontend.onnx import load as load_onnx
+from ansorpy.graph.network import Network
+from ansorpy.graph.optimize import optimize
+from ansorpy.graph.partition import partition
+from ansorpy.ir.task import Task
+
+__all__ = ["Project", "open_project"]
+
+
+@dataclass(frozen=True)
+class Project:
+    """A network and its tasks, one a workload and in the workloads' order."""
+
+    name: str
+    network: Network
+    tasks: tuple[Task, ...]
+
+    @cached_property
+    def weights(self) -> dict[str, int]:
+        """Task key -> calls in the network."""
+        workloads = self.network.workloads()
+        return {t.key: w.weight for t, w in zip(self.tasks, workloads, strict=True)}
+
+    @property
+    def constant_bytes(self) -> int:
+        """Size of all constants, each counted once."""
+        arrays = {id(a): a.nbytes for call in self.network.calls for a in call.constants.values()}
+        return sum(arrays.values())
+
+    @property
+    def memory_bytes(self) -> int:
+        """What one context of the compiled model holds at least: arena and constants."""
+        return self.network.arena.bytes + self.constant_bytes
+
+    def fit(self, memory: int | None) -> None:
+        """Raise :class:`UsageError` when the model needs more than *memory* bytes."""
+        if memory is not None and self.memory_bytes > memory:
+            needs, allowed = (f"{b / (1 << 20):.1f} MiB" for b in (self.memory_bytes, memory))
+            raise UsageError(
+                f"the model needs {needs} ({self.constant_bytes >> 20} MiB of it constants), "
+                f"more than the {allowed} allowed"
+            )
+
+
+def open_project(
+    model: str | Path | onnx.ModelProto,
+    request: Request,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Project:
+    """Import *model* and cut it into tasks.
+
+    Raises:
+        ForeignFile: Not an ONNX model.
+        UnsupportedModel: Operators that cannot be compiled, all of them in its table.
+        UsageError: A dynamic dimension without a size, or an unknown name.
+    """
+    network = partition(optimize(load_onnx(model, shapes, dims)))
+    name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
+    constant_bytes = sum(a.nbytes for call in network.calls for a in call.constants.values())
+    # Constants that outgrow the last cache are read from memory once a run; smaller ones stay.
+    cold = constant_bytes > max(request.target.l3_bytes, request.target.l2_bytes)
+    tasks = tuple(
+        Task(w.dag, request.target, request.threads, request.precision, cold, w.name)
+        for w in network.workloads()
+    )
+    return Project(name, network, tasks)

@@ -1,0 +1,81 @@
+"""What a caller asks of a search, in one value that every step passes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from ansorpy.config import SEED, default_threads
+from ansorpy.errors import UsageError
+from ansorpy.rules.presets import Preset
+from ansorpy.search.events import Listener, silent
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget, Effort
+
+__all__ = ["Request", "as_target"]
+
+
+def _never() -> None:
+    """The default of :attr:`Request.stop`: go on."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """How to look for programs.
+
+    Args:
+        effort: ``none`` measures nothing beyond checking what it returns.
+        trials, trials_per_task, time_limit_s: Explicit limits; any of them replaces the effort's.
+        threads: Threads the programs are tuned for.
+        db: Database file; ``None`` keeps records for this call only.
+        preset: The rules; ``None`` takes the target's default.
+        listener: Takes progress reports.
+        stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search
+            with all earlier results saved.
+    """
+
+    effort: Effort = "quick"
+    trials: int | None = None
+    trials_per_task: int | None = None
+    time_limit_s: float | None = None
+    target: Target = field(default_factory=Target.host)
+    threads: int = field(default_factory=default_threads)
+    precision: Literal["default", "strict"] = "default"
+    db: Path | None = None
+    seed: int = field(default_factory=lambda: SEED.get() or 0)
+    preset: Preset | None = None
+    listener: Listener = silent
+    stop: Callable[[], None] = _never
+
+    def __post_init__(self) -> None:
+        if self.threads < 1:
+            raise UsageError(f"threads must be at least 1, got {self.threads}")
+
+    def budget(self, *, network: bool) -> Budget | None:
+        """What may be measured; ``None`` for nothing.
+
+        Raises:
+            UsageError: The target's programs cannot be timed here, but a search was asked for.
+        """
+        budget = Budget.of(
+            self.effort,
+            network=network,
+            trials=self.trials,
+            trials_per_task=self.trials_per_task,
+            time_limit_s=self.time_limit_s,
+        )
+        if budget is not None and not self.target.runs_on_host():
+            raise UsageError(
+                f"programs for {self.target.name} cannot be timed on this machine",
+                hint="use effort none, which needs no timing",
+            )
+        return budget
+
+
+def as_target(target: Target | str | None) -> Target:
+    """*target* itself, the one it names, or this machine."""
+    if target is None:
+        return Target.host()
+    return Target.parse(target) if isinstance(target, str) else target

@@ -1,0 +1,156 @@
+"""A search from request to programs: records, workers, tuning, and the code of the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+
+from ansorpy.api.request import Request
+from ansorpy.errors import LoweringError, NoValidProgram
+from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import Database
+from ansorpy.measure.recording import measure_recorded
+from ansorpy.measure.records import Record
+from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.runner import LocalRunner, MeasureOptions, Observer
+from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.events import Phase, Progress
+from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.tune import TuneOptions, Tuning, WeightedTask, tune_tasks
+
+__all__ = ["Chosen", "Session", "open_session"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The program taken for a task; ``median_s`` is ``None`` when it was never timed."""
+
+    task: Task
+    state: State
+    built: Built
+    median_s: float | None
+
+
+@dataclass
+class Session:
+    """One request at work: its database and its runner."""
+
+    request: Request
+    database: Database
+    runner: LocalRunner
+
+    def tune(self, weights: Mapping[Task, float], *, network: bool) -> Tuning | None:
+        """Measure programs of the tasks (with their weights) while the budget lasts.
+
+        Returns ``None`` when the request allows no measuring.  The database has every trial.
+
+        Raises:
+            NoValidProgram: No trial of some task gave a correct program.
+        """
+        budget = self.request.budget(network=network)
+        if budget is None:
+            return None
+        entries = [
+            WeightedTask(task, self._source(task), weight) for task, weight in weights.items()
+        ]
+        options = TuneOptions(search=SearchOptions(seed=self.request.seed))
+        runner = _StoppableRunner(self.runner, self.request)
+        return tune_tasks(
+            entries,
+            budget,
+            runner,
+            database=self.database,
+            options=options,
+            listener=self.request.listener,
+        )
+
+    def choose(self, tasks: Sequence[Task]) -> list[Chosen]:
+        """The best recorded program of each task, or the one predicted best where none is."""
+        chosen = []
+        for number, task in enumerate(tasks):
+            self.request.stop()
+            record = self.database.best(task.key)
+            chosen.append(self._predicted(task) if record is None else self._recorded(task, record))
+            self.request.listener(
+                Progress(Phase.PICKED, task.name, total_trials=number + 1, trial_limit=len(tasks))
+            )
+        return chosen
+
+    def _recorded(self, task: Task, record: Record) -> Chosen:
+        """The program of a record; its code is what was timed, built again only if it is gone."""
+        state = record.state(self.database.definition(record.definition))
+        built = self.runner.built(record.object_digest)
+        built = built or self.database.objects.get(record.object_digest)
+        return Chosen(task, state, built or self._build(task, state), record.median_s)
+
+    def _predicted(self, task: Task) -> Chosen:
+        """The first of the programs predicted fastest that builds and computes the right result."""
+        problems = []
+        options = PredictOptions(seed=self.request.seed)
+        for state in predicted_best(task, self._source(task), options=options):
+            if not task.target.runs_on_host():
+                return Chosen(task, state, self._build(task, state), None)
+            [result] = measure_recorded(self.runner, self.database, task, [state])
+            if result.ok:
+                built = self.runner.built(result.object_digest)
+                return Chosen(task, state, built or self._build(task, state), result.median_s)
+            problems.append(f"{result.kind.value}: {result.reason}")
+        raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *problems)))
+
+    def _source(self, task: Task) -> _Structures:
+        return _Structures(StructureSampler(task, self.request.preset))
+
+    def _build(self, task: Task, state: State) -> Built:
+        [built] = self.runner.build(task, [state])
+        if isinstance(built, MeasureResult):
+            raise LoweringError(f"{task.name}: the chosen program does not build: {built.reason}")
+        return built
+
+
+@contextmanager
+def open_session(request: Request) -> Iterator[Session]:
+    """The request's database (a temporary one when it names none) and a runner, closed after."""
+    with ExitStack() as stack:
+        path = request.db
+        if path is None:
+            path = Path(stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))) / "tune.db"
+        database = stack.enter_context(Database(path, seed=request.seed))
+        runner = stack.enter_context(LocalRunner(MeasureOptions(seed=request.seed)))
+        yield Session(request, database, runner)
+
+
+@dataclass(frozen=True)
+class _Structures:
+    """A sampler as the search wants it: several different structures a draw."""
+
+    sampler: StructureSampler
+
+    def draw(self, n: int, rng: np.random.Generator) -> Sequence[Structure]:
+        return self.sampler.several(n, rng)
+
+
+@dataclass(frozen=True)
+class _StoppableRunner:
+    """The runner, asking before each batch whether the user wants to stop."""
+
+    runner: LocalRunner
+    request: Request
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        self.request.stop()
+        return self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=observer)

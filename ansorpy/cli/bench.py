@@ -1,0 +1,79 @@
+"""``ansorpy bench``: our time beside other engines', each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ansorpy.cli.options import Against, Dim, ModelOption, Records, RunThreads, Seed, Shape
+
+if TYPE_CHECKING:
+    from ansorpy.report.bench.turns import Contender
+
+__all__ = ["bench"]
+
+
+def bench(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
+    original: ModelOption = None,
+    against: Against = None,
+    threads: RunThreads = None,
+    seed: Seed = 0,
+    db: Records = Path("ansorpy.db"),
+    dim: Dim = None,
+    shape: Shape = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write the result here; - prints.")
+    ] = None,
+) -> None:
+    """Time a network beside other engines, one at a time, in alternating bursts."""
+    from ansorpy.config import default_threads
+    from ansorpy.report.bench.result import Comparison
+    from ansorpy.report.bench.turns import compare
+    from ansorpy.report.tables import show
+
+    used = threads or default_threads()
+    contenders = _contenders(model, original, against or [], used, seed, db, shape, dim)
+    timings = compare(contenders, progress=lambda line: print(line, file=sys.stderr))
+    comparison = Comparison((original or model).stem, used, timings)
+    text = json.dumps(comparison.to_dict(), indent=2)
+    if json_file == Path("-"):
+        print(text)
+        return
+    if json_file is not None:
+        json_file.write_text(text + "\n")
+    show(comparison.table())
+
+
+def _contenders(
+    model: Path,
+    original: Path | None,
+    against: list[str],
+    threads: int,
+    seed: int,
+    db: Path,
+    shape: list[str] | None,
+    dim: list[str] | None,
+) -> list[Contender]:
+    """Ours first, then the peers in the order asked; all with the same inputs and threads."""
+    from ansorpy.cli.models import onnx_beside
+    from ansorpy.cli.values import parse_dims, parse_shapes
+    from ansorpy.report.bench.turns import Contender
+
+    shapes, dims = parse_shapes(shape or ()), parse_dims(dim or ())
+    arguments = {
+        "path": str(model), "db": str(db), "threads": threads, "seed": seed,
+        "shape": shape, "dim": dim,
+    }  # fmt: skip
+    contenders = [Contender("ansorpy", "ansorpy.cli.engine:Ours", arguments)]
+    for name in dict.fromkeys(against):
+        peer = {
+            "name": name, "path": str(onnx_beside(model, original)), "threads": threads,
+            "seed": seed, "shapes": shapes, "dims": dims,
+        }  # fmt: skip
+        contenders.append(Contender(name, "ansorpy.report.engines.protocol:open_peer", peer))
+    return contenders

@@ -1,0 +1,68 @@
+"""The steps of ``verify``: weights, the softmax's input as an output, two engines, one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import onnx
+
+from ansorpy.cli.models import is_library, open_model
+from ansorpy.cli.values import parse_dims, parse_shapes
+from ansorpy.config import default_threads
+from ansorpy.errors import UsageError
+from ansorpy.report.engines.protocol import open_engine
+from ansorpy.report.inputs import input_specs, random_feeds, read_model
+from ansorpy.report.onnxedit import softmax_inputs_as_outputs
+from ansorpy.report.randomize import random_weights
+from ansorpy.report.verify import Verification, compare_outputs
+
+__all__ = ["verify_model"]
+
+
+def verify_model(
+    given: Path,
+    original: Path,
+    folder: Path,
+    *,
+    against: str,
+    tolerance: float,
+    weights_seed: int | None,
+    input_seed: int,
+    threads: int | None,
+    db: Path,
+    shape: Sequence[str] | None,
+    dim: Sequence[str] | None,
+) -> Verification:
+    """Compare *given* (a library, or *original* itself) with the engine *against*.
+
+    *folder* receives the network as both engines read it: with weights drawn from *weights_seed*
+    and with the inputs of its final softmaxes among its outputs.
+    """
+    if against not in ("onnxruntime", "reference"):
+        raise UsageError(
+            f"cannot verify against {against!r}", hint="choose onnxruntime or reference"
+        )
+    model = read_model(original)
+    if weights_seed is not None:
+        model = random_weights(model, weights_seed)
+    extended, softmaxes = softmax_inputs_as_outputs(model)
+    reference = folder / original.name
+    _save(extended, reference)
+    specs = input_specs(extended, parse_shapes(shape or ()), parse_dims(dim or ()))
+    feeds = random_feeds(specs, input_seed)
+    engine = open_engine(against, str(reference), feeds, threads or default_threads())
+    engine.run()
+    theirs = {name: value.copy() for name, value in engine.outputs().items()}
+    ours = open_model(
+        given if is_library(given) else reference, threads=threads, db=db, shape=shape, dim=dim
+    )
+    names = [output.name for output in ours.get_outputs()]
+    results = dict(zip(names, ours.run(names, feeds), strict=True))
+    return compare_outputs(given.name, against, results, theirs, softmaxes, tolerance)
+
+
+def _save(model: onnx.ModelProto, path: Path) -> None:
+    """Write *model*; its weights beside it where one file cannot hold them."""
+    large = model.ByteSize() >= 1 << 31
+    onnx.save(model, path, save_as_external_data=large)

@@ -1,0 +1,71 @@
+"""``ansorpy compile``: search, then write a shared library and its header."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ansorpy.cli.options import (
+    Dim,
+    Effort,
+    EffortOption,
+    Memory,
+    ModelFile,
+    Precision,
+    PrecisionOption,
+    Records,
+    Seed,
+    Shape,
+    TargetName,
+    Threads,
+    TimeLimit,
+    Trials,
+    TrialsPerTask,
+)
+
+__all__ = ["compile"]
+
+
+def compile(
+    model: ModelFile,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
+    ] = None,
+    effort: EffortOption = Effort.quick,
+    trials: Trials = None,
+    trials_per_task: TrialsPerTask = None,
+    time_limit: TimeLimit = None,
+    db: Records = Path("ansorpy.db"),
+    target: TargetName = "host",
+    threads: Threads = None,
+    dim: Dim = None,
+    shape: Shape = None,
+    memory: Memory = None,
+    precision: PrecisionOption = Precision.default,
+    seed: Seed = 0,
+) -> None:
+    """Compile a network to a shared library with a C header, tuning it first."""
+    from ansorpy.api.assemble import model_of
+    from ansorpy.cli.searching import make_request, project_of, search, total_text
+    from ansorpy.cli.values import parse_bytes
+
+    request = make_request(
+        effort=effort,
+        trials=trials,
+        trials_per_task=trials_per_task,
+        time_limit=time_limit,
+        db=db,
+        target=target,
+        threads=threads,
+        precision=precision,
+        seed=seed,
+    )
+    project = project_of(model, request, shape, dim)
+    project.fit(parse_bytes(memory))
+    chosen = search(project, request)
+    library = output or Path(f"{model.stem}.so")
+    written = model_of(project, chosen, request.threads).export(library)
+    total = total_text(chosen, project)
+    print(f"wrote {written}" + (f" ({total})" if total else ""))

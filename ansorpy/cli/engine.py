@@ -1,0 +1,46 @@
+"""Our own models behind the engine protocol, as ``bench`` loads them in their own process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansorpy import __version__
+from ansorpy.cli.models import open_model
+from ansorpy.report.engines.protocol import Array
+from ansorpy.report.inputs import random_value
+
+__all__ = ["Ours"]
+
+
+class Ours:
+    """A library, or an ONNX file compiled from records, with fixed inputs and outputs."""
+
+    version = __version__
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        threads: int,
+        seed: int = 0,
+        db: str | None = None,
+        shape: list[str] | None = None,
+        dim: list[str] | None = None,
+    ) -> None:
+        records = None if db is None else Path(db)
+        model = open_model(Path(path), threads=threads, db=records, shape=shape, dim=dim)
+        self._model = model
+        self._threads = threads
+        self._feeds = {
+            i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()
+        }
+        self._names = [o.name for o in model.get_outputs()]
+        self._outputs = [array.copy() for array in model.run(self._names, self._feeds)]
+
+    def run(self) -> None:
+        """One inference into the same arrays."""
+        self._model.run(self._names, self._feeds, outputs=self._outputs)
+
+    def outputs(self) -> dict[str, Array]:
+        """The arrays that each run writes."""
+        return dict(zip(self._names, self._outputs, strict=True))

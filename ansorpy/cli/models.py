@@ -1,0 +1,59 @@
+"""Opening what ``run``, ``bench`` and ``verify`` are given: a library or an ONNX file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ansorpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from ansorpy.runtime.model import Model
+
+__all__ = ["is_library", "onnx_beside", "open_model"]
+
+
+def is_library(path: Path) -> bool:
+    """True for a compiled library, by its first bytes; a file that cannot be read is none."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4) == b"\x7fELF"
+    except OSError:
+        return False
+
+
+def onnx_beside(path: Path, model: Path | None) -> Path:
+    """The ONNX file to compare with: *path* itself, or *model* for a library.
+
+    Raises:
+        UsageError: A library was given without ``--model``.
+    """
+    if not is_library(path):
+        return path
+    if model is None:
+        raise UsageError(
+            f"{path} is a library; the comparison needs the network it was made from",
+            hint="name it with --model net.onnx",
+        )
+    return model
+
+
+def open_model(
+    path: Path,
+    *,
+    threads: int | None = None,
+    db: Path | None = None,
+    shape: Sequence[str] | None = None,
+    dim: Sequence[str] | None = None,
+) -> Model:
+    """The library *path*, or the ONNX file compiled from records without tuning."""
+    from ansorpy.api import load
+    from ansorpy.api.assemble import model_of
+    from ansorpy.cli.searching import make_request, project_of, search
+
+    if is_library(path):
+        return load(path)
+    request = make_request(db=db, threads=threads)
+    project = project_of(path, request, shape, dim)
+    return model_of(project, search(project, request, quiet=True), request.threads)

@@ -1,0 +1,46 @@
+"""``ansorpy run``: one inference of a library (or an ONNX file) on given or random inputs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ansorpy.cli.options import AsJson, Dim, Records, RunThreads, Shape
+
+__all__ = ["run"]
+
+
+def run(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Option("--input", metavar="NAME=FILE", help="NAME=x.npy, x.npz or random[:seed]."),
+    ] = None,
+    save: Annotated[Path | None, typer.Option(help="Write the outputs to this .npz.")] = None,
+    threads: RunThreads = None,
+    db: Records = Path("ansorpy.db"),
+    dim: Dim = None,
+    shape: Shape = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a compiled network once; inputs not given are random with seed 0."""
+    import numpy as np
+
+    from ansorpy.cli.files import feeds
+    from ansorpy.cli.models import open_model
+    from ansorpy.report.outputs import outputs_json, outputs_table
+    from ansorpy.report.tables import show
+
+    opened = open_model(model, threads=threads, db=db, shape=shape, dim=dim)
+    fed = feeds(opened.get_inputs(), inputs or ())
+    names = [output.name for output in opened.get_outputs()]
+    results = dict(zip(names, opened.run(names, fed), strict=True))
+    if save is not None:
+        np.savez(save, **results)
+    if as_json:
+        print(json.dumps(outputs_json(results), indent=2))
+    else:
+        show(outputs_table(results))

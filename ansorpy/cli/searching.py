@@ -1,0 +1,129 @@
+"""What the searching verbs share: the request, the search with its progress, the report."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ansorpy.api.project import Project, open_project
+from ansorpy.api.request import Request
+from ansorpy.api.session import Chosen, Session, open_session
+from ansorpy.cli.interrupt import graceful_interrupt
+from ansorpy.cli.options import Effort, Precision
+from ansorpy.cli.progress import ProgressDisplay, milliseconds
+from ansorpy.cli.values import parse_dims, parse_duration, parse_shapes
+from ansorpy.config import default_threads
+from ansorpy.errors import Interrupted
+from ansorpy.report.tables import show
+from ansorpy.report.tuning import failures_table, summaries, tasks_table
+from ansorpy.target import Target
+
+__all__ = ["make_request", "plan_text", "project_of", "search"]
+
+
+def make_request(
+    *,
+    effort: Effort = Effort.none,
+    trials: int | None = None,
+    trials_per_task: int | None = None,
+    time_limit: str | None = None,
+    db: Path | None = None,
+    target: str = "host",
+    threads: int | None = None,
+    precision: Precision = Precision.default,
+    seed: int = 0,
+) -> Request:
+    """The request that command-line values make."""
+    return Request(
+        effort=effort.value,
+        trials=trials,
+        trials_per_task=trials_per_task,
+        time_limit_s=parse_duration(time_limit),
+        target=Target.parse(target),
+        threads=threads or default_threads(),
+        precision=precision.value,
+        db=db,
+        seed=seed,
+    )
+
+
+def project_of(
+    model: Path, request: Request, shape: Sequence[str] | None, dim: Sequence[str] | None
+) -> Project:
+    """The network in *model*, with sizes given as ``--shape`` and ``--dim`` values."""
+    shapes, dims = parse_shapes(shape or ()), parse_dims(dim or ())
+    return open_project(model, request, shapes=shapes, dims=dims)
+
+
+def search(project: Project, request: Request, *, quiet: bool = False) -> list[Chosen]:
+    """Tune the network's tasks with progress on stderr, and choose a program for each.
+
+    Raises:
+        Interrupted: The user stopped the search; the records so far are in the database.
+    """
+    if not quiet:
+        print(plan_text(project, request), file=sys.stderr)
+    with graceful_interrupt() as interrupt, ProgressDisplay() as display:
+        request = replace(request, stop=interrupt.stop_here, listener=display)
+        with open_session(request) as session:
+            try:
+                return _searched(project, session, quiet)
+            except KeyboardInterrupt:
+                raise _interrupted(request) from None
+
+
+def _searched(project: Project, session: Session, quiet: bool) -> list[Chosen]:
+    weights = {task: float(project.weights[task.key]) for task in project.tasks}
+    tuning = session.tune(weights, network=True)
+    if tuning is not None and not quiet:
+        _show_tasks(project, session)
+    if tuning is not None and tuning.interrupted:
+        raise KeyboardInterrupt
+    return session.choose(project.tasks)
+
+
+def _show_tasks(project: Project, session: Session) -> None:
+    tasks = summaries(session.database, project.weights)
+    show(tasks_table(tasks), sys.stderr)
+    failures = failures_table(tasks)
+    if failures.rows:
+        show(failures, sys.stderr)
+
+
+def _interrupted(request: Request) -> Interrupted:
+    if request.db is None:
+        return Interrupted("interrupted")
+    return Interrupted(
+        f"interrupted; the trials so far are in {request.db}",
+        hint="run the same command again to go on, or export what was found",
+    )
+
+
+def plan_text(project: Project, request: Request) -> str:
+    """What is about to happen: calls, tasks, threads, and the limit of the search."""
+    calls, tasks = len(project.network.calls), len(project.tasks)
+    where = f"{request.target.name}, {request.threads} threads"
+    text = f"{project.name}: {calls} kernels, {tasks} different tasks, for {where}"
+    budget = request.budget(network=True)
+    if budget is None:
+        return f"{text}; measuring nothing"
+    limits = []
+    if budget.trials is not None:
+        limits.append(f"{budget.trials} trials")
+    if budget.trials_per_task is not None:
+        limits.append(f"{budget.trials_per_task} trials a task")
+    if budget.time_limit_s is not None:
+        limits.append(f"{budget.time_limit_s:g} s")
+    return f"{text}; tuning up to {', '.join(limits)}, records in {request.db}"
+
+
+def total_text(chosen: Sequence[Chosen], project: Project) -> str:
+    """The sum of the kernels' times, where all were timed."""
+    times = [c.median_s for c in chosen if c.median_s is not None]
+    if len(times) < len(chosen):
+        return ""
+    weights = [project.weights[c.task.key] for c in chosen]
+    total = sum(w * t for w, t in zip(weights, times, strict=True))
+    return f"{milliseconds(total)} in kernels"

@@ -1,0 +1,124 @@
+"""``ansorpy show``: a network's tasks, and the program, steps and machine code of one."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ansorpy.cli.options import (
+    AsJson,
+    Dim,
+    ModelFile,
+    Records,
+    Shape,
+    TargetName,
+    TaskName,
+    Threads,
+)
+
+if TYPE_CHECKING:
+    from ansorpy.api.project import Project
+    from ansorpy.api.session import Chosen, Session
+    from ansorpy.ir.task import Task
+
+__all__ = ["Form", "show"]
+
+
+class Form(StrEnum):
+    """What to print of a task."""
+
+    definition = "definition"
+    nest = "nest"
+    steps = "steps"
+    program = "program"
+    llvm = "llvm"
+    asm = "asm"
+
+
+def show(
+    model: ModelFile,
+    task: TaskName = None,
+    form: Annotated[
+        Form, typer.Option("--as", help="What to print of the task given with --task.")
+    ] = Form.nest,
+    db: Records = Path("ansorpy.db"),
+    target: TargetName = "host",
+    threads: Threads = None,
+    dim: Dim = None,
+    shape: Shape = None,
+    as_json: AsJson = False,
+) -> None:
+    """List a network's tasks, or print the best program of one as loops, steps or code."""
+    from ansorpy.api.session import open_session
+    from ansorpy.cli.searching import make_request, project_of
+    from ansorpy.cli.tasks import selected
+
+    request = make_request(db=db if db.exists() else None, target=target, threads=threads)
+    project = project_of(model, request, shape, dim)
+    with open_session(request) as session:
+        if task is None:
+            _list(project, session, as_json)
+            return
+        for chosen in selected(project.tasks, task):
+            text = _text(chosen, session, form)
+            print(json.dumps({"task": chosen.name, form.value: text}) if as_json else text)
+
+
+def _list(project: Project, session: Session, as_json: bool) -> None:
+    from ansorpy.report.tables import Table
+    from ansorpy.report.tables import show as show_table
+
+    rows = [_facts(project, task, session) for task in project.tasks]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+        return
+    heading = ("#", "task", "calls", "MFLOP", "trials", "best us")
+    cells = tuple(
+        (
+            str(number),
+            row["name"],
+            str(row["calls"]),
+            f"{row['flops'] * 1e-6:.2f}",
+            str(row["trials"]),
+            "-" if row["best_ms"] is None else f"{row['best_ms'] * 1e3:.1f}",
+        )
+        for number, row in enumerate(rows)
+    )
+    show_table(Table(project.name, heading, cells, frozenset(heading) - {"task"}))
+
+
+def _facts(project: Project, task: Task, session: Session) -> dict[str, Any]:
+    best = session.database.best(task.key)
+    return {
+        "name": task.name,
+        "key": task.key,
+        "calls": project.weights[task.key],
+        "flops": task.flops,
+        "bytes": task.bytes,
+        "trials": session.database.trials(task.key),
+        "best_ms": None if best is None or best.median_s is None else best.median_s * 1e3,
+    }
+
+
+def _text(task: Task, session: Session, form: Form) -> str:
+    from ansorpy.codegen.llvm.build import assembly
+    from ansorpy.codegen.llvm.emit import emit_llvm
+    from ansorpy.ir.printer import text
+    from ansorpy.schedule.lower import lower
+
+    if form is Form.definition:
+        return text(task.dag)
+    chosen: Chosen = session.choose([task])[0]
+    if form is Form.nest:
+        return chosen.state.text()
+    if form is Form.steps:
+        return "\n".join(map(str, chosen.state.history))
+    program = lower(chosen.state).run
+    if form is Form.program:
+        return text(program)
+    code = emit_llvm(program, task.target, "kernel")
+    return code if form is Form.llvm else assembly(code, task.target)

@@ -1,0 +1,66 @@
+"""``ansorpy verify``: do the outputs equal another engine's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ansorpy.cli.options import AsJson, Dim, ModelOption, Records, RunThreads, Seed, Shape
+
+if TYPE_CHECKING:
+    from ansorpy.report.verify import Verification
+
+__all__ = ["verify"]
+
+
+def verify(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A library or an .onnx file.")],
+    original: ModelOption = None,
+    against: Annotated[str, typer.Option(help="onnxruntime or reference.")] = "onnxruntime",
+    tolerance: Annotated[
+        float, typer.Option(min=0.0, help="Largest error allowed, of the largest output.")
+    ] = 2e-5,
+    random_weights: Annotated[
+        int | None,
+        typer.Option(min=0, metavar="SEED", help="Draw the network's weights at random first."),
+    ] = None,
+    threads: RunThreads = None,
+    seed: Seed = 0,
+    db: Records = Path("ansorpy.db"),
+    dim: Dim = None,
+    shape: Shape = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a network's outputs with onnxruntime's or the reference evaluator's."""
+    from ansorpy.cli.comparison import verify_model
+    from ansorpy.cli.models import is_library, onnx_beside
+    from ansorpy.errors import UsageError
+    from ansorpy.report.tables import show
+
+    if random_weights is not None and is_library(model):
+        raise UsageError(
+            "a library has its weights inside", hint="give the .onnx file with --random-weights"
+        )
+    with TemporaryDirectory(prefix="ansorpy-") as folder:
+        result: Verification = verify_model(
+            model,
+            onnx_beside(model, original),
+            Path(folder),
+            against=against,
+            tolerance=tolerance,
+            weights_seed=random_weights,
+            input_seed=seed,
+            threads=threads,
+            db=db,
+            shape=shape,
+            dim=dim,
+        )
+    if as_json:
+        print(json.dumps(result.to_dict(), indent=2))
+    else:
+        show(result.table())
+    result.demand()

@@ -1,0 +1,9 @@
+"""The oracle: numpy interpreters of definitions, of single points of them, and of loop programs."""
+
+from __future__ import annotations
+
+from ansorpy.ir.interpret.dag import run_dag
+from ansorpy.ir.interpret.points import evaluate_points
+
+
+__all__ = ["evaluate_points", "run_dag"]

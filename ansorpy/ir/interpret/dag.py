@@ -1,0 +1,174 @@
+"""Evaluation of a whole compute DAG with numpy."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Axis, Expr, Reduce, Var
+from ansorpy.ir.interpret.contraction import contract
+from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
+from ansorpy.ir.interpret.numerics import COMBINE, Value
+from ansorpy.ir.loops import Buffer
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+
+__all__ = ["Arrays", "TensorReader", "checked_inputs", "reduced", "run_dag"]
+
+Array = npt.NDArray[Any]
+Arrays = Mapping[PlaceholderOp, npt.ArrayLike] | Mapping[str, npt.ArrayLike]
+
+# Points evaluated at a time: bounds memory, large enough that numpy's overhead is small.
+CHUNK = 1 << 21
+
+
+def run_dag(
+    dag: ComputeDAG,
+    inputs: Mapping[PlaceholderOp, npt.ArrayLike]
+    | Mapping[str, npt.ArrayLike]
+    | Mapping[PlaceholderOp | str, npt.ArrayLike],
+    dtype: DType | None = None,
+) -> list[Array]:
+    """The outputs of *dag* for *inputs*, by placeholder or name.
+
+    With ``dtype=DType.FLOAT64`` all floating-point values are kept in float64.
+
+    Raises:
+        UsageError: An input is missing, or has another shape or type than declared.
+
+    >>> from ansorpy.ir.tensor import compute, placeholder
+    >>> x = placeholder((3,), name="x")
+    >>> y = compute((3,), lambda i: x[i] * 2.0, name="y")
+    >>> run_dag(ComputeDAG([y]), {x: np.arange(3, dtype=np.float32)})[0].tolist()
+    [0.0, 2.0, 4.0]
+    """
+    if dtype not in (None, DType.FLOAT64):
+        raise UsageError(f"run_dag computes in the declared types or in float64, not {dtype}")
+    wide = dtype is DType.FLOAT64
+    values = checked_inputs(dag, inputs, wide=wide)
+    reader = TensorReader(values, wide=wide)
+    for op in dag.computes:
+        with np.errstate(all="ignore"):
+            values[op] = _run_op(op, reader)
+    return [values[op] for op in dag.outputs]
+
+
+def checked_inputs(
+    dag: ComputeDAG, inputs: Mapping[Any, npt.ArrayLike], *, wide: bool
+) -> dict[Tensor, Array]:
+    """The array of each placeholder that *dag* reads, floats widened when *wide*.
+
+    Raises:
+        UsageError: An input is missing, or has another shape or type than declared.
+    """
+    found: dict[Tensor, Array] = {}
+    for op in dag.args:
+        given = inputs.get(op, inputs.get(op.name))
+        if given is None:
+            if op not in dag.ops:
+                continue
+            raise UsageError(f'there is no array for input "{op.name}"')
+        array = np.asarray(given)
+        if array.shape != op.shape:
+            raise UsageError(f'input "{op.name}" has shape {op.shape}, got {array.shape}')
+        if array.dtype != op.dtype.numpy and not (wide and array.dtype == np.float64):
+            raise UsageError(f'input "{op.name}" is {op.dtype.value}, got {array.dtype}')
+        found[op] = array.astype(np.float64) if wide and op.dtype.is_float else array
+    return found
+
+
+class TensorReader(Evaluator):
+    """Reads elements of tensors from *values*.
+
+    Raises:
+        UsageError: A definition reads outside of a tensor.
+    """
+
+    def __init__(self, values: Mapping[Tensor, Array], *, wide: bool):
+        super().__init__(wide=wide)
+        self.values = values
+
+    def load(
+        self, source: Tensor | Buffer, indices: tuple[Value, ...], frame: Frame, mask: Mask
+    ) -> Value:
+        assert isinstance(source, Tensor)
+        return self.elements(source, self.flat_index(source, indices, mask), mask)
+
+    def elements(self, source: Tensor, at: Value, mask: Mask) -> Value:
+        """The elements of *source* at flat positions *at*."""
+        return self.values[source].reshape(-1)[at]
+
+    @staticmethod
+    def flat_index(source: Tensor, indices: tuple[Value, ...], mask: Mask) -> Value:
+        """Row-major position; where *mask* is False any position inside."""
+        flat: Value = 0
+        for d, (index, extent) in enumerate(zip(indices, source.shape, strict=True)):
+            wrong = out_of_bounds(index, extent, mask)
+            if wrong is not None:
+                raise UsageError(
+                    f'"{source.name}" is read at {wrong} in dimension {d}, '
+                    f"which has {extent} elements",
+                    hint="guard the read with ap.select(condition, value, other)",
+                )
+            inside = index if mask is None else np.clip(index, 0, extent - 1)
+            flat = flat * extent + inside
+        return flat
+
+
+def reduced(body: Reduce, value: Value, grid: Sequence[int], space: int, wide: bool) -> Array:
+    """*value*, broadcast to *grid*, combined over its dimensions from number *space* on."""
+    kind = np.dtype(np.float64) if wide and body.dtype.is_float else body.dtype.numpy
+    full = np.broadcast_to(np.asarray(value, dtype=kind), tuple(grid))
+    over = tuple(range(space, len(grid)))
+    return np.asarray(COMBINE[body.kind].reduce(full, axis=over, dtype=kind))
+
+
+def _run_op(op: ComputeOp, reader: TensorReader) -> Array:
+    fast = contract(op, reader.values)
+    if fast is not None:
+        return fast
+    kind = np.dtype(np.float64) if reader.wide and op.dtype.is_float else op.dtype.numpy
+    result = np.empty(op.shape, dtype=kind)
+    axes = (*op.axes, *op.reduce_axes)
+    for box in _boxes([axis.extent for axis in op.axes], math.prod(a.extent for a in op.reduce_axes)):
+        ranges = [*box, *((0, a.extent) for a in op.reduce_axes)]
+        result[tuple(slice(*r) for r in box)] = _run_box(op, reader, axes, ranges)
+    return result
+
+
+def _run_box(
+    op: ComputeOp, reader: TensorReader, axes: Sequence[Axis], ranges: Sequence[tuple[int, int]]
+) -> Array:
+    env: dict[Var, Value] = {}
+    for d, (axis, (start, stop)) in enumerate(zip(axes, ranges, strict=True)):
+        shape = [1] * len(axes)
+        shape[d] = stop - start
+        env[axis] = np.arange(start, stop).reshape(shape)
+    grid = [stop - start for start, stop in ranges]
+    source: Expr = op.body.source if isinstance(op.body, Reduce) else op.body
+    value = reader.value(source, Frame(env))
+    if isinstance(op.body, Reduce):
+        return reduced(op.body, value, grid, len(op.axes), reader.wide)
+    return np.broadcast_to(value, grid)
+
+
+def _boxes(extents: Sequence[int], inner: int) -> Iterator[list[tuple[int, int]]]:
+    """Boxes that cover the space, each of about CHUNK points times *inner*."""
+    if not extents:
+        yield []
+        return
+    row = math.prod(extents[1:]) * inner
+    step = max(1, CHUNK // row)
+    for start in range(0, extents[0], step):
+        stop = min(start + step, extents[0])
+        if row <= CHUNK:
+            yield [(start, stop), *((0, e) for e in extents[1:])]
+        else:
+            for rest in _boxes(extents[1:], inner):
+                yield [(start, stop), *rest]

@@ -1,0 +1,96 @@
+"""Evaluation of single elements of a definition, in float64, computing only what they need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import Reduce, Var
+from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, reduced
+from ansorpy.ir.interpret.evaluate import Frame, Mask
+from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+
+__all__ = ["evaluate_points"]
+
+Ints = npt.NDArray[np.int64]
+
+
+def evaluate_points(
+    dag: ComputeDAG,
+    inputs: Mapping[PlaceholderOp, npt.ArrayLike]
+    | Mapping[str, npt.ArrayLike]
+    | Mapping[PlaceholderOp | str, npt.ArrayLike],
+    op: Tensor,
+    points: npt.ArrayLike,
+) -> npt.NDArray[np.float64]:
+    """The elements of *op* at *points*, an (n, ndim) array of indices, with float64 arithmetic.
+
+    **Cost:** each element that is needed, of *op* and of all it reads, is computed once.
+
+    Raises:
+        UsageError: An input or a point does not fit.
+    """
+    at = np.asarray(points, dtype=np.int64)
+    if at.ndim != 2 or at.shape[1] != op.ndim:
+        raise UsageError(f'points of "{op.name}" need shape (n, {op.ndim}), got {at.shape}')
+    if op not in dag.ops:
+        raise UsageError(f'"{op.name}" is not part of the definition')
+    reader = _PointReader(dict(checked_inputs(dag, inputs, wide=True)))
+    flat = reader.flat_index(op, tuple(at.T), None)
+    with np.errstate(all="ignore"):
+        found = reader.elements(op, np.broadcast_to(flat, len(at)), None)
+    return np.asarray(found, dtype=np.float64)
+
+
+class _PointReader(TensorReader):
+    """Computes the elements of a compute when they are first read."""
+
+    def __init__(self, values: dict[Tensor, npt.NDArray[Any]]):
+        super().__init__(values, wide=True)
+        self._known: dict[Tensor, npt.NDArray[np.bool_]] = {}
+        self._values = values
+
+    def elements(self, source: Tensor, at: Value, mask: Mask) -> Value:
+        if isinstance(source, ComputeOp):
+            self._compute(source, np.asarray(at), mask)
+        return super().elements(source, at, mask)
+
+    def _compute(self, op: ComputeOp, at: Ints, mask: Mask) -> None:
+        if op not in self._known:
+            kind = np.dtype(np.float64) if op.dtype.is_float else op.dtype.numpy
+            self._known[op] = np.zeros(op.size, dtype=np.bool_)
+            self._values[op] = np.zeros(op.shape, dtype=kind)
+        known = self._known[op]
+        wanted = at if mask is None else np.broadcast_to(at, mask.shape)[mask]
+        new = wanted[~known[wanted]]
+        if new.size == 0:
+            return
+        needed = np.zeros(op.size, dtype=np.bool_)
+        needed[new] = True
+        known |= needed
+        todo = np.flatnonzero(needed)
+        step = max(1, CHUNK // math.prod(axis.extent for axis in op.reduce_axes))
+        for start in range(0, len(todo), step):
+            some = todo[start : start + step]
+            self._values[op].reshape(-1)[some] = self._bodies(op, some)
+
+    def _bodies(self, op: ComputeOp, flat: Ints) -> npt.NDArray[Any]:
+        env: dict[Var, Value] = {}
+        ones = [1] * len(op.reduce_axes)
+        indices = np.unravel_index(flat, op.shape) if op.shape else ()
+        for axis, index in zip(op.axes, indices, strict=True):
+            env[axis] = index.reshape(-1, *ones)
+        for d, axis in enumerate(op.reduce_axes):
+            env[axis] = np.arange(axis.extent).reshape(1, *ones[:d], -1, *ones[d + 1 :])
+        grid = [len(flat), *(axis.extent for axis in op.reduce_axes)]
+        if isinstance(op.body, Reduce):
+            value = self.value(op.body.source, Frame(env))
+            return reduced(op.body, value, grid, 1, wide=True)
+        return np.broadcast_to(self.value(op.body, Frame(env)), grid)

@@ -1,0 +1,135 @@
+"""Exit codes and messages: one plain line, no traceback, the documented code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansorpy.cli import main as module
+from ansorpy.cli.main import main, repeat_list_option
+from ansorpy.errors import ForeignFile
+
+
+def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    text = capsys.readouterr().out
+    for verb in ("compile", "tune", "run", "bench", "verify", "show", "explain", "report",
+                 "export", "db", "doctor"):  # fmt: skip
+        assert f" {verb} " in text
+    assert "ANSORPY_NUM_THREADS" in text
+
+
+@pytest.mark.parametrize("verb", [v.__name__ for v in module.VERBS])
+def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    assert f"ansorpy {verb}" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == "0.1.0\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fly"], "fly"),
+        (["compile"], "MODEL"),
+        (["compile", "x.onnx", "--effort", "heroic"], "heroic"),
+        (["compile", "x.onnx", "--trials", "0"], "--trials"),
+        (["compile", "x.onnx", "--wings"], "--wings"),
+        (["tune", "x.onnx", "--time-limit", "soon"], "'soon' is not a duration"),
+        (["bench", "x.onnx", "--shape", "x:yes"], "'x:yes' is not an input's shape"),
+        (["compile", "x.onnx", "--target", "pdp11"], "unknown target 'pdp11'"),
+    ],
+)
+def test_wrong_use_is_exit_2(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and message in error
+    assert "Traceback" not in error
+
+
+def test_foreign_files_are_exit_6(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = tmp_path / "net.onnx"
+    text.write_text("this is no network")
+    for arguments in (
+        ["report", str(text)],
+        ["db", str(tmp_path / "absent.db")],
+        ["verify", str(text)],
+        ["verify", str(tmp_path / "absent.onnx")],
+    ):
+        assert main(arguments) == 6
+        assert capsys.readouterr().err.startswith("error: ")
+
+
+def test_errors_of_ours_end_with_their_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def doctor() -> None:
+        raise ForeignFile("no such thing", hint="another")
+
+    monkeypatch.setattr(module, "VERBS", (doctor, doctor))
+    assert main(["doctor"]) == 6
+    assert capsys.readouterr().err == "error: no such thing\nhint: another\n"
+
+
+def test_unexpected_errors_are_one_line_unless_debugging(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def doctor() -> None:
+        raise ZeroDivisionError("oops")
+
+    monkeypatch.setattr(module, "VERBS", (doctor, doctor))
+    assert main(["doctor"]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("internal error: ZeroDivisionError: oops\n")
+    assert "Traceback" not in error
+    monkeypatch.setenv("ANSORPY_DEBUG", "1")
+    assert main(["doctor"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_interrupts_are_exit_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def doctor() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "VERBS", (doctor, doctor))
+    assert main(["doctor"]) == 130
+    assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_engine_lists_are_spelled_out() -> None:
+    given = ["bench", "n.so", "--against", "onnxruntime", "openvino", "--threads", "1"]
+    assert repeat_list_option(given) == [
+        "bench", "n.so", "--against", "onnxruntime", "--against", "openvino", "--threads", "1",
+    ]  # fmt: skip
+    given = ["bench", "--against", "onnxruntime", "openvino", "n.onnx"]
+    assert repeat_list_option(given)[-3:] == ["--against", "openvino", "n.onnx"]
+    assert repeat_list_option(["run", "openvino"]) == ["run", "openvino"]
+
+
+def test_doctor_in_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    names = {finding["name"] for finding in data["findings"]}
+    assert data["ok"] and {"cpu", "libgomp", "linker", "llvm", "cuda"} <= names
+
+
+def test_python_dash_m_is_the_command_line() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ansorpy", "nonsense"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    assert done.returncode == 2 and "nonsense" in done.stderr

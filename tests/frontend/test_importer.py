@@ -1,0 +1,221 @@
+"""Shape arithmetic folds away; what cannot be compiled is listed whole, and bad files are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
+from ansorpy.frontend.onnx import load
+from ansorpy.frontend.onnx.reader import upgraded
+from tests.frontend.models import graph_model, node, operator_model
+from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.nets import Net
+
+RNG = np.random.default_rng(4)
+
+
+def test_shape_arithmetic_becomes_constants() -> None:
+    net = Net(x=(2, 3, 4))
+    shape = net.op("Shape", "x")
+    first = net.op("Gather", shape, net.constant(0, np.int64))
+    rest = net.op("Div", net.op("Size", "x"), first)
+    target = net.op(
+        "Concat", *(net.op("Unsqueeze", v, net.constant([0], np.int64)) for v in (first, rest)),
+        axis=0,
+    )  # fmt: skip
+    cast = net.op("Cast", net.op("Cast", target, to=TensorProto.FLOAT), to=TensorProto.INT64)
+    model = net.model(net.op("Reshape", "x", cast))
+    assert [n.op.label for n in load(model).nodes] == ["reshape"]
+    assert_same_as_onnxruntime(model, RNG)
+
+
+def test_constant_nodes_and_repeated_values_are_constants() -> None:
+    value = helper.make_tensor("v", TensorProto.FLOAT, [1], [0.5])
+    nodes = [
+        node("Constant", [], ["shape"], value_ints=[3, 4]),
+        node("ConstantOfShape", ["shape"], ["w"], value=value),
+        node("Constant", [], ["s"], value_float=2.0),
+        node("MatMul", ["x", "w"], ["m"]),
+        node("Mul", ["m", "s"], ["y"]),
+    ]
+    assert_same_as_onnxruntime(graph_model(nodes, {"x": (2, 3)}, ["y"]), RNG)
+
+
+def test_operators_without_importer_are_evaluated_on_constants() -> None:
+    net = Net(x=(5,))
+    steps = (net.constant(v, np.float32) for v in (0, 5, 1))
+    y = net.op("Add", "x", net.op("Range", *steps))
+    assert [n.op.label for n in load(net.model(y)).nodes] == ["add"]
+
+
+def test_initializers_listed_as_inputs_are_constants() -> None:
+    model = operator_model("Add", [(3,)], [np.ones(3, np.float32)])
+    model.graph.input.append(helper.make_tensor_value_info("c0", TensorProto.FLOAT, [3]))
+    assert load(model).inputs == ("x0",)
+
+
+def test_all_unsupported_nodes_are_listed_at_once() -> None:
+    net = Net(x=(1, 4, 6, 6))
+    a = net.op("Det", net.relu("x"))
+    b = net.op("NonZero", net.op("MaxPool", "x", kernel_shape=[2, 2]))
+    c = net.op("Pad", "x", net.constant([0] * 8, np.int64), mode="wrap")
+    model = net.model(a, c)
+    model.graph.output.append(helper.make_tensor_value_info(b, TensorProto.INT64, [4, None]))
+    model.graph.output.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, None))
+    model.graph.node.append(helper.make_node("Fused", [a], ["z"], domain="com.example"))
+    model.graph.node[0].name = "first"
+    with pytest.raises(UnsupportedModel, match="4 node") as caught:
+        load(model)
+    rows = {row.op: row for row in caught.value.rows}
+    assert set(rows) == {"Det", "NonZero", "Pad", "com.example.Fused"}
+    assert rows["Pad"].attribute == "mode=wrap"
+    assert rows["Pad"].shape.startswith("[1, 4, 6, 6]")
+    assert caught.value.exit_code == 3
+    assert "what to do" in str(caught.value)
+
+
+def test_equal_refusals_are_one_row() -> None:
+    net = Net(x=(1, 2, 2))
+    model = net.model(net.op("Det", "x"), net.op("Det", "x"))
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    assert [row.node for row in caught.value.rows] == ["det0 (+1 more)"]
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shapes", "attributes", "blame"),
+    [
+        ("Conv", [(1, 2, 3, 3, 3, 3), (1, 2, 1, 1, 1, 1)], {}, "weight shape"),
+        ("Softmax", [(3, 4)], {"axis": 5}, "axis=5"),
+        ("Reshape", [(3, 4)], {}, "shape"),
+    ],
+)
+def test_a_refusal_names_the_attribute(
+    op_type: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any], blame: str
+) -> None:
+    one = node(op_type, [f"x{i}" for i in range(len(shapes))], ["y"], **attributes)
+    inputs: dict[str, tuple[int, ...]] = {f"x{i}": s for i, s in enumerate(shapes)}
+    if op_type == "Reshape":
+        one.input.append("s")
+        info = [helper.make_tensor_value_info("s", TensorProto.INT64, [2])]
+    else:
+        info = []
+    graph = helper.make_graph(
+        [one], "g",
+        [*(helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()),
+         *info],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [None])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    assert blame in caught.value.rows[0].attribute
+
+
+def test_batch_norm_in_training_is_refused() -> None:
+    net = Net(x=(1, 2, 3, 3))
+    y = net.batch_norm("x", 2)
+    net.nodes[0].attribute.append(helper.make_attribute("training_mode", 1))
+    net.nodes[0].output.extend(["mean", "var"])
+    with pytest.raises(UnsupportedModel, match="training_mode=1"):
+        load(net.model(y))
+
+
+def dynamic() -> onnx.ModelProto:
+    return graph_model([node("Relu", ["x"], ["y"])], {"x": ("batch", 3, "width", None)}, ["y"])
+
+
+def test_open_dimensions_are_listed_with_the_flags_that_pin_them() -> None:
+    with pytest.raises(UsageError) as caught:
+        load(dynamic())
+    message = str(caught.value)
+    for part in ("x[0] (batch)", "x[2] (width)", "x[3] (?)", "--dim batch=1", "--shape x:"):
+        assert part in message
+    assert caught.value.exit_code == 2
+
+
+def test_dimensions_are_pinned_by_name_and_by_shape() -> None:
+    named = graph_model([node("Relu", ["x"], ["y"])], {"x": ("batch", 3)}, ["y"])
+    assert load(named, dims={"batch": 4}).types["x"].shape == (4, 3)
+    assert load(dynamic(), shapes={"x": (2, 3, 5, 7)}).types["x"].shape == (2, 3, 5, 7)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dims": {"bach": 1}}, "no dynamic dimension named bach"),
+        ({"shapes": {"z": (1,)}}, "no input named z"),
+        ({"shapes": {"x": (1, 3)}}, "has 4 dimensions"),
+        ({"shapes": {"x": (1, 4, 5, 5)}}, "the model fixes"),
+        ({"shapes": {"x": (0, 3, 5, 5)}}, "at least 1"),
+    ],
+)
+def test_wrong_pins_are_refused(arguments: dict[str, dict[str, object]], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        load(dynamic(), **arguments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"hello, this is not a model", b"\x7fELF\x02\x01\x01", bytes(range(256)) * 8]
+)
+def test_a_file_that_is_not_onnx_is_foreign(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(content)
+    with pytest.raises(ForeignFile, match="is not an ONNX model"):
+        load(path)
+
+
+def test_a_truncated_model_is_foreign(tmp_path: Path) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(operator_model("Relu", [(3, 4)]).SerializeToString()[:-9])
+    with pytest.raises(ForeignFile):
+        load(path)
+
+
+def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ForeignFile, match="cannot read"):
+        load(tmp_path / "none.onnx")
+    with pytest.raises(ForeignFile, match="cannot read"):
+        load(tmp_path)
+
+
+def test_an_invalid_model_is_refused_by_the_checker() -> None:
+    model = operator_model("Relu", [(3, 4)])
+    model.graph.node[0].input[0] = "nowhere"
+    with pytest.raises(ForeignFile, match="not valid"):
+        load(model)
+
+
+def test_a_model_from_a_file_equals_the_object(tmp_path: Path) -> None:
+    model = operator_model("Relu", [(3, 4)])
+    onnx.save(model, tmp_path / "net.onnx")
+    assert load(tmp_path / "net.onnx").nodes == load(model).nodes
+
+
+def test_old_models_are_upgraded_and_recent_ones_are_left_alone() -> None:
+    old = operator_model("Relu", [(3, 4)], opset=6)
+    assert upgraded(old).opset_import[0].version > 6
+    assert len(load(old).nodes) == 1
+    recent = operator_model("Relu", [(3, 4)], opset=9)
+    assert upgraded(recent) is recent
+
+
+def test_a_model_newer_than_onnx_is_refused() -> None:
+    model = operator_model("Relu", [(3, 4)])
+    model.opset_import[0].version = 999
+    with pytest.raises(UnsupportedModel, match="operator set 999"):
+        upgraded(model)
+
+
+def test_a_string_input_is_refused() -> None:
+    model = operator_model("Relu", [(3, 4)])
+    model.graph.input.append(helper.make_tensor_value_info("s", TensorProto.STRING, [3]))
+    with pytest.raises(UnsupportedModel, match="STRING"):
+        load(model)

@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.ir import builders as b
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.interpret import dag as dag_module
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from tests.ir.oracle import random_inputs
+from tests.ir.workloads import ALL, conv, gather, integers, matmul, reshape, scalar, softmax
+
+
+def test_matmul_and_relu() -> None:
+    dag = matmul()
+    v = random_inputs(dag)
+    np.testing.assert_allclose(run_dag(dag, v)[0], np.maximum(v["x"] @ v["w"], 0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+def test_convolution(stride: int) -> None:
+    dag = conv(stride=stride)
+    v = random_inputs(dag)
+    padded = np.pad(v["x"], ((1, 1), (1, 1), (0, 0))).astype(np.float64)
+    windows = np.lib.stride_tricks.sliding_window_view(padded, (3, 3), (0, 1))[::stride, ::stride]
+    want = np.einsum("hvckl,klcf->hvf", windows, v["w"]) + v["bias"]
+    found = run_dag(dag, v)[0]
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(run_dag(dag, v, DType.FLOAT64)[0], want, rtol=1e-12)
+
+
+def test_softmax_gather_reshape_scalar_and_integers() -> None:
+    dag = softmax()
+    x = random_inputs(dag)["x"]
+    e = np.exp(x - x.max(1, keepdims=True))
+    np.testing.assert_allclose(run_dag(dag, {"x": x})[0], e / e.sum(1, keepdims=True), rtol=1e-5)
+    dag = gather()
+    v = random_inputs(dag)
+    np.testing.assert_array_equal(run_dag(dag, v)[0], v["table"][v["index"]])
+    dag = reshape()
+    x = random_inputs(dag)["x"]
+    np.testing.assert_array_equal(run_dag(dag, {"x": x})[0], x.T * 2)
+    dag = scalar()
+    x = random_inputs(dag)["x"]
+    np.testing.assert_allclose(run_dag(dag, {"x": x})[0], np.prod(x), rtol=1e-5)
+    dag = integers()
+    x = np.random.default_rng(1).integers(-128, 128, (5, 9)).astype(np.int8)
+    total, best = run_dag(dag, {"x": x})
+    np.testing.assert_array_equal(total, x.sum(1, dtype=np.int32))
+    np.testing.assert_array_equal(best, x.argmax(1))
+    assert total.dtype == np.int32 and best.dtype == np.int64
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_the_chunk_size_changes_nothing(
+    make: Callable[[], ComputeDAG], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dag = make()
+    v = random_inputs(dag)
+    whole = run_dag(dag, v, DType.FLOAT64)
+    monkeypatch.setattr(dag_module, "contract", lambda op, values: None)
+    monkeypatch.setattr(dag_module, "CHUNK", 10)
+    for a, c in zip(whole, run_dag(dag, v, DType.FLOAT64), strict=True):
+        np.testing.assert_allclose(a, c, rtol=1e-12, atol=1e-14)
+
+
+def test_axes_that_an_operand_does_not_have_repeat_or_multiply() -> None:
+    x, y = placeholder((3,), name="x"), placeholder((4,), name="y")
+    k, r = reduce_axis(4, name="k"), reduce_axis(5, name="r")
+    z = compute((2, 3), lambda i, j: b.sum(x[j] * y[3 - k], (k, r)), name="z")
+    v = random_inputs(ComputeDAG([z], [x, y]))
+    want = np.broadcast_to(v["x"] * v["y"].sum() * 5, (2, 3))
+    np.testing.assert_allclose(run_dag(ComputeDAG([z]), v)[0], want, rtol=1e-4, atol=1e-5)
+
+
+X = placeholder((64,), name="x")
+
+
+@pytest.mark.parametrize(
+    ("fn", "want"),
+    [
+        (Function.EXP, np.exp), (Function.TANH, np.tanh), (Function.FLOOR, np.floor),
+        (Function.CEIL, np.ceil), (Function.ROUND, np.rint), (Function.ABS, np.abs),
+        (Function.SIN, np.sin), (Function.COS, np.cos), (Function.NEG, np.negative),
+    ],
+)  # fmt: skip
+def test_functions(fn: Function, want: Callable[..., object]) -> None:
+    dag = ComputeDAG([compute((64,), lambda i: Call(fn, (X[i],)), name="y")])
+    v = random_inputs(dag)
+    np.testing.assert_allclose(run_dag(dag, v)[0], want(v["x"]), rtol=1e-6)
+
+
+def _of(fn: Callable[[Expr], Expr], dtype: str, values: list[float]) -> np.ndarray:  # type: ignore[type-arg]
+    x = placeholder((len(values),), dtype, name="x")
+    dag = ComputeDAG([compute(x.shape, lambda i: fn(x[i]), name="y")])
+    return run_dag(dag, {x: np.array(values, dtype=x.dtype.numpy)})[0]
+
+
+def test_conventions_at_the_edges() -> None:
+    assert _of(lambda x: x / 3, "int32", [7, -7]).tolist() == [2, -2]
+    assert _of(lambda x: x // 3, "int32", [7, -7]).tolist() == [2, -3]
+    assert _of(lambda x: x % 3, "int32", [7, -7]).tolist() == [1, 2]
+    assert _of(lambda x: x.astype("int32"), "float32", [2.7, -2.7]).tolist() == [2, -2]
+    assert _of(lambda x: x.astype("bool"), "float32", [0.5, 0.0]).tolist() == [True, False]
+    assert _of(b.round, "float32", [0.5, 1.5, -0.5]).tolist() == [0, 2, 0]
+    assert np.isnan(_of(lambda x: b.maximum(x, 0.0), "float32", [np.nan])).all()
+    assert _of(lambda x: x * 100, "int8", [3]).tolist() == [44]
+    np.testing.assert_allclose(_of(b.erf, "float32", [0.5]), 0.5204999, rtol=1e-6)
+    np.testing.assert_allclose(_of(b.rsqrt, "float16", [4.0]), 0.5)
+    assert _of(lambda x: x + 1.0, "bfloat16", [256.0]).astype(float).tolist() == [256.0]
+    assert _of(lambda x: Binary(BinaryOp.POW, x, x), "float64", [3.0]).tolist() == [27.0]
+    np.testing.assert_allclose(_of(lambda x: Call(Function.FMA, (x, x, x)), "float32", [3.0]), 12)
+
+
+def test_what_a_selection_does_not_take_is_not_read() -> None:
+    x = placeholder((4,), name="x")
+    v = {"x": np.arange(4, dtype=np.float32)}
+    shifted = compute((4,), lambda i: b.select(i >= 1, x[i - 1], -1.0), name="y")
+    assert run_dag(ComputeDAG([shifted]), v)[0].tolist() == [-1, 0, 1, 2]
+    bad = compute((4,), lambda i: x[i - 1], name="y")
+    with pytest.raises(UsageError, match='"x" is read at -1 in dimension 0'):
+        run_dag(ComputeDAG([bad]), v)
+
+
+def test_shared_sub_expressions_are_computed_once() -> None:
+    def doubled(i: Expr) -> Expr:
+        e = x[i] * 0.5
+        for _ in range(60):
+            e = e + e
+        return e
+
+    x = placeholder((2,), name="x")
+    found = run_dag(ComputeDAG([compute((2,), doubled, name="y")]), {x: np.ones(2, np.float32)})
+    assert found[0].tolist() == [2.0**59] * 2
+
+
+def test_inputs_are_checked() -> None:
+    dag = matmul()
+    v = random_inputs(dag)
+    with pytest.raises(UsageError, match='no array for input "w"'):
+        run_dag(dag, {"x": v["x"]})
+    with pytest.raises(UsageError, match=r'"w" has shape \(7, 3\), got \(3, 7\)'):
+        run_dag(dag, {**v, "w": v["w"].T})
+    with pytest.raises(UsageError, match='"w" is float32, got float64'):
+        run_dag(dag, {**v, "w": v["w"].astype(np.float64)})
+    with pytest.raises(UsageError, match="in the declared types or in float64"):
+        run_dag(dag, v, DType.FLOAT16)

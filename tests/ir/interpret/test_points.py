@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import evaluate_points, run_dag
+from tests.ir.oracle import random_inputs
+from tests.ir.workloads import ALL, conv, matmul, scalar
+
+
+@given(st.sampled_from(ALL), st.integers(0, 1000))
+def test_points_are_the_elements_of_the_whole(make: Callable[[], ComputeDAG], seed: int) -> None:
+    dag = make()
+    v = random_inputs(dag, seed)
+    rng = np.random.default_rng(seed)
+    for op, whole in zip(dag.outputs, run_dag(dag, v, DType.FLOAT64), strict=True):
+        points = rng.integers(0, np.maximum(op.shape, 1), (9, op.ndim))
+        found = evaluate_points(dag, v, op, points)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, whole[tuple(points.T)], rtol=1e-12, atol=1e-14)
+
+
+def test_a_scalar_has_one_point() -> None:
+    dag = scalar()
+    v = random_inputs(dag)
+    found = evaluate_points(dag, v, dag.outputs[0], np.zeros((2, 0)))
+    np.testing.assert_allclose(found, np.prod(v["x"], dtype=np.float64))
+
+
+def test_inner_stages_can_be_asked_for() -> None:
+    dag = conv()
+    padded = next(op for op in dag.ops if op.name == "padded")
+    v = random_inputs(dag)
+    assert evaluate_points(dag, v, padded, [[0, 0, 0], [1, 1, 2]]).tolist() == [0, v["x"][0, 0, 2]]
+
+
+def test_a_large_definition_costs_what_its_points_need() -> None:
+    dag = matmul(1 << 15, 1 << 15, 16)
+    v = random_inputs(dag)
+    points = np.array([[0, 0], [5, 7], [32767, 32767]])
+    want = np.maximum((v["x"][points[:, 0]] * v["w"].T[points[:, 1]]).sum(1, dtype=float), 0)
+    np.testing.assert_allclose(evaluate_points(dag, v, dag.outputs[0], points), want, rtol=1e-5)
+
+
+def test_wrong_points_are_refused() -> None:
+    dag = matmul()
+    v = random_inputs(dag)
+    with pytest.raises(UsageError, match=r'points of "z" need shape \(n, 2\)'):
+        evaluate_points(dag, v, dag.outputs[0], [[1, 2, 3]])
+    with pytest.raises(UsageError, match="is read at 5 in dimension 0"):
+        evaluate_points(dag, v, dag.outputs[0], [[5, 0]])
+    with pytest.raises(UsageError, match='"p" is not part of the definition'):
+        evaluate_points(dag, v, scalar().outputs[0], np.zeros((1, 0)))

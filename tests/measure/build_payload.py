@@ -1,0 +1,27 @@
+"""Build workers that meet a compiler which hangs or dies on some schedules (by their split)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from ansorpy.measure.build_job import BuildSession
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.worker import Handler
+from tests.measure import payload
+
+HANG, DIE, JUNK, LIE = 11, 13, 17, 19
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    session, bad = BuildSession(), payload.make_handlers()
+    planted = {HANG: bad["spin"], DIE: bad["segfault"], JUNK: bad["junk"], LIE: bad["echo"]}
+
+    def build(message: Message) -> Message:
+        steps = json.loads(message.blobs[1])
+        factor = steps[0]["factors"][0] if steps else 1
+        if factor in planted:
+            return planted[factor](message)
+        return session.build(message)
+
+    return {"build": build}

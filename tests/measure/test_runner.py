@@ -1,0 +1,240 @@
+"""Whatever a candidate does when it runs is its result, and the others are measured."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorpy
+from ansorpy.errors import VerificationFailed
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.measure.database import Database
+from ansorpy.measure.processes import is_running, process_identity
+from ansorpy.measure.recording import measure_recorded
+from ansorpy.measure.replay import ReplayRunner
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from tests.measure.definitions import matmul, task_of, tiled
+from tests.measure.planted import PlantedBuilder, doubling, planted_state
+
+ROOT = str(Path(ansorpy.__file__).parents[1])
+DAG = doubling()
+TASK = task_of(DAG)
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalRunner]:
+    options = MeasureOptions(run_timeout_s=1.5, lock_folder=tmp_path_factory.mktemp("locks"))
+    with LocalRunner(options, PlantedBuilder()) as runner:
+        yield runner
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Iterator[LocalRunner]:
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path)) as runner:
+        yield runner
+
+
+@pytest.mark.parametrize(
+    ("kind", "want", "reason"),
+    [
+        ("wrong", TrialKind.WRONG_RESULT, "of the largest value"),
+        ("barely wrong", TrialKind.WRONG_RESULT, "of the largest value"),
+        ("last unwritten", TrialKind.WRONG_RESULT, "C[1236] was never written"),
+        ("first unwritten", TrialKind.WRONG_RESULT, "C[0] was never written"),
+        ("writes beyond", TrialKind.CRASH, "SIGSEGV"),
+        ("writes before", TrialKind.RUN_ERROR, "wrote outside its buffers"),
+        ("writes its input", TrialKind.CRASH, "SIGSEGV"),
+        ("null", TrialKind.CRASH, "guard pages"),
+        ("trap", TrialKind.CRASH, "SIGILL"),
+        ("hang", TrialKind.TIMEOUT, "no answer within"),
+        ("error code", TrialKind.RUN_ERROR, "returned the error code 7"),
+    ],
+)
+def test_a_bad_candidate_is_a_result_and_the_next_is_measured(runner, kind, want, reason):
+    kinds = ["good", kind, "good too"]
+    states = [planted_state(DAG, k) for k in kinds]
+    good, bad, after = runner.measure(TASK, states, incumbent_s=None)
+    assert good.ok and after.ok, (good.reason, after.reason)
+    assert bad.kind is want, bad.reason
+    assert reason in bad.reason
+    assert bad.seconds == ()
+
+
+def test_a_slow_candidate_is_stopped_after_one_run_and_keeps_its_time(runner):
+    good, slow = runner.measure(
+        TASK, [planted_state(DAG, "good"), planted_state(DAG, "slow")], incumbent_s=None
+    )
+    assert good.ok and len(good.seconds) >= 3 and 0 < good.median_s < 1e-3
+    assert slow.kind is TrialKind.SLOW
+    assert len(slow.seconds) == 1 and slow.median_s > 3 * good.median_s
+    assert good.max_error == 0 and good.object_digest
+    assert runner.built(good.object_digest) is not None
+
+
+def test_finalists_are_timed_in_turns(runner):
+    states = [planted_state(DAG, kind) for kind in ("slow", "good", "good too")]
+    slow, good, other = runner.retime(TASK, states, rounds=5)
+    assert slow.ok and good.ok and other.ok
+    assert len(slow.seconds) == len(good.seconds) == 5
+    assert good.median_s < slow.median_s
+
+
+def test_a_reference_the_interpreter_contradicts_stops_everything(tmp_path):
+    tripling = ComputeDAG.of(
+        [a := placeholder((1237,), name="A"), compute((1237,), lambda i: a[i] * 3.0, name="C")]
+    )
+    state = planted_state(tripling, "good")
+    with (
+        LocalRunner(MeasureOptions(lock_folder=tmp_path), PlantedBuilder()) as runner,
+        pytest.raises(VerificationFailed, match="the interpreter says"),
+    ):
+        runner.measure(task_of(tripling), [state], incumbent_s=None)
+
+
+def test_recorded_trials_are_not_run_again_and_winners_keep_their_code(runner, tmp_path):
+    kinds = ["good too", "wrong", "null", "good", "slow"]
+    states = [planted_state(DAG, kind) for kind in kinds]
+    heard: list[tuple[int, bool]] = []
+    with Database(tmp_path / "tune.db") as db:
+        first = measure_recorded(
+            runner, db, TASK, states[:3], lambda index, result, known: heard.append((index, known))
+        )
+        both = measure_recorded(
+            runner, db, TASK, states, lambda index, result, known: heard.append((index, known))
+        )
+        assert both[:3] == first
+        assert heard == [*((n, False) for n in range(3)), *((n, True) for n in range(3)),
+                         (3, False), (4, False)]  # fmt: skip
+        assert db.trials(TASK.key) == 5
+        best = db.best(TASK.key)
+        assert best is not None
+        built = db.objects.get(best.object_digest)
+        assert built is not None and built.digest == best.object_digest
+        replayed = ReplayRunner(db).measure(
+            TASK, [*states, planted_state(DAG, "hang")], incumbent_s=1e-9
+        )
+        assert replayed[:5] == both
+        assert replayed[5].kind is TrialKind.NOT_RECORDED
+
+
+def test_damaged_object_code_counts_as_missing(runner, tmp_path):
+    path = tmp_path / "tune.db"
+    with Database(path) as db:
+        (result,) = measure_recorded(runner, db, TASK, [planted_state(DAG, "good")])
+        with sqlite3.connect(path) as raw:
+            raw.execute("UPDATE objects SET code = substr(code, 1, 100) || zeroblob(8)")
+        raw.close()
+        assert db.objects.get(result.object_digest) is None
+        assert db.objects.bytes == 0
+
+
+@pytest.mark.parametrize("constant", [False, True])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_real_schedules_are_built_checked_and_timed(real, constant, threads):
+    dag = matmul(37, 53, 29, constant=constant)
+    task = task_of(dag, threads, cold_constants=constant)
+    plain = tiled(dag)
+    better, (outer, _) = plain.split("C", "j", (16,))
+    better = better.parallel("C", [better.stage("C").iters[0]])
+    states = [plain, tiled(dag, 4), better]
+    if constant:
+        states.append(plain.pack("C", "B"))
+    results = real.measure(task, states, incumbent_s=None)
+    for result in results:
+        assert result.kind in (TrialKind.OK, TrialKind.SLOW), result.reason
+        assert result.max_error < 1e-5 and result.build_s > 0 and result.run_s > 0
+    again = real.build(task, states[:1])
+    assert getattr(again[0], "digest", None) == results[0].object_digest
+
+
+DRIVER = """
+import sys
+from pathlib import Path
+from ansorpy.measure.database import Database
+from ansorpy.measure.recording import measure_recorded
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from tests.measure.planted import PlantedBuilder, doubling, planted_state
+from tests.measure.definitions import task_of
+dag = doubling()
+folder = Path(sys.argv[1])
+runner = LocalRunner(MeasureOptions(run_timeout_s=60.0, lock_folder=folder), PlantedBuilder())
+measure_recorded(
+    runner, Database(folder / "tune.db"), task_of(dag),
+    [planted_state(dag, kind) for kind in ("good", "wrong", "hang", "good too")],
+    lambda index, result, known: print(index, result.kind.value, known, flush=True),
+)
+"""
+
+
+def run_driver(folder: Path, lines: int) -> tuple[subprocess.Popen[str], list[list[str]]]:
+    process = subprocess.Popen(
+        [sys.executable, "-c", DRIVER, str(folder)], stdout=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": ROOT},
+    )  # fmt: skip
+    assert process.stdout is not None
+    return process, [process.stdout.readline().split() for _ in range(lines)]
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10.0
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def attempts(path: Path) -> int:
+    """How often the trial under way was started."""
+    with closing(sqlite3.connect(path)) as raw:
+        row = raw.execute("SELECT attempts FROM trials WHERE status = 'started'").fetchone()
+    return int(row[0]) if row else 0
+
+
+def test_a_killed_tuner_leaves_whole_records_no_orphan_and_goes_on(tmp_path):
+    path = tmp_path / "tune.db"
+    for attempt, known in ((1, "False"), (2, "True")):
+        process, lines = run_driver(tmp_path, 2)
+        wait_until(lambda attempt=attempt: attempts(path) == attempt)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        workers = [process_identity(int(pid)) for pid in children]
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        assert workers
+        wait_until(lambda workers=workers: not any(map(is_running, workers)))
+        assert lines == [["0", "ok", known], ["1", "wrong_result", known]]
+    process, lines = run_driver(tmp_path, 4)
+    process.communicate()
+    assert process.returncode == 0
+    assert lines[2:] == [["2", "crash", "True"], ["3", "ok", "False"]]
+    with closing(sqlite3.connect(path)) as raw:
+        assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        assert raw.execute("SELECT count(*) FROM trials").fetchone() == (4,)
+
+
+def test_inputs_are_the_same_in_every_worker(runner):
+    good = planted_state(DAG, "good")
+    first = runner.measure(TASK, [good], incumbent_s=None)[0]
+    client = next(iter(runner._clients.values()))
+    client.worker.kill()
+    second = runner.measure(TASK, [good], incumbent_s=None)[0]
+    assert first.ok and second.ok
+    assert np.isfinite([first.median_s, second.median_s]).all()
+
+
+def test_tasks_may_alternate(runner):
+    other = doubling()
+    named = Task(other, TASK.target, 1, precision="strict", name="other")
+    for task, dag in ((TASK, DAG), (named, other), (TASK, DAG)):
+        assert runner.measure(task, [planted_state(dag, "good")], incumbent_s=None)[0].ok
