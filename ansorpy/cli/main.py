@@ -74,19 +74,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code (docs/cli.md) and prints errors to stderr."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _application()(repeat_list_option(given), standalone_mode=False)
+        code = _application()(repeat_list_option(given), prog_name="ansorpy", standalone_mode=False)
     except AnsorpyError as error:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return EXIT_INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away; there is nobody to tell
         return EXIT_INTERNAL
     except Exception as error:
         return _unexpected(error)
-    return 0
+    if code == EXIT_INTERRUPTED:  # what the parser makes of a KeyboardInterrupt
+        print("interrupted", file=sys.stderr)
+    return code if isinstance(code, int) else 0
 
 
 def _unexpected(error: Exception) -> int:

@@ -116,7 +116,7 @@ def _text(task: Task, session: Session, form: Form) -> str:
     if form is Form.nest:
         return chosen.state.text()
     if form is Form.steps:
-        return "\n".join(map(str, chosen.state.history))
+        return str(chosen.state.history)
     program = lower(chosen.state).run
     if form is Form.program:
         return text(program)

@@ -31,8 +31,8 @@ _FORMAT = "ansorpy-cost-model"
 class BoostedOptions:
     """Training of the trees.
 
-    Source: sampling fractions as TenSet's LightGBM model; fewer and smaller trees (scoring 150 trees of
-    31 leaves runs 250 thousand rows a second on two threads, twice as many as its 72 leaves).
+    Source: TenSet's LightGBM model, with fewer and smaller trees: scoring 150 trees of 31 leaves
+    runs 250 thousand rows a second on two threads, twice as many as its 72 leaves.
     """
 
     trees: int = 120

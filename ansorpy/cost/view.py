@@ -36,7 +36,7 @@ class AccessView:
     moves: Masks
     """``[L, n]``: the loop is real and some index depends on it."""
     stride: Floats
-    """``[L, n]``: elements between two iterations of the loop, in the innermost dimension it moves."""
+    """``[L, n]``: elements between two iterations, in the innermost dimension the loop moves."""
     flat: Floats
     """``[L, n]``: elements between two iterations in memory, all dimensions together."""
     box: Floats
@@ -252,7 +252,7 @@ def _coefficients(access: LeafAccess, depth: int, rows: int) -> Floats:
 
 
 def _box(coef: Floats, extent: Floats, shape: Floats) -> Floats:
-    """Extent touched in each dimension at each depth: ``min(shape, 1 + sum |coef| * (extent - 1))``."""
+    """Extent touched at each depth: ``min(shape, 1 + sum |coef| * (extent - 1))``."""
     span = coef * (extent - 1)
     reach = np.cumsum(span[:, ::-1], axis=1)[:, ::-1]
     inside = np.concatenate([reach, np.zeros_like(shape)[:, None]], axis=1)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, Node
-from ansorpy.graph.op import Concat, Conv, Elementwise, Fn, MatMul, Op, Shape
+from ansorpy.graph.op import Concat, Conv, Elementwise, Fn, MatMul, Op, Shape, Shuffle
 from ansorpy.graph.ops.matmul import grouped_matmul, matmul
+from ansorpy.graph.ops.movement import Move, Moved
 from ansorpy.graph.ops.names import Names
 from ansorpy.graph.ops.table import DEFINITIONS
 from ansorpy.graph.passes.fuse import Group
@@ -36,7 +37,7 @@ class _Scope:
     graph: Graph
     view: View
     names: Names = field(default_factory=Names)
-    stages: dict[str, ComputeOp] = field(default_factory=dict)
+    stages: dict[str, Tensor] = field(default_factory=dict)
     inputs: dict[tuple[str, Shape], PlaceholderOp] = field(default_factory=dict)
     weights: dict[tuple[str, Shape], PlaceholderOp] = field(default_factory=dict)
 
@@ -64,7 +65,10 @@ def define(graph: Graph, group: Group) -> Definition:
     for node in group.nodes:
         if node is group.anchor:  # what an anchor reads through is written in stored shapes
             scope.view = view
-        scope.stages[node.output] = _stage(scope, node)
+        if _reads_through(graph, group, node):
+            scope.stages[node.output] = _moved(scope, node)
+        else:
+            scope.stages[node.output] = _stage(scope, node)
     args = [*scope.inputs.values(), *scope.weights.values()]
     dag = ComputeDAG([scope.stages[group.output]], args)
     constants = {
@@ -72,6 +76,27 @@ def define(graph: Graph, group: Group) -> Definition:
         for (value, shape), p in scope.weights.items()
     }
     return Definition(dag, tuple(value for value, _ in scope.inputs), constants)
+
+
+def _reads_through(graph: Graph, group: Group, node: Node) -> bool:
+    """True for a movement that its reader does by an index map, without a stage.
+
+    A shuffle divides and takes remainders, and leaves vectors scattered: where no padding stage does
+    that once for all taps, a stage of its own does.
+    """
+    if not node.op.moves_only or node.output == group.output:
+        return False
+    return not isinstance(node.op, Shuffle) or _has_padding_stage(graph, group.anchor)
+
+
+def _has_padding_stage(graph: Graph, anchor: Node | None) -> bool:
+    return anchor is not None and isinstance(anchor.op, Conv) and any(anchor.op.pads_begin)
+
+
+def _moved(scope: _Scope, node: Node) -> Tensor:
+    (value,) = node.inputs
+    assert isinstance(node.op, Move)
+    return Moved(node.op, scope.tensor(value, scope.shape(value), "data"))
 
 
 def copy_definition(graph: Graph, value: str) -> Definition:

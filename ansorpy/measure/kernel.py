@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -53,23 +54,26 @@ class LoadedKernel:
         """Unload the code."""
         self._library.close()
 
-    def run_checked(self, buffers: CheckBuffers) -> None:
-        """Run ``bind`` and then ``run`` once on guarded buffers.
+    def run_checked(self, buffers: CheckBuffers) -> float:
+        """Run ``bind`` and then ``run`` once on guarded buffers; returns the seconds of ``run``.
 
         Raises:
             CodegenError: One of them returned an error code.
         """
         if self.built.bind is not None:
             self._call(self.built.bind, self.built.bind_params, buffers)
-        self._call(self.built.run, self.built.run_params, buffers)
+        return self._call(self.built.run, self.built.run_params, buffers)
 
-    def _call(self, code: ObjectCode, params: Sequence[ParamSpec], buffers: CheckBuffers) -> None:
+    def _call(self, code: ObjectCode, params: Sequence[ParamSpec], buffers: CheckBuffers) -> float:
         arguments: list[GuardedArray] = buffers.arguments(params)
         table = np.array([guarded.address for guarded in arguments], dtype=np.uint64)
         function = _KERNEL(self._library.address(code.symbol))
+        begin = time.perf_counter()
         status = function(table.ctypes.data, buffers.workspace.address, self.threads)
+        seconds = time.perf_counter() - begin
         if status != 0:
             raise CodegenError(f"{code.symbol} returned the error code {status}")
+        return seconds
 
     def prepare_timing(self, checked: CheckBuffers, cold_bytes: int) -> None:
         """Lay out the constants for timing: copies of at least *cold_bytes*, or one when 0."""

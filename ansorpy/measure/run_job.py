@@ -105,12 +105,11 @@ class RunSession:
         try:
             built = built_from_parts(request.built, message.blobs)
             with LoadedKernel(built, self.task, self._options.threads) as kernel:
-                check = self._checked_run(kernel)
+                buffers, first_s = self._checked_run(kernel)
                 worst = self._compared()
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
-                kernel.prepare_timing(check, self._options.cold_bytes)
-                timing = time_calls(kernel.burst, request.policy, request.incumbent_s)
+                timing = self._timing(kernel, buffers, first_s, request)
         except AnsorpyError as error:
             return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin)
         return _timed(timing, worst.error, request, begin)
@@ -125,7 +124,7 @@ class RunSession:
                 built = built_from_parts(header, [next(blobs) for _ in range(count)])
                 kernel = LoadedKernel(built, self.task, self._options.threads)
                 kernels.append(kernel)
-                kernel.prepare_timing(self._checked_run(kernel), self._options.cold_bytes)
+                kernel.prepare_timing(self._checked_run(kernel)[0], self._options.cold_bytes)
             bursts = [kernel.burst for kernel in kernels]
             timings = time_interleaved(bursts, request.policy, request.rounds)
         finally:
@@ -133,13 +132,23 @@ class RunSession:
                 kernel.close()
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
 
-    def _checked_run(self, kernel: LoadedKernel) -> CheckBuffers:
-        """Run bind and the kernel on poisoned, guarded buffers."""
+    def _timing(
+        self, kernel: LoadedKernel, buffers: CheckBuffers, first_s: float, request: MeasureRequest
+    ) -> Timing:
+        """Time a candidate unless its checking run was already far too slow."""
+        policy, incumbent_s = request.policy, request.incumbent_s
+        if incumbent_s is not None and first_s > policy.slow_factor * incumbent_s + policy.pause_s:
+            return Timing((first_s,), is_slow=True)
+        kernel.prepare_timing(buffers, self._options.cold_bytes)
+        return time_calls(kernel.burst, policy, incumbent_s)
+
+    def _checked_run(self, kernel: LoadedKernel) -> tuple[CheckBuffers, float]:
+        """Run bind and the kernel on poisoned, guarded buffers; with the seconds it took."""
         buffers = CheckBuffers(self.task, kernel.packed, kernel.workspace_bytes)
-        kernel.run_checked(buffers)
+        seconds = kernel.run_checked(buffers)
         if not buffers.is_intact():
             raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
-        return buffers
+        return buffers, seconds
 
     def _compared(self) -> Comparison:
         """The worst of the outputs against the reference; the first that is wrong."""

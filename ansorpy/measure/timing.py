@@ -16,8 +16,9 @@ class TimingPolicy:
     """Repeat until the samples say enough; give up early on what is clearly slower.
 
     Args:
-        warm_s: Untimed calls before the first sample: the first fork after a pause costs up to
-            milliseconds (measured: 7.7 ms after 100 ms idle; facts in docs/measuring.md).
+        warm_s: Untimed calls before the first sample.
+        pause_s: What the first call may cost more: waking the threads after a pause takes
+            milliseconds (measured with libgomp: 7.7 ms after 100 ms idle).
         sample_s: Least length of one sample, against the clock's and the call's overhead.
         total_s: Samples are taken until they add up to this.
         min_samples: At least so many, however long they take.
@@ -26,6 +27,7 @@ class TimingPolicy:
     """
 
     warm_s: float = 0.002
+    pause_s: float = 0.02
     sample_s: float = 0.0005
     total_s: float = 0.018
     min_samples: int = 3
@@ -43,8 +45,12 @@ class Timing:
 
 def time_calls(burst: Burst, policy: TimingPolicy, incumbent_s: float | None = None) -> Timing:
     """Time a kernel by *policy*; *incumbent_s* is the best time known, None at the start."""
-    first = _one_call(burst, policy, incumbent_s)
-    if incumbent_s is not None and first > policy.slow_factor * incumbent_s:
+    first = burst(1)
+    limit = float("inf") if incumbent_s is None else policy.slow_factor * incumbent_s
+    if limit < first <= limit + policy.pause_s:
+        # Perhaps only the cold start was slow.
+        first = min(first, burst(1))
+    if first > limit:
         return Timing((first,), is_slow=True)
     number = _calls_per_sample(burst, first, policy)
     samples: list[float] = []
@@ -62,7 +68,7 @@ def time_interleaved(
     bursts: Sequence[Burst], policy: TimingPolicy, rounds: int = 9
 ) -> list[Timing]:
     """Time several kernels in turns, a sample each, so that drift of the machine hits all alike."""
-    numbers = [_calls_per_sample(burst, _one_call(burst, policy, None), policy) for burst in bursts]
+    numbers = [_calls_per_sample(burst, burst(1), policy) for burst in bursts]
     samples: list[list[float]] = [[] for _ in bursts]
     for _ in range(rounds):
         for burst, number, taken in zip(bursts, numbers, samples, strict=True):
@@ -72,22 +78,12 @@ def time_interleaved(
     return [Timing(tuple(taken)) for taken in samples]
 
 
-def _one_call(burst: Burst, policy: TimingPolicy, incumbent_s: float | None) -> float:
-    """Seconds of one call, the quicker of two where the first may have paid for a cold start."""
-    first = burst(1)
-    limit = policy.warm_s if incumbent_s is None else policy.slow_factor * incumbent_s
-    # A pause before the call costs up to about 10 ms, so only what is beyond that is certain.
-    return first if first > limit + 0.02 else min(first, burst(1))
-
-
 def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy) -> int:
     """Warm up untimed, and return how many calls make one sample."""
-    spent, calls, fastest = 0.0, 1, first
-    while spent < policy.warm_s:
+    fastest, spent, calls = first, 0.0, 1
+    while spent < policy.warm_s and first <= policy.pause_s:
         seconds = burst(calls)
         spent += seconds
         fastest = min(fastest, seconds / calls)
         calls *= 2
-        if fastest >= policy.sample_s:
-            break
     return max(1, round(policy.sample_s / max(fastest, 1e-9)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.predicates import NO_SPLIT_AT_INNER, axis_names
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
@@ -18,6 +19,9 @@ def multi_level_tile(state: State, name: str, structure: str, max_innermost: int
     """Split every loop of stage *name* once a letter of its kind and reorder by *structure*.
 
     Axes in the attribute ``no_split_at_inner`` stay whole, in front of the innermost level.
+
+    Raises:
+        ScheduleError: The stage has loops of a kind that *structure* has no letter for.
     """
     stage = state.stage(name)
     whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
@@ -27,6 +31,12 @@ def multi_level_tile(state: State, name: str, structure: str, max_innermost: int
     kept: dict[AxisKind, list[Iter]] = {AxisKind.SPACE: [], AxisKind.REDUCE: []}
     for it in stage.iters:
         parts = levels[it.kind]
+        if not parts:
+            raise ScheduleError(
+                f'the tile structure "{structure}" has no level for a {it.kind.value} loop',
+                stage=name, program=state.text(name, {it.name}),
+                hint=f'add the letter "{LETTER[it.kind]}" where its tiles should run',
+            )  # fmt: skip
         if it.name in whole:
             kept[it.kind].append(it)
         elif len(parts) == 1:
@@ -37,7 +47,8 @@ def multi_level_tile(state: State, name: str, structure: str, max_innermost: int
             for part, tile in zip(parts, tiles, strict=True):
                 part.append(tile)
     for kind, parts in levels.items():
-        parts[-1][:0] = kept[kind]
+        if kept[kind]:
+            parts[-1][:0] = kept[kind]
     return state.reorder(name, _in_order(structure, levels))
 
 

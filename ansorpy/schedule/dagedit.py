@@ -5,44 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ansorpy.ir.dag import ComputeDAG, loads_of
-from ansorpy.ir.expr import Binary, Call, Cast, Compare, Expr, Load, Reduce, Select
+from ansorpy.ir.expr import Expr, Load
+from ansorpy.ir.rewrite import Rewriter
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["map_loads", "replace_ops", "with_body"]
 
 
+class _LoadMapper(Rewriter):
+    def __init__(self, fn: Callable[[Load], Expr]):
+        super().__init__()
+        self.fn = fn
+
+    def leave(self, e: Expr) -> Expr:
+        return self.fn(e) if isinstance(e, Load) else e
+
+
 def map_loads(expr: Expr, fn: Callable[[Load], Expr]) -> Expr:
     """*expr* with every load replaced by ``fn(load)``, indices first; same object if unchanged."""
-
-    def go(e: Expr) -> Expr:
-        match e:
-            case Load(source, indices):
-                new = tuple(go(i) for i in indices)
-                same = all(a is b for a, b in zip(new, indices, strict=True))
-                return fn(e if same else Load(source, new))
-            case Binary(op, a, b):
-                x, y = go(a), go(b)
-                return e if x is a and y is b else Binary(op, x, y)
-            case Compare(cmp, a, b):
-                x, y = go(a), go(b)
-                return e if x is a and y is b else Compare(cmp, x, y)
-            case Call(f, args):
-                new = tuple(go(a) for a in args)
-                same = all(a is b for a, b in zip(new, args, strict=True))
-                return e if same else Call(f, new)
-            case Select(cond, then, other):
-                c, t, o = go(cond), go(then), go(other)
-                return e if c is cond and t is then and o is other else Select(c, t, o)
-            case Cast(dtype, x):
-                y = go(x)
-                return e if y is x else Cast(dtype, y)
-            case Reduce(kind, source, axes):
-                y = go(source)
-                return e if y is source else Reduce(kind, y, axes)
-            case _:
-                return e
-
-    return go(expr)
+    return _LoadMapper(fn).expr(expr)
 
 
 def with_body(op: ComputeOp, body: Expr) -> ComputeOp:

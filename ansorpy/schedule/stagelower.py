@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import linear
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
@@ -43,6 +44,7 @@ from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.loopkinds import loop_kinds
 from ansorpy.schedule.packing import Packing, plan_packing
 from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.tensorize import as_instruction
 
 __all__ = ["StageLowering"]
 
@@ -164,6 +166,8 @@ class _Nest:
         first_reduce = it.kind is AxisKind.REDUCE and not any(
             i.kind is AxisKind.REDUCE for i in self.stage.iters[:level]
         )
+        if self.stage.tensorized is not None and self.stage.tensorized[0] == it.name:
+            return self._instruction(level)
         before = self._initial(level) if first_reduce else []
         made = self._loop(level, lambda: self._inside(level))
         return Seq((*before, made)) if before else made
@@ -272,6 +276,34 @@ class _Nest:
         stmt = nest(space)
         self.leaves = saved
         return [stmt]
+
+    def _instruction(self, level: int) -> Stmt:
+        """The loops from *level* inward as the one instruction the schedule names."""
+        assert self.stage.tensorized is not None
+        inner = self.stage.iters[level:]
+        hosts = {s.attach.iter for s in self.attached if s.attach is not None}
+        if hosts & {it.name for it in inner}:
+            raise ScheduleError(
+                "another stage is computed inside the loops of the instruction",
+                stage=self.name, program=self.state.text(self.name),
+            )  # fmt: skip
+        outer_reduces = any(i.kind is AxisKind.REDUCE for i in self.stage.iters[:level])
+        before = [] if outer_reduces else self._initial(level)
+        loops = {it.name: self.outer.fresh(it.name) for it in inner}
+        self.leaves.update(loops)
+        store = self._store()
+        if not isinstance(store, Store):
+            raise ScheduleError(
+                "the loops of an instruction must divide their axes",
+                stage=self.name, program=self.state.text(self.name),
+            )  # fmt: skip
+        sized = [(it.kind, (loops[it.name], self.extents[it.name])) for it in inner]
+        made = as_instruction(
+            self.stage.tensorized[1], store,
+            [x for kind, x in sized if kind is not AxisKind.REDUCE],
+            [x for kind, x in sized if kind is AxisKind.REDUCE],
+        )  # fmt: skip
+        return Seq((*before, made)) if before else made
 
     # Splits that do not divide
 

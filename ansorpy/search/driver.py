@@ -105,7 +105,7 @@ class TaskSearch:
             self._report(Phase.RESUMED, None)
 
     def _replayed(self, record: Record) -> State:
-        """The program of a record, on the definition it was made for (perhaps an equivalent one)."""
+        """The program of a record, on the definition it was made for."""
         database = self.trials.database
         if database is None or record.definition == database.add_definition(self.task.dag):
             return record.state(self.task.dag)

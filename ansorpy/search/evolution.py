@@ -59,7 +59,7 @@ class Evolution:
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
 
     def _first(self, context: Context) -> list[Scored]:
-        """The first generation: structures of elites and their neighbours, and new ones, sampled."""
+        """The first generation: structures of elites, their neighbours, and new ones."""
         rng = context.rng
         rows: dict[str, Table] = {}
         structures: dict[str, Structure] = {}

@@ -72,7 +72,7 @@ class History:
         self.finalists = sorted(timed, key=lambda best: best.seconds)
 
     def no_valid_program(self, task: str) -> NoValidProgram:
-        """The error for a task without a correct program: failures by kind, first reasons in full."""
+        """The error for a task without a correct program: counts and first reason by kind."""
         return NoValidProgram(_summary(task, self.trials, self.failures, self.reasons))
 
 

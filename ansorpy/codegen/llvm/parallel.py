@@ -50,7 +50,8 @@ def emit_parallel(e: Emitter, loop: For) -> None:
         return
     region = _region(e, loop)
     _emit_body(e, region)
-    _emit_team(e, region)
+    if region.total > 1:
+        _emit_team(e, region)
     _emit_call(e, region)
     for buffer, writes in buffers_used(region.body).items():
         if writes:

@@ -64,7 +64,7 @@ def _in_registers(tile: Tile, machine: MachineModel) -> Floats:
 
 
 def _spilled(tile: Tile, machine: MachineModel) -> Floats:
-    """Registers a step needs beyond those there are: accumulators, a row of operands, a broadcast."""
+    """Registers a step needs beyond those there are: sums, a row of operands, a broadcast."""
     needed = _in_registers(tile, machine) + tile.vectors + 1
     return np.where(tile.reduces, np.maximum(needed - machine.vector_registers, 0.0), 0.0)
 

@@ -45,7 +45,7 @@ class MachineModel:
 
     @staticmethod
     def of(target: Target) -> MachineModel:
-        """The model of *target*: its vectors, registers, caches and cores, other numbers as default."""
+        """The model of *target*: its vectors, registers, caches and cores; the rest as default."""
         default = MachineModel()
         return MachineModel(
             cores=target.cores,

@@ -63,7 +63,7 @@ def _lines(view: LeafView, buffer: BufferView) -> tuple[Floats, Floats]:
 
 
 def _reuse(view: LeafView, buffer: BufferView) -> _Reuse:
-    """Find the nearest reuse of each candidate's data: a loop that stands still, or a second touch."""
+    """Find each candidate's nearest reuse: a loop that stands still, or a second touch."""
     rows = view.rows
     walk = _Reuse(
         open=np.ones(rows, dtype=bool), loop=np.zeros(rows), serial=np.zeros(rows),
@@ -136,7 +136,7 @@ def _buffers(view: LeafView) -> list[Floats]:
 
 BUFFERS = FeatureGroup(
     "buffers",
-    "for each touched buffer: access kind, bytes, cache lines, reuse kind, distance and count, stride",
+    "for each touched buffer: access kind, bytes, lines, reuse kind, distance, count, stride",
     tuple(f"B{b}.{name}" for b in range(MAX_BUFFERS) for name in _NAMES),
     _buffers,
     frozenset(

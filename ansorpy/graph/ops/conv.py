@@ -34,7 +34,14 @@ def convolution(op: Conv, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     out = count_windows(
         data.shape[1:-1], kernel, op.strides, op.pads_begin, op.pads_end, op.dilations
     )
-    padded = pad_spatial(data, op.pads_begin, op.pads_end, names)
+    reached = [
+        (o - 1) * stride + (k - 1) * dilation + 1 - begin
+        for o, stride, k, dilation, begin in zip(
+            out, op.strides, kernel, op.dilations, op.pads_begin, strict=True
+        )
+    ]
+    end = tuple(max(r - size, 0) for r, size in zip(reached, data.shape[1:-1], strict=True))
+    padded = pad_spatial(data, op.pads_begin, end, names)
     channels = tail[:1] if len(tail) == 1 else tail[:-2] + tail[-1:]
     spatial = spatial_axes(rank)
     taps = kernel_axes(kernel, spatial)

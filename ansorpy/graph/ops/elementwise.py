@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ansorpy.graph.op import Cast, Elementwise, Fn, Shape, broadcast
 from ansorpy.graph.ops.names import Names, image_axes
+from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir import builders as b
 from ansorpy.ir.expr import Expr, ExprLike, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
@@ -22,7 +23,7 @@ def elementwise(op: Elementwise, operands: Sequence[Operand], names: Names) -> C
     function = FUNCTIONS[op.fn]
 
     def body(*i: Expr) -> Expr:
-        values = [as_expr(_element(x, i), dtype) for x in operands]
+        values = [as_expr(_element(x, i, shape), dtype) for x in operands]
         return function(*values, *op.params)
 
     return compute(shape, body, name=names.fresh(op.fn.value), names=_axes(shape))
@@ -40,11 +41,8 @@ def _axes(shape: Shape) -> tuple[str, ...]:
     return image_axes(len(shape))
 
 
-def _element(x: Operand, index: Sequence[Expr]) -> ExprLike:
-    if not isinstance(x, Tensor):
-        return x
-    own = index[len(index) - x.ndim :]
-    return x[tuple(0 if e == 1 else a for e, a in zip(x.shape, own, strict=True))]
+def _element(x: Operand, index: Sequence[Expr], shape: Shape) -> ExprLike:
+    return x[broadcast_index(x.shape, index, shape)] if isinstance(x, Tensor) else x
 
 
 def power(x: Expr, exponent: float) -> Expr:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ansorpy.graph.op import MatMul, broadcast
 from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
@@ -21,7 +22,9 @@ def matmul(op: MatMul | None, inputs: Sequence[Tensor], names: Names) -> Compute
 
     def body(*index: Expr) -> Expr:
         outer, (i, j) = index[:-2], index[-2:]
-        return sum_over(a[(*_outer(a, outer), i, k)] * b[(*_outer(b, outer), k, j)], axis=k)
+        left = broadcast_index(a.shape[:-2], outer, batch)
+        right = broadcast_index(b.shape[:-2], outer, batch)
+        return sum_over(a[(*left, i, k)] * b[(*right, k, j)], axis=k)
 
     return compute(
         (*batch, a.shape[-2], b.shape[-1]),
@@ -43,9 +46,3 @@ def grouped_matmul(data: Tensor, weight: Tensor, names: Names) -> ComputeOp:
         lambda i, g, co: sum_over(data[i, g * depth + ci] * weight[g, ci, co], axis=ci),
         name=names.fresh("conv"),
     )
-
-
-def _outer(tensor: Tensor, outer: Sequence[Expr]) -> tuple[Expr | int, ...]:
-    count = tensor.ndim - 2
-    axes = outer[len(outer) - count :]
-    return tuple(0 if e == 1 else x for e, x in zip(tensor.shape[:count], axes, strict=True))

@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ansorpy.graph.op import Concat, Pad, PadMode, Reshape, Shape, Shuffle, Slice, Transpose
+from ansorpy.graph.op import (
+    Concat,
+    Pad,
+    PadMode,
+    Reshape,
+    Shape,
+    Shuffle,
+    Slice,
+    TensorType,
+    Transpose,
+)
 from ansorpy.graph.ops.names import Names
 from ansorpy.graph.ops.windows import guarded
 from ansorpy.ir.builders import maximum, minimum, select
-from ansorpy.ir.expr import Expr, as_expr
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, ExprLike, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
-__all__ = ["concat", "pad", "reshape", "shuffle", "slice_", "transpose"]
+__all__ = ["Move", "Moved", "concat", "move", "pad", "source_index"]
+
+Move = Reshape | Shuffle | Slice | Transpose
 
 
 def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
@@ -34,48 +48,58 @@ def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     return compute(shape, body, name=names.fresh("concat"))
 
 
-def transpose(op: Transpose, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[i] = x[j]`` with ``j[perm[d]] = i[d]``."""
+def move(op: Move, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """A stage that stores what *op* reads."""
     (x,) = inputs
-    inverse = [op.perm.index(d) for d in range(x.ndim)]
+    shape = op.infer([TensorType(x.shape, x.dtype)]).shape
+    axes = tuple(f"i{d}" for d in range(len(shape)))
     return compute(
-        tuple(x.shape[p] for p in op.perm),
-        lambda *i: x[tuple(i[d] for d in inverse)],
-        name=names.fresh("transpose"),
+        shape,
+        lambda *i: x[source_index(op, i, x.shape)],
+        name=names.fresh(op.label),
+        names=axes,
     )
 
 
-def reshape(op: Reshape, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """The element at the same row-major position."""
-    (x,) = inputs
-    return compute(
-        op.shape,
-        lambda *i: x[tuple(_digits(_flat(i, op.shape), x.shape))],
-        name=names.fresh("reshape"),
-    )
+def source_index(op: Move, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+    """Where *op* finds output element *i* in an operand of shape *have*."""
+    match op:
+        case Transpose(perm):
+            return tuple(i[perm.index(d)] for d in range(len(perm)))
+        case Slice(starts, _, steps):
+            scaled = [a if k == 1 else a * k for a, k in zip(i, steps, strict=True)]
+            return tuple(a + s if s else a for a, s in zip(scaled, starts, strict=True))
+        case Shuffle(axis, factors, perm):
+            parts = _digits(i[axis], tuple(factors[p] for p in perm))
+            source = [parts[perm.index(d)] for d in range(len(factors))]
+            return (*i[:axis], _flat(source, factors), *i[axis + 1 :])
+        case Reshape(shape):
+            return tuple(_digits(_flat(i, shape), have))
 
 
-def shuffle(op: Shuffle, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """One index map for split, permute and merge of ``op.axis``."""
-    (x,) = inputs
+@dataclass(frozen=True, eq=False)
+class Moved(Tensor):
+    """What *op* makes of *source*, read in place: an index map without a stage of its own."""
 
-    def body(*i: Expr) -> Expr:
-        parts = _digits(i[op.axis], tuple(op.factors[p] for p in op.perm))
-        source = [parts[op.perm.index(d)] for d in range(len(op.factors))]
-        return x[(*i[: op.axis], _flat(source, op.factors), *i[op.axis + 1 :])]
+    op: Move
+    source: Tensor
 
-    return compute(x.shape, body, name=names.fresh("shuffle"))
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.source.name
 
+    @property
+    def shape(self) -> Shape:  # type: ignore[override]
+        return self.op.infer([TensorType(self.source.shape, self.source.dtype)]).shape
 
-def slice_(op: Slice, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[i] = x[start + i * step]`` along each axis."""
-    (x,) = inputs
+    @property
+    def dtype(self) -> DType:  # type: ignore[override]
+        return self.source.dtype
 
-    def body(*i: Expr) -> Expr:
-        scaled = [a if k == 1 else a * k for a, k in zip(i, op.steps, strict=True)]
-        return x[tuple(a + s if s else a for a, s in zip(scaled, op.starts, strict=True))]
-
-    return compute(op.sizes, body, name=names.fresh("slice"))
+    def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
+        items = indices if isinstance(indices, tuple) else (indices,)
+        index = [as_expr(item, DType.INT64) for item in items]
+        return self.source[source_index(self.op, index, self.source.shape)]
 
 
 def pad(op: Pad, inputs: Sequence[Tensor], names: Names) -> ComputeOp:

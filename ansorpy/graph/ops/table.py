@@ -26,7 +26,7 @@ from ansorpy.graph.ops.conv import convolution
 from ansorpy.graph.ops.elementwise import cast, elementwise
 from ansorpy.graph.ops.lrn import lrn
 from ansorpy.graph.ops.matmul import matmul
-from ansorpy.graph.ops.movement import concat, pad, reshape, shuffle, slice_, transpose
+from ansorpy.graph.ops.movement import concat, move, pad
 from ansorpy.graph.ops.pool import pool
 from ansorpy.graph.ops.reduce import reduce, softmax
 from ansorpy.ir.tensor import ComputeOp
@@ -43,9 +43,9 @@ DEFINITIONS: Mapping[type[Op], Callable[[Any, Any, Any], ComputeOp]] = {
     Pad: pad,
     Pool: pool,
     Reduce: reduce,
-    Reshape: reshape,
-    Shuffle: shuffle,
-    Slice: slice_,
+    Reshape: move,
+    Shuffle: move,
+    Slice: move,
     Softmax: softmax,
-    Transpose: transpose,
+    Transpose: move,
 }

@@ -10,7 +10,18 @@ from ansorpy.ir.builders import all_of, select
 from ansorpy.ir.expr import Axis, Expr, ExprLike
 from ansorpy.ir.tensor import Tensor, compute, reduce_axis
 
-__all__ = ["guarded", "kernel_axes", "pad_spatial", "position"]
+__all__ = ["broadcast_index", "guarded", "kernel_axes", "pad_spatial", "position"]
+
+
+def broadcast_index(own: Shape, index: Sequence[Expr], full: Shape) -> tuple[Expr | int, ...]:
+    """Where an operand of shape *own* is read at *index* of its broadcast to *full*.
+
+    A unit axis is read at 0 only where it is stretched: elsewhere the index stays the axis itself,
+    so that an operand of the full shape is seen to be read elementwise.
+    """
+    skipped = len(full) - len(own)
+    places = zip(own, full[skipped:], index[skipped:], strict=True)
+    return tuple(i if e == f else 0 for e, f, i in places)
 
 
 def position(out: Expr, stride: int, tap: ExprLike, dilation: int) -> Expr:

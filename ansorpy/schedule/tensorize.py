@@ -1,0 +1,100 @@
+"""Replacing the innermost loops of a stage by a declared instruction.
+
+The loops and the statement must compute what the instruction's pattern computes: the same
+extents, the same expression, and operands that move through the last dimensions of their
+buffers as the pattern moves through its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.affine import linear
+from ansorpy.ir.expr import Expr, Load, Reduce, Var, as_expr, children
+from ansorpy.ir.intrinsics import intrinsic, operand_tensors
+from ansorpy.ir.loops import Buffer, Instruction, Store
+from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.structure import same_structure
+from ansorpy.ir.tensor import ComputeOp, Tensor
+
+__all__ = ["as_instruction"]
+
+Operand = tuple[Buffer, tuple[Expr, ...]]
+
+
+def as_instruction(
+    name: str, store: Store, space: Sequence[tuple[Var, int]], reduce: Sequence[tuple[Var, int]]
+) -> Instruction:
+    """The instruction *name* in place of loops *space* and *reduce* around *store*.
+
+    Raises:
+        ScheduleError: The loops or the statement do not match the instruction's pattern.
+    """
+    pattern = intrinsic(name).pattern
+    axes = (*pattern.axes, *pattern.reduce_axes)
+    loops = (*space, *reduce)
+    found, wanted = [extent for _, extent in loops], [axis.extent for axis in axes]
+    if found != wanted or len(space) != len(pattern.axes):
+        raise _mismatch(name, f"its loops run over {wanted}, these over {found}")
+    match = _Match(name, {var: axis for (var, _), axis in zip(loops, axes, strict=True)})
+    body = pattern.body
+    kind = body.kind if isinstance(body, Reduce) else None
+    if store.reduce is not kind:
+        raise _mismatch(name, "the reductions differ")
+    match.operand(pattern, pattern.axes, store.buffer, store.indices)
+    match.expressions(body.source if isinstance(body, Reduce) else body, store.value)
+    return Instruction(name, tuple(match.operands[t] for t in operand_tensors(pattern)))
+
+
+class _Match:
+    def __init__(self, name: str, axis_of: Mapping[Var, Var]):
+        self.name = name
+        self.axis_of = axis_of
+        self.zeros: dict[Var, Expr] = {var: as_expr(0) for var in axis_of}
+        self.operands: dict[Tensor, Operand] = {}
+
+    def expressions(self, pattern: Expr, found: Expr) -> None:
+        """Pair the loads of two expressions that must otherwise be the same."""
+        if isinstance(pattern, Load) and isinstance(found, Load):
+            assert isinstance(pattern.source, Tensor) and isinstance(found.source, Buffer)
+            self.operand(pattern.source, pattern.indices, found.source, found.indices)
+            return
+        ours, theirs = children(pattern), children(found)
+        alike = type(pattern) is type(found) and len(ours) == len(theirs)
+        if not alike or (not ours and not same_structure(pattern, found)):
+            raise _mismatch(self.name, "the statement computes something else")
+        for a, b in zip(ours, theirs, strict=True):
+            self.expressions(a, b)
+
+    def operand(
+        self, tensor: Tensor, wanted: Sequence[Expr], buffer: Buffer, found: Sequence[Expr]
+    ) -> None:
+        """Record where operand *tensor* starts in *buffer* once its strides agree."""
+        lead = len(found) - len(wanted)
+        inner = found[max(lead, 0) :]
+        if lead < 0 or tensor.dtype is not buffer.dtype or not self._contiguous(tensor, buffer):
+            raise _mismatch(self.name, f'"{buffer.name}" is not laid out like "{tensor.name}"')
+        for index in found[:lead]:
+            if set(linear(index).terms) & set(self.axis_of):
+                raise _mismatch(self.name, f'"{buffer.name}" moves in an outer dimension')
+        for ours, theirs in zip(wanted, inner, strict=True):
+            moves = linear(theirs).terms
+            terms = {axis: moves[var] for var, axis in self.axis_of.items() if var in moves}
+            if terms != dict(linear(ours).terms):
+                raise _mismatch(self.name, f'"{buffer.name}" is read in another order')
+        base = tuple(linear(substitute(i, self.zeros)).to_expr() for i in found)
+        self.operands[tensor] = (buffer, base)
+
+    def _contiguous(self, tensor: Tensor, buffer: Buffer) -> bool:
+        """True when the pattern's rows are rows of the buffer (all but the first dimension)."""
+        if isinstance(tensor, ComputeOp) or len(tensor.shape) < 2:
+            return True
+        return tensor.shape[1:] == buffer.shape[len(buffer.shape) - len(tensor.shape) + 1 :]
+
+
+def _mismatch(name: str, reason: str) -> ScheduleError:
+    return ScheduleError(
+        f"these loops are not instruction {name}: {reason}",
+        hint="split and reorder so that the innermost loops are the instruction's",
+    )

@@ -1,0 +1,39 @@
+"""DrawRfactorFactors: the split an rfactor builds on gets a random divisor."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ansorpy.rules.placement.rfactor_factors import DrawRfactorFactors, rfactor_splits
+from ansorpy.rules.sketch.add_rfactor import AddRfactor
+from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.schedule.state import State
+from tests import workloads
+from tests.rules.asking import CPU, derive
+
+CPU2 = replace(CPU, cores=2)
+
+
+@pytest.mark.parametrize("variant", [0, 1])
+def test_all_divisors_up_to_the_cap_occur(rng: np.random.Generator, variant: int) -> None:
+    sketch = derive(AddRfactor(), workloads.min_reduce(5, 24), "B")[variant][0]
+    drawn = [DrawRfactorFactors(max_innermost=8).draw(sketch, CPU, rng) for _ in range(80)]
+    extents = {s.stage("B.rf").compute.shape[1] for s in drawn}
+    inner = {1, 2, 3, 4, 6, 8}
+    assert extents == (inner if variant else {24 // f for f in inner})
+    assert all(s.stage("B.rf").compute.reduce_axes[0].extent * x == 24
+               for s in drawn for x in [s.stage("B.rf").compute.shape[1]])  # fmt: skip
+
+
+def test_a_fused_reduction_counts_whole() -> None:
+    sketch = derive(AddRfactor(), workloads.max_pool2d(1, 4, 4, 1), "pool", CPU2)[0][0]
+    assert list(rfactor_splits(sketch).values()) == [4]
+
+def test_other_splits_are_left_open(rng: np.random.Generator) -> None:
+    [(tiled, _)] = derive(MultiLevelTiling(), workloads.matmul(8, 8, 8), "C")
+    assert DrawRfactorFactors().draw(tiled, CPU, rng) is tiled
+    fixed, _ = State.initial(workloads.matmul(8, 8, 8)).split("C", "k", (2,))
+    assert rfactor_splits(fixed) == {}

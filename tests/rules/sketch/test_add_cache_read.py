@@ -1,0 +1,57 @@
+"""AddCacheRead: shared copies of what a tiled reduction reads."""
+
+from __future__ import annotations
+
+from ansorpy.ir.loops import Scope
+from ansorpy.rules.sketch.add_cache_read import AddCacheRead
+from ansorpy.rules.sketch.always_inline import AlwaysInline
+from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
+from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from tests import workloads
+from tests.rules.asking import ALONE, CUDA, SKIP, ask, derive
+
+RULE = AddCacheRead()
+
+
+def test_the_copy_is_made_once_an_outermost_reduce_tile() -> None:
+    conv = workloads.conv2d_bn_relu(1, 6, 6, 4, 4)
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), conv, "conv", CUDA)
+    [(state, following)] = derive(RULE, tiled, "weight", CUDA)
+    copy = state.stage("weight.shared")
+    assert following == "weight"
+    assert copy.scope is Scope.SHARED
+    assert copy.attach is not None
+    assert (copy.attach.stage, copy.attach.iter) == ("conv", "rx.0")
+    assert ask(RULE, state, "weight", CUDA).answer is SKIP, "the copy itself is not tiled"
+
+
+def test_every_reader_gets_its_own_copy() -> None:
+    a, b, c = workloads.matmul(8, 8, 8)
+    _, _, d = workloads.matmul(8, 8, 8)
+    del d
+    square = workloads.double_matmul(8)
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), square, "E", CUDA)
+    [(state, _)] = derive(RULE, tiled, "D", CUDA)
+    assert [s.name for s in state.stages if s.scope is Scope.SHARED] == ["D.shared"]
+    assert ask(RULE, [a, b, c], "A", CUDA).answer is ALONE
+
+
+def test_not_without_a_tiled_reader() -> None:
+    assert ask(RULE, workloads.matmul(), "C", CUDA).reason == "nothing reads it"
+    verdict = ask(RULE, workloads.min_reduce(), "A", CUDA)
+    assert (verdict.answer, verdict.reason) == (
+        SKIP, 'its consumer "B" is not a tiled reduction',
+    )  # fmt: skip
+
+
+def test_not_when_the_reader_reduces_across_threads() -> None:
+    small = workloads.matmul(4, 4, 256)
+    [(state, _)] = derive(CrossThreadReduction(), small, "C", CUDA)
+    assert ask(RULE, state, "A", CUDA).reason == '"C" reduces across threads'
+
+
+def test_not_through_an_inlined_stage() -> None:
+    [(state, _)] = derive(AlwaysInline(), workloads.conv2d_bn_relu(1, 6, 6, 4, 4), "pad", CUDA)
+    assert ask(RULE, state, "data", CUDA).reason == (
+        "an inlined stage stands between it and its consumer"
+    )

@@ -1,0 +1,56 @@
+"""CrossThreadReduction: threads share a reduction, alone or inside its consumer's loops."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
+from ansorpy.rules.sketch.always_inline import AlwaysInline
+from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
+from tests import workloads
+from tests.rules.asking import APPLY, CUDA, SKIP, ask, derive, shows
+
+RULE = CrossThreadReduction()
+
+
+def test_alone_it_is_split_by_a_warp() -> None:
+    [(state, _)] = derive(RULE, workloads.min_reduce(10, 64), "B", CUDA)
+    shows(state, """
+        for i in 0..10
+          for k.0 in 0..2  # reduce
+            for k.1 in 0..32  # threadIdx.x, reduce
+              B[i] += ...
+        """)
+
+
+def test_softmax_becomes_one_kernel() -> None:
+    [(summed, _)] = derive(RULE, workloads.softmax(4, 64), "sum", CUDA)
+    [(inlined, _)] = derive(AlwaysInline(), summed, "exp", CUDA)
+    [(state, following)] = derive(RULE, inlined, "max", CUDA)
+    assert following == "A"
+    for name in ("sum", "max"):
+        attach = state.stage(name).attach
+        assert attach is not None
+        assert (attach.stage, attach.iter) == ("norm", "i0")
+        assert state.stage(name).iters[-1].annotation.value == "threadIdx.x"
+    assert [it.name for it in state.stage("norm").iters] == ["i0", "i1.0", "i1.1"]
+
+
+@pytest.mark.parametrize(
+    ("n", "k", "applies"), [(8, 1024, True), (8, 64, False), (64, 8192, False), (32, 1025, True)]
+)
+def test_a_matmul_needs_it_when_a_block_has_more_threads_than_it_elements(
+    n: int, k: int, applies: bool
+) -> None:
+    verdict = ask(RULE, workloads.matmul(n, n, k), "C", CUDA)
+    assert verdict.answer is (APPLY if applies else SKIP)
+
+
+def test_other_reductions_need_it_beyond_a_warp() -> None:
+    assert ask(RULE, workloads.min_reduce(10, 33), "B", CUDA).answer is APPLY
+    assert ask(RULE, workloads.min_reduce(10, 32), "B", CUDA).answer is SKIP
+
+
+def test_not_of_a_write_cache() -> None:
+    [(cached, name)] = derive(AddCacheWrite(), workloads.matmul(8, 8, 1024), "C", CUDA)
+    assert ask(RULE, cached, name, CUDA).reason == "it is a write cache"

@@ -1,0 +1,167 @@
+"""The conditions of the rules, on definitions that tell their clauses apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ansorpy.ir import builders as ap
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.predicates import (
+    axis_access,
+    elementwise_match,
+    has_single_elementwise_matched_consumer,
+    is_strictly_inlineable,
+    needs_multi_level_tiling,
+    num_common_outer_iterators,
+)
+from ansorpy.rules.relations import consumers, direct_producers, producers, single_consumer
+from ansorpy.schedule.state import State
+from tests import workloads
+
+A = placeholder((8, 8), name="A")
+R = placeholder((8,), name="R")
+Q = placeholder((8,), name="Q")
+
+
+def reader(at: Callable[..., Expr]) -> ComputeOp:
+    return compute((8, 8), at, name="B", names=("i", "j"))
+
+
+@pytest.mark.parametrize(
+    ("index", "answer"),
+    [
+        (lambda i, j: (i, j), (False, False, True)),
+        (lambda i, j: (i + 1, j - 2), (False, False, True)),
+        (lambda i, j: (2 + i, 0), (True, False, True)),
+        (lambda i, j: (j, i), (False, False, False)),
+        (lambda i, j: (i, i), (True, True, True)),
+        (lambda i, j: (0, 0), (True, False, True)),
+        (lambda i, j: (i * 2, j), None),
+        (lambda i, j: (i + j, j), None),
+        (lambda i, j: (i // 2, j), None),
+    ],
+)
+def test_axis_access(
+    index: Callable[[Expr, Expr], tuple[Expr, Expr]], answer: tuple[bool, bool, bool] | None
+) -> None:
+    op = reader(lambda i, j: A[index(i, j)])
+    [(_, [indices])] = reads_of(op)
+    access = axis_access(op, indices)
+    found = access and (access.missing, access.duplicated, access.same_order)
+    assert found == answer
+
+
+def reads_of(op: ComputeOp) -> list[tuple[Tensor, list[tuple[Expr, ...]]]]:
+    state = State.initial([A, op])
+    return [(p, list(i)) for p, i in state.dag.reads(op).items()]
+
+
+def test_a_reduce_axis_in_an_index_is_no_simple_access() -> None:
+    k = reduce_axis(8, name="k")
+    op = compute((8,), lambda i: ap.sum(A[i, k], axis=k), name="B")
+    [(_, [indices])] = reads_of(op)
+    assert axis_access(op, indices) is None
+
+
+@pytest.mark.parametrize(
+    ("at", "answer"),
+    [
+        (lambda i, j: A[i, j] + R[j], True),
+        (lambda i, j: A[j, i], False),
+        (lambda i, j: A[i, i], False),
+        (lambda i, j: ap.exp(A[i, j]), False),
+        (lambda i, j: ap.tanh(A[i, j]), True),
+        (lambda i, j: ap.select(i < 4, A[i, j], 0.0), False),
+        (lambda i, j: ap.maximum(A[i, j], 0.0), True),
+        (lambda i, j: ap.select(i.equal(j), 1.0, 0.0), True),
+    ],
+)
+def test_is_strictly_inlineable(at: Callable[..., Expr], answer: bool) -> None:
+    state = State.initial([A, R, reader(at)])
+    assert is_strictly_inlineable(state, state.stage("B")) is answer
+
+
+@pytest.mark.parametrize(
+    ("at", "answer"),
+    [
+        (lambda i, j: A[i, j] + R[j], False),  # one broadcast input, no reduction
+        (lambda i, j: R[i] * Q[j], True),  # two
+        (lambda i, j: R[i] * R[j], False),  # one tensor whose accesses name every axis
+        (lambda i, j: A[i, j] * A[j, i], False),
+    ],
+)
+def test_needs_multi_level_tiling_without_reduction(
+    at: Callable[..., Expr], answer: bool
+) -> None:
+    state = State.initial([A, R, Q, reader(at)])
+    assert needs_multi_level_tiling(state, state.stage("B")) is answer
+
+
+def test_one_broadcast_input_and_a_reduction_need_tiling() -> None:
+    k = reduce_axis(8, name="k")
+    many = compute((8, 8), lambda i, j: ap.sum(A[j, k], axis=k), name="B")
+    state = State.initial([A, many])
+    assert needs_multi_level_tiling(state, state.stage("B"))
+
+
+def test_axes_of_extent_one_do_not_count_as_broadcast() -> None:
+    gemv = workloads.matmul(1, 8, 8)
+    state = State.initial(gemv)
+    assert needs_multi_level_tiling(state, state.stage("C")), "A lacks j"
+    dot = State.initial(workloads.matmul(1, 1, 8))
+    assert not needs_multi_level_tiling(dot, dot.stage("C"))
+
+
+def test_constants_are_inputs_to_the_rules() -> None:
+    w = placeholder((8, 8), name="W", constant=True)
+    k = reduce_axis(8, name="k")
+    u = compute((8, 8), lambda i, j: ap.sum(w[i, k] * w[k, j], axis=k), name="U")
+    r = reduce_axis(8, name="r")
+    c = compute((8, 8), lambda i, j: ap.sum(A[i, r] * u[r, j], axis=r), name="C")
+    state = State.initial([A, w, c])
+    assert not needs_multi_level_tiling(state, state.stage("U")), "it runs at bind time"
+    assert needs_multi_level_tiling(state, state.stage("C"))
+
+
+def test_elementwise_match_follows_a_chain_of_only_readers() -> None:
+    state = State.initial(workloads.conv2d_bn_relu(1, 6, 6, 4, 4))
+    op = {stage.name: stage.op for stage in state.stages}
+    assert elementwise_match(state.dag, op["conv"], op["relu"])
+    assert not elementwise_match(state.dag, op["pad"], op["relu"])
+    softmax = State.initial(workloads.softmax(4, 8))
+    ops = {stage.name: stage.op for stage in softmax.stages}
+    assert not elementwise_match(softmax.dag, ops["exp"], ops["norm"]), "two stages read exp"
+
+
+def test_inlined_readers_are_looked_through() -> None:
+    state = State.initial(workloads.conv2d_bn_relu(1, 6, 6, 4, 4))
+    for name in ("bias_add", "bn_mul", "bn_add"):
+        state = state.compute_inline(name)
+    conv = state.stage("conv")
+    assert [s.name for s in consumers(state, conv)] == ["relu"]
+    assert has_single_elementwise_matched_consumer(state, conv)
+    relu = state.stage("relu")
+    names = {"bias", "offset", "scale", "conv"}
+    assert {s.name for s in producers(state, relu)} == names
+    assert {s.name for s in direct_producers(state, relu)} == {"bn_add"}
+
+
+def test_single_consumer_is_the_common_root_of_several() -> None:
+    state = State.initial(workloads.softmax(4, 8))
+    assert single_consumer(state, state.stage("max")) == state.stage("exp")
+    assert single_consumer(state, state.stage("exp")) is None
+    placed = state.compute_at("sum", "norm", "i0")
+    assert single_consumer(placed, placed.stage("exp")) == placed.stage("norm")
+
+
+def test_num_common_outer_iterators_is_the_least_over_all_paths() -> None:
+    state = State.initial(workloads.softmax(2, 3, 8))
+    op = {stage.name: stage.op for stage in state.stages}
+    assert num_common_outer_iterators(state.dag, op["exp"], op["norm"]) == 2, "through sum"
+    assert num_common_outer_iterators(state.dag, op["sum"], op["norm"]) == 2
+    assert num_common_outer_iterators(state.dag, op["norm"], op["sum"]) == 0
+    turned = State.initial([A, reader(lambda i, j: A[j, i])])
+    assert num_common_outer_iterators(turned.dag, A, turned.stage("B").op) == 0
