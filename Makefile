@@ -30,7 +30,7 @@ $(PEERS): requirements/bench.txt $(STAMP)
 
 demo: $(PEERS)
 	mkdir -p $(DEMO)
-	$(BIN)/python examples/light_model.py squeezenet $(DEMO)/squeezenet.onnx --seed 0
+	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
 	$(BIN)/ansorpy compile $(DEMO)/squeezenet.onnx -o $(DEMO)/squeezenet.so --effort quick --db $(DEMO)/squeezenet.db
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime openvino

@@ -1,9 +1,6 @@
 """Write one of the onnx package's ``light`` networks with seeded random weights.
 
-    python examples/light_model.py squeezenet squeezenet.onnx --seed 0
-
-The package ships the networks' structure with constant weights, for which nearly any program
-computes the right numbers; random ones make the comparison mean something.
+python -m examples.light_model squeezenet squeezenet.onnx --seed 0
 """
 
 from __future__ import annotations
@@ -13,16 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from ansorpy.report.inputs import read_model
-from ansorpy.report.randomize import random_weights
-
-FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-NAMES = tuple(sorted(p.stem.removeprefix("light_") for p in FOLDER.glob("light_*.onnx")))
-
-
-def light_model(name: str, seed: int) -> onnx.ModelProto:
-    """The network *name* (one of ``NAMES``) with weights drawn from *seed*."""
-    return random_weights(read_model(FOLDER / f"light_{name}.onnx"), seed)
+from benchmarks.light import NAMES, light_model
 
 
 def main() -> None:

@@ -5,8 +5,6 @@ Defaults are the shapes TVM's own sketch tests use; tests that run programs pass
 
 from __future__ import annotations
 
-from math import prod
-
 from ansorpy.ir import builders as ap
 from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
@@ -193,8 +191,3 @@ def _matrix(rows: tuple[tuple[int, ...], ...], name: str) -> ComputeOp:
         return value
 
     return compute((len(rows), len(rows[0])), at, name=name)
-
-
-def elements(tensors: list[Tensor]) -> int:
-    """Number of output elements."""
-    return prod(tensors[-1].shape)

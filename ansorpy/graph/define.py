@@ -65,7 +65,7 @@ def define(graph: Graph, group: Group) -> Definition:
     for node in group.nodes:
         if node is group.anchor:  # what an anchor reads through is written in stored shapes
             scope.view = view
-        if _reads_through(graph, group, node):
+        if _reads_through(group, node):
             scope.stages[node.output] = _moved(scope, node)
         else:
             scope.stages[node.output] = _stage(scope, node)
@@ -78,19 +78,16 @@ def define(graph: Graph, group: Group) -> Definition:
     return Definition(dag, tuple(value for value, _ in scope.inputs), constants)
 
 
-def _reads_through(graph: Graph, group: Group, node: Node) -> bool:
+def _reads_through(group: Group, node: Node) -> bool:
     """True for a movement that its reader does by an index map, without a stage.
 
-    A shuffle divides and takes remainders, and leaves vectors scattered: where no padding stage does
-    that once for all taps, a stage of its own does.
+    A shuffle divides and takes remainders, and leaves vectors scattered: where no padding stage
+    does that once for all taps, a stage of its own does.
     """
     if not node.op.moves_only or node.output == group.output:
         return False
-    return not isinstance(node.op, Shuffle) or _has_padding_stage(graph, group.anchor)
-
-
-def _has_padding_stage(graph: Graph, anchor: Node | None) -> bool:
-    return anchor is not None and isinstance(anchor.op, Conv) and any(anchor.op.pads_begin)
+    anchor = None if group.anchor is None else group.anchor.op
+    return not isinstance(node.op, Shuffle) or (isinstance(anchor, Conv) and anchor.is_padded)
 
 
 def _moved(scope: _Scope, node: Node) -> Tensor:

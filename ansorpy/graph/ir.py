@@ -102,6 +102,8 @@ class GraphBuilder:
             value = evaluate(op, [self.constants[i] for i in inputs])
             if value is not None:
                 return self.add_constant(name, value)
+        if any(extent < 1 for extent in inferred.shape):
+            raise ValueError(f"the result would be empty: {list(inferred.shape)}")
         name = self._fresh(name)
         self.types[name] = inferred
         self._nodes.append(Node(op, tuple(inputs), name))

@@ -170,6 +170,11 @@ class Conv(Op):
         shape = (batch, *out, channels) if self.channels_last else (batch, channels, *out)
         return TensorType(shape, data.dtype)
 
+    @property
+    def is_padded(self) -> bool:
+        """True when there is a padding stage for certain: end padding alone may go unread."""
+        return any(self.pads_begin)
+
     def _channels(self, tail: Shape) -> int:
         return tail[-1] if len(tail) < 3 else tail[0] * tail[-1]
 

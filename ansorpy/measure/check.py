@@ -45,7 +45,7 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
 
     Rounding errors of a sum of K terms grow like sqrt(K) for random data, with the coarsest type
     on the way; to that come the errors that stages state themselves (``attrs["error"]``: Winograd,
-    approximated functions).  Integers without a float on the way must be equal: 0.
+    approximated functions).  Integers and booleans must be equal: 0.
     """
     stages = _ancestors(dag, output)
     types = [op.dtype for op in stages if op.dtype.is_float]

@@ -29,19 +29,32 @@ def ask_all(
     try:
         while waiting or busy:
             for worker in used:
-                if waiting and worker not in busy:
-                    index, message = waiting.popleft()
-                    worker.make_ready()
-                    busy[worker] = (index, time.monotonic() + timeout_s)
-                    failure = worker.send(message, busy[worker][1])
-                    if failure is not None:
-                        del busy[worker]
-                        yield index, failure
+                if worker not in busy:
+                    yield from _give(worker, waiting, busy, timeout_s)
             yield from _collect(busy, timeout_s)
     finally:
         # Whoever stopped listening early must not get these answers to the next question.
         for worker in busy:
             worker.kill()
+
+
+def _give(
+    worker: Worker,
+    waiting: deque[tuple[int, Message]],
+    busy: dict[Worker, tuple[int, float]],
+    timeout_s: float,
+) -> Iterator[tuple[int, Outcome]]:
+    """Send *worker* the next message it takes; yields those it died of while being sent."""
+    while waiting:
+        index, message = waiting.popleft()
+        worker.make_ready()
+        deadline = time.monotonic() + timeout_s
+        busy[worker] = (index, deadline)
+        failure = worker.send(message, deadline)
+        if failure is None:
+            return
+        del busy[worker]
+        yield index, failure
 
 
 def _collect(busy: dict[Worker, tuple[int, float]], timeout_s: float) -> list[tuple[int, Outcome]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -70,7 +71,7 @@ class RunClient:
 
     def has_reference(self, task: Task) -> bool:
         """True when the outputs of the default schedule are known here."""
-        return task.key in self._references
+        return _identity(task) in self._references
 
     def make_reference(self, task: Task, default: Built) -> None:
         """Run the default schedule and keep its outputs as what every candidate must give.
@@ -80,7 +81,8 @@ class RunClient:
         Raises:
             VerificationFailed: They are wrong, or there are none.
         """
-        points = 0 if task.key in self._verified else self.check_points
+        identity = _identity(task)
+        points = 0 if identity in self._verified else self.check_points
         header, blobs = default.parts()
         failure = self._open_task(task, (), points)
         answer = failure or self.worker.request(
@@ -92,9 +94,9 @@ class RunClient:
                 f"the default schedule of {task.name or task.key} gives no reference, so no "
                 f"candidate can be checked: {_reason(answer)}"
             )
-        self._verified.add(task.key)
-        self._references[task.key] = answer.blobs
-        self._forget_old(task.key)
+        self._verified.add(identity)
+        self._references[identity] = answer.blobs
+        self._forget_old(identity)
 
     def measure(self, task: Task, built: Built, incumbent_s: float | None) -> MeasureResult:
         """Check and time one candidate."""
@@ -136,9 +138,9 @@ class RunClient:
 
     def _ensure_open(self, task: Task) -> Failure | None:
         """Open *task* with its reference unless this very process has it open."""
-        if self.worker.is_alive and self._open == (self.worker.generation, task.key):
+        if self.worker.is_alive and self._open == (self.worker.generation, _identity(task)):
             return None
-        return self._open_task(task, self._references[task.key], 0)
+        return self._open_task(task, self._references[_identity(task)], 0)
 
     def _open_task(self, task: Task, outputs: tuple[bytes, ...], points: int) -> Failure | None:
         request = OpenRequest(
@@ -154,7 +156,7 @@ class RunClient:
             return answer
         if answer.kind != "opened":
             return Failure("crash", f"the run worker cannot open the task: {_reason(answer)}")
-        self._open = (self.worker.generation, task.key)
+        self._open = (self.worker.generation, _identity(task))
         return None
 
     def _timeout_s(self, task: Task, incumbent_s: float | None) -> float:
@@ -171,6 +173,12 @@ class RunClient:
         for key in list(self._references):
             if key != keep and sum(sizes.values()) > _KEPT_REFERENCE_BYTES:
                 del self._references[key], sizes[key]
+
+
+@lru_cache(maxsize=1024)
+def _identity(task: Task) -> str:
+    """Key of a task and the names in its definition: inputs are drawn and passed by name."""
+    return f"{task.key} {definition_json(task.dag)}"
 
 
 def _reason(answer: Outcome) -> str:

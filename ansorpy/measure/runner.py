@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Protocol
 
 from ansorpy.config import available_cores
-from ansorpy.errors import VerificationFailed
+from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.builder import Builder
 from ansorpy.measure.built import Built
@@ -20,6 +20,7 @@ from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run_client import RunClient
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.schedule.state import State
+from ansorpy.target import Target
 
 __all__ = ["BuildService", "LocalRunner", "MeasureOptions", "Observer", "Runner"]
 
@@ -139,9 +140,11 @@ class LocalRunner:
         """Build, check and time *candidates*; whatever a candidate does is its result.
 
         Raises:
+            UsageError: The task is for a machine whose code this one cannot run.
             VerificationFailed: The default schedule's own output is wrong, so nothing can be
                 checked: a defect of ansorpy or of the definition, not of a candidate.
         """
+        _refuse_foreign(task)
         builds = self.build(task, candidates)
         if any(isinstance(build, Built) for build in builds):
             self._prepare(task)
@@ -218,3 +221,13 @@ class LocalRunner:
                 reference_timeout_s=self.options.reference_timeout_s,
             )
         return self._clients[cores]
+
+
+def _refuse_foreign(task: Task) -> None:
+    """Only code of this machine's architecture can be timed on it."""
+    here, wanted = (t.triple.partition("-")[0] for t in (Target.host(), task.target))
+    if here != wanted:
+        raise UsageError(
+            f"code for {task.target.name} cannot be timed on this machine ({here})",
+            hint="tune on such a machine and copy its database, or compile with --effort none",
+        )

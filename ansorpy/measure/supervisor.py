@@ -115,8 +115,9 @@ class Worker:
 
     def _environment(self) -> dict[str, str]:
         package_root = str(Path(ansorpy.measure.worker.__file__).parents[2])
-        paths = [package_root, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-        return {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
+        inherited = dict(os.environ)
+        paths = [package_root, *filter(None, [inherited.get("PYTHONPATH")])]
+        return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
 
     def kill(self) -> int | None:
         """End the process, softly first; returns its exit status (negative: a signal)."""

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ansorpy.errors import UsageError
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Session, TaskRow
 from ansorpy.measure.result import TrialKind
@@ -116,24 +115,6 @@ def failures_table(tasks: Sequence[TaskSummary]) -> Table:
         rows.append((kind.value, str(count), reason.partition("\n")[0]))
     heading = ("kind", "trials", "first reason")
     return Table("failed trials", heading, tuple(rows), frozenset({"trials"}))
-
-
-def select_task(tasks: Sequence[TaskSummary], wanted: str) -> TaskSummary:
-    """The task with the name, the number in the list or the start of the key *wanted*.
-
-    Raises:
-        UsageError: None or several answer to it.
-    """
-    if wanted.isdecimal() and int(wanted) < len(tasks):
-        return tasks[int(wanted)]
-    found = [t for t in tasks if t.name == wanted] or [
-        t for t in tasks if t.key.startswith(wanted) or wanted in t.name
-    ]
-    if len(found) == 1:
-        return found[0]
-    names = ", ".join(f"{n} {t.name}" for n, t in enumerate(tasks))
-    problem = f"{len(found)} tasks answer to {wanted!r}" if found else f"no task {wanted!r}"
-    raise UsageError(problem, hint=f"give a number or a name of: {names}")
 
 
 def sessions_table(sessions: Sequence[Session]) -> Table:

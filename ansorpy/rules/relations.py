@@ -9,7 +9,7 @@ from ansorpy.schedule.state import State
 
 __all__ = [
     "consumers", "direct_producers", "has_reduce_iters", "host_iters", "is_input", "is_tiled",
-    "is_untouched", "producers", "root_of", "single_consumer",
+    "producers", "root_of", "single_consumer",
 ]  # fmt: skip
 
 
@@ -80,11 +80,6 @@ def is_input(state: State, stage: Stage) -> bool:
 def is_tiled(stage: Stage) -> bool:
     """True when the stage has another number of loops than its operator has axes (TVM)."""
     return len(stage.iters) != len(stage.root_extents)
-
-
-def is_untouched(stage: Stage) -> bool:
-    """True while no loop of the stage was split, fused or annotated."""
-    return not stage.relations
 
 
 def has_reduce_iters(stage: Stage) -> bool:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.predicates import NO_SPLIT_AT_INNER, axis_names
@@ -86,9 +84,5 @@ def space_splits(stage: Stage) -> tuple[SplitRelation, ...]:
 
 def reduce_in_one(state: State, name: str) -> tuple[State, Iter]:
     """Fuse all reduce loops of stage *name*, which has at least one."""
-    reduce = _of_kind(state.stage(name).iters, AxisKind.REDUCE)
+    reduce = [it for it in state.stage(name).iters if it.kind is AxisKind.REDUCE]
     return (state, reduce[0]) if len(reduce) == 1 else state.fuse(name, reduce)
-
-
-def _of_kind(iters: Iterable[Iter], kind: AxisKind) -> Sequence[Iter]:
-    return [it for it in iters if it.kind is kind]

@@ -39,7 +39,7 @@ class Evolution:
     mutation: float = 0.85
     crossover: float = 0.3
     measured_share: float = 0.2
-    smallest_group: int = 16
+    smallest_group: int = 48
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:

@@ -19,14 +19,18 @@ def loop(name: str, extent: Size, kind: AxisKind = S, stage: str = "C", **marks:
 
 
 def access(
-    tensor: Tensor, *coefs: tuple[Size, ...], alloc_depth: int = 0, is_output: bool = False
+    tensor: Tensor,
+    *coefs: tuple[Size, ...],
+    alloc_depth: int = 0,
+    is_output: bool = False,
+    is_constant: bool = False,
 ) -> LeafAccess:
     return LeafAccess(
         buffer=tensor.name,
         shape=tensor.shape,
         elem_bytes=tensor.dtype.bytes,
         coefs=coefs,
-        is_constant=False,
+        is_constant=is_constant,
         is_packed=False,
         alloc_depth=alloc_depth,
         is_output=is_output,
@@ -77,6 +81,7 @@ def tiled_matmul(
     parallel: Size = 1,
     vector: Size = 1,
     max_unroll: Size = 64,
+    constant_b: bool = False,
 ) -> Nest:
     """i0 j0 (parallel) i1 j1 k0 k1 i2 j2 (vector), then a relu stage of its own."""
     a, b, c = matmul_op(n, m, k)
@@ -98,7 +103,7 @@ def tiled_matmul(
         stage="C",
         op=c,
         loops=loops,
-        accesses=(access(a, rows, red), access(b, red, cols)),
+        accesses=(access(a, rows, red), access(b, red, cols, is_constant=constant_b)),
         write=access(c, rows, cols),
         body=c.body,
         own_from=0,
@@ -116,3 +121,24 @@ def tiled_matmul(
         max_unroll=0,
     )
     return Nest((product, last))
+
+
+def elementwise(n: int, m: int, *, along: int) -> Nest:
+    """Twice a matrix, its last loop vectorised: over dimension *along* of row-major storage."""
+    a = placeholder((n, m), name="A")
+    b = compute((n, m), lambda i, j: a[i, j] * 2.0, name="B")
+    inner, outer = ((0, 1), (1, 0)) if along == 1 else ((1, 0), (0, 1))
+    coefs = tuple((outer[d], inner[d]) for d in range(2))
+    loops = (loop("outer", (n, m)[1 - along], stage="B"), loop("inner", (n, m)[along], stage="B"))
+    vector = loop("inner", (n, m)[along], stage="B", vector=1)
+    leaf = Leaf(
+        stage="B",
+        op=b,
+        loops=(loops[0], vector),
+        accesses=(access(a, *coefs),),
+        write=access(b, *coefs, is_output=True),
+        body=b.body,
+        own_from=0,
+        max_unroll=0,
+    )
+    return Nest((leaf,))

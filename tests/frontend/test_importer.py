@@ -119,6 +119,28 @@ def test_a_refusal_names_the_attribute(
     assert blame in caught.value.rows[0].attribute
 
 
+@pytest.mark.parametrize("op_type", ["Div", "Pow", "Mean", "ReduceMean"])
+def test_integer_arithmetic_that_rounds_is_refused(op_type: str) -> None:
+    operands = ["x"] if op_type == "ReduceMean" else ["x", "x"]
+    model = graph_model([node("Relu", ["f"], ["g"])], {"f": (3,)}, ["g"])
+    model.graph.input.append(helper.make_tensor_value_info("x", TensorProto.INT64, [3]))
+    model.graph.node.append(node(op_type, operands, ["y"]))
+    model.graph.output.append(helper.make_tensor_value_info("y", TensorProto.INT64, [None]))
+    with pytest.raises(UnsupportedModel, match="element type int64"):
+        load(model)
+
+
+def test_an_empty_result_is_refused() -> None:
+    net = Net(x=(3, 4))
+    parts = net.op("Slice", "x", *(net.constant([v], np.int64) for v in (2, 2, 0)))
+    with pytest.raises(UnsupportedModel, match="selects nothing"):
+        load(net.model(net.relu(parts)))
+    other = Net(x=(3, 4))
+    empty = other.op("Pad", "x", other.constant([0, 0, -3, 0], np.int64))
+    with pytest.raises(UnsupportedModel, match="would be empty"):
+        load(other.model(other.relu(empty)))
+
+
 def test_batch_norm_in_training_is_refused() -> None:
     net = Net(x=(1, 2, 3, 3))
     y = net.batch_norm("x", 2)

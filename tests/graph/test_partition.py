@@ -117,6 +117,38 @@ def test_a_flatten_before_a_gemm_costs_no_transpose() -> None:
     assert titles(network) == ["transpose_conv3x3_add_relu_5x4x6", "matmul_add_7"]
 
 
+def test_a_transposed_input_is_read_in_place() -> None:
+    for pads in ([1] * 4, [0] * 4):
+        net = Net(x=(1, 3, 5, 4))
+        y = net.op("GlobalMaxPool", net.conv("x", 3, 6, 3, pads=pads))
+        stages = [op.name for op in checked(net.model(y)).calls[0].dag.computes]
+        assert stages == (["pad", "conv", "add"] if any(pads) else ["conv", "add"])
+
+
+def test_a_shuffle_before_an_unpadded_convolution_is_done_once() -> None:
+    net = Net(x=(1, 12, 5, 6))
+    a = net.shuffle(net.relu(net.conv("x", 12, 12, 1)), 12, 5, 6, 3)
+    network = checked(net.model(net.op("GlobalMaxPool", net.conv(a, 12, 8, 3, pads=[0] * 4))))
+    assert [op.name for op in network.calls[1].dag.computes] == ["shuffle", "conv", "add"]
+
+
+def test_end_padding_that_no_window_reaches_is_not_made() -> None:
+    net = Net(x=(1, 3, 8, 8))
+    a = net.relu(net.conv("x", 3, 4, 1))
+    y = net.conv(a, 4, 4, 3, pads=[1, 1, 1, 1], strides=[2, 2])
+    network = checked(net.model(net.op("GlobalMaxPool", y)))
+    assert network.calls[1].dag.computes[0].shape == (1, 9, 9, 4)
+
+
+def test_arithmetic_is_not_repeated_in_an_unpadded_convolution() -> None:
+    net = Net(x=(1, 6, 6, 6))
+    a = net.relu(net.op("MaxPool", net.conv("x", 6, 6, 3), kernel_shape=[2, 2]))
+    b = net.op("Concat", a, a, axis=1)
+    y = net.conv(net.op("Tanh", net.op("Add", b, net.normal(12, 1, 1))), 12, 8)
+    network = checked(net.model(net.op("GlobalMaxPool", y)))
+    assert titles(network)[-2:] == ["conv1x1_add_5x5x8", "reduce_max_1x1x8"]
+
+
 def test_a_flatten_that_is_read_otherwise_restores_the_model_order() -> None:
     net = Net(x=(2, 3, 5, 4))
     flat = net.op("Flatten", net.relu(net.conv("x", 3, 6, 3)))

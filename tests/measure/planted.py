@@ -87,9 +87,9 @@ def planted(kind: str) -> Built:
     )
 
 
-def doubling() -> ComputeDAG:
-    a = placeholder((N,), name="A")
-    return ComputeDAG.of([a, compute((N,), lambda i: a[i] * 2.0, name="C")])
+def doubling(source: str = "A", result: str = "C") -> ComputeDAG:
+    a = placeholder((N,), name=source)
+    return ComputeDAG.of([a, compute((N,), lambda i: a[i] * 2.0, name=result)])
 
 
 def planted_state(dag: ComputeDAG, kind: str) -> State:

@@ -265,6 +265,23 @@ def test_a_truncated_file_is_one_plain_error(path):
         db.records(task.key)
 
 
+def test_fairer_times_replace_those_of_a_right_trial_only(path):
+    dag = matmul()
+    task = task_of(dag)
+    with Database(path) as db:
+        wrong = db.start(task, tiled(dag, 2))
+        db.complete(wrong, MeasureResult(TrialKind.WRONG_RESULT, reason="C[0]"))
+        for factor, seconds in ((4, 1e-3), (8, 2e-3)):
+            db.complete(db.start(task, tiled(dag, factor)), ok(seconds))
+        lucky = db.best(task.key)
+        assert lucky is not None
+        db.retimed(lucky, ok(3e-3))
+        db.retimed(wrong, ok(1e-9))
+        best = db.best(task.key)
+        assert best is not None and best.seconds == (2e-3,)
+        assert [r.median_s for r in db.records(task.key)] == [None, 3e-3, 2e-3]
+
+
 def test_events_come_back_in_order_by_session(path):
     with Database(path, seed=7, versions={"llvm": "20"}) as db:
         first = db.session

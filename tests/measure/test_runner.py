@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 
 import ansorpy
-from ansorpy.errors import VerificationFailed
+from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder
@@ -26,6 +27,8 @@ from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.replay import ReplayRunner
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.planted import PlantedBuilder, doubling, planted_state
 
@@ -77,7 +80,7 @@ def test_a_slow_candidate_is_stopped_after_one_run_and_keeps_its_time(runner):
     good, slow = runner.measure(
         TASK, [planted_state(DAG, "good"), planted_state(DAG, "slow")], incumbent_s=None
     )
-    assert good.ok and len(good.seconds) >= 3 and 0 < good.median_s < 1e-3
+    assert good.ok and len(good.seconds) >= 3 and good.median_s > 0
     assert slow.kind is TrialKind.SLOW
     assert len(slow.seconds) == 1 and slow.median_s > 3 * good.median_s
     assert good.max_error == 0 and good.object_digest
@@ -167,6 +170,8 @@ from ansorpy.measure.database import Database
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from tests.measure.planted import PlantedBuilder, doubling, planted_state
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
 from tests.measure.definitions import task_of
 dag = doubling()
 folder = Path(sys.argv[1])
@@ -221,6 +226,35 @@ def test_a_killed_tuner_leaves_whole_records_no_orphan_and_goes_on(tmp_path):
     with closing(sqlite3.connect(path)) as raw:
         assert raw.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert raw.execute("SELECT count(*) FROM trials").fetchone() == (4,)
+
+
+def test_an_interrupt_takes_back_the_trial_under_way_and_nothing_else(runner, tmp_path):
+    states = [planted_state(DAG, kind) for kind in ("good", "hang", "good too")]
+    main = threading.main_thread().ident
+
+    def interrupt_soon(index: int, result: object, known: bool) -> None:
+        threading.Timer(0.3, signal.pthread_kill, [main, signal.SIGINT]).start()
+
+    with Database(tmp_path / "tune.db") as db:
+        with pytest.raises(KeyboardInterrupt):
+            measure_recorded(runner, db, TASK, states, interrupt_soon)
+        assert db.trials(TASK.key) == 1
+        assert [db.lookup(TASK, state) is None for state in states] == [False, True, True]
+        results = measure_recorded(runner, db, TASK, [states[0], states[2]])
+        assert all(result.ok for result in results)
+
+
+def test_code_for_another_kind_of_machine_is_refused(runner):
+    task = Task(DAG, Target.parse("cortex-a76"), 1)
+    with pytest.raises(UsageError, match="cortex-a76 cannot be timed on this machine"):
+        runner.measure(task, [planted_state(DAG, "good")], incumbent_s=None)
+
+
+def test_equal_definitions_with_other_names_have_references_of_their_own(real):
+    for a_name, c_name in (("A", "C"), ("X", "Y"), ("A", "C")):
+        task = task_of(doubling(a_name, c_name))
+        (result,) = real.measure(task, [State.initial(task.dag)], incumbent_s=None)
+        assert result.ok, result.reason
 
 
 def test_inputs_are_the_same_in_every_worker(runner):

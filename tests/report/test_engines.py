@@ -10,7 +10,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
-from ansorpy.report.engines import protocol
+from ansorpy.report.engines.names import ENGINES
 from ansorpy.report.engines.protocol import open_engine, open_peer
 from ansorpy.report.inputs import input_specs, random_feeds, read_model
 
@@ -89,7 +89,7 @@ def test_files_that_are_not_models(tmp_path: Path) -> None:
 def test_unknown_and_missing_engines(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="unknown engine 'tvm'"):
         open_engine("tvm", "x", {}, 1)
-    monkeypatch.setitem(protocol.ENGINES, "ghost", ("ghost_engine:Ghost", "ghost", "bench"))
+    monkeypatch.setitem(ENGINES, "ghost", ("ghost_engine:Ghost", "ghost", "bench"))
     with pytest.raises(MissingDependency, match="ghost cannot be loaded") as caught:
         open_engine("ghost", "x", {}, 1)
     assert "pip install ghost" in str(caught.value.hint)

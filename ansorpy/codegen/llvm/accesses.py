@@ -21,7 +21,7 @@ from ansorpy.codegen.llvm.affine import Affine, lane_values
 from ansorpy.codegen.llvm.conversions import from_stored, to_stored
 from ansorpy.codegen.llvm.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangled
 from ansorpy.codegen.llvm.shuffles import assembled, windows
-from ansorpy.codegen.llvm.text import Value, storage_type
+from ansorpy.codegen.llvm.text import Value, mask_bits, storage_type
 from ansorpy.ir.loops import Buffer
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def _load_stored(e: Emitter, use: Access) -> Value:
     first = lanes[0]
     if all(lane == first for lane in lanes):
         return _load_at(e, use, first, 0)
-    if all(lane == first + k for k, lane in enumerate(lanes)):
+    if _consecutive(lanes):
         return _load_consecutive(e, use, first)
     if _lane_guard(e, use) is None:
         found = windows(lanes, e.lanes.width)
@@ -226,7 +226,7 @@ def store(e: Emitter, use: Access, value: Value) -> None:
         _store_masked(e, use, stored, lanes, guard)
     elif all(lane == first for lane in lanes):
         _store_at(e, use, first, _lane(e, stored, e.lanes.active - 1))
-    elif all(lane == first + k for k, lane in enumerate(lanes)):
+    elif _consecutive(lanes):
         stored = e.widened(stored, e.lanes.width)
         if e.lanes.is_full or _may_spill_over(e, use, first):
             _store_at(e, use, first, stored)
@@ -267,23 +267,36 @@ def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
 def _store_masked(
     e: Emitter, use: Access, value: Value, lanes: list[int], guard: Value | None
 ) -> None:
-    """Masked store when the lanes are consecutive, else scatter."""
+    """Store the lanes that count: one alone, consecutive ones, or scattered."""
     assert e.lanes is not None
     e.scope.loads.forget(use.buffer)
     value = e.widened(value, e.lanes.width)
     mask = _active(e, guard)
-    consecutive = not use.offset.has_vector_symbol and all(
-        lane == lanes[0] + k for k, lane in enumerate(lanes)
-    )
-    if consecutive:
-        base, level = address(e, use.place, use.offset, use.size)
-        pointer = _at(e, base, level, lanes[0] * use.size)
-        name = e.module.declare(
-            f"llvm.masked.store.{mangled(value.type)}.p0", "void",
-            f"{value.type}, ptr, i32, {mask.type}",
-        )  # fmt: skip
-        e.text.emit(f"call void @{name}({value.typed}, ptr {pointer}, i32 {use.size}, {mask.typed})")
-        return
+    chosen = [k for k, bit in enumerate(mask_bits(mask) or ()) if bit]
+    if len(chosen) == 1 and not use.offset.has_vector_symbol:
+        # LLVM 22 writes four bytes when it makes a scalar store of a truncating one-lane store.
+        _store_at(e, use, lanes[chosen[0]], _lane(e, value, chosen[0]))
+    elif not use.offset.has_vector_symbol and _consecutive(lanes):
+        _store_run(e, use, value, lanes[0], mask)
+    else:
+        _scatter(e, use, value, mask)
+
+
+def _consecutive(lanes: list[int]) -> bool:
+    return all(lane == lanes[0] + k for k, lane in enumerate(lanes))
+
+
+def _store_run(e: Emitter, use: Access, value: Value, first: int, mask: Value) -> None:
+    base, level = address(e, use.place, use.offset, use.size)
+    pointer = _at(e, base, level, first * use.size)
+    name = e.module.declare(
+        f"llvm.masked.store.{mangled(value.type)}.p0", "void",
+        f"{value.type}, ptr, i32, {mask.type}",
+    )  # fmt: skip
+    e.text.emit(f"call void @{name}({value.typed}, ptr {pointer}, i32 {use.size}, {mask.typed})")
+
+
+def _scatter(e: Emitter, use: Access, value: Value, mask: Value) -> None:
     pointers = lane_pointers(e, use.place, use.offset, use.element)
     name = e.module.declare(
         f"llvm.masked.scatter.{mangled(value.type)}.v{value.lanes}p0", "void",

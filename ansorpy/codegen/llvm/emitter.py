@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ansorpy.codegen.llvm.affine import Affine
 from ansorpy.codegen.llvm.module import Module
 from ansorpy.codegen.llvm.scopes import Scope
-from ansorpy.codegen.llvm.text import INLINE, FunctionText, Value, int_vector
+from ansorpy.codegen.llvm.text import INLINE, FunctionText, Value, mask_bits, mask_literal
 from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.loops import Buffer, Stmt
 
@@ -49,8 +49,7 @@ class Lanes:
     @property
     def mask(self) -> Value:
         """The active lanes as a constant mask."""
-        bits = (int(lane < self.active) for lane in range(self.width))
-        return Value("i1", int_vector("i1", bits), self.width, 0)
+        return mask_literal([lane < self.active for lane in range(self.width)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,11 +158,19 @@ class Emitter:
         return total
 
     def negation(self, cond: Value) -> Value:
+        """The opposite of a condition."""
+        bits = mask_bits(cond)
+        if bits is not None:
+            return mask_literal([not bit for bit in bits])
         ones = "true" if not cond.lanes else "splat (i1 true)"
         text = self.pure(cond.level, f"xor {cond.type} {cond.text}, {ones}")
         return Value("i1", text, cond.lanes, cond.level)
 
     def both(self, a: Value, b: Value, lanes: int) -> Value:
+        """The conjunction of two conditions, in *lanes* lanes."""
+        a_bits, b_bits = mask_bits(a), mask_bits(b)
+        if a_bits is not None and b_bits is not None:
+            return mask_literal([x and y for x, y in zip(a_bits, b_bits, strict=True)])
         level = max(a.level, b.level)
         a, b = self.widened(a, lanes), self.widened(b, lanes)
         text = self.pure(level, f"and {a.type} {a.text}, {b.text}")

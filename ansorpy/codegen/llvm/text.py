@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from ansorpy.ir.dtypes import DType
 
 __all__ = [
-    "INLINE", "FunctionText", "Value", "float_literal", "int_vector", "register_type", "splat_literal",
+    "INLINE", "FunctionText", "Value", "float_literal", "int_vector", "mask_bits",
+    "mask_literal", "register_type", "splat_literal",
     "storage_type",
 ]  # fmt: skip
 
@@ -92,6 +93,18 @@ def splat_literal(element: str, literal: str) -> str:
 def int_vector(element: str, values: Iterable[int | str]) -> str:
     """A vector constant, one literal a lane."""
     return "<" + ", ".join(f"{element} {value}" for value in values) + ">"
+
+
+def mask_literal(bits: Sequence[bool]) -> Value:
+    """A constant ``i1`` vector."""
+    return Value("i1", int_vector("i1", (int(bit) for bit in bits)), len(bits), 0)
+
+
+def mask_bits(mask: Value) -> tuple[bool, ...] | None:
+    """The lanes of a mask that is a literal, else None."""
+    if mask.text.startswith("<"):
+        return tuple(item.strip() == "i1 1" for item in mask.text[1:-1].split(","))
+    return None
 
 
 class FunctionText:

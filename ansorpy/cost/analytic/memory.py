@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,8 +14,7 @@ __all__ = ["Traffic", "traffic"]
 
 Depths = npt.NDArray[np.intp]
 
-_USABLE = 0.8
-"""Part of a cache the working set may fill before conflicts evict it."""
+T = TypeVar("T", bound=np.generic)
 
 
 @dataclass(frozen=True)
@@ -28,23 +28,36 @@ class Traffic:
 def traffic(view: LeafView, cache_bytes: float, line_bytes: float) -> Traffic:
     """Bytes that enter a cache of *cache_bytes* while the statement runs.
 
-    The working set of some depth is the outermost that fits; each entry of that depth fetches its
-    data again, except data that the loops just outside leave in place (a least-recently-used cache
-    still holds them).
+    Take the outermost depth whose working set fits, and the loop just outside it.  From one
+    iteration of that loop to the next a least-recently-used cache keeps what both touch, so a run
+    of the loop fetches each line once, and every run finds nothing left of the one before.  A
+    working set up to twice the cache stays in part: the cost changes smoothly with its size.
     """
     footprints = [_footprint(buffer, line_bytes) for buffer in view.buffers]
     total = footprints[0]
     for footprint in footprints[1:]:
         total = total + footprint
-    fits = total <= _USABLE * cache_bytes
+    fits = total <= cache_bytes
     fits[-1] = True
-    depth = np.argmax(fits, axis=0)
+    outer = _outer_depths(view)
+    run_depth = _at(outer, np.argmax(fits, axis=0))
+    lost = np.clip(_at(total, run_depth) / cache_bytes - 1, 0, 1)
     moved, once = np.zeros(view.rows), np.zeros(view.rows)
     for buffer, footprint in zip(view.buffers, footprints, strict=True):
         ways = 2.0 if buffer.is_written else 1.0
-        moved = moved + ways * _fetched(view, buffer, footprint, depth)
+        fetched = footprint * view.outer_prod
+        kept = _at(fetched, _at(outer, run_depth))
+        moved = moved + ways * (lost * _at(fetched, run_depth) + (1 - lost) * kept)
         once = once + ways * footprint[0]
     return Traffic(moved, once)
+
+
+def _outer_depths(view: LeafView) -> Depths:
+    """``[L + 1, n]``: for each depth, that of the nearest real loop around it (0: none)."""
+    outer = [np.zeros(view.rows, dtype=np.intp)]
+    for loop in range(view.depth):
+        outer.append(np.where(view.real[loop], loop, outer[-1]))
+    return np.stack(outer)
 
 
 def _footprint(buffer: BufferView, line_bytes: float) -> Floats:
@@ -57,15 +70,7 @@ def _footprint(buffer: BufferView, line_bytes: float) -> Floats:
     return footprint
 
 
-def _fetched(view: LeafView, buffer: BufferView, footprint: Floats, depth: Depths) -> Floats:
-    """Footprint at *depth*, times the entries of that depth that find the data gone."""
-    moves = buffer.moves
-    entries = np.ones(view.rows)
-    counting = np.zeros(view.rows, dtype=bool)
-    for loop in reversed(range(view.depth)):
-        outside = loop < depth
-        counting = counting | (outside & moves[loop])
-        entries = np.where(counting & outside, entries * view.extent[loop], entries)
-    at_depth = np.take_along_axis(footprint, depth[None], axis=0)[0]
-    result: Floats = at_depth * entries
-    return result
+def _at(by_depth: npt.NDArray[T], depth: Depths) -> npt.NDArray[T]:
+    """The value of each candidate at its own depth."""
+    picked: npt.NDArray[T] = np.take_along_axis(by_depth, depth[None], axis=0)[0]
+    return picked

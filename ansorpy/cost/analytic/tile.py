@@ -35,6 +35,8 @@ class Tile:
     """``[n]``: some reduce loop has more than one iteration."""
     unrolled: Masks
     """``[n]``: the rows are unrolled, so accumulators can be registers."""
+    unrolled_steps: Floats
+    """Steps in one unrolled body: the reduce loops that were unrolled with the rows."""
 
     @property
     def accumulators(self) -> Floats:
@@ -88,6 +90,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     length, tile_rows = _extent_of(view, vector), _extent_of(view, row_loops)
     lanes = machine.vector_bits / 8 / view.written.elem_bytes
     marked = (~row_loops | view.unroll).all(axis=0)
+    unrolled = marked | (tile_rows <= np.maximum(view.max_unroll, 1))
     steps = view.evaluations / (length * tile_rows)
     return Tile(
         inside=inside,
@@ -98,11 +101,22 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
         steps=steps,
         visits=steps / run,
         reduces=reduces,
-        unrolled=marked | (tile_rows <= np.maximum(view.max_unroll, 1)),
+        unrolled=unrolled,
+        unrolled_steps=_unrolled_steps(view, is_reduce, tile_rows, unrolled),
         vector=vector,
         row_loops=row_loops,
         extent=view.extent,
     )
+
+
+def _unrolled_steps(view: LeafView, is_reduce: Masks, rows: Floats, unrolled: Masks) -> Floats:
+    """Extents of the innermost reduce loops that fit under the unroll limit with the tile."""
+    total, open_ = np.ones(view.rows), unrolled
+    for loop in reversed(range(view.depth)):
+        fits = rows * total * view.extent[loop] <= view.max_unroll
+        open_ = open_ & (~is_reduce[loop] | fits)
+        total = np.where(open_ & is_reduce[loop], total * view.extent[loop], total)
+    return total
 
 
 def _extent_of(view: LeafView, loops: Masks) -> Floats:

@@ -81,6 +81,12 @@ class NodeContext:
     def is_output_used(self, index: int) -> bool:
         return index < len(self.node.output) and self.node.output[index] in self.used
 
+    def require_float(self) -> None:
+        """Refuse operands that are not floats where only those are computed at run time."""
+        dtype = self.type().dtype
+        if not dtype.is_float:
+            raise Unsupported(f"element type {dtype.value}", "only floats are supported at run time")
+
     def constant(self, index: int, what: str) -> Array:
         """The array behind operand *index*; refuses a computed one."""
         array = self.builder.constants.get(self.input(index))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.graph.op import Cast, Fn
 
 __all__ = ["OPERATORS"]
@@ -24,19 +24,20 @@ def _chain(fn: Fn) -> Importer:
 
 def mean(ctx: NodeContext) -> str:
     """The sum of the operands times the reciprocal of their number."""
+    ctx.require_float()
     total = _chain(Fn.ADD)(ctx)
     return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / len(ctx.inputs)))
 
 
 def div(ctx: NodeContext) -> str:
     """Division of floats."""
-    if not ctx.type().dtype.is_float:
-        raise Unsupported(f"element type {ctx.type().dtype}", "only floats divide at run time")
+    ctx.require_float()
     return ctx.apply(Fn.DIV, ctx.input(0), ctx.input(1))
 
 
 def power(ctx: NodeContext) -> str:
     """``x ** y``; an exponent of another type is converted to the base's."""
+    ctx.require_float()
     base, exponent = ctx.input(0), ctx.input(1)
     if ctx.type(1).dtype is not ctx.type(0).dtype:
         exponent = ctx.emit(Cast(ctx.type(0).dtype), [exponent])

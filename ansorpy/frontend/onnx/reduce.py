@@ -37,6 +37,7 @@ def _reduction(kind: ReduceOp) -> Importer:
 
 def reduce_mean(ctx: NodeContext) -> str:
     """The sum times the reciprocal of the count."""
+    ctx.require_float()
     total = _reduction(ReduceOp.SUM)(ctx)
     count = math.prod(ctx.shape()[a] for a in _axes(ctx))
     return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / count))

@@ -113,7 +113,7 @@ class _Fuser:
         # A movement is free as an index map.  Arithmetic is done once for each element by a
         # reduction and by a padding stage; a convolution's tiles would otherwise repeat it.
         once = anchor.op.pattern is Pattern.REDUCTION or (
-            isinstance(anchor.op, Conv) and any(anchor.op.pads_begin + anchor.op.pads_end)
+            isinstance(anchor.op, Conv) and anchor.op.is_padded
         )
         members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
         return all(

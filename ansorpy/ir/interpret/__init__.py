@@ -5,5 +5,4 @@ from __future__ import annotations
 from ansorpy.ir.interpret.dag import run_dag
 from ansorpy.ir.interpret.points import evaluate_points
 
-
 __all__ = ["evaluate_points", "run_dag"]

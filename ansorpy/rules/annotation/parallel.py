@@ -27,12 +27,14 @@ class AnnotateParallel(AnnotationRule):
 
     A new row takes as few as give ``jobs_per_core`` iterations a core, or all.  On one core
     nothing is opened.  With ``allow_serial`` a count of 0 is possible, for stages too small to
-    share; with ``keep_innermost`` the innermost loop never counts, so that it can be a vector.
+    share, and a ``serial_share`` of the new rows has it; with ``keep_innermost`` the innermost
+    loop never counts, so that it can be a vector.
     Source: TVM's InitParallel; 16 jobs a core is its default.
     """
 
     jobs_per_core: int = JOBS_PER_CORE
     allow_serial: bool = False
+    serial_share: float = 0.1
     keep_innermost: bool = False
 
     def declare(self, space: Space, target: Target) -> Space:
@@ -70,6 +72,8 @@ class AnnotateParallel(AnnotationRule):
                 extents = loop_extents(space, table, stage.name, stage.parallel.iters)
                 short = np.cumprod(extents, axis=1) <= enough
                 counts = np.minimum(short.sum(axis=1) + 1, extents.shape[1])
+                if self.allow_serial:
+                    counts = np.where(rng.random(len(table)) < self.serial_share, 0, counts)
                 table = set_column(space, table, column, counts)
         return table
 

@@ -53,9 +53,12 @@ class TileForVectors(AnnotationRule):
         """The last non-unit space axis of an untouched stage that its reads follow, if any."""
         touched = bool(stage.relations) or stage.inlined or bool(axis_names(stage.op, UNROLL_AXES))
         axes = [axis for axis in stage.compute.axes if axis.extent > 1]
-        if touched or not axes or host_iters(state, stage):
+        if touched or not axes:
             return None
         last = axes[-1]
+        inner = {last.name, *(axis.name for axis in stage.compute.reduce_axes)}
+        if inner & host_iters(state, stage):
+            return None
         if stage.compute.reduce_axes and not reads_along(state, stage, last, self.max_stride):
             return None
         is_innermost = stage.iters[-1].name == last.name

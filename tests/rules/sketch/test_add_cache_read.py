@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from ansorpy.ir import builders as ap
 from ansorpy.ir.loops import Scope
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.sketch.add_cache_read import AddCacheRead
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
@@ -27,13 +29,15 @@ def test_the_copy_is_made_once_an_outermost_reduce_tile() -> None:
 
 def test_every_reader_gets_its_own_copy() -> None:
     a, b, c = workloads.matmul(8, 8, 8)
-    _, _, d = workloads.matmul(8, 8, 8)
-    del d
-    square = workloads.double_matmul(8)
-    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), square, "E", CUDA)
-    [(state, _)] = derive(RULE, tiled, "D", CUDA)
-    assert [s.name for s in state.stages if s.scope is Scope.SHARED] == ["D.shared"]
-    assert ask(RULE, [a, b, c], "A", CUDA).answer is ALONE
+    w, k = placeholder((8, 8), name="W"), reduce_axis(8, name="r")
+    d = compute((8, 8), lambda i, j: ap.sum(a[i, k] * w[k, j], axis=k), name="D")
+    rule = MultiLevelTiling("SSSRRSRS")
+    [(first, _)] = derive(rule, [a, b, w, c, d], "C", CUDA)
+    [(tiled, _)] = derive(rule, first, "D", CUDA)
+    assert ask(RULE, tiled, "A", CUDA).answer is ALONE
+    [(state, _)] = derive(RULE, tiled, "A", CUDA)
+    copies = [s.attach and s.attach.stage for s in state.stages if s.scope is Scope.SHARED]
+    assert sorted(str(name) for name in copies) == ["C", "D"]
 
 
 def test_not_without_a_tiled_reader() -> None:

@@ -38,7 +38,8 @@ def test_axes_that_must_stay_whole_come_first_in_the_innermost_level() -> None:
 
 
 def test_the_innermost_factor_has_its_cap() -> None:
-    [(tiled, _)] = derive(MultiLevelTiling("SSR", max_innermost=8), workloads.matmul(64, 48, 4), "C")
+    rule = MultiLevelTiling("SSR", max_innermost=8)
+    [(tiled, _)] = derive(rule, workloads.matmul(64, 48, 4), "C")
     assert {d.domain.rows.max() for d in tiled.decisions} == {8}
 
 

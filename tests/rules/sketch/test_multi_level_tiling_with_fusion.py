@@ -8,6 +8,7 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
+from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
 from tests.rules.asking import ALONE, APPLY, CUDA, SKIP, ask, derive, shows
 
@@ -55,6 +56,7 @@ def test_one_sketch_a_level_and_none_inside_a_reduce_level() -> None:
 def test_the_followed_factors_are_the_producers_own_columns() -> None:
     [(fused, _)] = derive(MultiLevelTilingWithFusion(levels=(2,)), matmul_then(), "C")
     [i, _] = fused.stage("D").relations
+    assert isinstance(i, SplitRelation)
     assert i.factors == (("C.i/1",), ("C.i/2", "C.i/3"))
 
 

@@ -1,0 +1,181 @@
+"""The Python interface: :func:`tune` an operator, :func:`compile` a network, :func:`load` one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal
+
+import onnx
+
+from ansorpy.api.assemble import kernel_of, model_of
+from ansorpy.api.project import open_project
+from ansorpy.api.request import Request, as_target
+from ansorpy.api.session import Session, open_session
+from ansorpy.config import SEED, default_threads
+from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.rules.base import SketchRule
+from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.model import Model
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Effort
+
+__all__ = ["compile", "load", "tune"]
+
+
+def tune(
+    tensors: Sequence[Tensor],
+    *,
+    trials: int | None = None,
+    time_limit: float | None = None,
+    effort: Effort = "quick",
+    target: Target | str | None = None,
+    threads: int | None = None,
+    db: str | Path | None = None,
+    rules: Sequence[SketchRule] | None = None,
+    seed: int | None = None,
+) -> Kernel:
+    """Search for the fastest program that computes the outputs among *tensors* from the others.
+
+    Sampling, evolution, measuring and learning repeat until *trials* programs were compiled and
+    timed.  Tensors are dense and row-major; shapes and types come from *tensors*.
+
+    Args:
+        tensors: The placeholders in calling order, then the outputs.
+        trials: Programs to measure; nearly the whole running time goes there.
+        time_limit: Seconds.  Either limit replaces the effort's (quick 30 s, full 3 minutes).
+        effort: ``"none"`` measures nothing beyond checking that the result is right.
+        threads: Threads to tune for; default: the cores this process may use.
+        db: SQLite file.  Its records count as already measured, so running again resumes; each
+            new record is committed as soon as it exists.
+        rules: Derivation rules in order; default: the target's preset.
+        seed: Same seed, records and model give the same candidates; timings still vary.
+
+    Returns:
+        The fastest program whose output matched the reference, with its schedule and
+        ``median_ms``, the median over the runner's repeats.
+
+    Raises:
+        UsageError: *tensors* do not make a computation, or an option is wrong.
+        NoValidProgram: No trial succeeded.  The message counts failures by kind and shows the
+            first full error of each kind.
+
+    Paper: OSDI'20 §3.
+    """
+    request = Request(
+        effort=effort,
+        trials=trials,
+        time_limit_s=time_limit,
+        target=as_target(target),
+        threads=threads or default_threads(),
+        db=None if db is None else Path(db),
+        seed=_seed(seed),
+    )
+    request = replace(request, preset=_preset(request.target, rules))
+    dag = _definition(tensors)
+    name = "_".join(op.name for op in dag.outputs)
+    task = Task(dag, request.target, request.threads, name=name)
+    with open_session(request) as session:
+        _tune(session, {task: 1.0}, network=False)
+        [chosen] = session.choose([task])
+    return kernel_of(chosen)
+
+
+def compile(
+    model: str | Path | onnx.ModelProto,
+    *,
+    effort: Effort = "quick",
+    trials: int | None = None,
+    trials_per_task: int | None = None,
+    time_limit: float | None = None,
+    target: Target | str | None = None,
+    threads: int | None = None,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    precision: Literal["default", "strict"] = "default",
+    memory: int | None = None,
+    db: str | Path | None = None,
+    seed: int | None = None,
+) -> Model:
+    """Compile the ONNX network *model* for *target*, tuning its tasks first.
+
+    Args:
+        model: A path or a loaded model.
+        effort: ``"none"`` measures nothing beyond checking that the result is right; ``"quick"``
+            takes 5 minutes, ``"full"`` 30.  An explicit limit replaces the effort's.
+        trials: Programs to measure in all; ``trials_per_task`` for each different task.
+        time_limit: Seconds.
+        threads: Threads to tune for; default: the cores this process may use.
+        shapes: Input name to its shape; ``dims``: name of a dynamic dimension to its size.
+        precision: ``"strict"`` keeps to programs that add no rounding error.
+        memory: Bytes that the model's arena and constants may take together.
+        db: SQLite file of records; running again with it resumes.
+
+    Raises:
+        ForeignFile: *model* is not an ONNX model.
+        UnsupportedModel: Operators that cannot be compiled, all of them in a table.
+        UsageError: A dynamic dimension without a size, too little memory, a wrong option.
+        NoValidProgram: No trial of some task succeeded.
+    """
+    request = Request(
+        effort=effort,
+        trials=trials,
+        trials_per_task=trials_per_task,
+        time_limit_s=time_limit,
+        target=as_target(target),
+        threads=threads or default_threads(),
+        precision=precision,
+        db=None if db is None else Path(db),
+        seed=_seed(seed),
+    )
+    project = open_project(model, request, shapes=shapes, dims=dims)
+    project.fit(memory)
+    weights = {task: float(project.weights[task.key]) for task in project.tasks}
+    with open_session(request) as session:
+        _tune(session, weights, network=True)
+        chosen = session.choose(project.tasks)
+    return model_of(project, chosen, request.threads)
+
+
+def load(path: str | Path) -> Model:
+    """The compiled network in the library *path*, as :func:`compile` or the command line wrote it.
+
+    Raises:
+        ForeignFile: Not a library of ours, or of another version of its interface.
+        MissingDependency: It was built for a CPU this machine does not have.
+    """
+    return Model.load(Path(path))
+
+
+def _tune(session: Session, weights: Mapping[Task, float], *, network: bool) -> None:
+    tuning = session.tune(weights, network=network)
+    if tuning is not None and tuning.interrupted:
+        raise KeyboardInterrupt
+
+
+def _seed(seed: int | None) -> int:
+    return (SEED.get() or 0) if seed is None else seed
+
+
+def _preset(target: Target, rules: Sequence[SketchRule] | None) -> Preset | None:
+    return None if rules is None else replace(preset_for(target), sketch=tuple(rules))
+
+
+def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:
+    """The DAG of ``[placeholders..., outputs...]``, checked as a caller may have got it wrong."""
+    strangers = [t for t in tensors if not isinstance(t, PlaceholderOp | ComputeOp)]
+    if strangers:
+        raise UsageError(
+            f"{strangers[0]!r} is no tensor", hint="pass what placeholder() and compute() return"
+        )
+    if not any(isinstance(t, ComputeOp) for t in tensors):
+        raise UsageError("nothing to compute", hint="end the list with the tensor to compute")
+    try:
+        return ComputeDAG.of(tensors)
+    except ValueError as error:
+        raise UsageError(str(error), hint="list every placeholder, then the outputs") from None

@@ -1,0 +1,99 @@
+"""The threads and loop iterations that run in step: one position of every array is one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.expr import Var
+from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.loops import Buffer, ForKind
+
+__all__ = ["BLOCKS", "Launch", "Lanes", "THREADS"]
+
+BLOCKS = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
+THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Extents of the block and thread indices of one kernel launch (1 where not used)."""
+
+    extents: Mapping[ForKind, int]
+
+    @property
+    def blocks(self) -> int:
+        """Number of blocks."""
+        return self._product(BLOCKS)
+
+    @property
+    def threads(self) -> int:
+        """Threads of one block."""
+        return self._product(THREADS)
+
+    def stride(self, kind: ForKind) -> int:
+        """By how much the thread number grows when the index *kind* grows by one."""
+        if kind in THREADS:
+            return self._product(THREADS[: THREADS.index(kind)])
+        return self.threads * self._product(BLOCKS[: BLOCKS.index(kind)])
+
+    def _product(self, kinds: tuple[ForKind, ...]) -> int:
+        total = 1
+        for kind in kinds:
+            total *= self.extents.get(kind, 1)
+        return total
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A set of executions in step.  Values are one number for all lanes, or an array of ``count``.
+
+    ``env`` holds loop variables, hardware indices (by their ForKind) and the first element of
+    each buffer instance.  ``thread`` numbers the hardware threads of the launch, or the
+    iterations of the parallel loops.
+    """
+
+    env: dict[Var | Buffer | ForKind, Value]
+    count: int
+    thread: Value
+    launch: Launch | None
+
+    @staticmethod
+    def single() -> Lanes:
+        """One lane outside of every loop."""
+        return Lanes({}, 1, 0, None)
+
+    @property
+    def block(self) -> Value:
+        """Number of the block each lane belongs to; all lanes of a parallel loop are in one."""
+        return 0 if self.launch is None else self.thread // self.launch.threads
+
+    def bind(self, name: Var | Buffer | ForKind, value: Value) -> Lanes:
+        """The same lanes with one more name."""
+        return replace(self, env={**self.env, name: value})
+
+    def expand(self, name: Var, extent: int) -> Lanes:
+        """*extent* lanes for each one, in order, *name* running from 0."""
+        env = {key: _repeat(v, extent) for key, v in self.env.items()}
+        env[name] = np.tile(np.arange(extent), self.count)
+        return replace(
+            self, env=env, count=self.count * extent, thread=_repeat(self.thread, extent)
+        )
+
+    def select(self, chosen: npt.NDArray[np.bool_]) -> Lanes:
+        """Only the lanes where *chosen* holds."""
+        env = {key: v if np.ndim(v) == 0 else v[chosen] for key, v in self.env.items()}
+        thread = self.thread if np.ndim(self.thread) == 0 else self.thread[chosen]
+        return replace(self, env=env, count=int(chosen.sum()), thread=thread)
+
+    def spread(self, value: Value) -> npt.NDArray[Any]:
+        """*value* as an array of ``count``."""
+        return np.broadcast_to(value, (self.count,))
+
+
+def _repeat(value: Value, times: int) -> Value:
+    return value if np.ndim(value) == 0 else np.repeat(value, times)

@@ -1,0 +1,131 @@
+"""Detection of unsynchronised accesses: each element remembers who touched it last, and when.
+
+Time advances at barriers.  Two accesses of different threads conflict when one is a write and no
+barrier that both take part in lies between them: one of their block when they share it, else one
+of the grid.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import LoweringError
+from ansorpy.ir.interpret.lanes import Lanes
+from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.loops import Buffer
+
+__all__ = ["AccessLog", "Clock", "Race"]
+
+NOBODY, SEVERAL = -1, -2
+Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
+
+
+class Race(LoweringError):
+    """Two threads touch one element, one of them writing, with no barrier between."""
+
+
+class Clock:
+    """When the blocks and the grid were last synchronised."""
+
+    def __init__(self, blocks: int, threads: int):
+        self.now = 1
+        self.threads = threads
+        self.grid = 1
+        self.blocks = np.ones(blocks, dtype=np.int64)
+
+    def synchronise_blocks(self, blocks: Value) -> None:
+        """A barrier in each of *blocks*."""
+        self.now += 1
+        self.blocks[blocks] = self.now
+
+    def synchronise_grid(self) -> None:
+        """A barrier of the whole grid."""
+        self.now += 1
+        self.grid = self.now
+        self.blocks[:] = self.now
+
+    def is_recent(self, time: Ints, other_block: Ints, block: Ints) -> Bools:
+        """True where an access at *time* by *other_block* is not ordered before *block*'s now."""
+        barrier = np.where(other_block == block, self.blocks[block], self.grid)
+        return np.asarray(time >= barrier)
+
+
+class AccessLog:
+    """Last writer and readers of each element of one buffer, during one parallel region."""
+
+    def __init__(self, buffer: Buffer, size: int, clock: Clock, *, agreement: bool):
+        self.buffer = buffer
+        self.clock = clock
+        # Iterations of a parallel loop may write the same value: tiles may overlap.
+        self.agreement = agreement
+        self.writer, self.reader, self.reader_block = (
+            np.full(size, NOBODY, dtype=np.int64) for _ in range(3)
+        )
+        self.written_at, self.read_at, self.written_by, self.read_by = (
+            np.zeros(size, dtype=np.int64) for _ in range(4)
+        )
+
+    def read(self, at: Ints, thread: Ints, statement: int) -> tuple[int, int] | None:
+        """Note a read; returns (element, statement) of a write it conflicts with."""
+        writer, block = self.writer[at], thread // self.clock.threads
+        conflict = (writer >= 0) & (writer != thread)
+        if conflict.any():
+            conflict &= self.clock.is_recent(
+                self.written_at[at], writer // self.clock.threads, block
+            )
+            if conflict.any():
+                return self._first(at, conflict, self.written_by)
+        before, before_block = self.reader[at], self.reader_block[at]
+        recent = self.clock.is_recent(self.read_at[at], before_block, block) & (before != NOBODY)
+        several = recent & (before != thread)
+        blocks = recent & (before_block != block)
+        self.reader[at] = np.where(several, SEVERAL, thread)
+        self.reader_block[at] = np.where(blocks, SEVERAL, block)
+        clash = (self.reader[at] != thread) & ~several
+        self.reader[at[clash]] = SEVERAL
+        block_clash = (self.reader_block[at] != block) & ~blocks
+        self.reader_block[at[block_clash]] = SEVERAL
+        self.read_at[at], self.read_by[at] = self.clock.now, statement
+        return None
+
+    def write(
+        self, at: Ints, thread: Ints, statement: int, same: Bools
+    ) -> tuple[int, int] | None:
+        """Note a write; *same* where the element has that value already.
+
+        Returns (element, statement) of an access it conflicts with.
+        """
+        block = thread // self.clock.threads
+        reader = self.reader[at]
+        conflict = (reader != NOBODY) & (reader != thread)
+        conflict &= self.clock.is_recent(self.read_at[at], self.reader_block[at], block)
+        if self.agreement:
+            conflict &= ~same
+        if conflict.any():
+            return self._first(at, conflict, self.read_by)
+        writer = self.writer[at]
+        recent = self.clock.is_recent(self.written_at[at], writer // self.clock.threads, block)
+        other = (writer != NOBODY) & (writer != thread) & recent
+        if (other if not self.agreement else other & ~same).any():
+            return self._first(at, other, self.written_by)
+        self.writer[at] = np.where(other, SEVERAL, thread)
+        clash = (self.writer[at] != thread) & ~other
+        if clash.any() and not (self.agreement and same[clash].all()):
+            self.written_by[at] = statement
+            return self._first(at, clash, self.written_by)
+        self.writer[at[clash]] = SEVERAL
+        self.written_at[at], self.written_by[at] = self.clock.now, statement
+        return None
+
+    @staticmethod
+    def _first(at: Ints, conflict: Bools, by: Ints) -> tuple[int, int]:
+        element = int(at[conflict][0])
+        return element, int(by[element])
+
+
+def threads_of(lanes: Lanes, shape: tuple[int, ...]) -> Ints:
+    """The thread of each lane, for accesses of *shape* ``(count, ...)``."""
+    thread = np.asarray(lanes.spread(lanes.thread), dtype=np.int64)
+    return np.broadcast_to(thread.reshape(-1, *[1] * (len(shape) - 1)), shape).reshape(-1)

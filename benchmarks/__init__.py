@@ -1,0 +1,1 @@
+"""Benchmarks: ratios to other engines, measured as ``ansorpy bench`` measures them."""

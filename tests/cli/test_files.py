@@ -1,0 +1,77 @@
+"""Inputs from files and from seeds; wrong names, shapes, types and files are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.cli.files import feeds, open_database
+from ansorpy.cli.models import is_library, onnx_beside
+from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.report.inputs import InputSpec
+
+X = InputSpec("x", (2, 3), np.dtype(np.float32))
+N = InputSpec("n:0", (), np.dtype(np.int64))
+
+
+def test_arrays_from_files(tmp_path: Path) -> None:
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.save(tmp_path / "a.npy", array)
+    np.savez(tmp_path / "b.npz", x=array + 1)
+    assert np.array_equal(feeds([X], [f"x={tmp_path / 'a.npy'}"])["x"], array)
+    assert np.array_equal(feeds([X], [f"x={tmp_path / 'b.npz'}"])["x"], array + 1)
+
+
+def test_random_inputs() -> None:
+    default, zero, one = feeds([X, N], []), feeds([X, N], ["x=random"]), feeds([X], ["x=random:1"])
+    assert np.array_equal(default["x"], zero["x"])
+    assert not np.array_equal(default["x"], one["x"])
+    assert default["n:0"].shape == () and default["n:0"].dtype == np.int64
+
+
+def test_what_does_not_fit(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((3, 2), np.float32))
+    np.save(tmp_path / "d.npy", np.zeros((2, 3)))
+    np.savez(tmp_path / "b.npz", y=np.zeros(1))
+    (tmp_path / "t.npy").write_text("no array")
+    cases = [
+        ("a.npy", UsageError, "takes 2x3 of float32.*holds 3x2 of float32"),
+        ("d.npy", UsageError, "holds 2x3 of float64"),
+        ("b.npz", UsageError, "holds no array 'x'"),
+        ("t.npy", ForeignFile, "is not a numpy file"),
+        ("no.npy", ForeignFile, "cannot read"),
+    ]
+    for name, kind, message in cases:
+        with pytest.raises(kind, match=message):
+            feeds([X], [f"x={tmp_path / name}"])
+
+
+@pytest.mark.parametrize("item", ["y=random", "x", "=random"])
+def test_unknown_inputs(item: str) -> None:
+    with pytest.raises(UsageError, match="names no input"):
+        feeds([X], [item])
+
+
+def test_arrays_are_never_unpickled(tmp_path: Path) -> None:
+    np.save(tmp_path / "o.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
+    with pytest.raises(ForeignFile, match="is not a numpy file"):
+        feeds([X], [f"x={tmp_path / 'o.npy'}"])
+
+
+def test_reading_makes_no_database(tmp_path: Path) -> None:
+    with pytest.raises(ForeignFile, match="there is no database"):
+        open_database(tmp_path / "absent.db")
+    assert not (tmp_path / "absent.db").exists()
+
+
+def test_libraries_are_known_by_their_bytes(tmp_path: Path) -> None:
+    library, network = tmp_path / "lib.onnx", tmp_path / "net.so"
+    library.write_bytes(b"\x7fELF and more")
+    network.write_bytes(b"\x08\x07")
+    assert is_library(library) and not is_library(network) and not is_library(tmp_path / "none")
+    assert onnx_beside(network, None) == network
+    assert onnx_beside(library, Path("n.onnx")) == Path("n.onnx")
+    with pytest.raises(UsageError, match="needs the network it was made from"):
+        onnx_beside(library, None)

@@ -1,0 +1,142 @@
+"""The closed-form model: what it must get right before anything is measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.memory import traffic
+from ansorpy.cost.analytic.model import AnalyticModel, LeafCost, leaf_cost
+from ansorpy.cost.analytic.tile import tile_of
+from ansorpy.cost.view import view_nest
+from ansorpy.schedule.nest import Nest
+from ansorpy.schedule.size import Column, Size
+from ansorpy.target import Target
+from tests.cost.nests import elementwise, tiled_matmul
+from tests.cost.tasks import matmul_task
+
+MACHINE = MachineModel()
+GOOD: dict[str, Size] = {"i1": 4, "i2": 8, "j1": 4, "j2": 32, "k1": 64}
+
+
+def cost(nest: Nest, threads: int = 1, machine: MachineModel = MACHINE) -> LeafCost:
+    return leaf_cost(view_nest(nest, 1)[0], machine, threads, cold_constants=False)
+
+
+def product_cost(threads: int = 1, **changes: Size) -> LeafCost:
+    return cost(tiled_matmul(512, 512, 512, **{**GOOD, **changes}), threads)
+
+
+def test_a_good_register_tile_runs_near_the_peak() -> None:
+    peak_s = 512**3 / 16 / MACHINE.vector_ops_per_cycle / MACHINE.clock_hz
+    [total] = product_cost().total_s
+    assert peak_s <= total < 1.2 * peak_s
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"vector": 0},
+        {"max_unroll": 0},
+        {"i2": 1},
+        {"j2": 4},
+        {"i2": 32},
+        {"i1": 1, "i2": 1, "j1": 1, "j2": 1},
+        {"k1": 64, "max_unroll": 512},
+    ],
+    ids=str,
+)
+def test_a_worse_tile_costs_more(change: dict[str, Size]) -> None:
+    """No vectors, accumulators in memory, too few or too many of them, a body too long."""
+    assert product_cost(**change).core_s[0] > 1.1 * product_cost().core_s[0]
+
+
+def test_the_tile_is_what_the_innermost_reduce_loop_encloses() -> None:
+    [product, relu] = view_nest(tiled_matmul(64, 96, 32, i1=2, i2=4, j1=1, j2=48, k1=8), 1)
+    tile = tile_of(product, MACHINE)
+    assert (tile.rows[0], tile.vectors[0], tile.length[0]) == (4, 3, 48)
+    assert tile.steps[0] * 4 * 48 == 64 * 96 * 32
+    assert tile.visits[0] * 32 == tile.steps[0]
+    assert tile.unrolled[0] and tile.reduces[0]
+    assert not tile_of(relu, MACHINE).reduces[0]
+
+
+def test_two_threads_halve_the_time_of_an_even_division() -> None:
+    assert product_cost(2).core_s[0] == pytest.approx(product_cost(1).core_s[0] / 2)
+
+
+def test_an_uneven_division_waits_for_the_longer_part() -> None:
+    three = tiled_matmul(96, 32, 512, i1=1, i2=32, j1=1, j2=32, k1=64)
+    assert cost(three, 2).core_s[0] == pytest.approx(cost(three, 1).core_s[0] * 2 / 3)
+
+
+def test_forking_costs_time_only_with_several_threads_and_iterations() -> None:
+    assert product_cost(2).fork_s[0] == MACHINE.fork_join_s
+    assert product_cost(1).fork_s[0] == 0
+    assert product_cost(2, parallel=0).fork_s[0] == 0
+    whole = tiled_matmul(32, 32, 8, i1=4, i2=8, j1=1, j2=32, k1=8)
+    assert cost(whole, 2).fork_s[0] == 0
+
+
+def test_blocking_for_a_cache_cuts_its_traffic() -> None:
+    blocked = view_nest(tiled_matmul(512, 512, 512, i1=4, i2=8, j1=4, j2=32, k1=64), 1)[0]
+    plain = view_nest(tiled_matmul(512, 512, 512, i1=1, i2=1, j1=1, j2=1, k1=1), 1)[0]
+    moved = [traffic(view, 32 * 1024, 64).moved[0] for view in (blocked, plain)]
+    assert moved[0] < moved[1] / 8
+
+
+def test_what_fits_is_fetched_once() -> None:
+    [view, _] = view_nest(tiled_matmul(16, 16, 16, i1=1, i2=4, j1=1, j2=16, k1=1), 1)
+    found = traffic(view, 1 << 20, 64)
+    assert found.moved[0] == found.once[0] == (16 * 16 * 4) * 4  # the result moves in and out
+
+
+def test_strided_vectors_are_gathers() -> None:
+    contiguous, strided = elementwise(64, 64, along=1), elementwise(64, 64, along=0)
+    assert cost(strided).core_s[0] > 4 * cost(contiguous).core_s[0]
+
+
+def test_constants_out_of_cache_are_paid_for() -> None:
+    nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=True)
+    task = matmul_task(8, 512, 512)
+    warm = AnalyticModel().predict(task, nest, 1)
+    cold = AnalyticModel().predict(replace(task, cold_constants=True), nest, 1)
+    assert cold[0] < warm[0]
+    assert 1 / cold[0] >= 512 * 512 * 4 / MACHINE.dram_bytes_per_s
+
+
+def test_the_machine_comes_from_the_target() -> None:
+    narrow = MachineModel.of(Target.parse("x86-64-v3"))
+    wide = MachineModel.of(Target.parse("x86-64-v4"))
+    assert (narrow.vector_bits, wide.vector_bits) == (256, 512)
+    nest = tiled_matmul(512, 512, 512, **{**GOOD, "i2": 4, "j2": 16})
+    assert cost(nest, machine=narrow).core_s[0] > 1.5 * cost(nest, machine=wide).core_s[0]
+
+
+EXTENT = st.sampled_from([1, 2, 3, 6])
+ROW = st.fixed_dictionaries(
+    {
+        **{name: EXTENT for name in ("i1", "i2", "j1", "j2", "k1")},
+        **{name: st.sampled_from([0, 1]) for name in ("parallel", "vector")},
+        "max_unroll": st.sampled_from([0, 16, 512]),
+    }
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows=st.lists(ROW, min_size=1, max_size=9), threads=st.integers(1, 3))
+def test_each_row_of_a_population_costs_what_it_costs_alone(
+    rows: list[dict[str, int]], threads: int
+) -> None:
+    task, shape = matmul_task(36, 72, 6, threads), (36, 72, 6)
+    columns = {name: Column([row[name] for row in rows]) for name in rows[0]}
+    together = AnalyticModel().predict(task, tiled_matmul(*shape, **columns), len(rows))
+    assert (np.isfinite(together) & (together > 0)).all()
+    for r, row in enumerate(rows):
+        [alone] = AnalyticModel().predict(task, tiled_matmul(*shape, **row), 1)
+        assert together[r] == alone

@@ -1,0 +1,71 @@
+"""Groups of nodes: what joins, what does not, and in which order groups come."""
+
+from __future__ import annotations
+
+from ansorpy.frontend.onnx import load
+from ansorpy.graph.optimize import optimize
+from ansorpy.graph.passes.fuse import fuse
+from tests.graph.nets import Net
+
+
+def groups(net: Net, *outputs: str) -> list[str]:
+    found = fuse(optimize(load(net.model(*outputs))))
+    return [" ".join(node.op.label for node in group.nodes) for group in found]
+
+
+def test_an_elementwise_diamond_is_one_group() -> None:
+    net = Net(x=(3, 5))
+    a = net.op("Exp", "x")
+    y = net.op("Mul", net.op("Tanh", a), net.op("Sigmoid", a))
+    assert groups(net, y) == ["exp tanh sigmoid mul"]
+
+
+def test_an_epilogue_diamond_joins_its_convolution() -> None:
+    net = Net(x=(1, 3, 5, 5))
+    a = net.conv("x", 3, 4, 3, bias=False)
+    y = net.op("GlobalMaxPool", net.op("Mul", a, net.op("Sigmoid", a)))
+    assert groups(net, y) == ["transpose conv sigmoid mul", "reduce_max"]
+
+
+def test_a_branch_through_another_convolution_stops_fusion() -> None:
+    net = Net(x=(1, 3, 5, 5))
+    a = net.relu(net.conv("x", 3, 4, 3, bias=False))
+    y = net.op("GlobalMaxPool", net.op("Add", a, net.conv(a, 4, 4, 3, bias=False)))
+    assert groups(net, y) == ["transpose conv relu", "conv add", "reduce_max"]
+
+
+def test_two_convolutions_never_share_a_group() -> None:
+    net = Net(x=(3, 4))
+    a, b = net.op("MatMul", "x", net.normal(4, 5)), net.op("MatMul", "x", net.normal(4, 5))
+    assert groups(net, net.op("Add", a, b)) == ["matmul", "matmul add"]
+
+
+def test_an_epilogue_that_grows_the_result_is_not_taken() -> None:
+    net = Net(x=(3, 4), z=(2, 3, 5))
+    y = net.op("Add", net.op("MatMul", "x", net.normal(4, 5)), "z")
+    assert groups(net, y) == ["matmul", "add"]
+
+
+def test_arithmetic_joins_the_reduction_behind_it() -> None:
+    net = Net(x=(3, 4))
+    assert groups(net, net.op("ReduceMean", net.op("Mul", "x", "x"), axes=[1])) == [
+        "mul reduce_sum mul"
+    ]
+
+
+def test_softmax_stays_alone() -> None:
+    net = Net(x=(3, 4))
+    assert groups(net, net.relu(net.op("Softmax", net.relu("x")))) == ["relu", "softmax", "relu"]
+
+
+def test_groups_come_in_an_order_that_runs() -> None:
+    net = Net(x=(1, 4, 6, 6))
+    values = [net.conv("x", 4, 4, 3)]
+    for _ in range(5):
+        values.append(net.op("Add", net.conv(values[-1], 4, 4, 3), values[0]))
+    graph = optimize(load(net.model(net.op("GlobalMaxPool", values[-1]))))
+    ready = {*graph.inputs, *graph.constants}
+    for group in fuse(graph):
+        inside = {node.output for node in group.nodes}
+        assert {i for n in group.nodes for i in n.inputs} <= ready | inside
+        ready.add(group.output)

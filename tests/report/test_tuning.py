@@ -1,0 +1,67 @@
+"""Summaries of a database: best times, trials, failures by kind, tasks by name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ansorpy.cli.main import main
+from ansorpy.measure.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.report.tuning import failures_table, summaries, tasks_table
+from tests.measure.definitions import matmul, task_of, tiled
+
+
+@pytest.fixture
+def tuned(tmp_path: Path) -> Path:
+    """A database with one task: two good trials, one slow, two that failed."""
+    dag = matmul()
+    task = task_of(dag)
+    results = [
+        MeasureResult(TrialKind.OK, (3e-3,)),
+        MeasureResult(TrialKind.OK, (2e-3,)),
+        MeasureResult(TrialKind.SLOW, (9e-3,)),
+        MeasureResult(TrialKind.CRASH, reason="signal 11\nmore"),
+    ]
+    path = tmp_path / "t.db"
+    with Database(path) as database:
+        for (i, j), result in zip([(1, 1), (2, 1), (1, 2), (2, 2)], results, strict=True):
+            database.complete(database.start(task, tiled(dag, i, j)), result)
+    return path
+
+
+def test_a_task_summed_up(tuned: Path) -> None:
+    with Database(tuned) as database:
+        [task] = summaries(database)
+        assert summaries(database, {"unknown": 3}) == []
+        [weighted] = summaries(database, {task.key: 3})
+    assert task.trials == 4 and task.failed == 1
+    assert task.best_s == 2e-3 and weighted.weight == 3
+    assert task.gflops == pytest.approx(task.flops / 2e-3 * 1e-9)
+    data = json.loads(json.dumps(task.to_dict()))
+    assert data["best_ms"] == pytest.approx(2.0)
+    assert data["failures"]["crash"] == {"count": 1, "first_reason": "signal 11\nmore"}
+
+
+def test_tables(tuned: Path) -> None:
+    with Database(tuned) as database:
+        [task] = summaries(database, {summaries(database)[0].key: 3})
+    rows = tasks_table([task]).rows
+    assert rows[0][2:6] == ("3", "4", "1", "2000.0") and rows[0][-1] == "100%"
+    assert rows[-1][5] == "6000.0"
+    failures = {row[0]: row for row in failures_table([task]).rows}
+    assert failures["crash"][1] == "1"
+    assert failures["crash"][2].endswith("signal 11")
+
+
+def test_the_verbs_that_read(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tuned)]) == 0
+    assert "signal 11" in capsys.readouterr().out
+    assert main(["report", str(tuned), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["tasks"][0]["trials"] == 4
+    assert main(["db", str(tuned)]) == 0
+    assert "2000.0" in capsys.readouterr().out
+    assert main(["db", str(tuned), "--sessions", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1

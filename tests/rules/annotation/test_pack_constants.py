@@ -1,0 +1,54 @@
+"""PackConstants: weights of one tiled reduction, and only those."""
+
+from __future__ import annotations
+
+from ansorpy.ir import builders as ap
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.rules.annotation.pack_constants import PackConstants
+from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.state import State
+from tests import workloads
+from tests.rules.asking import CPU, derive
+
+
+def packed(state: State) -> dict[str, tuple[str, ...]]:
+    state = PackConstants().declare(Space(state), CPU).state
+    return {stage.name: stage.packed for stage in state.stages if stage.packed}
+
+
+def tiled(*tensors: object) -> State:
+    [(state, _)] = derive(MultiLevelTiling(), list(tensors), "C")  # type: ignore[arg-type]
+    return state
+
+
+def test_a_constant_weight_is_packed_and_an_input_is_not() -> None:
+    assert packed(tiled(*workloads.matmul(8, 8, 8, constant=True))) == {"C": ("B",)}
+    assert packed(tiled(*workloads.matmul(8, 8, 8))) == {}
+
+
+def test_not_for_an_untiled_reader() -> None:
+    assert packed(State.initial(workloads.matmul(8, 8, 8, constant=True))) == {}
+
+
+def test_what_is_made_of_constants_is_packed_too() -> None:
+    a, w = placeholder((8, 8), name="A"), placeholder((8, 8), name="W", constant=True)
+    u = compute((8, 8), lambda i, j: w[j, i] * 2.0, name="U")
+    k = reduce_axis(8, name="k")
+    c = compute((8, 8), lambda i, j: ap.sum(a[i, k] * u[k, j], axis=k), name="C")
+    assert packed(tiled(a, w, c)) == {"C": ("U",)}
+
+
+def test_not_when_read_twice_or_at_an_index_that_no_layout_has() -> None:
+    a, w = placeholder((8, 8), name="A"), placeholder((8, 8), name="W", constant=True)
+    k = reduce_axis(8, name="k")
+
+    def twice(i: Expr, j: Expr) -> Expr:
+        return ap.sum(a[i, k] * (w[k, j] + w[j, k]), axis=k)
+
+    def halved(i: Expr, j: Expr) -> Expr:
+        return ap.sum(a[i, k] * w[k, j // 2], axis=k)
+
+    for body in (twice, halved):
+        assert packed(tiled(a, w, compute((8, 8), body, name="C"))) == {}

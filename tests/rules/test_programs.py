@@ -1,0 +1,91 @@
+"""Whatever the rules derive computes the definition: random programs, compiled and run."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ansorpy.codegen.llvm.build import build
+from ansorpy.codegen.llvm.jit import load
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.presets import ANSOR_CPU, CPU, Preset
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from tests import workloads
+
+Arrays = dict[str, npt.NDArray[np.float32]]
+KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+THREADS = 2
+
+WORKLOADS = {
+    "matmul": workloads.matmul(12, 20, 6, constant=True),
+    "deep_matmul": workloads.matmul(2, 4, 36),
+    "primes": workloads.matmul(7, 13, 11),
+    "chain": workloads.double_matmul(6),
+    "conv": workloads.conv2d_bn_relu(1, 6, 5, 3, 4),
+    "strided_conv": workloads.conv2d_bn_relu(2, 7, 7, 2, 3, stride=2),
+    "pool": workloads.max_pool2d(1, 5, 4, 3),
+    "minimum": workloads.min_reduce(5, 24),
+    "softmax": workloads.softmax(3, 12),
+    "winograd": workloads.winograd(1, 5, 4, 2, 2),
+    "scalar": workloads.zero_rank_reduce(12),
+}
+
+
+def call(program: Program, arrays: Arrays, symbol: str) -> None:
+    """Compile *program* and run it; missing outputs are made, full of NaN."""
+    for param in program.params:
+        if param.role is Role.OUTPUT:
+            made = aligned_empty(param.buffer.shape, np.float32)
+            made.fill(np.nan)
+            arrays[param.buffer.name] = made
+    code = build(program, Target.host(), symbol=symbol)
+    workspace = aligned_empty((max(64, code.workspace_bytes(THREADS)),), np.uint8)
+    pointers = [arrays[param.buffer.name].ctypes.data for param in program.params]
+    table = np.array(pointers, dtype=np.uint64)
+    with load([code]) as library:
+        run = KERNEL(library.address(symbol))
+        assert run(table.ctypes.data, workspace.ctypes.data, THREADS) == 0
+
+
+def result(state: State, inputs: Mapping[str, npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
+    """The first output of the bound *state*."""
+    programs, arrays = lower(state), dict(inputs)
+    if programs.bind is not None:
+        call(programs.bind, arrays, "bind")
+    call(programs.run, arrays, "run")
+    return arrays[state.dag.outputs[0].name]
+
+
+@pytest.mark.parametrize("preset", [ANSOR_CPU, CPU], ids=["ansor", "default"])
+@pytest.mark.parametrize("tensors", WORKLOADS.values(), ids=WORKLOADS.keys())
+def test_random_programs_compute_the_definition(
+    tensors: list[Tensor], preset: Preset, rng: np.random.Generator
+) -> None:
+    dag = ComputeDAG.of(tensors)
+    inputs = {}
+    for op in dag.args:
+        inputs[op.name] = aligned_empty(op.shape, np.float32)
+        inputs[op.name][...] = rng.standard_normal(op.shape)
+    (expected,) = run_dag(dag, inputs, dtype=DType.FLOAT64)
+    structures = StructureSampler(Task(dag, Target.host(), THREADS), preset).several(5, rng)
+    for structure in structures:
+        table = structure.sample(32, rng)
+        mutated = structure.mutate(table, rng)
+        for row in (*table[structure.valid(table)][:1], *mutated[structure.valid(mutated)][:1]):
+            state = structure.bind(row)
+            found = result(state, inputs)
+            tolerance = 2e-5 * max(1.0, float(np.abs(expected).max()))
+            np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance, err_msg=str(state))

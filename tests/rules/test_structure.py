@@ -1,0 +1,104 @@
+"""Structures: drawn, annotated, sampled, mutated; and every program computes the definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset, preset_for
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from tests import workloads
+
+SMALL = {
+    "matmul": workloads.matmul(12, 10, 6, constant=True),
+    "deep_matmul": workloads.matmul(2, 4, 36),
+    "primes": workloads.matmul(7, 13, 11),
+    "chain": workloads.double_matmul(6),
+    "conv": workloads.conv2d_bn_relu(1, 6, 5, 3, 4),
+    "pool": workloads.max_pool2d(1, 5, 4, 3),
+    "softmax": workloads.softmax(3, 12),
+    "winograd": workloads.winograd(1, 5, 4, 2, 2),
+    "scalar": workloads.zero_rank_reduce(12),
+}
+workload = pytest.mark.parametrize("tensors", SMALL.values(), ids=SMALL.keys())
+preset_and_target = pytest.mark.parametrize(
+    ("preset", "target"), [(ANSOR_CPU, "x86-64-v3"), (CPU, "x86-64-v3"), (CUDA, "cuda")]
+)
+
+
+def sampler(tensors: list[Tensor], preset: Preset, target: str = "x86-64-v3") -> StructureSampler:
+    return StructureSampler(Task(ComputeDAG.of(tensors), Target.parse(target), 2), preset)
+
+
+@workload
+@preset_and_target
+def test_rows_lie_in_the_space_before_and_after_mutation(
+    tensors: list[Tensor], preset: Preset, target: str, rng: np.random.Generator
+) -> None:
+    for structure in sampler(tensors, preset, target).several(4, rng):
+        table = structure.sample(24, rng)
+        assert table.shape == (24, len(structure.columns))
+        mutated = structure.mutate(table, rng)
+        build_nest(structure.state, structure.space.values(mutated))
+        for rows in (table, mutated):
+            valid = rows[structure.valid(rows)]
+            assert all(structure.space.contains(row) for row in valid[:6])
+
+
+@workload
+def test_a_bound_row_is_closed_and_its_history_survives_a_record(
+    tensors: list[Tensor], rng: np.random.Generator
+) -> None:
+    for structure in sampler(tensors, CPU).several(4, rng):
+        state = structure.bind(structure.sample(1, rng)[0])
+        assert not state.is_open
+        steps = steps_from_json(steps_to_json(state.history))
+        assert State.replay(state.base, steps).text() == state.text()
+
+
+def test_several_gives_every_sketch_a_turn_and_no_structure_twice(
+    rng: np.random.Generator,
+) -> None:
+    found = sampler(workloads.softmax(4, 64), ANSOR_CPU).several(12, rng)
+    assert {s.sketch for s in found} == set(range(9))
+    assert len({s.key for s in found}) == len(found) == 12
+    few = sampler(workloads.matmul(64, 64, 64), ANSOR_CPU).several(12, rng)
+    assert len(few) == 3, "nothing but the sketch can differ"
+
+
+def test_the_same_seed_draws_the_same() -> None:
+    def keys() -> list[str]:
+        rng = np.random.default_rng(5)
+        return [s.key for s in sampler(SMALL["conv"], CPU).several(6, rng)]
+
+    assert keys() == keys()
+
+
+def test_a_neighbour_adopts_rows(rng: np.random.Generator) -> None:
+    draws = [sampler(SMALL["conv"], CPU).place(2, rng) for _ in range(20)]
+    moved = [(s, n) for s in draws if (n := s.neighbour(rng)) is not None]
+    assert moved
+    for structure, neighbour in moved:
+        assert neighbour.key != structure.key
+        table = neighbour.adopt(structure, structure.sample(8, rng), rng)
+        assert table.shape == (8, len(neighbour.columns))
+
+
+def test_the_threads_of_the_task_decide_what_is_parallel(rng: np.random.Generator) -> None:
+    task = Task(ComputeDAG.of(SMALL["matmul"]), Target.parse("x86-64-v3"), 1)
+    for structure in StructureSampler(task, CPU).several(3, rng):
+        assert all(stage.parallel is None for stage in structure.state.stages)
+
+
+def test_presets_by_kind_of_target() -> None:
+    assert preset_for(Target.parse("cuda")) is CUDA
+    assert preset_for(Target.parse("cuda"), "ansor") is ANSOR_CUDA
+    assert preset_for(Target.parse("x86-64-v4")) is CPU
+    assert preset_for(Target.parse("x86-64-v4"), "ansor") is ANSOR_CPU

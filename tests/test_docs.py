@@ -1,0 +1,61 @@
+"""The documentation runs: every example of docs/, and of docstrings in the packages' own text."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+import ansorpy
+from ansorpy.config import KNOBS
+
+ROOT = Path(__file__).parent.parent
+DOCS = sorted((ROOT / "docs").glob("*.md"))
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+def _modules_with_examples() -> list[str]:
+    package = Path(ansorpy.__file__).parent
+    return [
+        ".".join(("ansorpy", *path.relative_to(package).with_suffix("").parts))
+        for path in sorted(package.rglob("*.py"))
+        if ">>> " in path.read_text() and path.name != "__init__.py"
+    ]
+
+
+@pytest.mark.parametrize("path", DOCS, ids=lambda p: p.name)
+def test_examples_of_a_page(path: Path) -> None:
+    text = re.sub(r"^```.*$", "", path.read_text(), flags=re.MULTILINE)
+    test = doctest.DocTestParser().get_doctest(text, {}, path.name, str(path), 0)
+    output: list[str] = []
+    doctest.DocTestRunner(optionflags=FLAGS).run(test, out=output.append)
+    assert not output, "".join(output)
+
+
+@pytest.mark.parametrize("name", _modules_with_examples())
+def test_examples_of_a_module(name: str) -> None:
+    module = importlib.import_module(name)
+    failed, tried = doctest.testmod(module, optionflags=FLAGS)
+    assert tried > 0 and failed == 0
+
+
+def test_every_page_fits_and_is_linked() -> None:
+    pages = "".join(p.read_text() for p in (ROOT / "README.md", *DOCS))
+    for path in DOCS:
+        assert len(path.read_text().splitlines()) <= 200
+        assert f"{path.name})" in pages, f"{path.name} is linked from nowhere"
+
+
+def test_links_lead_somewhere() -> None:
+    for path in (ROOT / "README.md", *DOCS):
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
+            assert "://" in target or (path.parent / target).exists(), f"{path.name}: {target}"
+
+
+def test_every_environment_variable_is_documented() -> None:
+    text = (ROOT / "docs" / "environment.md").read_text()
+    documented = set(re.findall(r"^\| `(ANSORPY_\w+)`", text, flags=re.MULTILINE))
+    assert documented == {knob.name for knob in KNOBS}
