@@ -7,13 +7,12 @@ import json
 import traceback
 from collections.abc import Mapping
 
-from pydantic import BaseModel, ConfigDict
-
 from ansorpy.codegen.llvm.build import build
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.messages import BuildRequest
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.worker import Handler
@@ -22,16 +21,7 @@ from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["BuildRequest", "BuildSession", "build_lowered", "make_handlers"]
-
-
-class BuildRequest(BaseModel):
-    """Fields of a ``build`` message; its blobs are the definition and the steps, as JSON."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    target: Target
-    symbol: str
+__all__ = ["BuildSession", "build_lowered", "make_handlers"]
 
 
 def build_lowered(lowered: Lowered, target: Target, symbol: str) -> Built:

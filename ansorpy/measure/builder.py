@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
-from ansorpy.measure.build_job import BuildRequest
 from ansorpy.measure.built import Built, built_from_parts
 from ansorpy.measure.database import definition_json
+from ansorpy.measure.messages import BuildRequest
 from ansorpy.measure.pool import ask_all
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import MeasureResult, TrialKind

@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import ValidationError
 
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import definition_json
+from ansorpy.measure.messages import Measured, MeasureRequest, OpenRequest, RetimeRequest
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.run_job import MeasureRequest, OpenRequest, RetimeRequest
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.measure.timing import TimingPolicy
 
@@ -27,16 +27,6 @@ _BYTES_PER_SECOND = 20e6
 """Slowest credible rate of making inputs, packing constants and comparing outputs."""
 _KEPT_REFERENCE_BYTES = 512 << 20
 _CALLS_ALLOWED = 200
-
-
-class _Measured(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: TrialKind
-    reason: str
-    seconds: tuple[float, ...]
-    max_error: float | None
-    run_s: float = Field(ge=0)
 
 
 class RunClient:
@@ -200,7 +190,7 @@ def _measured(answer: Outcome) -> MeasureResult:
     if answer.kind == "error":
         return MeasureResult(TrialKind.RUN_ERROR, reason=_reason(answer))
     try:
-        read = _Measured.model_validate(answer.fields)
+        read = Measured.model_validate(answer.fields)
     except ValidationError as error:
         return MeasureResult(TrialKind.CRASH, reason=f"the run worker answered junk: {error}")
     return MeasureResult(

@@ -11,7 +11,6 @@ import time
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
 
 from ansorpy.errors import AnsorpyError, CodegenError
 from ansorpy.ir.dag import ComputeDAG
@@ -22,42 +21,13 @@ from ansorpy.measure.buffers import Array, CheckBuffers, TaskArrays
 from ansorpy.measure.built import built_from_parts
 from ansorpy.measure.check import Comparison, compare, sample_points, tolerance
 from ansorpy.measure.kernel import LoadedKernel
+from ansorpy.measure.messages import MeasureRequest, OpenRequest, RetimeRequest
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.timing import Timing, TimingPolicy, time_calls, time_interleaved
+from ansorpy.measure.timing import Timing, time_calls, time_interleaved
 from ansorpy.measure.worker import Handler
 
-__all__ = ["MeasureRequest", "OpenRequest", "RetimeRequest", "RunSession", "make_handlers"]
-
-
-class _Request(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class OpenRequest(_Request):
-    """Fields of ``open``; blobs: the definition as JSON, then the reference outputs if known."""
-
-    seed: int
-    threads: int
-    cold_bytes: int
-    check_points: int
-
-
-class MeasureRequest(_Request):
-    """Fields of ``measure``; ``built`` is the header of the blobs."""
-
-    built: dict[str, object]
-    incumbent_s: float | None
-    policy: TimingPolicy
-
-
-class RetimeRequest(_Request):
-    """Fields of ``retime``: several candidates, a header and a number of blobs each."""
-
-    built: list[dict[str, object]]
-    blobs: list[int]
-    rounds: int
-    policy: TimingPolicy
+__all__ = ["RunSession", "make_handlers"]
 
 
 class RunSession:

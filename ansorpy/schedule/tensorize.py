@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import linear
 from ansorpy.ir.expr import Expr, Load, Reduce, Var, as_expr, children
-from ansorpy.ir.intrinsics import intrinsic, operand_tensors
+from ansorpy.ir.instructions import intrinsic, operand_tensors
 from ansorpy.ir.loops import Buffer, Instruction, Store
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.structure import same_structure

@@ -72,6 +72,7 @@ def tiled_matmul(
     n: int,
     m: int,
     k: int,
+    /,
     *,
     i1: Size,
     i2: Size,
@@ -81,7 +82,7 @@ def tiled_matmul(
     parallel: Size = 1,
     vector: Size = 1,
     max_unroll: Size = 64,
-    constant_b: bool = False,
+    constant_b: Size = 0,
 ) -> Nest:
     """i0 j0 (parallel) i1 j1 k0 k1 i2 j2 (vector), then a relu stage of its own."""
     a, b, c = matmul_op(n, m, k)
@@ -103,7 +104,7 @@ def tiled_matmul(
         stage="C",
         op=c,
         loops=loops,
-        accesses=(access(a, rows, red), access(b, red, cols, is_constant=constant_b)),
+        accesses=(access(a, rows, red), access(b, red, cols, is_constant=constant_b == 1)),
         write=access(c, rows, cols),
         body=c.body,
         own_from=0,

@@ -28,7 +28,7 @@ def cost(nest: Nest, threads: int = 1, machine: MachineModel = MACHINE) -> LeafC
     return leaf_cost(view_nest(nest, 1)[0], machine, threads, cold_constants=False)
 
 
-def product_cost(threads: int = 1, **changes: Size) -> LeafCost:
+def product_cost(threads: int = 1, /, **changes: Size) -> LeafCost:
     return cost(tiled_matmul(512, 512, 512, **{**GOOD, **changes}), threads)
 
 
@@ -102,7 +102,7 @@ def test_strided_vectors_are_gathers() -> None:
 
 
 def test_constants_out_of_cache_are_paid_for() -> None:
-    nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=True)
+    nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
     task = matmul_task(8, 512, 512)
     warm = AnalyticModel().predict(task, nest, 1)
     cold = AnalyticModel().predict(replace(task, cold_constants=True), nest, 1)
@@ -114,7 +114,7 @@ def test_the_machine_comes_from_the_target() -> None:
     narrow = MachineModel.of(Target.parse("x86-64-v3"))
     wide = MachineModel.of(Target.parse("x86-64-v4"))
     assert (narrow.vector_bits, wide.vector_bits) == (256, 512)
-    nest = tiled_matmul(512, 512, 512, **{**GOOD, "i2": 4, "j2": 16})
+    nest = tiled_matmul(512, 512, 512, **GOOD)
     assert cost(nest, machine=narrow).core_s[0] > 1.5 * cost(nest, machine=wide).core_s[0]
 
 

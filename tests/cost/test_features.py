@@ -11,20 +11,21 @@ from hypothesis import strategies as st
 
 from ansorpy.cost.features import FEATURE_NAMES, FEATURES, extract
 from ansorpy.cost.view import view_nest
+from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.size import Column
 from tests.cost.nests import oracle_matmul, tiled_matmul
 
 
-def values_of(nest, leaf=0):
+def values_of(nest: Nest, leaf: int = 0) -> dict[str, float]:
     return dict(zip(FEATURE_NAMES, extract(view_nest(nest, 1)[leaf])[0], strict=True))
 
 
-def test_there_are_164_values_with_distinct_names():
+def test_there_are_164_values_with_distinct_names() -> None:
     assert len(FEATURE_NAMES) == len(set(FEATURE_NAMES)) == 164
     assert all(group.flags <= set(group.names) and group.meaning for group in FEATURES)
 
 
-def test_matmul_oracle():
+def test_matmul_oracle() -> None:
     f = values_of(oracle_matmul())
     reads = [b for b in range(5) if f[f"B{b}.acc_read"] == 1]
     [c] = [f"B{b}" for b in range(5) if f[f"B{b}.acc_read_write"] == 1]
@@ -42,28 +43,36 @@ def test_matmul_oracle():
     assert f["parallel_prod"] == pytest.approx(log2((512 * 512 / 16 / 8) + 1))
 
 
-def test_operations_are_counted_per_evaluation():
+def test_operations_are_counted_per_evaluation() -> None:
     f = values_of(oracle_matmul())
     assert f["float_mul"] == pytest.approx(log2(512**3 + 1))
     assert f["float_addsub"] == pytest.approx(log2(512**3 + 1))
     assert f["float_mathfunc"] == f["bool_op"] == f["select_op"] == 0
 
 
-def test_intensity_grows_outwards_to_flops_over_bytes():
+def test_intensity_grows_outwards_to_flops_over_bytes() -> None:
     f = values_of(oracle_matmul())
     last = 2 * 512**3 / (3 * 512**2 * 4)
     assert f["arith_intensity_9"] == pytest.approx(log2(1 + last))
     assert f["arith_intensity_0"] <= f["arith_intensity_9"]
 
 
-def test_a_second_touch_in_one_loop_is_serial_reuse():
-    """The initialisation and the update of C meet in j.1 when the reduction is innermost."""
+def test_one_pass_over_a_buffer_is_no_reuse() -> None:
     f = values_of(tiled_matmul(8, 8, 16, i1=1, i2=1, j1=1, j2=1, k1=1), leaf=1)
     [c] = [f"B{b}" for b in range(5) if f[f"B{b}.acc_read"] == 1]
     assert f[f"{c}.reuse_none"] == 1
+    assert f[f"{c}.lines_d_reuse"] == pytest.approx(log2(1 + 2 * 8 * 8 * 4 / 64))
 
 
-def test_loops_of_extent_one_do_not_count():
+def test_a_second_touch_in_one_loop_is_serial_reuse() -> None:
+    """Initialising C and adding to it are two statements in the loops around the reduction."""
+    f = values_of(tiled_matmul(8, 8, 1, i1=1, i2=1, j1=1, j2=1, k1=1))
+    [c] = [f"B{b}" for b in range(5) if f[f"B{b}.acc_read_write"] == 1]
+    assert f[f"{c}.reuse_serial"] == 1
+    assert f[f"{c}.reuse_ct"] == pytest.approx(log2(1 + 1))
+
+
+def test_loops_of_extent_one_do_not_count() -> None:
     one = values_of(tiled_matmul(8, 8, 16, i1=1, i2=4, j1=1, j2=8, k1=1))
     assert one["num_loops"] == pytest.approx(log2(1 + 4))  # i.0, k.0, i.2, j.2
     assert one["parallel_num"] == pytest.approx(log2(1 + 1))
@@ -81,7 +90,7 @@ ROW = st.fixed_dictionaries(
 
 @settings(max_examples=40, deadline=None)
 @given(rows=st.lists(ROW, min_size=1, max_size=9))
-def test_each_row_of_a_population_equals_the_program_alone(rows):
+def test_each_row_of_a_population_equals_the_program_alone(rows: list[dict[str, int]]) -> None:
     shape = (36, 72, 6)
     columns = {name: Column([row[name] for row in rows]) for name in rows[0]}
     together = [extract(v) for v in view_nest(tiled_matmul(*shape, **columns), len(rows))]

@@ -7,7 +7,7 @@ import pytest
 from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.intrinsics import expand
+from ansorpy.ir.instructions import expand
 from ansorpy.ir.loops import For, Instruction, walk_stmts
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.lower import lower

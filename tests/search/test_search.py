@@ -2,76 +2,97 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.view import Floats
 from ansorpy.errors import NoValidProgram
+from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.runner import Runner
+from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
-from ansorpy.search.events import Phase
+from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.evolution import Evolution, crossover, genes
 from ansorpy.search.population import Candidate, Pool, sample_valid, score, top
-from ansorpy.search.selector import EpsilonGreedy, TopK
+from ansorpy.search.selector import EpsilonGreedy, Selector, TopK
 from ansorpy.search.source import DerivedStructures
-from ansorpy.search.strategy import Context, RandomSearch
+from ansorpy.search.strategy import Context, RandomSearch, Strategy
 from ansorpy.search.trials import Trials
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.tasks import dense_relu, matmul, scale
 
 
-def search(task, runner=None, model=None, listener=None, database=None, **options):
+def search(
+    task: Task,
+    runner: Runner | None = None,
+    model: CostModel | None = None,
+    listener: Listener = silent,
+    database: Database | None = None,
+    strategy: type[Strategy] = Evolution,
+    seed: int = 0,
+) -> TaskSearch:
     return TaskSearch(
         task,
         DerivedStructures(task),
         model or BoostedTrees(),
         Trials(runner or FormulaRunner(), database),
-        SearchOptions(**options),
-        *([listener] if listener else []),
+        SearchOptions(strategy=strategy, seed=seed),
+        listener,
     )
 
 
-def rounds(found, trials, size=8):
+def rounds(found: TaskSearch, trials: int, size: int = 8) -> TaskSearch:
     while found.history.trials < trials and not found.exhausted:
         found.step(min(size, trials - found.history.trials))
     return found
 
 
+def best_s(found: TaskSearch) -> float:
+    assert found.history.best_s is not None
+    return found.history.best_s
+
+
 class Blind:
     """A cost model that knows nothing."""
 
-    def predict(self, task, nest, rows):
+    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
         return np.ones(rows)
 
-    def learn(self, task, nest, seconds):
+    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
         pass
 
-    def refit(self):
+    def refit(self) -> None:
         pass
 
 
 @pytest.mark.parametrize("strategy", [Evolution, RandomSearch])
-def test_spends_exactly_its_trials_and_never_one_twice(strategy):
+def test_spends_exactly_its_trials_and_never_one_twice(strategy: type[Strategy]) -> None:
     runner = FormulaRunner()
     found = rounds(search(matmul(48, 48, 48), runner, strategy=strategy), 40)
     assert found.history.trials == 40
     assert len(runner.seen) == len(set(runner.seen)) == 40
 
 
-def test_learning_beats_sampling_blindly():
+def test_learning_beats_sampling_blindly() -> None:
     task = matmul(96, 96, 96)
-    learnt, blind = [], []
+    learnt: list[float] = []
+    blind: list[float] = []
     for seed in range(3):
-        learnt.append(rounds(search(task, seed=seed), 40).history.best_s)
+        learnt.append(best_s(rounds(search(task, seed=seed), 40)))
         blind_search = search(task, model=Blind(), strategy=RandomSearch, seed=seed)
-        blind.append(rounds(blind_search, 40).history.best_s)
+        blind.append(best_s(rounds(blind_search, 40)))
     assert np.median(learnt) < 0.8 * np.median(blind)
 
 
-def test_the_same_seed_gives_the_same_history():
+def test_the_same_seed_gives_the_same_history() -> None:
     one, two = FormulaRunner(), FormulaRunner()
     rounds(search(matmul(24, 36, 48), one, seed=3), 24)
     rounds(search(matmul(24, 36, 48), two, seed=3), 24)
@@ -81,30 +102,30 @@ def test_the_same_seed_gives_the_same_history():
     assert three.seen != one.seen
 
 
-def test_a_space_of_few_programs_is_exhausted_not_repeated():
+def test_a_space_of_few_programs_is_exhausted_not_repeated() -> None:
     runner = FormulaRunner()
     found = rounds(search(scale(7), runner), 200)
     assert found.exhausted
     assert len(runner.seen) == len(set(runner.seen)) < 200
 
 
-def test_never_slower_than_the_default_schedule():
+def test_never_slower_than_the_default_schedule() -> None:
     """Everything but the default schedule fails."""
     default = str(State.initial(matmul(8, 8, 8).dag).history)
     broken = MeasureResult(TrialKind.CRASH, reason="it crashed")
     runner = FormulaRunner(fails=lambda s, n: None if str(s.history) == default else broken)
     found = rounds(search(matmul(8, 8, 8), runner), 8)
-    assert str(found.history.best.state.history) == default
+    assert found.history.best and str(found.history.best.state.history) == default
     assert found.history.failures == {TrialKind.CRASH: 7}
 
 
-def test_a_default_that_is_certain_to_lose_is_not_measured():
+def test_a_default_that_is_certain_to_lose_is_not_measured() -> None:
     runner = FormulaRunner()
     rounds(search(matmul(256, 256, 256), runner), 8)
     assert "" not in runner.seen
 
 
-def test_all_failures_are_counted_and_the_first_of_each_kind_is_told_in_full():
+def test_all_failures_are_counted_and_the_first_of_each_kind_is_told_in_full() -> None:
     kinds = [TrialKind.CRASH, TrialKind.WRONG_RESULT]
     runner = FormulaRunner(
         fails=lambda s, n: MeasureResult(kinds[n % 2], reason=f"first line {n}\nsecond line {n}")
@@ -117,17 +138,19 @@ def test_all_failures_are_counted_and_the_first_of_each_kind_is_told_in_full():
     assert "first line 1" in text and "second line 2" in text and "line 3" not in text
 
 
-def test_progress_is_reported():
-    reports = []
+def test_progress_is_reported() -> None:
+    reports: list[Progress] = []
     rounds(search(matmul(32, 32, 32), listener=reports.append), 16)
     assert [r.trials for r in reports if r.phase is Phase.SEARCHING] == list(range(1, 17))
-    best = [r.best_s for r in reports]
+    best = [r.best_s for r in reports if r.best_s is not None]
     assert best == sorted(best, reverse=True)
     rounds_reported = [r for r in reports if r.phase is Phase.MEASURED]
-    assert len(rounds_reported) == 2 and -1 <= rounds_reported[1].correlation <= 1
+    [first, second] = [r.correlation for r in rounds_reported]
+    assert first is not None and second is not None
+    assert -1 <= first <= 1 and -1 <= second <= 1
 
 
-def test_retiming_reorders_the_finalists():
+def test_retiming_reorders_the_finalists() -> None:
     runner = FormulaRunner(noise=0.5)
     found = rounds(search(matmul(48, 48, 48), runner), 24)
     found.retime()
@@ -136,7 +159,7 @@ def test_retiming_reorders_the_finalists():
     assert times == [true_seconds(found.task, b.state) for b in found.history.finalists]
 
 
-def test_resume_goes_on_from_the_records(tmp_path):
+def test_resume_goes_on_from_the_records(tmp_path: Path) -> None:
     task, runner = matmul(48, 48, 48), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
         before = rounds(search(task, runner, database=database), 16)
@@ -150,10 +173,11 @@ def test_resume_goes_on_from_the_records(tmp_path):
     assert len(runner.seen) == len(set(runner.seen)) == 32
 
 
-def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path):
-    def stop(state, number):
+def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path: Path) -> None:
+    def stop(state: State, number: int) -> MeasureResult | None:
         if number == 7:
             raise KeyboardInterrupt
+        return None
 
     task = matmul(48, 48, 48)
     with Database(tmp_path / "a.db") as database:
@@ -161,10 +185,11 @@ def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path):
         with pytest.raises(KeyboardInterrupt):
             found.step(12)
         assert database.trials(task.key) == found.history.trials == 6
-        assert found.history.best_s == database.best(task.key).median_s
+        stored = database.best(task.key)
+        assert stored and found.history.best_s == stored.median_s
 
 
-def test_genes_keep_the_factors_of_a_split_together():
+def test_genes_keep_the_factors_of_a_split_together() -> None:
     rng = np.random.default_rng(0)
     [structure, *_] = DerivedStructures(matmul(24, 24, 24)).draw(1, rng)
     space = structure.space
@@ -180,7 +205,7 @@ def test_genes_keep_the_factors_of_a_split_together():
     assert space.valid(child).all()
 
 
-def test_evolution_improves_on_its_first_generation():
+def test_evolution_improves_on_its_first_generation() -> None:
     task = dense_relu(64, 96, 128)
     source, model = DerivedStructures(task), AnalyticModel()
     still = Context(task, source, model, np.random.default_rng(0))
@@ -190,7 +215,7 @@ def test_evolution_improves_on_its_first_generation():
     assert evolved > first
 
 
-def test_pools_hold_no_measured_candidate():
+def test_pools_hold_no_measured_candidate() -> None:
     task = matmul(12, 12, 12)
     context = Context(task, DerivedStructures(task), AnalyticModel(), np.random.default_rng(0))
     pool = Evolution(population=64).ask(context, 8)
@@ -199,7 +224,7 @@ def test_pools_hold_no_measured_candidate():
     assert not context.measured & {c.key for c in (*again.best, *again.random)}
 
 
-def test_scores_belong_to_their_rows():
+def test_scores_belong_to_their_rows() -> None:
     task, rng = matmul(24, 24, 24), np.random.default_rng(1)
     [structure, *_] = DerivedStructures(task).draw(1, rng)
     table = sample_valid(structure, 20, rng)
@@ -212,7 +237,7 @@ def test_scores_belong_to_their_rows():
     assert [c.score for c in best] == sorted(different.values(), reverse=True)[:3]
 
 
-def _pool(best, random):
+def _pool(best: int, random: int) -> Pool:
     task, rng = matmul(24, 24, 24), np.random.default_rng(2)
     [structure, *_] = DerivedStructures(task).draw(1, rng)
     table = np.unique(structure.sample(200, rng), axis=0)
@@ -220,7 +245,7 @@ def _pool(best, random):
     return Pool(tuple(made[:best]), tuple(made[best:]))
 
 
-def test_epsilon_greedy_mixes_in_random_candidates():
+def test_epsilon_greedy_mixes_in_random_candidates() -> None:
     pool = _pool(40, 20)
     picked = EpsilonGreedy(0.25).pick(pool, 20, np.random.default_rng(0))
     keys = {c.key for c in pool.random}
@@ -229,9 +254,10 @@ def test_epsilon_greedy_mixes_in_random_candidates():
     assert [c.key for c in picked[:15]] == [c.key for c in pool.best[:15]]
 
 
-def test_selectors_fill_up_from_what_there_is():
+def test_selectors_fill_up_from_what_there_is() -> None:
     pool = _pool(3, 4)
-    for selector in (EpsilonGreedy(), TopK()):
+    selectors: list[Selector] = [EpsilonGreedy(), TopK()]
+    for selector in selectors:
         assert len(selector.pick(pool, 6, np.random.default_rng(0))) == 6
         assert len(selector.pick(pool, 60, np.random.default_rng(0))) == 7
         assert selector.pick(Pool(()), 5, np.random.default_rng(0)) == []

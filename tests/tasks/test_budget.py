@@ -8,7 +8,7 @@ from ansorpy.errors import UsageError
 from ansorpy.tasks.budget import Budget
 
 
-def test_presets_are_wall_clock_limits():
+def test_presets_are_wall_clock_limits() -> None:
     assert Budget.of("quick", network=True) == Budget(time_limit_s=300)
     assert Budget.of("quick", network=False) == Budget(time_limit_s=30)
     assert Budget.of("full", network=True) == Budget(time_limit_s=1800)
@@ -16,15 +16,15 @@ def test_presets_are_wall_clock_limits():
     assert Budget.of("none", network=True) is None
 
 
-def test_an_explicit_limit_replaces_the_preset():
+def test_an_explicit_limit_replaces_the_preset() -> None:
     assert Budget.of("full", network=True, trials=9) == Budget(trials=9)
     assert Budget.of("none", network=True, trials_per_task=9) == Budget(trials_per_task=9)
     assert Budget.of("quick", network=True, time_limit_s=7.5) == Budget(time_limit_s=7.5)
 
 
-def test_bad_requests_are_refused():
+def test_bad_requests_are_refused() -> None:
     with pytest.raises(UsageError, match='unknown effort "slow"'):
-        Budget.of("slow", network=True)
+        Budget.of("slow", network=True)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="trials must be positive, got 0"):
         Budget(trials=0)
 
@@ -41,5 +41,5 @@ def test_bad_requests_are_refused():
         (Budget(time_limit_s=300), 40, 8),
     ],
 )
-def test_rounds_leave_time_to_learn(budget, tasks, size):
+def test_rounds_leave_time_to_learn(budget: Budget, tasks: int, size: int) -> None:
     assert budget.round_size(tasks) == size

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import NoValidProgram
+from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
-from ansorpy.search.events import Phase
+from ansorpy.search.events import Phase, Progress
 from ansorpy.search.population import sample_valid, score
 from ansorpy.search.source import DerivedStructures
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import predicted_best
-from ansorpy.tasks.scheduler import RoundRobin
+from ansorpy.tasks.scheduler import RoundRobin, TaskScheduler
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.tasks import dense_relu, matmul, scale
 
 
-def weighted(task, weight=1.0):
+def weighted(task: Task, weight: float = 1.0) -> WeightedTask:
     return WeightedTask(task, DerivedStructures(task), weight)
 
 
 TASKS = [weighted(matmul(48, 48, 48), 3.0), weighted(dense_relu(16, 32, 64)), weighted(scale(64))]
 
 
-def test_spends_the_budget_and_finds_a_program_for_every_task():
+def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
     runner = FormulaRunner()
     tuned = tune_tasks(TASKS, Budget(trials=45), runner, options=TuneOptions(retime=False))
     assert len(runner.seen) == 45
@@ -37,16 +40,16 @@ def test_spends_the_budget_and_finds_a_program_for_every_task():
     for entry, outcome in zip(TASKS, tuned.outcomes, strict=True):
         assert outcome.task is entry.task and not tuned.interrupted
         default = true_seconds(entry.task, State.initial(entry.task.dag))
-        assert outcome.best.seconds <= default
+        assert outcome.best and outcome.best.seconds <= default
 
 
-def test_trials_per_task_hold_for_each():
+def test_trials_per_task_hold_for_each() -> None:
     tuned = tune_tasks(TASKS[:2], Budget(trials_per_task=10), FormulaRunner())
     assert [o.history.trials for o in tuned.outcomes] == [10, 10]
 
 
-def test_round_robin_and_gradient_divide_differently():
-    def trials(scheduler):
+def test_round_robin_and_gradient_divide_differently() -> None:
+    def trials(scheduler: TaskScheduler) -> list[int]:
         options = TuneOptions(scheduler=scheduler, round_size=8)
         heavy = [weighted(matmul(64, 64, 64), 100.0), weighted(matmul(8, 8, 8))]
         tuned = tune_tasks(heavy, Budget(trials=48), FormulaRunner(), options=options)
@@ -57,33 +60,34 @@ def test_round_robin_and_gradient_divide_differently():
     assert first > 2 * second
 
 
-def test_a_plateau_ends_a_task():
+def test_a_plateau_ends_a_task() -> None:
     tuned = tune_tasks([TASKS[0]], Budget(trials=400, plateau=12), FormulaRunner())
     [outcome] = tuned.outcomes
     assert outcome.history.trials < 400 and outcome.history.since_best >= 12
 
 
-def test_exhausted_tasks_end_the_run_early():
+def test_exhausted_tasks_end_the_run_early() -> None:
     tuned = tune_tasks([weighted(scale(5))], Budget(trials=10_000), FormulaRunner())
     assert 0 < tuned.outcomes[0].history.trials < 100
 
 
-def test_a_time_limit_that_has_passed_measures_nothing():
+def test_a_time_limit_that_has_passed_measures_nothing() -> None:
     runner = FormulaRunner()
     tuned = tune_tasks(TASKS, Budget(time_limit_s=1e-9), runner)
     assert runner.seen == [] and all(o.best is None for o in tuned.outcomes)
 
 
-def test_a_task_without_a_correct_program_is_an_error_with_counts():
+def test_a_task_without_a_correct_program_is_an_error_with_counts() -> None:
     runner = FormulaRunner(fails=lambda s, n: MeasureResult(TrialKind.CRASH, reason="signal 11"))
     with pytest.raises(NoValidProgram, match="8 crash(.|\n)*signal 11"):
         tune_tasks([TASKS[0]], Budget(trials=8), runner)
 
 
-def test_ctrl_c_returns_what_was_found():
-    def stop(state, number):
+def test_ctrl_c_returns_what_was_found() -> None:
+    def stop(state: State, number: int) -> MeasureResult | None:
         if number == 20:
             raise KeyboardInterrupt
+        return None
 
     tuned = tune_tasks([TASKS[0]], Budget(trials=64), FormulaRunner(fails=stop))
     assert tuned.interrupted
@@ -91,13 +95,13 @@ def test_ctrl_c_returns_what_was_found():
     assert tuned.outcomes[0].history.trials == 19
 
 
-def test_a_second_run_counts_the_first_ones_trials(tmp_path):
+def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
     runner = FormulaRunner()
     path = tmp_path / "tune.db"
     with Database(path) as database:
         tune_tasks(TASKS[:2], Budget(trials=24), runner, database=database)
     spent = len(set(runner.seen))
-    reports = []
+    reports: list[Progress] = []
     with Database(path) as database:
         tuned = tune_tasks(
             TASKS[:2], Budget(trials=40), runner, database=database, listener=reports.append
@@ -106,21 +110,23 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path):
     assert spent == 24 and len(set(runner.seen)) == 40
     assert [r.phase for r in reports[:2]] == [Phase.RESUMED, Phase.RESUMED]
     assert reports[-1].phase is Phase.FINISHED and reports[-1].total_trials == 40
-    assert [record.median_s for record in best] == [o.best.seconds for o in tuned.outcomes]
+    found = [o.best for o in tuned.outcomes]
+    assert [b and b.median_s for b in best] == [f and f.seconds for f in found]
 
 
-def test_reports_carry_the_whole_run():
-    reports = []
+def test_reports_carry_the_whole_run() -> None:
+    reports: list[Progress] = []
     budget = Budget(trials=16, time_limit_s=100)
     tune_tasks(TASKS[:2], budget, FormulaRunner(), listener=reports.append)
     last = reports[-1]
     assert last.total_trials == last.trial_limit == 16
+    assert last.left_s and last.total_s
     assert 0 < last.left_s < 100 and last.total_s > 0
     trials = [r.total_trials for r in reports]
     assert trials == sorted(trials)
 
 
-def test_predictions_are_the_models_best_and_end_with_the_default():
+def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     task, model = matmul(64, 64, 64), AnalyticModel()
     source = DerivedStructures(task)
     states = list(predicted_best(task, source))
@@ -133,10 +139,10 @@ def test_predictions_are_the_models_best_and_end_with_the_default():
     assert best >= max(sampled)
 
 
-def test_predictions_repeat_themselves():
+def test_predictions_repeat_themselves() -> None:
     task = dense_relu(16, 32, 64)
 
-    def texts():
+    def texts() -> list[str]:
         return [str(state.history) for state in predicted_best(task, DerivedStructures(task))]
 
     assert texts() == texts()

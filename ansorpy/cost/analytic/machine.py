@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ansorpy.target import Target
 
@@ -10,11 +10,29 @@ __all__ = ["MachineModel"]
 
 
 @dataclass(frozen=True)
+class Core:
+    """What is particular to a processor; the defaults are a current x86 core."""
+
+    clock_hz: float = 3.6e9
+    vector_ops_per_cycle: float = 2.0
+    stores_per_cycle: float = 1.0
+    l2_bandwidth: float = 64.0
+
+
+_CORES = {
+    "znver4": Core(vector_ops_per_cycle=1.0, stores_per_cycle=0.5, l2_bandwidth=32.0),
+    "znver5": Core(clock_hz=4.3e9),
+}
+"""Processors that differ, by LLVM's name.  Zen 4 runs a 512-bit operation in two halves (116
+GFLOP/s a core measured); Zen 5 does two at once (280)."""
+
+
+@dataclass(frozen=True)
 class MachineModel:
     """Rates of one core unless said otherwise; bandwidths in bytes a cycle.
 
     The defaults are a current x86 core with two vector units.  What a :class:`Target` knows
-    replaces them, and :data:`_CORES` what is particular to a processor.
+    and its :class:`Core` know replaces them.
     """
 
     cores: int = 2
@@ -44,8 +62,13 @@ class MachineModel:
     @staticmethod
     def of(target: Target) -> MachineModel:
         """The model of *target*: its vectors, registers, caches and cores; the rest as default."""
-        known = MachineModel(
+        core = _CORES.get(target.cpu, Core())
+        return MachineModel(
             cores=target.cores,
+            clock_hz=core.clock_hz,
+            vector_ops_per_cycle=core.vector_ops_per_cycle,
+            stores_per_cycle=core.stores_per_cycle,
+            l2_bandwidth=core.l2_bandwidth,
             vector_bits=target.vector_bits,
             vector_registers=target.vector_registers,
             line_bytes=float(target.cache_line_bytes),
@@ -53,12 +76,3 @@ class MachineModel:
             l2_bytes=float(target.l2_bytes),
             l3_bytes=float(target.l3_bytes or target.l2_bytes * target.cores),
         )
-        return replace(known, **_CORES.get(target.cpu, {}))
-
-
-_CORES: dict[str, dict[str, float]] = {
-    "znver4": {"vector_ops_per_cycle": 1.0, "stores_per_cycle": 0.5, "l2_bandwidth": 32.0},
-    "znver5": {"clock_hz": 4.3e9},
-}
-"""Processors that differ: Zen 4 runs a 512-bit operation in two halves (116 GFLOP/s a core
-measured); Zen 5 reaches 280."""
