@@ -12,7 +12,7 @@ import ansorpy
 PACKAGE = Path(ansorpy.__file__).parent
 
 LAYERS = (
-    {"errors"}, {"config"}, {"target"},
+    {"errors", "__version__"}, {"config"}, {"target"},
     {"ir"},
     {"schedule", "codegen", "graph"},
     {"rules", "measure", "frontend"},
@@ -23,6 +23,7 @@ LAYERS = (
     {"api"},
     {"cli", "onnx_backend", "__main__"},
 )  # fmt: skip
+# ``from ansorpy import __version__`` reads a constant of the package itself.
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # `python -m ansorpy` is the command line under another name.

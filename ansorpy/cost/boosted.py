@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["BoostedOptions", "BoostedTrees"]
 
 _FORMAT = "ansorpy-cost-model"
+_ROWS_A_THREAD = 4096
 
 
 @dataclass(frozen=True)
@@ -45,8 +46,11 @@ class BoostedOptions:
     """Retrain when there are this many times the programs of the last training."""
     seed: int = 43
 
-    def parameters(self) -> dict[str, Any]:
-        """LightGBM's parameters, chosen so that equal data give equal trees."""
+    def parameters(self, rows: int) -> dict[str, Any]:
+        """LightGBM's parameters for *rows* of data, chosen so that equal data give equal trees.
+
+        Small data train on one thread: starting more costs more than it saves.
+        """
         return {
             "boosting": "gbdt",
             "num_leaves": self.leaves,
@@ -57,7 +61,7 @@ class BoostedOptions:
             "feature_pre_filter": False,
             "deterministic": True,
             "force_row_wise": True,
-            "num_threads": default_threads(),
+            "num_threads": min(default_threads(), 1 + rows // _ROWS_A_THREAD),
             "seed": self.seed,
             "verbosity": -1,
         }
@@ -124,7 +128,7 @@ class BoostedTrees:
             label=np.zeros(len(training.program)),
             free_raw_data=True,
         )
-        parameters = {**self.options.parameters(), "objective": _pack_sum(training)}
+        parameters = {**self.options.parameters(len(training.program)), "objective": _pack_sum(training)}
         self._booster = lightgbm.train(parameters, rows, num_boost_round=self.options.trees)
 
     def save(self) -> str:

@@ -34,6 +34,8 @@ class Evolution:
     """
 
     structures: int = 10
+    scouts: int = 16
+    """Structures drawn while nothing was measured, when breadth matters most."""
     population: int = 1536
     generations: int = 4
     mutation: float = 0.85
@@ -71,7 +73,7 @@ class Evolution:
             if moved is not None and structures.setdefault(moved.key, moved) is moved:
                 adopted = moved.adopt(elite, rows[elite.key], rng)
                 rows[moved.key] = adopted[moved.valid(adopted)]
-        for drawn in context.source.draw(self.structures, rng):
+        for drawn in context.source.draw(self.structures if rows else self.scouts, rng):
             structures.setdefault(drawn.key, drawn)
         share = -(-self.population // max(len(structures), 1))
         groups = []

@@ -45,7 +45,7 @@ def predicted_best(
     rng = np.random.default_rng(chosen.seed)
     context = Context(task, source, model or AnalyticModel(), rng)
     search = Evolution(
-        structures=chosen.structures,
+        scouts=chosen.structures,
         population=chosen.population,
         generations=chosen.generations,
     )

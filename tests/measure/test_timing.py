@@ -48,7 +48,7 @@ def test_three_times_the_incumbent_stops_after_one_timed_call():
 
 
 def test_a_cold_start_alone_does_not_condemn_a_candidate():
-    clock = Clock(1e-4, cold_s=0.008)
+    clock = Clock(1e-4, cold_s=0.008, cold_calls=2)
     timing = time_calls(clock, TimingPolicy(), incumbent_s=1.1e-4)
     assert not timing.is_slow
     assert timing.seconds == pytest.approx([1e-4] * len(timing.seconds))

@@ -81,7 +81,7 @@ def _elementary(
 def _require_float(fn: Function, dtype: DType) -> None:
     if not dtype.is_float:
         raise CodegenError(
-            f"{fn.value} of {dtype} values is not defined",
+            f"{fn.value} of {dtype.value} values is not defined",
             hint="convert the operand to a float type first",
         )
 
@@ -121,7 +121,7 @@ def power(e: Emitter, a: Value, b: Value, dtype: DType) -> Value:
 def _require_float_power(dtype: DType) -> None:
     if not dtype.is_float:
         raise CodegenError(
-            f"a power of {dtype} values with a variable exponent is not defined",
+            f"a power of {dtype.value} values with a variable exponent is not defined",
             hint="convert both operands to a float type first",
         )
 

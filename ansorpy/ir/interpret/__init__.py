@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from ansorpy.ir.interpret.dag import run_dag
 from ansorpy.ir.interpret.points import evaluate_points
+from ansorpy.ir.interpret.program import run_program
 
-__all__ = ["evaluate_points", "run_dag"]
+__all__ = ["evaluate_points", "run_dag", "run_program"]

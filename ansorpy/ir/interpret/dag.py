@@ -136,7 +136,8 @@ def _run_op(op: ComputeOp, reader: TensorReader) -> Array:
     kind = np.dtype(np.float64) if reader.wide and op.dtype.is_float else op.dtype.numpy
     result = np.empty(op.shape, dtype=kind)
     axes = (*op.axes, *op.reduce_axes)
-    for box in _boxes([axis.extent for axis in op.axes], math.prod(a.extent for a in op.reduce_axes)):
+    inner = math.prod(axis.extent for axis in op.reduce_axes)
+    for box in _boxes(op.shape, inner):
         ranges = [*box, *((0, a.extent) for a in op.reduce_axes)]
         result[tuple(slice(*r) for r in box)] = _run_box(op, reader, axes, ranges)
     return result

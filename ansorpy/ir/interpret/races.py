@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.errors import LoweringError
-from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.loops import Buffer
 
@@ -91,41 +90,32 @@ class AccessLog:
         return None
 
     def write(
-        self, at: Ints, thread: Ints, statement: int, same: Bools
+        self, at: Ints, thread: Ints, statement: int, unchanged: Bools, agreed: Bools
     ) -> tuple[int, int] | None:
-        """Note a write; *same* where the element has that value already.
+        """Note a write that is done; returns (element, statement) of an access it conflicts with.
 
-        Returns (element, statement) of an access it conflicts with.
+        *unchanged* tells where the element had that value before, *agreed* where it has it now,
+        that is, where no other write of the same statement gave it another.
         """
         block = thread // self.clock.threads
-        reader = self.reader[at]
-        conflict = (reader != NOBODY) & (reader != thread)
-        conflict &= self.clock.is_recent(self.read_at[at], self.reader_block[at], block)
-        if self.agreement:
-            conflict &= ~same
-        if conflict.any():
-            return self._first(at, conflict, self.read_by)
-        writer = self.writer[at]
-        recent = self.clock.is_recent(self.written_at[at], writer // self.clock.threads, block)
-        other = (writer != NOBODY) & (writer != thread) & recent
-        if (other if not self.agreement else other & ~same).any():
-            return self._first(at, other, self.written_by)
+        reader, writer = self.reader[at], self.writer[at]
+        read = (reader != NOBODY) & (reader != thread)
+        read &= self.clock.is_recent(self.read_at[at], self.reader_block[at], block)
+        other = (writer != NOBODY) & (writer != thread)
+        other &= self.clock.is_recent(self.written_at[at], writer // self.clock.threads, block)
+        allowed = unchanged if self.agreement else np.False_
+        for conflict, by in ((read & ~allowed, self.read_by), (other & ~allowed, self.written_by)):
+            if conflict.any():
+                return self._first(at, conflict, by)
         self.writer[at] = np.where(other, SEVERAL, thread)
         clash = (self.writer[at] != thread) & ~other
-        if clash.any() and not (self.agreement and same[clash].all()):
-            self.written_by[at] = statement
+        self.written_at[at], self.written_by[at] = self.clock.now, statement
+        if clash.any() and not (self.agreement and agreed[clash].all()):
             return self._first(at, clash, self.written_by)
         self.writer[at[clash]] = SEVERAL
-        self.written_at[at], self.written_by[at] = self.clock.now, statement
         return None
 
     @staticmethod
     def _first(at: Ints, conflict: Bools, by: Ints) -> tuple[int, int]:
         element = int(at[conflict][0])
         return element, int(by[element])
-
-
-def threads_of(lanes: Lanes, shape: tuple[int, ...]) -> Ints:
-    """The thread of each lane, for accesses of *shape* ``(count, ...)``."""
-    thread = np.asarray(lanes.spread(lanes.thread), dtype=np.int64)
-    return np.broadcast_to(thread.reshape(-1, *[1] * (len(shape) - 1)), shape).reshape(-1)

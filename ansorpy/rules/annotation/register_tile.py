@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input, is_tiled
 from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.decisions import Decision
 from ansorpy.schedule.size import Size, above, ceil_div, product
-from ansorpy.schedule.space import Constraint, Space
-from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.space import Constraint, Space, Table
+from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -21,9 +24,11 @@ __all__ = ["RegisterTile"]
 
 @dataclass(frozen=True)
 class RegisterTile(AnnotationRule):
-    """Unroll the space loops inside all reduce loops; refuse tiles that registers cannot hold.
+    """Unroll the space loops inside all reduce loops; keep to tiles that registers hold well.
 
-    The innermost loop is left to AnnotateVectorize.  ``spare`` registers remain for operands.
+    The innermost loop is left to AnnotateVectorize and must fill a vector, where some divisor
+    does; new rows are drawn that way.  Tiles that leave less than ``spare`` registers for
+    operands are refused.
     Differs: TVM leaves both to LLVM, with unrolling as a random choice.  Our generator promotes
     exactly this tile, so an unrolled tile that fits is never worse, and a larger one spills.
     """
@@ -40,13 +45,34 @@ class RegisterTile(AnnotationRule):
             for it in tile[:-1]:
                 state = state.unroll(stage.name, it)
             constraints.append(self._fits(space.state, stage, tile, target))
+            constraints += self._fills(space.state, stage, tile[-1], target)
         return Space(state, tuple(constraints))
+
+    def sample(
+        self, space: Space, table: Table, target: Target, rng: np.random.Generator
+    ) -> Table:
+        table = table.copy()
+        for stage in space.state.stages:
+            owner = _owner_of_vector(space.state, stage)
+            if owner is not None:
+                decision, part = owner
+                rows = decision.domain.rows
+                full = rows[rows[:, part] >= self._least(stage, decision, part, target)]
+                drawn = full[rng.integers(len(full), size=len(table))]
+                table[:, space.slices[decision.name]] = drawn
+        return table
+
+    def _lanes(self, stage: Stage, target: Target) -> int:
+        return target.lanes(max(self.narrowest_bits, stage.op.dtype.bits))
+
+    def _least(self, stage: Stage, decision: Decision, part: int, target: Target) -> int:
+        """The smallest innermost factor to use: a vector, or the largest there is below that."""
+        return min(self._lanes(stage, target), int(decision.domain.rows[:, part].max()))
 
     def _fits(
         self, state: State, stage: Stage, tile: Sequence[Iter], target: Target
     ) -> Constraint:
-        lanes = target.lanes(max(self.narrowest_bits, stage.op.dtype.bits))
-        most = target.vector_registers - self.spare
+        lanes, most = self._lanes(stage, target), target.vector_registers - self.spare
 
         def holds(values: Mapping[str, Size]) -> Size:
             extents = Bounds(state, values).extents(stage.name)
@@ -55,17 +81,46 @@ class RegisterTile(AnnotationRule):
 
         return Constraint(f"{stage.name}.registers", holds)
 
+    def _fills(
+        self, state: State, stage: Stage, innermost: Iter, target: Target
+    ) -> list[Constraint]:
+        owner = _owner(state, stage, innermost.name)
+        if owner is None:
+            return []
+        decision, part = owner
+        column, least = decision.columns[part], self._least(stage, decision, part, target)
+        return [Constraint(f"{stage.name}.lanes", lambda values: above(values[column], least - 1))]
+
 
 def _inner_tile(state: State, stage: Stage) -> tuple[Iter, ...]:
     """The plain space loops inside the last reduce loop of a tiled reduction."""
-    if not is_tiled(stage):
+    inner = _inside_reduction(state, stage)
+    return inner if all(it.annotation is ForKind.SERIAL for it in inner) else ()
+
+
+def _inside_reduction(state: State, stage: Stage) -> tuple[Iter, ...]:
+    reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]
+    if not reduce or not is_tiled(stage):
         return ()
-    hosts = host_iters(state, stage)
-    tile: list[Iter] = []
-    for it in reversed(stage.iters):
-        if it.kind is AxisKind.REDUCE:
-            return tuple(reversed(tile))
-        if it.annotation is not ForKind.SERIAL or it.name in hosts:
-            break
-        tile.append(it)
-    return ()
+    inner = stage.iters[reduce[-1] + 1 :]
+    return () if host_iters(state, stage) & {it.name for it in inner} else inner
+
+
+def _owner_of_vector(state: State, stage: Stage) -> tuple[Decision, int] | None:
+    """The split decision behind the vector loop of a declared register tile."""
+    inner = () if stage.is_placeholder or stage.inlined else _inside_reduction(state, stage)
+    unrolled = [it.annotation is ForKind.UNROLLED for it in inner]
+    if not inner or not all(unrolled[:-1]) or unrolled[-1]:
+        return None
+    return _owner(state, stage, inner[-1].name)
+
+
+def _owner(state: State, stage: Stage, name: str) -> tuple[Decision, int] | None:
+    """The decision, and its column, that alone is the extent of loop *name*."""
+    for relation in stage.relations:
+        if isinstance(relation, SplitRelation) and name in relation.children[1:]:
+            factor = relation.factors[relation.children.index(name) - 1]
+            for decision in state.decisions:
+                if len(factor) == 1 and factor[0] in decision.columns:
+                    return decision, decision.columns.index(str(factor[0]))
+    return None

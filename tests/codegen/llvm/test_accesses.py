@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+
 import numpy as np
 import pytest
 
@@ -10,7 +13,7 @@ from ansorpy.codegen.llvm.shuffles import windows
 from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Cast, Expr, ReduceKind, Var, const
-from ansorpy.ir.loops import If, Scope
+from ansorpy.ir.loops import Alloc, If, Scope, Seq
 from ansorpy.target import Target
 from tests.codegen.programs import (
     F32,
@@ -90,9 +93,6 @@ def test_nested_vector_loops_are_one_space(outer, inner):
 
 def at_page_end(n: int) -> np.ndarray:
     """A float32 array whose last element is the last of a page, the next one not mapped."""
-    import ctypes
-    import mmap
-
     page = mmap.PAGESIZE
     area = mmap.mmap(-1, 3 * page)
     whole = np.frombuffer(area, np.uint8)
@@ -225,8 +225,6 @@ def test_full_vectors_need_no_mask():
 def test_a_local_row_is_padded_instead_of_masked():
     x, y = buffer("x", 20, 21), buffer("y", 21)
     tile = buffer("tile", 21, scope=Scope.LOCAL)
-    from ansorpy.ir.loops import Alloc, Seq
-
     body = Alloc(tile, Seq((
         nest("v21", lambda j: put(tile, (j,), const(0.0, F32))),
         nest("s20 v21", lambda i, j: add_to(tile, (j,), at(x, i, j))),

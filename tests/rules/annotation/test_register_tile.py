@@ -27,9 +27,21 @@ def test_tiles_beyond_the_registers_are_refused(rng: np.random.Generator) -> Non
     table = space.sample(500, rng)
     i, j = (table[:, space.columns.index(c)] for c in ("C.i/3", "C.j/3"))
     assert CPU.lanes(32) == 8
-    fits = i * -(-j // 8) <= CPU.vector_registers - 4
+    fits = (i * -(-j // 8) <= CPU.vector_registers - 4) & (j >= 8)
     assert np.array_equal(space.valid(table), fits)
     assert 0 < fits.sum() < len(fits)
+
+
+def test_new_rows_fill_a_vector_or_use_the_largest_divisor(rng: np.random.Generator) -> None:
+    for m, least in ((48, 8), (14, 14), (7, 7), (61, 61), (101, 1), (9, 9), (6, 6)):
+        [(state, _)] = derive(MultiLevelTiling(), workloads.matmul(64, m, 8), "C")
+        rule = RegisterTile()
+        space = rule.declare(Space(state), CPU)
+        table = rule.sample(space, space.sample(200, rng), CPU, rng)
+        innermost = table[:, space.columns.index("C.j/3")]
+        assert innermost.min() == least
+        assert space.valid(table).any()
+        assert all(space.contains(row) for row in table[space.valid(table)][:5])
 
 
 def test_untiled_stages_and_stages_without_reduction_are_left_alone() -> None:

@@ -1,0 +1,214 @@
+"""The buffers of a running loop program: bounds, undefined contents and races are errors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import LoweringError
+from ansorpy.ir.expr import ReduceKind
+from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
+from ansorpy.ir.interpret.lanes import Lanes
+from ansorpy.ir.interpret.numerics import COMBINE, Value
+from ansorpy.ir.interpret.races import AccessLog, Clock, Race
+from ansorpy.ir.loops import Buffer, Scope, Stmt
+from ansorpy.ir.printer import text
+from ansorpy.ir.tensor import Tensor
+
+__all__ = ["LaneFrame", "Memory", "Storage"]
+
+Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass
+class Storage:
+    """All instances of one buffer one after another, and which elements were written."""
+
+    data: Array
+    defined: npt.NDArray[np.bool_]
+    log: AccessLog | None = None
+
+    @staticmethod
+    def undefined(buffer: Buffer, instances: int) -> Storage:
+        """Fresh storage that nothing was written to."""
+        size = buffer.size * instances
+        return Storage(
+            np.zeros(size, dtype=buffer.dtype.numpy), np.zeros(size, dtype=np.bool_)
+        )
+
+
+class LaneFrame(Frame):
+    """The values of variables in each lane."""
+
+    def __init__(self, lanes: Lanes):
+        super().__init__(lanes.env)  # type: ignore[arg-type]
+        self.lanes = lanes
+
+
+class Memory(Evaluator):
+    """Reads and writes elements for many lanes at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.storage: dict[Buffer, Storage] = {}
+        self.clock: Clock | None = None
+        self.agreement = True
+        self.statement: Stmt | None = None
+        self._numbers: dict[Stmt, int] = {}
+        self._statements: list[Stmt] = []
+
+    def begin(self, clock: Clock, *, agreement: bool) -> None:
+        """A parallel region starts: accesses are watched from now on."""
+        self.clock, self.agreement = clock, agreement
+
+    def end(self) -> None:
+        """The parallel region is over; all its threads have joined."""
+        self.clock = None
+        for storage in self.storage.values():
+            storage.log = None
+
+    # Addresses
+
+    def load(
+        self, source: Tensor | Buffer, indices: tuple[Value, ...], frame: Frame, mask: Mask
+    ) -> Value:
+        assert isinstance(source, Buffer) and isinstance(frame, LaneFrame)
+        at = self.address(source, indices, frame.lanes, mask)
+        return self.read(source, at, frame.lanes, mask)
+
+    def address(
+        self, buffer: Buffer, indices: tuple[Value, ...], lanes: Lanes, mask: Mask = None
+    ) -> Value:
+        """Position in the storage; where *mask* is False any position inside."""
+        flat: Value = 0
+        for d, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
+            wrong = out_of_bounds(index, extent, mask)
+            if wrong is not None:
+                raise self._error(
+                    f"{buffer.name} is accessed at {wrong} in dimension {d}, "
+                    f"which has {extent} elements"
+                )
+            flat = flat * extent + (index if mask is None else np.clip(index, 0, extent - 1))
+        if buffer not in lanes.env:
+            raise self._error(f"{buffer.name} is not allocated here")
+        return flat + lanes.env[buffer]
+
+    # Accesses
+
+    def read(self, buffer: Buffer, at: Value, lanes: Lanes, mask: Mask = None) -> Value:
+        """The elements of *buffer* at storage positions *at*."""
+        storage = self.storage[buffer]
+        defined = storage.defined[at]
+        if not np.all(defined if mask is None else defined | ~mask):
+            missing = ~defined if mask is None else ~defined & mask
+            element = np.broadcast_to(at, np.shape(missing))[missing].flat[0]
+            raise self._error(f"{self._name(buffer, int(element))} is read before it is written")
+        if self._is_watched(buffer):
+            self._watch_read(buffer, storage, at, lanes, mask)
+        return storage.data[at]
+
+    def write(
+        self, buffer: Buffer, at: Value, value: Value, reduce: ReduceKind | None, lanes: Lanes
+    ) -> None:
+        """Write *value*, or combine it with what is there."""
+        storage = self.storage[buffer]
+        if lanes.count > 1:
+            shape = np.broadcast_shapes((lanes.count,), np.shape(at), np.shape(value))
+            at, value = np.broadcast_to(at, shape), np.broadcast_to(value, shape)
+        if reduce is not None and not np.all(storage.defined[at]):
+            element = np.asarray(at)[~storage.defined[at]].flat[0]
+            raise self._error(f"{self._name(buffer, int(element))} is read before it is written")
+        watched = self._is_watched(buffer)
+        before = storage.data[at] if watched else None
+        if reduce is None:
+            storage.data[at] = value
+        elif lanes.count > 1:
+            COMBINE[reduce].at(storage.data, at, np.asarray(value, dtype=storage.data.dtype))
+        else:
+            storage.data[at] = COMBINE[reduce](storage.data[at], value)
+        storage.defined[at] = True
+        if watched:
+            self._watch_write(buffer, storage, at, (value, before), lanes, reduce is not None)
+
+    def _is_watched(self, buffer: Buffer) -> bool:
+        return self.clock is not None and buffer.scope is not Scope.LOCAL
+
+    def _log(self, buffer: Buffer, storage: Storage) -> AccessLog:
+        if storage.log is None:
+            assert self.clock is not None
+            size = len(storage.data)
+            storage.log = AccessLog(buffer, size, self.clock, agreement=self.agreement)
+        return storage.log
+
+    def _watch_read(
+        self, buffer: Buffer, storage: Storage, at: Value, lanes: Lanes, mask: Mask
+    ) -> None:
+        shape = np.broadcast_shapes((lanes.count,), np.shape(at))
+        where, thread = np.broadcast_to(at, shape), np.broadcast_to(lanes.thread, shape)
+        if mask is not None:
+            wanted = np.broadcast_to(mask, shape)
+            where, thread = where[wanted], thread[wanted]
+        found = self._log(buffer, storage).read(where, thread, self._number())
+        if found is not None:
+            raise self._race(buffer, *found)
+
+    def _watch_write(
+        self,
+        buffer: Buffer,
+        storage: Storage,
+        at: Value,
+        values: tuple[Value, Value],
+        lanes: Lanes,
+        combined: bool,
+    ) -> None:
+        where = np.atleast_1d(at).reshape(-1)
+        thread = np.asarray(lanes.spread(lanes.thread))
+        if np.ndim(at) > 1:
+            thread = np.repeat(thread, where.size // lanes.count)
+        value, before = (np.atleast_1d(v).astype(storage.data.dtype).reshape(-1) for v in values)
+        unchanged, agreed = _equal(before, value), _equal(storage.data[where], value)
+        if combined:
+            unchanged = agreed = np.zeros(where.shape, dtype=np.bool_)
+        found = self._log(buffer, storage).write(
+            where, thread, self._number(), unchanged, agreed
+        )
+        if found is not None:
+            raise self._race(buffer, *found)
+
+    # Messages
+
+    def _number(self) -> int:
+        assert self.statement is not None
+        number = self._numbers.setdefault(self.statement, len(self._statements))
+        if number == len(self._statements):
+            self._statements.append(self.statement)
+        return number
+
+    def _name(self, buffer: Buffer, position: int) -> str:
+        index = np.unravel_index(position % buffer.size, buffer.shape) if buffer.shape else ()
+        return f"{buffer.name}[{', '.join(str(int(i)) for i in index)}]"
+
+    def _race(self, buffer: Buffer, position: int, other: int) -> Race:
+        assert self.statement is not None
+        return Race(
+            f"two threads access {self._name(buffer, position)} with no barrier between: "
+            f'"{_line(self._statements[other])}" and "{_line(self.statement)}"',
+            hint="put a barrier between the two statements, or let one thread do both",
+        )
+
+    def _error(self, message: str) -> LoweringError:
+        where = "" if self.statement is None else f' in "{_line(self.statement)}"'
+        return LoweringError(message + where)
+
+
+def _line(s: Stmt) -> str:
+    return text(s).split("\n", 1)[0]
+
+
+def _equal(a: Array, b: Array) -> npt.NDArray[np.bool_]:
+    """True where the bits agree, or both are NaN."""
+    return np.asarray((a == b) | ((a != a) & (b != b)))

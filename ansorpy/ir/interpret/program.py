@@ -1,0 +1,350 @@
+"""Execution of loop programs, with the checks a machine does not make.
+
+Iterations of parallel, block and thread loops run in step, a position of each array being one of
+them; a serial nest around one store runs as a batch when no iteration reads what another writes.
+Reading undefined memory, leaving a buffer, and two threads meeting at an element without a
+barrier between are errors that name the statements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import LoweringError, UsageError
+from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.interpret.lanes import BLOCKS, THREADS, Lanes, Launch
+from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
+from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.interpret.races import Clock
+from ansorpy.ir.intrinsics import intrinsic
+from ansorpy.ir.loops import (
+    Alloc,
+    Barrier,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Instruction,
+    Let,
+    Program,
+    Role,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+
+__all__ = ["run_program"]
+
+Array = npt.NDArray[Any]
+
+# Iterations of a serial nest that run as one batch: enough to hide numpy's overhead.
+BATCH = 1 << 18
+GPU = (*BLOCKS, *THREADS)
+
+
+def run_program(program: Program, args: Sequence[Array]) -> None:
+    """Run *program* on *args*, in the order of its parameters; outputs are written in place.
+
+    What outputs hold before is undefined to the program.
+
+    Raises:
+        UsageError: An argument does not fit its parameter.
+        LoweringError: The program leaves a buffer, reads what nothing wrote, diverges at a
+            barrier, or leaves an output element unwritten.
+        Race: Two threads meet at an element without a barrier between (a LoweringError).
+    """
+    runner = _Runner()
+    lanes = Lanes.single()
+    for param, array in zip(program.params, _checked(program, args), strict=True):
+        outside = param.role is not Role.OUTPUT
+        defined = np.full(array.size, outside, dtype=np.bool_)
+        runner.memory.storage[param.buffer] = Storage(array.reshape(-1), defined)
+        lanes = lanes.bind(param.buffer, 0)
+        if outside:
+            runner.read_only.add(param.buffer)
+    with np.errstate(all="ignore"):
+        runner.run(program.body, lanes)
+    for param in program.params:
+        missing = int((~runner.memory.storage[param.buffer].defined).sum())
+        if missing:
+            raise LoweringError(
+                f"{program.name} leaves {missing} of {param.buffer.size} elements of "
+                f"{param.buffer.name} unwritten"
+            )
+
+
+def _checked(program: Program, args: Sequence[Array]) -> Sequence[Array]:
+    if len(args) != len(program.params):
+        raise UsageError(f"{program.name} takes {len(program.params)} arrays, got {len(args)}")
+    for param, array in zip(program.params, args, strict=True):
+        buffer = param.buffer
+        if array.shape != buffer.shape or array.dtype != buffer.dtype.numpy:
+            raise UsageError(
+                f"{buffer.name} is {buffer.dtype.value}{list(buffer.shape)}, "
+                f"got {array.dtype}{list(array.shape)}"
+            )
+        if not array.flags.c_contiguous:
+            raise UsageError(f"{buffer.name} needs a dense, row-major array")
+    return args
+
+
+class _Runner:
+    def __init__(self) -> None:
+        self.memory = Memory()
+        self.read_only: set[Buffer] = set()
+        # Distance between the instances of a local buffer that threads bound later will use.
+        self.spread: dict[Buffer, dict[ForKind, int]] = {}
+        self.batches: dict[Stmt, bool] = {}
+
+    def run(self, s: Stmt, lanes: Lanes) -> None:
+        if lanes.count:
+            _RUN[type(s)](self, s, lanes)
+
+    def _seq(self, s: Seq, lanes: Lanes) -> None:
+        for part in s.body:
+            self.run(part, lanes)
+
+    def _if(self, s: If, lanes: Lanes) -> None:
+        self.memory.statement = s
+        cond = self.memory.value(s.cond, LaneFrame(lanes))
+        if np.ndim(cond) == 0:
+            taken = s.then if cond else s.other
+            if taken is not None:
+                self.run(taken, lanes)
+            return
+        self.run(s.then, lanes.select(cond))
+        if s.other is not None:
+            self.run(s.other, lanes.select(~cond))
+
+    def _let(self, s: Let, lanes: Lanes) -> None:
+        self.memory.statement = s
+        self.run(s.body, lanes.bind(s.var, self.memory.value(s.value, LaneFrame(lanes))))
+
+    # Loops
+
+    def _for(self, s: For, lanes: Lanes) -> None:
+        if s.kind in GPU:
+            self._hardware(s, lanes)
+        elif s.kind is ForKind.PARALLEL:
+            self._parallel(s, lanes)
+        elif self._in_step(s, lanes):
+            self.run(s.body, lanes.expand(s.var, s.extent))
+        else:
+            for i in range(s.extent):
+                self.run(s.body, lanes.bind(s.var, i))
+
+    def _in_step(self, s: For, lanes: Lanes) -> bool:
+        """True for virtual threads, and for a nest whose iterations do not see each other."""
+        if s.kind is ForKind.VTHREAD and lanes.launch is not None:
+            return True
+        found = self.batches.get(s)
+        if found is None:
+            found = self.batches[s] = _is_batch(s)
+        return found and lanes.count * s.extent <= BATCH
+
+    def _parallel(self, s: For, lanes: Lanes) -> None:
+        if lanes.launch is not None:
+            raise LoweringError(f"a parallel loop over {s.var.name} inside a kernel launch")
+        outermost = self.memory.clock is None
+        if outermost:
+            # All iterations form one "block" of unbounded size, so no barrier orders them.
+            self.memory.begin(Clock(1, 1 << 62), agreement=True)
+        inner = lanes.expand(s.var, s.extent)
+        inner = replace(inner, thread=inner.thread * s.extent + inner.env[s.var])
+        kept = self._fresh_locals(inner)
+        self.run(s.body, inner)
+        self.memory.storage.update(kept)
+        if outermost:
+            self.memory.end()
+
+    def _fresh_locals(self, lanes: Lanes) -> dict[Buffer, Storage]:
+        """Give every lane an undefined instance of each local buffer; returns the old storage."""
+        kept = {}
+        for key in lanes.env:
+            if isinstance(key, Buffer) and key.scope is Scope.LOCAL:
+                kept[key] = self.memory.storage[key]
+                self.memory.storage[key] = Storage.undefined(key, lanes.count)
+                lanes.env[key] = np.arange(lanes.count) * key.size
+        return kept
+
+    def _hardware(self, s: For, lanes: Lanes) -> None:
+        """Bind a block or thread index; the outermost such loop is the launch of a kernel."""
+        if lanes.launch is None:
+            self._launch(s, lanes)
+        elif s.kind in lanes.env:
+            self._bound_again(s, lanes)
+        else:
+            inner = lanes.expand(s.var, s.extent)
+            index = inner.env[s.var]
+            inner = inner.bind(s.kind, index)
+            for buffer, strides in self.spread.items():
+                if buffer in inner.env and s.kind in strides:
+                    inner.env[buffer] = inner.env[buffer] + index * strides[s.kind]
+            step = lanes.launch.stride(s.kind)
+            self.run(s.body, replace(inner, thread=inner.thread + index * step))
+
+    def _launch(self, s: For, lanes: Lanes) -> None:
+        if self.memory.clock is not None:
+            raise LoweringError(f"a loop over {s.kind.value} inside a parallel loop")
+        extents: dict[ForKind, int] = {}
+        for inner in walk_stmts(s):
+            if isinstance(inner, For) and inner.kind in GPU:
+                extents[inner.kind] = max(extents.get(inner.kind, 1), inner.extent)
+        launch = Launch(extents)
+        self.memory.begin(Clock(launch.blocks, launch.threads), agreement=False)
+        started = replace(lanes, env=dict(lanes.env), launch=launch)
+        kept = {}
+        for key in started.env:
+            if isinstance(key, Buffer) and key.scope is Scope.LOCAL:
+                kept[key] = self.memory.storage[key]
+                self._local(key, started)
+        self._hardware(s, started)
+        self.memory.storage.update(kept)
+        self.memory.end()
+
+    def _bound_again(self, s: For, lanes: Lanes) -> None:
+        """A loop over an index that is bound already names the same hardware threads again."""
+        index = np.asarray(lanes.env[s.kind])
+        available = int(index.max()) + 1
+        if s.extent > available:
+            raise LoweringError(
+                f"a loop over {s.kind.value} of extent {s.extent} inside one of {available}"
+            )
+        inner = lanes.bind(s.var, lanes.env[s.kind])
+        self.run(s.body, inner.select(np.broadcast_to(index < s.extent, (inner.count,))))
+
+    # Memory
+
+    def _alloc(self, s: Alloc, lanes: Lanes) -> None:
+        buffer = s.buffer
+        inner = replace(lanes, env=dict(lanes.env))
+        if buffer.scope is Scope.LOCAL:
+            self._local(buffer, inner)
+        elif buffer.scope is Scope.SHARED:
+            blocks = 1 if lanes.launch is None else lanes.launch.blocks
+            self.memory.storage[buffer] = Storage.undefined(buffer, blocks)
+            inner.env[buffer] = lanes.block * buffer.size
+        else:
+            self.memory.storage[buffer] = Storage.undefined(buffer, 1)
+            inner.env[buffer] = 0
+        self.run(s.body, inner)
+        del self.memory.storage[buffer]
+
+    def _local(self, buffer: Buffer, lanes: Lanes) -> None:
+        """One instance a lane, and one for each thread that a loop further in will bind."""
+        extents = {} if lanes.launch is None else lanes.launch.extents
+        strides: dict[ForKind, int] = {}
+        size = buffer.size
+        for kind, extent in extents.items():
+            if kind not in lanes.env:
+                strides[kind] = size
+                size *= extent
+        self.spread[buffer] = strides
+        self.memory.storage[buffer] = Storage.undefined(buffer, lanes.count * size // buffer.size)
+        lanes.env[buffer] = 0 if lanes.count == 1 else np.arange(lanes.count) * size
+
+    def _store(self, s: Store, lanes: Lanes) -> None:
+        memory, frame = self.memory, LaneFrame(lanes)
+        memory.statement = s
+        self._check_writable(s.buffer)
+        indices = tuple(memory.value(i, frame) for i in s.indices)
+        value = memory.value(s.value, frame)
+        memory.write(s.buffer, memory.address(s.buffer, indices, lanes), value, s.reduce, lanes)
+
+    def _check_writable(self, buffer: Buffer) -> None:
+        if buffer in self.read_only:
+            raise LoweringError(f"{buffer.name} is written but is not an output")
+
+    def _instruction(self, s: Instruction, lanes: Lanes) -> None:
+        found = intrinsic(s.name)
+        self.memory.statement = s
+        if len(found.tiles) != len(s.operands):
+            raise LoweringError(f"{s.name} takes {len(found.tiles)} operands")
+        self._check_writable(s.operands[0][0])
+        frame = LaneFrame(lanes)
+        places = []
+        for (buffer, at), tile in zip(s.operands, found.tiles, strict=True):
+            start = tuple(self.memory.value(i, frame) for i in at)
+            places.append(self._tile(buffer, start, tile, lanes))
+        read = [
+            np.reshape(self.memory.read(buffer, at, self._flat(lanes, at)), (lanes.count, *tile))
+            for (buffer, _), at, tile in zip(s.operands, places, found.tiles, strict=True)
+            if found.accumulates or at is not places[0]
+        ]
+        result = found.compute(read).reshape(-1)
+        target = self._flat(lanes, places[0])
+        self.memory.write(s.operands[0][0], places[0], result, None, target)
+
+    def _tile(
+        self, buffer: Buffer, start: tuple[Value, ...], tile: tuple[int, ...], lanes: Lanes
+    ) -> Array:
+        """Positions of the elements of a tile for each lane, one after another."""
+        offsets = np.indices(tile).reshape(len(tile), -1)
+        outer = len(start) - len(tile)
+        columns = [np.reshape(lanes.spread(i), (-1, 1)) for i in start]
+        full = [c if d < outer else c + offsets[d - outer] for d, c in enumerate(columns)]
+        wide = replace(lanes, env={buffer: np.reshape(lanes.spread(lanes.env[buffer]), (-1, 1))})
+        at = self.memory.address(buffer, tuple(full), wide)
+        return np.broadcast_to(at, (lanes.count, offsets.shape[1])).reshape(-1)
+
+    @staticmethod
+    def _flat(lanes: Lanes, at: Array) -> Lanes:
+        """One lane for each element of a tile."""
+        thread = np.repeat(lanes.spread(lanes.thread), len(at) // lanes.count)
+        return Lanes({}, len(at), thread, lanes.launch)
+
+    # Synchronisation
+
+    def _barrier(self, s: Barrier, lanes: Lanes) -> None:
+        clock, launch = self.memory.clock, lanes.launch
+        if clock is None or launch is None:
+            raise LoweringError(f"a barrier({s.scope.value}) outside of a kernel launch")
+        bound = [kind for kind in GPU if kind in lanes.env]
+        per_block = int(np.prod([launch.extents[k] for k in bound if k in THREADS]))
+        threads = np.unique(lanes.spread(lanes.thread))
+        blocks, arrived = np.unique(threads // launch.threads, return_counts=True)
+        if (arrived != per_block).any():
+            raise LoweringError(
+                f"only {int(arrived.min())} of {per_block} threads of a block reach "
+                f"barrier({s.scope.value})",
+                hint="take the barrier out of the condition",
+            )
+        if s.scope is Scope.SHARED:
+            clock.synchronise_blocks(blocks)
+        elif len(blocks) == int(np.prod([launch.extents[k] for k in bound if k in BLOCKS])):
+            clock.synchronise_grid()
+        else:
+            raise LoweringError("only some blocks of the grid reach barrier(global)")
+
+
+def _is_batch(s: Stmt) -> bool:
+    """True when *s* is a nest around one store that reads nothing the store writes."""
+    conditions, nest = [], s
+    while not isinstance(nest, Store):
+        match nest:
+            case For(_, _, ForKind.SERIAL | ForKind.VECTORIZED | ForKind.UNROLLED, body):
+                nest = body
+            case If(cond, then, None):
+                conditions.append(cond)
+                nest = then
+            case Let(_, value, body):
+                conditions.append(value)
+                nest = body
+            case _:
+                return False
+    read = [e for root in (*conditions, *nest.indices, nest.value) for e in walk(root)]
+    return not any(isinstance(e, Load) and e.source is nest.buffer for e in read)
+
+
+_RUN: dict[type[Stmt], Callable[[_Runner, Any, Lanes], None]] = {
+    Seq: _Runner._seq, If: _Runner._if, Let: _Runner._let, For: _Runner._for,
+    Alloc: _Runner._alloc, Store: _Runner._store, Barrier: _Runner._barrier,
+    Instruction: _Runner._instruction,
+}  # fmt: skip
