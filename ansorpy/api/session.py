@@ -78,7 +78,10 @@ class Session:
         for number, task in enumerate(tasks):
             self.request.stop()
             record = self.database.best(task.key)
-            chosen.append(self._predicted(task) if record is None else self._recorded(task, record))
+            if record is not None:
+                chosen.append(self._recorded(task, record))
+                continue
+            chosen.append(self._predicted(task))
             self.request.listener(
                 Progress(Phase.PICKED, task.name, total_trials=number + 1, trial_limit=len(tasks))
             )

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from ansorpy.measure.result import TrialKind
-from ansorpy.search.events import Progress
+from ansorpy.search.events import Phase, Progress
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -77,6 +77,8 @@ class ProgressDisplay:
 def progress_text(progress: Progress, failures: Mapping[TrialKind, int]) -> str:
     """One line: trials, total and task's best, failures by kind, time left."""
     limit = "" if progress.trial_limit is None else f"/{progress.trial_limit}"
+    if progress.phase is Phase.PICKED:
+        return f"program {progress.total_trials}{limit} chosen: {progress.task}"
     parts = [f"trials {progress.total_trials}{limit}"]
     if progress.total_s is not None:
         parts.append(f"best {milliseconds(progress.total_s)}")

@@ -82,7 +82,8 @@ class _Promotion:
             self.outer.append(loop)
             body = self.stmt(loop.body)
             self.outer.pop()
-            return (loop if body is loop.body else For(loop.var, loop.extent, loop.kind, body)), False
+            same = body is loop.body
+            return (loop if same else For(loop.var, loop.extent, loop.kind, body)), False
         init = same_region(before, tile) if before is not None else None
         made = _Accumulator(tile)
         self.in_registers.add(made.buffer)

@@ -103,10 +103,12 @@ def _row(number: int, task: TaskSummary, total: float) -> tuple[str, ...]:
 
 
 def failures_table(tasks: Sequence[TaskSummary]) -> Table:
-    """Failures of all tasks by kind, with the first full reason of each."""
+    """Failures of all tasks by kind, with the first reason of each; being slow is none."""
     found: dict[TrialKind, list[tuple[int, str]]] = {}
     for task in tasks:
         for kind, (count, reason) in task.failures.items():
+            if kind is TrialKind.SLOW:
+                continue
             found.setdefault(kind, []).append((count, f"{task.name}: {reason}" if reason else ""))
     rows = []
     for kind, entries in sorted(found.items(), key=lambda item: item[0].value):

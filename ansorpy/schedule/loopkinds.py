@@ -14,8 +14,13 @@ MAX_UNROLL_DEPTH = 8
 """Loops one statement's automatic unrolling may expand (TVM's auto_max_depth)."""
 
 
-def loop_kinds(stage: Stage, extents: Mapping[str, int], hosts: set[str]) -> dict[str, ForKind]:
+def loop_kinds(
+    stage: Stage, extents: Mapping[str, int], hosts: set[str], *, nested: bool
+) -> dict[str, ForKind]:
     """The kind of each current loop of *stage*; *hosts* are the loops that compute others inside.
+
+    Parallel loops form one collapsed nest: one that is *nested* in another stage's parallel loop,
+    or apart from the first of its own, runs serially.
 
     Automatic unrolling goes from the inside out and stops at the first loop that would exceed
     the pragma's number of statements or that has another stage computed inside.
@@ -24,12 +29,36 @@ def loop_kinds(stage: Stage, extents: Mapping[str, int], hosts: set[str]) -> dic
     if stage.parallel is not None:
         for name in stage.parallel.iters[: number(stage.parallel.count)]:
             kinds[name] = ForKind.PARALLEL
+    _keep_one_parallel_nest(stage, hosts, kinds, nested=nested)
     if stage.vectorize is not None:
         count = number(stage.vectorize.count)
         for name in stage.vectorize.iters[len(stage.vectorize.iters) - count :]:
             kinds[name] = ForKind.VECTORIZED
+    _keep_vectors_inside(stage, hosts, kinds)
     _auto_unroll(stage, extents, hosts, kinds)
     return kinds
+
+
+def _keep_one_parallel_nest(
+    stage: Stage, hosts: set[str], kinds: dict[str, ForKind], *, nested: bool
+) -> None:
+    closed = nested
+    begun = False
+    for it in stage.iters:
+        parallel = kinds[it.name] is ForKind.PARALLEL
+        if parallel and closed:
+            kinds[it.name] = ForKind.SERIAL
+        begun = begun or parallel
+        closed = closed or (begun and (not parallel or it.name in hosts))
+
+
+def _keep_vectors_inside(stage: Stage, hosts: set[str], kinds: dict[str, ForKind]) -> None:
+    """A vector loop around another stage runs serially: its lanes would share that stage."""
+    outside = True
+    for it in reversed(stage.iters):
+        outside = outside and it.name not in hosts
+        if not outside and kinds[it.name] is ForKind.VECTORIZED:
+            kinds[it.name] = ForKind.SERIAL
 
 
 def _auto_unroll(

@@ -61,6 +61,7 @@ class StageLowering:
         self.packings: dict[tuple[str, str], Packing] = {}
         self._origins: dict[str, Index] = {}
         self._loops: list[tuple[Var, int]] = []
+        self._parallel = 0
         self._ranges: dict[Var, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
 
@@ -77,12 +78,19 @@ class StageLowering:
         return Var(name if count == 0 else f"{name}_{count}")
 
     @contextmanager
-    def loop(self, var: Var, extent: int) -> Iterator[None]:
+    def loop(self, var: Var, extent: int, kind: ForKind) -> Iterator[None]:
         """Everything inside runs in this loop."""
         self._loops.append((var, extent))
         self._ranges[var] = (0, extent - 1)
+        self._parallel += kind is ForKind.PARALLEL
         yield
+        self._parallel -= kind is ForKind.PARALLEL
         self._loops.pop()
+
+    @property
+    def in_parallel(self) -> bool:
+        """True inside a parallel loop."""
+        return self._parallel > 0
 
     def origin(self, name: str) -> Index:
         """Where the box of *name*'s buffer starts, by dimension (zeros for a whole tensor)."""
@@ -123,6 +131,12 @@ class StageLowering:
             indices = tuple(linear(index).to_expr() for index in indices)
             self.packings[key] = plan_packing(stage, self.buffers[name], indices, self._loops)
         packing = self.packings[key]
+        wanted = (linear(i).terms for i in indices)
+        if [dict(t) for t in wanted] != [dict(linear(i).terms) for i in packing.indices]:
+            raise ScheduleError(
+                f'"{stage}" reads "{name}" in two ways, so one packed order cannot serve both',
+                stage=stage, hint="do not pack this constant",
+            )  # fmt: skip
         return Load(packing.buffer, tuple(var for var, _ in packing.loops))
 
 
@@ -146,7 +160,7 @@ class _Nest:
             self.extents[key] = size
         self.attached = outer.state.attached(name)
         hosts = {s.attach.iter for s in self.attached if s.attach is not None}
-        self.kinds = loop_kinds(self.stage, self.extents, hosts)
+        self.kinds = loop_kinds(self.stage, self.extents, hosts, nested=outer.in_parallel)
         self.buffer = outer.buffers[name]
         self.leaves: dict[str, Expr] = {}
         self._demote_guarded_vectors()
@@ -180,7 +194,7 @@ class _Nest:
             return body()
         var = self.outer.fresh(it.name)
         self.leaves[it.name] = var
-        with self.outer.loop(var, extent):
+        with self.outer.loop(var, extent, self.kinds[it.name]):
             return For(var, extent, self.kinds[it.name], body())
 
     def _inside(self, level: int) -> Stmt:
@@ -215,7 +229,8 @@ class _Nest:
         if stage.scope is Scope.SHARED:
             return Scope.SHARED
         inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
-        shared = ForKind.PARALLEL in inner or stage.parallel is not None
+        below = ForKind.PARALLEL in inner or stage.parallel is not None
+        shared = below and not self.outer.in_parallel
         return Scope.WORKSPACE if shared or stage.scope is Scope.WORKSPACE else Scope.LOCAL
 
     # Indices

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.expr import AxisKind, Reduce, ReduceKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.stage import Iter, Marked, Stage
 
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
 __all__ = ["stages_text"]
+
+_UPDATES = {
+    ReduceKind.SUM: "+=", ReduceKind.PROD: "*=", ReduceKind.MAX: "max=", ReduceKind.MIN: "min=",
+}  # fmt: skip
 
 
 def stages_text(state: State, only: str | None, marked: set[str]) -> str:
@@ -43,7 +47,8 @@ def _stage(
                 _stage(state, inner, depth, lines, marked, nested=True)
     if not stage.is_placeholder:
         axes = ", ".join(axis.name for axis in stage.compute.axes)
-        op = "+=" if stage.compute.reduce_axes else "="
+        body = stage.compute.body
+        op = _UPDATES[body.kind] if isinstance(body, Reduce) else "="
         lines.append(f"{'  ' * depth}{stage.name}[{axes}] {op} ...")
 
 

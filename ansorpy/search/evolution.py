@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import chain, zip_longest
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,15 @@ class Evolution:
     """Sample, then repeat: score, select in proportion to score, mutate and cross.
 
     A round draws new structures and keeps those of the best measured programs; each is a table
-    of its own, and crossover stays inside a table.  The best candidates of all generations that
-    were not measured yet are offered, and a few random ones.
+    of its own, and crossover stays inside a table.  Offered are, in turns, the best unmeasured
+    candidates of all generations and those of the first, and a few random ones.
 
     Paper: OSDI'20 §5.1.  Source: TVM's SketchPolicy (4 generations, 85 % mutation, a fifth of the
     population from measured programs).  Differs: populations are tables, so a thousand candidates
     need no Python each; scores are shifted to the worst of the generation before selection, so a
-    negative score can still reproduce; crossover, which TVM never released, is the paper's.
+    negative score can still reproduce; crossover, which TVM never released, is the paper's; the
+    first generation has its turns because a model that saw few trials is wrong most where
+    evolution leads.
     """
 
     structures: int = 10
@@ -52,8 +55,11 @@ class Evolution:
             groups = self._next(groups, context)
             found += groups
             found = [_merged(found, s, 2 * n, context.measured) for s in _structures(found)]
-        best = top(found, 2 * n, context.measured)
-        return Pool(tuple(best), tuple(_random(newcomers, n, context)))
+        evolved = top(found, 2 * n, context.measured)
+        surveyed = top(newcomers, 2 * n, context.measured)
+        best = chain.from_iterable(zip_longest(evolved, surveyed))
+        different = {c.key: c for c in best if c is not None}
+        return Pool(tuple(different.values()), tuple(_random(newcomers, n, context)))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         timed = [(result.median_s, c) for c, result in found if result.ok]
@@ -93,17 +99,20 @@ class Evolution:
 
     def _next(self, groups: Sequence[Scored], context: Context) -> list[Scored]:
         """The next generation; structures whose share of it is tiny die out."""
+        if not groups:
+            return []
         everyone = np.concatenate([g.scores for g in groups])
         if len(everyone) == 0:
             return []
         worst = everyone.min()
         weights = [g.scores - worst for g in groups]
         total = sum(float(w.sum()) for w in weights)
+        smallest = min(self.smallest_group, self.population // (2 * len(groups)))
         children = []
         for group, weight in zip(groups, weights, strict=True):
             part = weight.sum() / total if total > 0 else len(group) / len(everyone)
             size = int(round(self.population * part))
-            if size >= self.smallest_group:
+            if size >= max(smallest, 1):
                 table = self._breed(group, weight, size, context.rng)
                 children.append(score(context.task, context.model, group.structure, table))
         return children

@@ -72,7 +72,11 @@ class Scored:
 
 @dataclass(frozen=True)
 class Pool:
-    """What a strategy offers for measuring: promising candidates, best first, and random ones."""
+    """What a strategy offers for measuring.
+
+    ``best`` are promising candidates in the order the strategy would try them, ``random`` ones
+    to explore with.
+    """
 
     best: tuple[Candidate, ...]
     random: tuple[Candidate, ...] = ()

@@ -25,7 +25,7 @@ class TopK:
     """The candidates with the highest scores."""
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
-        return _different([*pool.best, *pool.random])[:n]
+        return sorted(_different([*pool.best, *pool.random]), key=lambda c: -c.score)[:n]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State
 from ansorpy.search.evolution import Evolution
 from ansorpy.search.population import StructureSource
+from ansorpy.search.selector import TopK
 from ansorpy.search.strategy import Context
 
 __all__ = ["PredictOptions", "predicted_best"]
@@ -49,7 +50,8 @@ def predicted_best(
         population=chosen.population,
         generations=chosen.generations,
     )
-    for candidate in search.ask(context, chosen.answers).best[: chosen.answers]:
+    pool = search.ask(context, chosen.answers)
+    for candidate in TopK().pick(pool, chosen.answers, rng):
         try:
             state = candidate.state()
         except AnsorpyError:

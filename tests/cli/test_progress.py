@@ -47,3 +47,8 @@ def test_failures_of_all_tasks_add_up() -> None:
         display(_report(failures={TrialKind.CRASH: 2}))
         display(_report(task="pool", failures={TrialKind.CRASH: 1, TrialKind.TIMEOUT: 1}))
     assert display.failures == {TrialKind.CRASH: 3, TrialKind.TIMEOUT: 1}
+
+
+def test_choosing_without_measuring() -> None:
+    progress = _report(phase=Phase.PICKED, trial_limit=27)
+    assert progress_text(progress, {}) == "program 3/27 chosen: conv"

@@ -127,9 +127,10 @@ def empty(shape: Sequence[int], dtype: DType = F32) -> Array:
 def matmul(
     n: int, m: int, k: int, rows: int, columns: int, inner: int = 1, *, local: bool = True
 ) -> Program:
-    """``C = max(A @ B + bias, 0)`` in register tiles; B packed as [m/columns, k/inner, inner, columns].
+    """``C = max(A @ B + bias, 0)`` in register tiles.
 
-    With *local* the tile is a local buffer, else the sum goes straight into C.
+    B is packed as [m/columns, k/inner, inner, columns].  With *local* the tile is a local
+    buffer, else the sum goes straight into C.
     """
     a, b = buffer("A", n, k), buffer("B", m // columns, k // inner, inner, columns)
     bias, c = buffer("bias", m), buffer("C", n, m)
@@ -166,9 +167,10 @@ def conv(
     size: int, channels: int, filters: int, taps: int, stride: int, rows: int, columns: int,
     *, unrolled_taps: bool = False, padded: bool = False,
 ) -> Program:  # fmt: skip
-    """A direct convolution, channels last; weights [filters/columns, taps, taps, channels, columns].
+    """A direct convolution, channels last.
 
-    With *padded* the border is a guard around the reads, else the input comes with it.
+    Weights are [filters/columns, taps, taps, channels, columns].  With *padded* the
+    border is a guard around the reads, else the input comes with it.
     """
     pad = taps // 2
     side = (size - 1) * stride + taps - (2 * pad if padded else 0)

@@ -8,7 +8,15 @@ from ansorpy.codegen.promote import promote
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Load, ReduceKind
 from ansorpy.ir.loops import (
-    Alloc, Buffer, If, Program, Scope, Seq, Stmt, Store, walk_stmts,
+    Alloc,
+    Buffer,
+    If,
+    Program,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+    walk_stmts,
 )  # fmt: skip
 from ansorpy.target import Target
 from tests.codegen.programs import ZERO, add_to, at, buffer, nest, program, put

@@ -163,7 +163,9 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
     name = e.module.declare(
         f"llvm.masked.load.{mangled(kind)}.p0", kind, f"ptr, i32, {mask.type}, {kind}"
     )
-    text = f"call {kind} @{name}(ptr {pointer}, i32 {use.size}, {mask.typed}, {kind} zeroinitializer)"
+    text = (
+        f"call {kind} @{name}(ptr {pointer}, i32 {use.size}, {mask.typed}, {kind} zeroinitializer)"
+    )
     return e.text.value(use.element, e.lanes.width, text)
 
 

@@ -92,7 +92,7 @@ class Affine:
         return Affine(even, 0), Affine(rest, self.const, self.lanes)
 
     def reduced(self, by: int) -> tuple[Affine, int]:
-        """``(x, d)`` with ``floor(self / by) == floor(x / d)`` and d as small as the terms allow."""
+        """``(x, d)`` with ``floor(self / by) == floor(x / d)``, d as small as the terms allow."""
         common = math.gcd(by, *self.terms.values())
         if common == 1:
             return self, by
@@ -130,8 +130,10 @@ def _add_lanes(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[in
 
 
 def constant(value: int) -> Affine:
+    """A known number."""
     return Affine({}, value)
 
 
 def symbol(term: Symbol) -> Affine:
+    """The value of *term*."""
     return Affine({term: 1}, 0)

@@ -80,7 +80,7 @@ def _local_place(e: Emitter, plan: StoragePlan, buffer: Buffer) -> Place:
 
 
 def emit_entry(module: Module, program: Program, main: str) -> None:
-    """``int32 symbol(void *const *args, void *workspace, int32 threads)`` around the main function."""
+    """``int32 symbol(void *const *args, void *workspace, int32 threads)`` around *main*."""
     text = FunctionText(f"i32 @{module.symbol}(ptr %args, ptr %workspace, i32 {THREADS})")
     module.functions.append(text)
     arguments = []

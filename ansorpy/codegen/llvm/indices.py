@@ -264,14 +264,24 @@ INDICES: Mapping[type, Callable[[Any, Any], Affine]] = {
     Load: _from_value,
 }
 
+def _is_zero(low: int, high: int) -> bool | None:
+    if low == high:
+        return low == 0
+    return None if low <= 0 <= high else False
+
+
+def _negated(known: bool | None) -> bool | None:
+    return None if known is None else not known
+
+
 _DECIDE: Mapping[CompareOp, Callable[[int, int], bool | None]] = {
     # Given the bounds of a - b: True, False, or not known.
     CompareOp.LT: lambda low, high: True if high < 0 else False if low >= 0 else None,
     CompareOp.LE: lambda low, high: True if high <= 0 else False if low > 0 else None,
     CompareOp.GT: lambda low, high: True if low > 0 else False if high <= 0 else None,
     CompareOp.GE: lambda low, high: True if low >= 0 else False if high < 0 else None,
-    CompareOp.EQ: lambda low, high: (low == 0) if low == high else None if low <= 0 <= high else False,
-    CompareOp.NE: lambda low, high: (low != 0) if low == high else None if low <= 0 <= high else True,
+    CompareOp.EQ: lambda low, high: _is_zero(low, high),
+    CompareOp.NE: lambda low, high: _negated(_is_zero(low, high)),
 }
 _PREDICATE = {
     CompareOp.LT: "slt", CompareOp.LE: "sle", CompareOp.GT: "sgt",
@@ -291,7 +301,7 @@ def compare(e: Emitter, op: CompareOp, a: Affine, b: Affine) -> Value:
         return Value("i1", int_vector("i1", bits), e.lanes.width, 0)
     if gap.is_vector:
         low, high = gap.bounds()
-        narrow = -(1 << 31) <= low and high < (1 << 31) and not gap.has_vector_symbol
+        narrow = low >= -(1 << 31) and high < (1 << 31) and not gap.has_vector_symbol
         left = vector(e, gap, "i32" if narrow else "i64")
         text = f"icmp {_PREDICATE[op]} {left.type} {left.text}, zeroinitializer"
         return Value("i1", e.pure(left.level, text), left.lanes, left.level)

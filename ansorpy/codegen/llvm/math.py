@@ -99,7 +99,8 @@ def library_call(e: Emitter, name: str, *operands: Value) -> Value:
             e.text.value("double", 0, f"extractelement {x.typed}, i64 {lane}") for x in operands
         ]
         one = e.text.value("double", 0, e.text.call("double", name, scalars))
-        total = e.text.value("double", lanes, f"insertelement {total.typed}, {one.typed}, i64 {lane}")
+        placed = f"insertelement {total.typed}, {one.typed}, i64 {lane}"
+        total = e.text.value("double", lanes, placed)
     return total
 
 

@@ -49,7 +49,7 @@ def assembled(e: Emitter, parts: list[Value], found: list[Window], lanes: list[i
         if total is None:
             total = part
             continue
-        merge = [width + k if p is not None else k for k, p in enumerate(picked)]
+        merge: list[int | str] = [width + k if p is not None else k for k, p in enumerate(picked)]
         total = _shuffled(e, total, part, merge)
     assert total is not None
     return total

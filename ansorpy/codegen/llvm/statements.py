@@ -83,17 +83,17 @@ def _refills_registers(e: Emitter, loop: For) -> bool:
     target = e.module.target
     inner = [s for s in walk_stmts(loop.body) if isinstance(s, For)]
     accumulators = 0
-    for store in walk_stmts(loop.body):
-        if not isinstance(store, Store):
+    for inside in walk_stmts(loop.body):
+        if not isinstance(inside, Store):
             continue
-        indexing = {v for index in store.indices for v in walk(index) if isinstance(v, Var)}
-        if store.reduce is None or loop.var in indexing:
+        indexing = {v for index in inside.indices for v in walk(index) if isinstance(v, Var)}
+        if inside.reduce is None or loop.var in indexing:
             return False
         count = 1
         for other in inner:
             if other.var in indexing and other.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
                 count *= other.extent
-        accumulators += -(-count // target.lanes(max(32, store.buffer.dtype.bits)))
+        accumulators += -(-count // target.lanes(max(32, inside.buffer.dtype.bits)))
     return accumulators > target.vector_registers // 2
 
 

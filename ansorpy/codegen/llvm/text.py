@@ -139,7 +139,8 @@ class FunctionText:
 
     def fresh_label(self, hint: str) -> str:
         self._labels += 1
-        return f"{hint}.{self._labels}"
+        readable = "".join(c if c.isalnum() or c in "._" else "_" for c in hint)
+        return f"{readable}.{self._labels}"
 
     def start_block(self, label: str) -> None:
         """Begin block *label*; the one before must have been ended by a branch."""

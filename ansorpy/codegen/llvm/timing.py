@@ -89,11 +89,11 @@ def _library() -> Library:
 
 
 def bench_address() -> int:
-    """Address of ``int64 bench(kernel, args, copies, nargs, workspace, threads, warmup, count, ns)``.
+    """Address of ``bench(kernel, args, copies, nargs, workspace, threads, warmup, count, ns)``.
 
     Calls ``kernel(args + (i % copies) * nargs, workspace, threads)`` for i below
     ``warmup + count``, times each with ``CLOCK_MONOTONIC``, and writes the last *count* times
-    in nanoseconds to ``double ns[count]``.  Returns 0, or the first status that is not.
+    in nanoseconds to ``double ns[count]``.  Returns an int64: 0, or the first status that is not.
     """
     return _library().address(_SYMBOL)
 

@@ -125,7 +125,7 @@ def _log_limits(e: Emitter, x: Value, y: Value) -> Value:
     infinite = number(float("inf"), x)
     y = choose(e, compare_values(e, CompareOp.EQ, DType.FLOAT32, x, infinite), x, y)
     zero = number(0.0, x)
-    y = choose(e, compare_values(e, CompareOp.EQ, DType.FLOAT32, x, zero), number(-float("inf"), x), y)
+    y = choose(e, _equal(e, x, 0.0), number(-float("inf"), x), y)
     valid = compare_values(e, CompareOp.GE, DType.FLOAT32, x, zero)
     return choose(e, valid, y, number(float("nan"), x))
 

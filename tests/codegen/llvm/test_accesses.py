@@ -179,7 +179,9 @@ def test_lanes_that_share_in_groups_are_added_one_by_one(n):
     np.testing.assert_allclose(out, source.reshape(-1, 2).sum(1), rtol=1e-6)
 
 
-@pytest.mark.parametrize("source_type", [F32, DType.INT32, DType.UINT8, DType.INT64, DType.BOOL], ids=str)
+@pytest.mark.parametrize(
+    "source_type", [F32, DType.INT32, DType.UINT8, DType.INT64, DType.BOOL], ids=str
+)
 @pytest.mark.parametrize("wanted", list(DType), ids=str)
 def test_casts(source_type, wanted):
     n = 21

@@ -35,7 +35,12 @@ def test_matmul_with_bias_and_relu(rows, columns, k, inner, threads, local):
 @pytest.mark.parametrize("unrolled_taps", [False, True])
 @pytest.mark.parametrize(
     ("size", "channels", "filters", "taps", "stride", "rows", "columns"),
-    [(14, 5, 32, 3, 1, 14, 32), (7, 3, 10, 5, 2, 7, 5), (4, 1, 3, 1, 1, 2, 3), (6, 8, 24, 3, 2, 3, 24)],
+    [
+        (14, 5, 32, 3, 1, 14, 32),
+        (7, 3, 10, 5, 2, 7, 5),
+        (4, 1, 3, 1, 1, 2, 3),
+        (6, 8, 24, 3, 2, 3, 24),
+    ],
 )
 def test_convolution(size, channels, filters, taps, stride, rows, columns, unrolled_taps, padded):
     source = conv(

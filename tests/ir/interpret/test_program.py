@@ -163,7 +163,7 @@ def test_iterations_of_a_parallel_loop_must_not_meet() -> None:
     with pytest.raises(Race, match=r"out\[0\]"):
         run_out(loops(Store(OUT, (i // 2,), load(IN, i), None), (i, 8, "parallel")))
     carried = Seq((
-        loops(Store(OUT, (i,), ZERO, None), (i, 8, "serial")),
+        loops(Store(OUT, (i,), load(IN, i), None), (i, 8, "serial")),
         loops(Store(OUT, (i,), load(OUT, (i + 1) % 8), None), (i, 8, "parallel")),
     ))  # fmt: skip
     with pytest.raises(Race, match="two threads access"):

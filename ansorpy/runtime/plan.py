@@ -1,0 +1,302 @@
+"""A compiled program as a list of calls: which code, on which memory.
+
+Memory is the caller's inputs and outputs, the context's arena, and two regions of constants:
+``POOL`` is what the calls read at run time, ``RAW`` what is only needed to pack into the pool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+
+from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.errors import CodegenError, UsageError
+from ansorpy.graph.network import Call, Network, TensorInfo
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import Role
+from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
+from ansorpy.target import Target
+
+__all__ = [
+    "Argument", "CompiledTask", "Plan", "Region", "Step", "constant_ports", "plan_kernel",
+    "plan_network",
+]  # fmt: skip
+
+_ALIGNMENT = 64
+
+
+class Region(Enum):
+    INPUT = "input"
+    OUTPUT = "output"
+    ARENA = "arena"
+    POOL = "pool"
+    RAW = "raw"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An address: number of the input or output, or byte offset in the region."""
+
+    region: Region
+    value: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One call of *code*, with arguments in its parameters' order."""
+
+    code: ObjectCode
+    args: tuple[Argument, ...]
+
+
+@dataclass(frozen=True)
+class CompiledTask:
+    """The code of one task, and the names its constants go by.
+
+    Args:
+        placeholders: Names of the definition's arguments, in order.  Calls of one workload may
+            name theirs differently; position tells which is which.
+        program: The loop nest, for people.
+        median_s: Seconds of one run, or ``None`` when it was never timed.
+    """
+
+    built: Built
+    placeholders: tuple[str, ...]
+    program: str = ""
+    median_s: float | None = None
+
+    @staticmethod
+    def of(
+        dag: ComputeDAG, built: Built, *, program: str = "", median_s: float | None = None
+    ) -> CompiledTask:
+        """The task of *built*, which was compiled from a schedule of *dag*."""
+        return CompiledTask(built, tuple(op.name for op in dag.args), program, median_s)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a library is made from.
+
+    ``raw`` and ``direct`` are the given constants with their offsets in ``RAW`` and ``POOL``;
+    ``packs`` fill the rest of the pool from ``RAW``, once.
+    """
+
+    kind: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    steps: tuple[Step, ...]
+    packs: tuple[Step, ...]
+    raw: tuple[tuple[int, Array], ...]
+    direct: tuple[tuple[int, Array], ...]
+    arena_bytes: int
+    pool_bytes: int
+    raw_bytes: int
+    target: Target
+    threads: int
+    median_s: float | None = None
+
+    @property
+    def objects(self) -> list[ObjectCode]:
+        """The different codes of all calls, those of ``packs`` included.
+
+        Raises:
+            CodegenError: Two of them have one symbol.
+        """
+        found: dict[str, ObjectCode] = {}
+        for step in (*self.steps, *self.packs):
+            known = found.setdefault(step.code.symbol, step.code)
+            if known.digest != step.code.digest:
+                raise CodegenError(f"two different programs are both called {known.symbol}")
+        return list(found.values())
+
+
+def plan_network(
+    network: Network,
+    tasks: Mapping[str, CompiledTask],
+    *,
+    target: Target,
+    threads: int,
+    median_s: float | None = None,
+) -> Plan:
+    """The plan of *network*; *tasks* has the code of each workload by its key."""
+    maker = _Maker()
+    for number, port in enumerate(network.inputs):
+        maker.values[port.name] = Argument(Region.INPUT, number)
+    for number, port in enumerate(network.outputs):
+        maker.values[port.name] = Argument(Region.OUTPUT, number)
+    for name, offset in network.arena.offsets.items():
+        maker.values[name] = Argument(Region.ARENA, offset)
+    for call in network.calls:
+        task = tasks[call.key]
+        maker.add(task.built, call.inputs, _named(task, call), call.outputs)
+    return maker.plan(
+        "model", _ports(network.inputs), _ports(network.outputs), arena_bytes=network.arena.bytes,
+        target=target, threads=threads, median_s=median_s,
+    )  # fmt: skip
+
+
+def plan_kernel(
+    task: CompiledTask, constants: Mapping[str, Array], *, target: Target, threads: int
+) -> Plan:
+    """The plan of one kernel with its *constants* bound.
+
+    Raises:
+        UsageError: A constant is missing, unknown, or of another shape or type.
+    """
+    _check_constants(task.built, constants)
+    maker = _Maker()
+    params = task.built.run_params
+    inputs = [spec for spec in params if spec.role is Role.INPUT]
+    outputs = [spec for spec in params if spec.role is Role.OUTPUT]
+    for region, specs in ((Region.INPUT, inputs), (Region.OUTPUT, outputs)):
+        for number, spec in enumerate(specs):
+            maker.values[spec.name] = Argument(region, number)
+    names = [spec.name for spec in inputs], [spec.name for spec in outputs]
+    maker.add(task.built, names[0], constants, names[1])
+    return maker.plan(
+        "kernel", _ports(inputs), _ports(outputs), arena_bytes=0, target=target, threads=threads,
+        median_s=task.median_s,
+    )  # fmt: skip
+
+
+def constant_ports(built: Built) -> tuple[Port, ...]:
+    """The constants a caller has to give *built*."""
+    made = {spec.name for spec in built.bind_params if spec.role is Role.OUTPUT}
+    given = [spec for spec in built.bind_params if spec.role is Role.INPUT]
+    given += [
+        spec for spec in built.run_params if spec.role is Role.CONSTANT and spec.name not in made
+    ]
+    return tuple({spec.name: port for spec, port in zip(given, _ports(given))}.values())
+
+
+def _check_constants(built: Built, constants: Mapping[str, Array]) -> None:
+    ports = {port.name: port for port in constant_ports(built)}
+    expected = ", ".join(ports) or "no constants"
+    for name, array in constants.items():
+        if name not in ports:
+            raise UsageError(f"{name!r} is no constant of this kernel, which takes {expected}")
+        check_array("constant", ports[name], array)
+    missing = [name for name in ports if name not in constants]
+    if missing:
+        raise UsageError(
+            f"the constants {', '.join(missing)} are not bound",
+            hint=f"call kernel.bind({', '.join(f'{name}=array' for name in ports)}) first",
+        )
+
+
+def _named(task: CompiledTask, call: Call) -> dict[str, Array]:
+    """The call's constants under the names the task's code knows them by."""
+    pairs = zip(task.placeholders, call.dag.args, strict=True)
+    return {name: call.constants[op.name] for name, op in pairs if op.name in call.constants}
+
+
+def _ports(tensors: Sequence[TensorInfo] | Sequence[ParamSpec]) -> tuple[Port, ...]:
+    ports = tuple(Port(t.name, tuple(t.shape), t.dtype.numpy) for t in tensors)
+    for port in ports:
+        if len(port.shape) > MAX_RANK:
+            raise UsageError(
+                f"{port.name!r} has {len(port.shape)} dimensions; compiled programs take up to "
+                f"{MAX_RANK}"
+            )
+    return ports
+
+
+@dataclass
+class _Space:
+    """A region of constants being laid out; equal arrays share a place."""
+
+    bytes: int = 0
+    held: dict[object, int] = field(default_factory=dict)
+    arrays: list[tuple[int, Array]] = field(default_factory=list)
+
+    def reserve(self, key: object, size: int) -> int:
+        if key not in self.held:
+            self.held[key] = self.bytes
+            self.bytes += -(-size // _ALIGNMENT) * _ALIGNMENT
+        return self.held[key]
+
+    def place(self, array: Array) -> int:
+        known = (id(array), array.shape) in self.held
+        offset = self.reserve((id(array), array.shape), array.nbytes)
+        if not known:
+            self.arrays.append((offset, array))
+        return offset
+
+
+@dataclass
+class _Maker:
+    """Collects the steps, laying out constants as they are met."""
+
+    values: dict[str, Argument] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    packs: dict[object, Step] = field(default_factory=dict)
+    pool: _Space = field(default_factory=_Space)
+    raw: _Space = field(default_factory=_Space)
+
+    def add(
+        self,
+        built: Built,
+        inputs: Sequence[str],
+        constants: Mapping[str, Array],
+        outputs: Sequence[str],
+    ) -> None:
+        """One call of *built* on named values."""
+        packed = self._pack(built, constants)
+        given = iter(inputs)
+        written = iter(outputs)
+        args = []
+        for spec in built.run_params:
+            if spec.role is Role.INPUT:
+                args.append(self.values[next(given)])
+            elif spec.role is Role.OUTPUT:
+                args.append(self.values[next(written)])
+            elif spec.name in packed:
+                args.append(packed[spec.name])
+            else:
+                args.append(Argument(Region.POOL, self.pool.place(constants[spec.name])))
+        self.steps.append(Step(built.run, tuple(args)))
+
+    def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
+        """Where ``bind`` of this call puts what it makes; nothing when there is no ``bind``.
+
+        What ``run`` does not read (intermediate results of ``bind``) lives in ``RAW``.
+        """
+        if built.bind is None:
+            return {}
+        read = {spec.name for spec in built.run_params if spec.role is Role.CONSTANT}
+        key = (built.bind.digest, *(id(array) for array in constants.values()))
+        found: dict[str, Argument] = {}
+        args = []
+        for spec in built.bind_params:
+            size = int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.bytes
+            if spec.role is not Role.OUTPUT:
+                argument = Argument(Region.RAW, self.raw.place(constants[spec.name]))
+            elif spec.name in read:
+                argument = Argument(Region.POOL, self.pool.reserve((*key, spec.name), size))
+                found[spec.name] = argument
+            else:
+                argument = Argument(Region.RAW, self.raw.reserve((*key, spec.name), size))
+            args.append(argument)
+        self.packs[key] = Step(built.bind, tuple(args))
+        return found
+
+    def plan(
+        self,
+        kind: str,
+        inputs: tuple[Port, ...],
+        outputs: tuple[Port, ...],
+        *,
+        arena_bytes: int,
+        target: Target,
+        threads: int,
+        median_s: float | None,
+    ) -> Plan:
+        return Plan(
+            kind, inputs, outputs, tuple(self.steps), tuple(self.packs.values()),
+            tuple(self.raw.arrays), tuple(self.pool.arrays), arena_bytes, self.pool.bytes,
+            self.raw.bytes, target, threads, median_s,
+        )  # fmt: skip

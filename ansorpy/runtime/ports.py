@@ -1,0 +1,76 @@
+"""What goes in and out of a compiled program: name, shape and element type, and their checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.errors import UsageError
+
+__all__ = ["MAX_RANK", "Array", "Port", "check_array", "described", "one_of"]
+
+Array = NDArray[Any]
+
+MAX_RANK = 8
+"""Dimensions a tensor of the C interface has room for."""
+
+_ONNX_TYPES = {"float64": "double", "float32": "float"}
+
+
+@dataclass(frozen=True)
+class Port:
+    """One input or output: dense and row-major."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+    @property
+    def type(self) -> str:
+        """The element type as onnxruntime writes it: ``tensor(float)``."""
+        return f"tensor({_ONNX_TYPES.get(self.dtype.name, self.dtype.name)})"
+
+    @property
+    def bytes(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+def check_array(role: str, port: Port, array: object, *, written: bool = False) -> None:
+    """Raise :class:`UsageError` unless compiled code can use *array* in place for *port*.
+
+    Args:
+        role: ``"input"``, ``"output"`` or ``"constant"``, for the message.
+        written: The array is written to.
+    """
+    if not isinstance(array, np.ndarray):
+        raise UsageError(
+            f"{role} {port.name!r} must be a numpy array, got {type(array).__name__}",
+            hint=f"pass {described(port.shape, port.dtype)}",
+        )
+    if array.shape != port.shape or array.dtype != port.dtype:
+        raise UsageError(
+            f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "
+            f"got {described(array.shape, array.dtype)}"
+        )
+    flags = array.flags
+    if not (flags.c_contiguous and flags.aligned):
+        raise UsageError(
+            f"{role} {port.name!r} is not contiguous in memory",
+            hint="pass numpy.ascontiguousarray(array)",
+        )
+    if written and not flags.writeable:
+        raise UsageError(f"{role} {port.name!r} is read-only")
+
+
+def described(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
+    """``1x3x224x224 of float32``, for messages."""
+    return f"{'x'.join(map(str, shape)) or 'a scalar'} of {dtype}"
+
+
+def one_of(ports: Iterable[Port]) -> str:
+    """The names of *ports*, for messages."""
+    return ", ".join(repr(port.name) for port in ports) or "none"

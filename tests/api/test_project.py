@@ -1,0 +1,68 @@
+"""Networks become tasks: weights, memory, sizes of dynamic dimensions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from ansorpy.api.project import open_project
+from ansorpy.api.request import Request
+from ansorpy.errors import ForeignFile, UsageError
+
+REQUEST = Request(effort="none", threads=2)
+
+
+@pytest.fixture
+def network() -> onnx.ModelProto:
+    """Three layers, two of them alike: y = relu(relu(relu(x A) B) C)."""
+    rng = np.random.default_rng(0)
+    sizes = {"A": (6, 10), "B": (10, 10), "C": (10, 10)}
+    nodes, before = [], "x"
+    for name in sizes:
+        nodes.append(helper.make_node("MatMul", [before, name], [f"m{name}"]))
+        nodes.append(helper.make_node("Relu", [f"m{name}"], [f"r{name}"]))
+        before = f"r{name}"
+    info = helper.make_tensor_value_info
+    weights = [
+        numpy_helper.from_array(rng.standard_normal(s).astype(np.float32), n)
+        for n, s in sizes.items()
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "mlp",
+        [info("x", TensorProto.FLOAT, ["batch", 6])],
+        [info(before, TensorProto.FLOAT, ["batch", 10])],
+        weights,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def test_equal_layers_are_one_task(network: onnx.ModelProto) -> None:
+    project = open_project(network, REQUEST, dims={"batch": 3})
+    assert project.name == "mlp"
+    assert sorted(project.weights.values()) == [1, 2]
+    assert all(t.threads == 2 and not t.cold_constants for t in project.tasks)
+
+
+def test_memory_is_counted_and_limited(network: onnx.ModelProto) -> None:
+    project = open_project(network, REQUEST, shapes={"x": (3, 6)})
+    assert project.constant_bytes == 4 * (6 * 10 + 2 * 10 * 10)
+    project.fit(None)
+    project.fit(1 << 20)
+    with pytest.raises(UsageError, match="more than the 0.0 MiB allowed"):
+        project.fit(100)
+
+
+def test_an_open_dimension_is_named(network: onnx.ModelProto) -> None:
+    with pytest.raises(UsageError, match="batch"):
+        open_project(network, REQUEST)
+
+
+def test_a_file_that_is_no_network(tmp_path: Path) -> None:
+    (tmp_path / "n.onnx").write_bytes(b"nonsense")
+    with pytest.raises(ForeignFile):
+        open_project(tmp_path / "n.onnx", REQUEST)

@@ -1,0 +1,87 @@
+"""A request from records to programs: the best is taken, nothing is measured twice, stops save."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ansorpy.api.request import Request
+from ansorpy.api.session import open_session
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
+from ansorpy.target import Target
+from tests.measure.definitions import matmul
+
+SMALL = Request(effort="none", trials=6, threads=1)
+
+
+def _task(n: int = 24) -> Task:
+    return Task(matmul(n), Target.host(), 1, name="mm")
+
+
+def test_the_best_recorded_program_is_taken(tmp_path: Path) -> None:
+    task = _task()
+    request = replace(SMALL, db=tmp_path / "t.db")
+    with open_session(request) as session:
+        tuning = session.tune({task: 1.0}, network=False)
+        assert tuning is not None and not tuning.interrupted
+        [chosen] = session.choose([task])
+        best = session.database.best(task.key)
+    assert best is not None and chosen.median_s == best.median_s
+    assert chosen.built.digest == best.object_digest
+    assert str(chosen.state.history) == str(best.state(task.dag).history)
+
+
+def test_a_second_run_spends_nothing(tmp_path: Path) -> None:
+    request = replace(SMALL, db=tmp_path / "t.db")
+    spent = []
+    for _ in range(2):
+        with open_session(request) as session:
+            session.tune({_task(): 1.0}, network=False)
+            spent.append(session.database.trials(_task().key))
+    assert spent[0] == spent[1] <= 6
+
+
+def test_without_a_database_records_last_for_the_call() -> None:
+    with open_session(SMALL) as session:
+        path = session.database.path
+        assert path.exists()
+    assert not path.exists()
+
+
+def test_nothing_is_timed_with_effort_none(tmp_path: Path) -> None:
+    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    task = _task(7)
+    with open_session(request) as session:
+        assert session.tune({task: 1.0}, network=False) is None
+        [chosen] = session.choose([task])
+        again = session.choose([task])[0]
+    assert chosen.built.digest == again.built.digest
+
+
+def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:
+    calls = 0
+
+    def stop_at_third() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+
+    request = replace(SMALL, trials=60, db=tmp_path / "t.db", stop=stop_at_third)
+    with open_session(request) as session:
+        tuning = session.tune({_task(): 1.0}, network=False)
+    assert tuning is not None and tuning.interrupted
+    with Database(tmp_path / "t.db") as database:
+        assert 0 < database.trials(_task().key) < 60
+
+
+@pytest.mark.parametrize("make", [_task, lambda: _task(31)])
+def test_tasks_of_one_key_share_records(tmp_path: Path, make: Callable[[], Task]) -> None:
+    request = replace(SMALL, trials=3, db=tmp_path / "t.db")
+    with open_session(request) as session:
+        session.tune({make(): 1.0}, network=False)
+        assert session.database.best(make().key) is not None

@@ -1,0 +1,209 @@
+"""The verbs on a small network, end to end: library, run, verify, bench, show, export, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ansorpy.cli.main import main
+from ansorpy.measure.database import Database
+from ansorpy.report.randomize import random_weights
+
+pytestmark = pytest.mark.timeout(240)
+
+
+def _network() -> onnx.ModelProto:
+    """Convolution, ReLU, pooling over all pixels, matrix product, softmax; an open batch."""
+    f32, i64 = TensorProto.FLOAT, TensorProto.INT64
+    shapes = {"w": (11, 3, 3, 3), "b": (11,), "m": (11, 7)}
+    nodes = [
+        *(
+            helper.make_node("ConstantOfShape", [f"{name}_shape"], [name])
+            for name in shapes
+        ),
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 1, 1, 1]),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("GlobalAveragePool", ["r"], ["g"]),
+        helper.make_node("Flatten", ["g"], ["f"]),
+        helper.make_node("MatMul", ["f", "m"], ["z"]),
+        helper.make_node("Softmax", ["z"], ["p"], axis=1),
+    ]  # fmt: skip
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [info("x", f32, ["batch", 3, 9, 9])],
+        [info("p", f32, ["batch", 7])],
+        [
+            helper.make_tensor(f"{name}_shape", i64, [len(shape)], shape)
+            for name, shape in shapes.items()
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    return random_weights(model, 0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the network, and the library the first test of the module makes."""
+    folder = tmp_path_factory.mktemp("verbs")
+    onnx.save(_network(), folder / "net.onnx")
+    arguments = [
+        "compile", f"{folder / 'net.onnx'}", "-o", f"{folder / 'net.so'}", "--effort", "none",
+        "--trials", "12", "--dim", "batch=1", "--db", f"{folder / 't.db'}", "--threads", "2",
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    return folder
+
+
+def test_compile_writes_library_and_header(folder: Path) -> None:
+    assert (folder / "net.so").read_bytes()[:4] == b"\x7fELF"
+    assert "_run" in (folder / "net.h").read_text()
+    with Database(folder / "t.db") as database:
+        assert sum(database.trials(t.key) for t in database.tasks()) == 12
+
+
+def test_run_saves_outputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(3)
+    np.save(folder / "x.npy", rng.standard_normal((1, 3, 9, 9), dtype=np.float32))
+    library, saved = str(folder / "net.so"), str(folder / "out.npz")
+    assert (
+        main(["run", library, "--input", f"x={folder / 'x.npy'}", "--save", saved, "--json"]) == 0
+    )
+    [facts] = json.loads(capsys.readouterr().out)
+    with np.load(saved) as outputs:
+        p = outputs["p"]
+    assert facts["name"] == "p" and facts["finite"]
+    assert p.shape == (1, 7) and p.sum() == pytest.approx(1.0, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "code", "message"),
+    [
+        (["--input", "z=random"], 2, "names no input"),
+        (["--input", "x=missing.npy"], 6, "cannot read"),
+    ],
+)
+def test_run_refuses(
+    folder: Path, capsys: pytest.CaptureFixture[str], inputs: list[str], code: int, message: str
+) -> None:
+    assert main(["run", str(folder / "net.so"), *inputs]) == code
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("against", ["onnxruntime", "reference"])
+def test_the_library_is_verified(
+    folder: Path, capsys: pytest.CaptureFixture[str], against: str
+) -> None:
+    library, model = str(folder / "net.so"), str(folder / "net.onnx")
+    command = ["verify", library, "--model", model, "--against", against, "--dim", "batch=1"]
+    assert main([*command, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["ok"] and {o["name"] for o in data["outputs"]} == {"p", "log(p)"}
+    assert main([*command, "--tolerance", "0"]) == 4
+    assert "differ from" in capsys.readouterr().err
+
+
+def test_the_network_is_verified_with_other_weights(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["verify", str(folder / "net.onnx"), "--random-weights", "5", "--dim", "batch=1"]
+    assert main([*arguments, "--db", str(folder / "v.db"), "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert {o["name"] for o in data["outputs"]} == {"p", "z"}
+    assert all(o["error"] < 2e-5 for o in data["outputs"])
+
+
+def test_a_library_needs_its_network_for_comparisons(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for verb in (["verify"], ["bench", "--against", "onnxruntime"]):
+        assert main([*verb, str(folder / "net.so")]) == 2
+        assert "--model" in capsys.readouterr().err
+
+
+def test_bench_writes_the_documented_json(folder: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    out = folder / "bench.json"
+    arguments = [
+        "bench", str(folder / "net.so"), "--model", str(folder / "net.onnx"), "--against",
+        "onnxruntime", "--threads", "1", "--dim", "batch=1", "--json", str(out),
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    data = json.loads(out.read_text())
+    assert data["threads"] == 1 and list(data["engines"]) == ["ansorpy", "onnxruntime"]
+    for engine in data["engines"].values():
+        assert 0 < engine["min_ms"] <= engine["median_ms"] and engine["runs"] >= 25
+
+
+def test_show_lists_tasks_and_prints_programs(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["show", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
+               "--threads", "2"]  # fmt: skip
+    assert main([*command, "--json"]) == 0
+    tasks = json.loads(capsys.readouterr().out)
+    assert sum(t["trials"] for t in tasks) == 12
+    expected = {"definition": "float32", "nest": "for ", "steps": "", "program": "kernel(",
+                "llvm": "define", "asm": "ret"}  # fmt: skip
+    for form, word in expected.items():
+        assert main([*command, "--task", "0", "--as", form]) == 0
+        assert word in capsys.readouterr().out
+
+
+def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]) == 0
+    text = capsys.readouterr().out
+    assert "MultiLevelTiling" in text and "sketch 0:" in text
+
+
+def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["export", str(folder / "net.onnx"), "-o", str(folder / "again.so"), "--dim",
+                 "batch=1", "--db", str(folder / "t.db"), "--threads", "2"]  # fmt: skip
+    assert main(arguments) == 0
+    assert "again.so" in capsys.readouterr().out
+    with Database(folder / "t.db") as database:
+        assert sum(database.trials(t.key) for t in database.tasks()) == 12
+
+
+def test_an_open_dimension_and_an_unknown_operator(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["compile", str(folder / "net.onnx"), "--effort", "none"]) == 2
+    assert "batch" in capsys.readouterr().err
+    model = _network()
+    model.graph.node[1].op_type = "NoSuchOperator"
+    onnx.save(model, folder / "odd.onnx")
+    assert main(["compile", str(folder / "odd.onnx"), "--dim", "batch=1"]) == 3
+    error = capsys.readouterr().err
+    assert "NoSuchOperator" in error and "Traceback" not in error
+
+
+def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:
+    database = tmp_path / "c.db"
+    command = [sys.executable, "-m", "ansorpy", "tune", str(folder / "net.onnx"), "--dim",
+               "batch=1", "--trials", "5000", "--db", str(database)]  # fmt: skip
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("trials "):
+            break
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    rest = process.stderr.read()
+    assert process.wait(timeout=60) == 130
+    assert "finishing this batch" in rest and f"the trials so far are in {database}" in rest
+    with Database(database) as records:
+        spent = sum(records.trials(t.key) for t in records.tasks())
+    assert 0 < spent < 5000

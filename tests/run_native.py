@@ -1,0 +1,43 @@
+"""Running lowered programs as machine code in this process, for tests."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from ansorpy.codegen.llvm.build import build
+from ansorpy.codegen.llvm.jit import load
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.ir.loops import Program, Role
+from ansorpy.schedule.lower import Lowered
+from ansorpy.target import Target
+
+__all__ = ["run_native"]
+
+Arrays = dict[str, np.ndarray]
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+
+
+def run_native(lowered: Lowered, data: Arrays, threads: int = 2) -> list[np.ndarray]:
+    """The outputs of *lowered* for *data* (arrays by placeholder name)."""
+    bound = _call(lowered.bind, data, threads) if lowered.bind is not None else {}
+    return list(_call(lowered.run, data | bound, threads).values())
+
+
+def _call(program: Program, data: Arrays, threads: int) -> Arrays:
+    code = build(program, Target.host(), symbol="kernel")
+    workspace = aligned_empty((max(code.workspace_bytes(threads), 64),), np.uint8)
+    arrays = []
+    for param in program.params:
+        buffer = param.buffer
+        array = aligned_empty(buffer.shape, buffer.dtype.numpy)
+        is_output = param.role is Role.OUTPUT
+        array[...] = np.full(buffer.shape, np.nan) if is_output else data[buffer.name]
+        arrays.append(array)
+    table = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+    with load([code]) as library:
+        status = _KERNEL(library.address(code.symbol))(table, workspace.ctypes.data, threads)
+    assert status == 0
+    named = zip(program.params, arrays, strict=True)
+    return {p.buffer.name: array for p, array in named if p.role is Role.OUTPUT}
