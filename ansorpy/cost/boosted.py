@@ -128,10 +128,8 @@ class BoostedTrees:
             label=np.zeros(len(training.program)),
             free_raw_data=True,
         )
-        parameters = {
-            **self.options.parameters(len(training.program)),
-            "objective": _pack_sum(training),
-        }
+        parameters = self.options.parameters(len(training.program))
+        parameters["objective"] = _pack_sum(training)
         self._booster = lightgbm.train(parameters, rows, num_boost_round=self.options.trees)
 
     def save(self) -> str:

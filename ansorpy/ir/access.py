@@ -85,9 +85,7 @@ def box_extent(
     return _evaluate(access.extents[dim], sizes, smaller)
 
 
-def _evaluate(
-    e: Expr, sizes: Mapping[Axis, Any], smaller: Callable[[Any, Any], Any]
-) -> Any:
+def _evaluate(e: Expr, sizes: Mapping[Axis, Any], smaller: Callable[[Any, Any], Any]) -> Any:
     match e:
         case Axis():
             return sizes[e]
@@ -127,9 +125,7 @@ def _access(op: ComputeOp, producer: Tensor, indices: tuple[Expr, ...]) -> Acces
         injective=_injective(terms, indices, used),
         identity=producer.shape == op.shape and indices == op.axes,
         strided=any(c > 1 for c in moves),
-        broadcast=any(
-            a.extent > 1 and a.kind is AxisKind.SPACE and a not in used for a in axes
-        ),
+        broadcast=any(a.extent > 1 and a.kind is AxisKind.SPACE and a not in used for a in axes),
     )
 
 
@@ -138,29 +134,42 @@ def _extent(
 ) -> tuple[Expr, bool]:
     """(extent, exact): how many elements of a dimension of *size* elements *index* spans."""
     if terms is not None:
-        return _affine_extent(terms, size), True
+        total: Expr = const(1)
+        for axis, c in terms[0].items():
+            total = total + (axis - 1) * abs(c)
+        return _limited(total, axes, size), True
     asked = touched_extent(index, axes)
     if asked is not None:
-        return _limited(simplify(asked), size), True
+        return _limited(asked[0], axes, size), asked[1]
     low, high = bounds(index, {})
-    return const(min(size, high - low + 1)), False
+    return _limited(_structural(index), axes, min(size, high - low + 1)), False
 
 
-def _affine_extent(terms: Terms, size: int) -> Expr:
-    total: Expr = const(1)
-    reach = 1
-    for axis, c in terms[0].items():
-        total = total + (axis - 1) * abs(c)
-        reach += (axis.extent - 1) * abs(c)
-    extent = simplify(total)
-    return extent if reach <= size else _limited(extent, size)
-
-
-def _limited(extent: Expr, size: int) -> Expr:
+def _limited(extent: Expr, axes: tuple[Axis, ...], size: int) -> Expr:
     """No more than the dimension has: a guard keeps what reaches out of it from being read."""
-    if isinstance(extent, Const):
-        return const(min(int(extent.value), size))
-    return minimum(extent, size)
+    return simplify(minimum(extent, size), {axis: (1, axis.extent) for axis in axes})
+
+
+def _structural(e: Expr) -> Expr:
+    """Bound of the extent from the operands' extents; at a jump, as large as it may become."""
+    match e:
+        case Axis():
+            return e
+        case Const():
+            return const(1)
+        case Binary(BinaryOp.ADD | BinaryOp.SUB | BinaryOp.MIN | BinaryOp.MAX, a, b):
+            # Both are 1-Lipschitz in each operand.
+            return _structural(a) + _structural(b) - 1
+        case Binary(BinaryOp.MUL, a, Const(c, _)):
+            return (_structural(a) - 1) * abs(int(c)) + 1
+        case Binary(BinaryOp.FLOORDIV, a, Const(c, _)) if c > 0:
+            return (_structural(a) + (int(c) - 2)) // int(c) + 1
+        case Binary(BinaryOp.FLOORMOD, a, Const(c, _)) if c > 0:
+            # One element stays one; more may wrap around and touch all c.
+            return minimum((_structural(a) - 1) * int(c) + 1, int(c))
+        case _:
+            low, high = bounds(e, {})
+            return const(high - low + 1)
 
 
 def _injective(
@@ -169,5 +178,4 @@ def _injective(
     separate = [t[0] for t in terms if t is not None]
     if len(separate) == len(terms) and all(len(t) <= 1 for t in separate):
         return True
-    known = is_injective(indices, used)
-    return known is True
+    return is_injective(indices, used) is True

@@ -152,9 +152,7 @@ def index_terms(index: Expr, axes: Iterable[Axis]) -> tuple[dict[Axis, int], int
     return coefficients, offset
 
 
-def _division_terms(
-    atom: Expr, axes: tuple[Axis, ...]
-) -> tuple[dict[Axis, int], int] | None:
+def _division_terms(atom: Expr, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], int] | None:
     """Terms of ``x // c`` or ``x % c`` whose remainder part the extents keep in ``[0, c)``."""
     if not isinstance(atom, Binary) or atom.op not in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD):
         return None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+from ansorpy.ir.builders import minimum
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Const, Expr, Function, const
 
 __all__ = ["is_injective", "touched_extent"]
@@ -12,6 +13,7 @@ __all__ = ["is_injective", "touched_extent"]
 # Basic steps isl may take for one question before we take the conservative answer instead: a
 # question of the definitions we have met needs some thousands; 10 million are about 50 ms.
 MAX_OPERATIONS = 2_000_000
+T = TypeVar("T")
 
 
 def is_injective(indices: Sequence[Expr], axes: Sequence[Axis]) -> bool | None:
@@ -23,32 +25,53 @@ def is_injective(indices: Sequence[Expr], axes: Sequence[Axis]) -> bool | None:
     inside = " and ".join(f"0 <= {names[a]} < {a.extent}" for a in axes) or "true"
     point = ", ".join(names.values())
     image = ", ".join(s for s in spelled if s is not None)
-    return _ask(lambda isl: bool(isl.Map(f"{{ [{point}] -> [{image}] : {inside} }}").is_injective()))
+    return _ask(
+        lambda isl: bool(isl.Map(f"{{ [{point}] -> [{image}] : {inside} }}").is_injective())
+    )
 
 
-def touched_extent(index: Expr, axes: Sequence[Axis]) -> Expr | None:
+def touched_extent(index: Expr, axes: Sequence[Axis]) -> tuple[Expr, bool] | None:
     """Largest number of elements between the first and the last that a box of *axes* touches.
 
-    The result is over the sizes of the box, an axis standing for its size; None when the answer
-    is not one quasi-affine expression, or *index* is nothing isl can be asked about.
+    Returns the number over the sizes of the box, an axis standing for its size, and whether
+    some box attains it; None when the answer is not one quasi-affine expression (cut off at
+    the range of *index*), or *index* is nothing isl can be asked about.
     """
     used = [axis for axis in axes if _occurs(axis, index)]
     first = _spell(index, {axis: f"p{n}" for n, axis in enumerate(used)})
     second = _spell(index, {axis: f"q{n}" for n, axis in enumerate(used)})
     if first is None or second is None:
         return None
-    sizes = ", ".join(f"s{n}" for n in range(len(used)))
-    points = ", ".join(f"o{n}, p{n}, q{n}" for n in range(len(used)))
-    box = " and ".join(
-        f"1 <= s{n} <= {axis.extent} and 0 <= o{n} and o{n} + s{n} <= {axis.extent} "
-        f"and o{n} <= p{n} < o{n} + s{n} and o{n} <= q{n} < o{n} + s{n}"
-        for n, axis in enumerate(used)
-    )
-    space = f"[{sizes}] -> {{ [{points}] -> [({first}) - ({second}) + 1] : {box} }}"
-    return _ask(lambda isl: _maximum(isl, isl.Map(space), used))
+    difference = f"({first}) - ({second}) + 1"
+
+    def answer(isl: Any) -> tuple[Expr, bool] | None:
+        anywhere = _largest(isl, difference, used, inside=False)
+        form = _only_piece(anywhere)
+        if form is None:
+            return None
+        whole = _largest(isl, difference, used, inside=True)
+        limit = whole.max_val()
+        cut = anywhere.min(isl.PwAff(f"{{ [({limit})] }}").align_params(anywhere.get_space()))
+        exact = whole.is_equal(cut.intersect_params(whole.params()))
+        return minimum(_form(isl, form, used), int(limit.to_python())), bool(exact)
+
+    return _ask(answer)
 
 
-def _ask(question: Any) -> Any:
+def _largest(isl: Any, difference: str, axes: Sequence[Axis], *, inside: bool) -> Any:
+    """The largest *difference* for each size of the box, which lies *inside* or anywhere."""
+    sizes = ", ".join(f"s{n}" for n in range(len(axes)))
+    points = ", ".join(f"o{n}, p{n}, q{n}" for n in range(len(axes)))
+    limits = [f"1 <= s{n} <= {axis.extent}" for n, axis in enumerate(axes)]
+    for n, axis in enumerate(axes):
+        limits.append(f"o{n} <= p{n} < o{n} + s{n} and o{n} <= q{n} < o{n} + s{n}")
+        if inside:
+            limits.append(f"0 <= o{n} and o{n} + s{n} <= {axis.extent}")
+    relation = isl.Map(f"[{sizes}] -> {{ [{points}] -> [{difference}] : {' and '.join(limits)} }}")
+    return relation.range().dim_max(0).coalesce()
+
+
+def _ask(question: Callable[[Any], T]) -> T | None:
     """The answer to *question*, None when it takes isl too long."""
     import islpy as isl
 
@@ -64,17 +87,10 @@ def _ask(question: Any) -> Any:
         context.reset_operations()
 
 
-def _maximum(isl: Any, relation: Any, axes: Sequence[Axis]) -> Expr | None:
-    values = relation.range()
-    domain = values.params()
-    largest = values.dim_max(0).gist_params(domain).coalesce()
-    pieces = largest.get_pieces() if hasattr(largest, "get_pieces") else []
-    if len(pieces) != 1:
-        return None
-    condition, form = pieces[0]
-    if not domain.is_subset(condition.params() if condition.is_params() else condition):
-        return None
-    return _form(isl, form, axes)
+def _only_piece(form: Any) -> Any:
+    """The affine form of a piecewise one that has a single piece, else None."""
+    pieces = form.get_pieces()
+    return pieces[0][1] if len(pieces) == 1 else None
 
 
 def _form(isl: Any, form: Any, axes: Sequence[Axis]) -> Expr:

@@ -119,9 +119,7 @@ def _cast(e: Cast, fn: ExprFn) -> Expr:
     return e if x is e.x else Cast(e.type, x)
 
 
-def _load(
-    e: Load, fn: ExprFn, source: Callable[[Tensor | Buffer], Tensor | Buffer] | None
-) -> Expr:
+def _load(e: Load, fn: ExprFn, source: Callable[[Tensor | Buffer], Tensor | Buffer] | None) -> Expr:
     indices = tuple(fn(i) for i in e.indices)
     read = e.source if source is None else source(e.source)
     return e if read is e.source and _same(e.indices, indices) else Load(read, indices)

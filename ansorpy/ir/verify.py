@@ -22,7 +22,7 @@ from ansorpy.ir.expr import (
     Select,
     Var,
 )
-from ansorpy.ir.interval import Ranges, bounds
+from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -203,46 +203,60 @@ class _Checker:
 
     def expr(self, e: Expr) -> None:
         """*e* and its operands: bound variables, declared buffers, matching types."""
-        match e:
-            case Var() if e not in self.ranges:
-                self.fail(f"{e.name} is not bound here")
-            case Load(source, indices):
-                if not isinstance(source, Buffer):
-                    self.fail(f"{source.name} is a tensor, not a buffer")
-                else:
-                    self._place(source, indices)
-            case Binary(op, a, b):
-                self._alike(a, b)
-                if op in (BinaryOp.AND, BinaryOp.OR):
-                    self._typed(a, DType.BOOL, f"an operand of {op.value}")
-            case Compare(_, a, b):
-                self._alike(a, b)
-            case Select(cond, then, other):
-                self._typed(cond, DType.BOOL, "the condition")
-                self._alike(then, other)
-            case Call(fn, args):
-                self._call(fn, args)
-            case Cast(_, x):
-                self.expr(x)
-            case Reduce():
-                self.fail("a reduction is left in an expression")
-            case Const() | Axis() | Var():
-                pass
-            case _:
-                self.fail(f"{type(e).__name__} is no expression of a loop program")
+        check = _EXPRS.get(type(e))
+        if check is None:
+            self.fail(f"{type(e).__name__} is no expression of a loop program")
+        else:
+            check(self, e)
+
+    def _const(self, e: Const) -> None:
+        pass
+
+    def _var(self, e: Var) -> None:
+        if e not in self.ranges:
+            self.fail(f"{e.name} is not bound here")
+
+    def _load(self, e: Load) -> None:
+        if isinstance(e.source, Buffer):
+            self._place(e.source, e.indices)
+        else:
+            self.fail(f"{e.source.name} is a tensor, not a buffer")
+
+    def _binary(self, e: Binary) -> None:
+        self._alike(e.a, e.b)
+        if e.op in (BinaryOp.AND, BinaryOp.OR):
+            self._typed(e.a, DType.BOOL, f"an operand of {e.op.value}")
+
+    def _compare(self, e: Compare) -> None:
+        self._alike(e.a, e.b)
+
+    def _select(self, e: Select) -> None:
+        self._typed(e.cond, DType.BOOL, "the condition")
+        self._alike(e.then, e.other)
+
+    def _cast(self, e: Cast) -> None:
+        self.expr(e.x)
+
+    def _reduce(self, e: Reduce) -> None:
+        self.fail("a reduction is left in an expression")
 
     def _alike(self, a: Expr, b: Expr) -> None:
         self.expr(a)
         self._typed(b, a.dtype, "the second operand")
 
-    def _call(self, fn: Function, args: Sequence[Expr]) -> None:
-        wanted = 3 if fn is Function.FMA else 1
-        if len(args) != wanted:
-            self.fail(f"{fn.value} takes {wanted} operands, got {len(args)}")
-        for arg in args:
-            self._typed(arg, args[0].dtype, f"an operand of {fn.value}")
+    def _call(self, e: Call) -> None:
+        wanted = 3 if e.fn is Function.FMA else 1
+        if len(e.args) != wanted:
+            self.fail(f"{e.fn.value} takes {wanted} operands, got {len(e.args)}")
+        for arg in e.args:
+            self._typed(arg, e.args[0].dtype, f"an operand of {e.fn.value}")
 
 
+_EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
+    Const: _Checker._const, Var: _Checker._var, Axis: _Checker._var, Load: _Checker._load,
+    Binary: _Checker._binary, Compare: _Checker._compare, Select: _Checker._select,
+    Cast: _Checker._cast, Reduce: _Checker._reduce, Call: _Checker._call,
+}  # fmt: skip
 _STMTS: dict[type[Stmt], Callable[[_Checker, Any], None]] = {
     Seq: _Checker._seq, For: _Checker._for, Let: _Checker._let, If: _Checker._if,
     Alloc: _Checker._alloc, Store: _Checker._store, Instruction: _Checker._instruction,

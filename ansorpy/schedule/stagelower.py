@@ -131,8 +131,7 @@ class StageLowering:
             indices = tuple(linear(index).to_expr() for index in indices)
             self.packings[key] = plan_packing(stage, self.buffers[name], indices, self._loops)
         packing = self.packings[key]
-        wanted = (linear(i).terms for i in indices)
-        if [dict(t) for t in wanted] != [dict(linear(i).terms) for i in packing.indices]:
+        if [linear(i) for i in indices] != [linear(i) for i in packing.indices]:
             raise ScheduleError(
                 f'"{stage}" reads "{name}" in two ways, so one packed order cannot serve both',
                 stage=stage, hint="do not pack this constant",

@@ -24,22 +24,22 @@ class RandomProgram:
     def __init__(self, seed: int) -> None:
         self.rng = np.random.default_rng(seed)
         self.dtype = self.pick(TYPES)
-        self.space = [self.int(1, 9) for _ in range(self.int(1, 4))]
+        self.space = [self.between(1, 9) for _ in range(self.between(1, 4))]
         if self.chance(0.6):
             self.space[-1] = self.pick((3, 5, 7, 16, 17, 20, 24, 32, 33, 40))
-        self.reduced = [self.int(1, 6) for _ in range(self.int(0, 3))]
-        self.a = buffer("A", self.int(1, 40), self.int(1, 40), dtype=self.dtype)
-        self.b = buffer("B", self.int(1, 40), dtype=self.dtype)
+        self.reduced = [self.between(1, 6) for _ in range(self.between(0, 3))]
+        self.a = buffer("A", self.between(1, 40), self.between(1, 40), dtype=self.dtype)
+        self.b = buffer("B", self.between(1, 40), dtype=self.dtype)
         self.c, self.d = (buffer(name, *self.space, dtype=self.dtype) for name in "CD")
 
-    def int(self, low: int, high: int) -> int:
+    def between(self, low: int, high: int) -> int:
         return int(self.rng.integers(low, high))
 
     def chance(self, probability: float) -> bool:
         return bool(self.rng.random() < probability)
 
     def pick(self, options: Sequence[T]) -> T:
-        return options[self.int(0, len(options))]
+        return options[self.between(0, len(options))]
 
     def number(self, value: int) -> Const:
         return Const(float(value) if self.dtype.is_float else value, self.dtype)
@@ -52,7 +52,7 @@ class RandomProgram:
         epilogue = self.nest(e, self.space, Store(self.d, e, value, None), self.chance(0.3))
         return program(Seq((main, epilogue)), [self.a, self.b], [self.c, self.d])
 
-    def variables(self, prefix: str, extents: Sequence[int]) -> tuple[Var, ...]:
+    def variables(self, prefix: str, extents: Sequence[object]) -> tuple[Var, ...]:
         return tuple(Var(f"{prefix}{n}") for n in range(len(extents)))
 
     def nest(
@@ -68,13 +68,13 @@ class RandomProgram:
     def elementwise(self) -> Stmt:
         stmt: Stmt = Store(self.c, self.space_vars, self.value(self.space_vars), None)
         if self.chance(0.2):
-            cond = self.space_vars[-1] * 2 + self.space_vars[0] < self.int(1, 60)
+            cond = self.space_vars[-1] * 2 + self.space_vars[0] < self.between(1, 60)
             other = Store(self.c, self.space_vars, self.number(2), None)
             stmt = If(cond, stmt, other)
         return self.nest(self.space_vars, self.space, stmt, self.chance(0.5))
 
     def reduction(self) -> Stmt:
-        split = self.int(0, len(self.space) + 1)
+        split = self.between(0, len(self.space) + 1)
         outer, inner = self.space_vars[:split], self.space_vars[split:]
         local = bool(inner) and self.chance(0.4)
         tile = buffer("L", *self.space[split:], dtype=self.dtype, scope=Scope.LOCAL)
@@ -104,7 +104,7 @@ class RandomProgram:
         stmt: Stmt = Store(target, indices, self.value((*self.space_vars, *reduced)), kind)
         if self.chance(0.15):
             limit: Expr = self.space_vars[-1] + (reduced[0] if self.chance(0.5) else 0)
-            stmt = If(limit < self.int(1, 20), stmt, None)
+            stmt = If(limit < self.between(1, 20), stmt, None)
         order = [*zip(inner, extents, strict=True), *zip(reduced, self.reduced, strict=True)]
         if self.chance(0.5):
             order = [order[n] for n in self.rng.permutation(len(order))]
@@ -118,7 +118,7 @@ class RandomProgram:
         if self.chance(0.2):
             value = select(a < b, value, self.read(self.a, variables))
         if self.chance(0.1):
-            value = select(variables[-1] < self.int(1, 30), value, self.read(self.a, variables))
+            value = select(variables[-1] < self.between(1, 30), value, self.read(self.a, variables))
         return value
 
     def read(self, source: Buffer, variables: Sequence[Var]) -> Expr:
@@ -127,19 +127,19 @@ class RandomProgram:
         if self.chance(0.4):
             indices[-1] = self.pick((variables[-1], variables[-1] * 2)) % last
         if self.chance(0.25):
-            moved = self.pick(variables) * self.int(1, 3) + self.int(-4, 5)
+            moved = self.pick(variables) * self.between(1, 3) + self.between(-4, 5)
             inside = (moved >= 0) & (moved < last)
             load = Load(source, (*indices[:-1], moved))
             return select(inside, load, self.number(self.pick((0, 3))))
         return Load(source, tuple(indices))
 
     def index(self, variables: Sequence[Var], extent: int) -> Expr:
-        total: Expr = const(self.int(0, extent))
+        total: Expr = const(self.between(0, extent))
         for var in variables:
             if self.chance(0.7):
-                total = total + var * self.int(-2, 4)
+                total = total + var * self.between(-2, 4)
         if self.chance(0.2):
-            total = total // self.int(1, 6)
+            total = total // self.between(1, 6)
         if self.chance(0.1):
             total = Binary(BinaryOp.MIN, total, variables[0] * 3)
         return total % extent

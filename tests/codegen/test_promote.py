@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from ansorpy.codegen.promote import promote
@@ -36,7 +38,7 @@ def stores_to(whole: Program, target: Buffer) -> list[Store]:
     return [s for s in walk_stmts(whole.body) if isinstance(s, Store) and s.buffer is target]
 
 
-def test_the_initial_store_is_taken_over():
+def test_the_initial_store_is_taken_over() -> None:
     a, c = buffer("A", 8, 64), buffer("C", 8, 32)
     body = Seq((
         nest("u4 v32", lambda i, j: put(c, (i, j), ZERO)),
@@ -51,7 +53,7 @@ def test_the_initial_store_is_taken_over():
 
 
 @pytest.mark.parametrize("init", ["u4 v16", "u3 v32", "s4 u2 v32"])
-def test_an_initial_store_of_another_region_stays(init):
+def test_an_initial_store_of_another_region_stays(init: str) -> None:
     a, c = buffer("A", 8, 64), buffer("C", 8, 64)
     body = Seq((
         nest(init, lambda *i: put(c, (i[0], i[-1]), ZERO)),
@@ -62,7 +64,7 @@ def test_an_initial_store_of_another_region_stays(init):
     assert len(stores_to(whole, c)) == 2
 
 
-def test_without_initial_store_the_tile_starts_from_memory():
+def test_without_initial_store_the_tile_starts_from_memory() -> None:
     a, c = buffer("A", 8, 64), buffer("C", 8, 32)
     whole = promoted(nest("s64 u4 v32", lambda k, i, j: add_to(c, (i, j), at(a, i, k))), a, c)
     [tile] = tiles(whole)
@@ -70,7 +72,7 @@ def test_without_initial_store_the_tile_starts_from_memory():
     assert isinstance(first.value, Load) and first.value.source is c
 
 
-def test_the_outermost_reduce_loop_carries_the_tile():
+def test_the_outermost_reduce_loop_carries_the_tile() -> None:
     a, c = buffer("A", 8, 8, 8), buffer("C", 4, 32)
     whole = promoted(
         nest("s8 s8 s8 u4 v32", lambda x, y, z, i, j: add_to(c, (i, j), at(a, x, y, z))), a, c
@@ -78,7 +80,7 @@ def test_the_outermost_reduce_loop_carries_the_tile():
     assert isinstance(whole.body, Alloc)
 
 
-def test_a_serial_space_loop_between_reduce_loops_limits_the_tile():
+def test_a_serial_space_loop_between_reduce_loops_limits_the_tile() -> None:
     a, c = buffer("A", 8, 8), buffer("C", 16, 32)
     whole = promoted(
         nest("s8 s4 s8 u4 v32", lambda x, s, y, i, j: add_to(c, (s * 4 + i, j), at(a, x, y))), a, c
@@ -88,7 +90,7 @@ def test_a_serial_space_loop_between_reduce_loops_limits_the_tile():
     assert not isinstance(whole.body, Alloc)
 
 
-def test_a_tile_over_the_register_file_moves_inwards():
+def test_a_tile_over_the_register_file_moves_inwards() -> None:
     a, c = buffer("A", 8, 8), buffer("C", 64, 32)
     whole = promoted(
         nest("s8 u8 s8 u8 v32", lambda x, s, y, i, j: add_to(c, (s * 8 + i, j), at(a, x, y))), a, c
@@ -108,13 +110,13 @@ def test_a_tile_over_the_register_file_moves_inwards():
     ],
     ids=["serial space loop", "no reduce loop", "overlapping", "reads itself", "too large"],
 )
-def test_what_is_left_in_memory(body):
+def test_what_is_left_in_memory(body: Any) -> None:
     a, c = buffer("A", 8), buffer("C", 33, 32)
     whole = program(body(a, c), [a], [c])
     assert promote(whole, V4) is whole
 
 
-def test_a_guard_that_holds_still_guards_the_tile_too():
+def test_a_guard_that_holds_still_guards_the_tile_too() -> None:
     a, c = buffer("A", 8), buffer("C", 10, 32)
     body = nest("s3", lambda t: nest("s8 u4 v32", lambda k, i, j: If(
         t * 4 + i < 10, add_to(c, (t * 4 + i, j), at(a, k)), None)))  # fmt: skip
@@ -123,7 +125,7 @@ def test_a_guard_that_holds_still_guards_the_tile_too():
     assert sum(isinstance(s, If) for s in walk_stmts(whole.body)) == 3
 
 
-def test_a_guard_on_the_reduced_index_stays_inside():
+def test_a_guard_on_the_reduced_index_stays_inside() -> None:
     a, c = buffer("A", 8), buffer("C", 4, 32)
     body = nest("s3 s4 u4 v32", lambda x, y, i, j: If(
         x * 4 + y < 8, add_to(c, (i, j), at(a, x * 4 + y)), None))  # fmt: skip
@@ -132,7 +134,7 @@ def test_a_guard_on_the_reduced_index_stays_inside():
     assert sum(isinstance(s, If) for s in walk_stmts(whole.body)) == 1
 
 
-def test_lanes_of_a_reduced_loop_accumulate_apart():
+def test_lanes_of_a_reduced_loop_accumulate_apart() -> None:
     a, c = buffer("A", 4, 8, 32), buffer("C", 4)
     body = nest("s4", lambda i: nest(
         "s8 v32", lambda k, j: put(c, (i,), at(a, i, k, j), ReduceKind.MAX)))  # fmt: skip
@@ -143,13 +145,13 @@ def test_lanes_of_a_reduced_loop_accumulate_apart():
     assert final.reduce is ReduceKind.MAX
 
 
-def test_sixteen_bit_sums_are_kept_in_float32():
+def test_sixteen_bit_sums_are_kept_in_float32() -> None:
     a, c = buffer("A", 8, dtype=DType.FLOAT16), buffer("C", 32, dtype=DType.FLOAT16)
     whole = promoted(nest("s8 v32", lambda k, j: add_to(c, (j,), at(a, k))), a, c)
     assert tiles(whole)[0].dtype is DType.FLOAT32
 
 
-def test_a_local_tile_that_is_in_registers_anyway_is_not_copied():
+def test_a_local_tile_that_is_in_registers_anyway_is_not_copied() -> None:
     a, c = buffer("A", 8), buffer("C", 32)
     tile = buffer("tile", 32, scope=Scope.LOCAL)
     whole = program(

@@ -24,7 +24,7 @@ def arguments(source: Program, seed: int) -> list[Array]:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_generated_code_equals_the_interpreter(seed):
+def test_generated_code_equals_the_interpreter(seed: int) -> None:
     source = RandomProgram(seed).build()
     want, got = arguments(source, seed), arguments(source, seed)
     run_program(source, want)
@@ -34,7 +34,7 @@ def test_generated_code_equals_the_interpreter(seed):
 
 
 @pytest.mark.parametrize("seed", range(60, 100))
-def test_promotion_changes_no_result(seed):
+def test_promotion_changes_no_result(seed: int) -> None:
     source = RandomProgram(seed).build()
     want, got = arguments(source, seed), arguments(source, seed)
     run_program(source, want)

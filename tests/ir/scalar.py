@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from hypothesis import strategies as st
 
@@ -22,12 +22,12 @@ from ansorpy.ir.expr import (
     const,
 )
 
-BINARY = {
+BINARY: dict[BinaryOp, Callable[[int, int], int]] = {
     BinaryOp.ADD: operator.add, BinaryOp.SUB: operator.sub, BinaryOp.MUL: operator.mul,
     BinaryOp.FLOORDIV: operator.floordiv, BinaryOp.FLOORMOD: operator.mod, BinaryOp.MIN: min,
     BinaryOp.MAX: max, BinaryOp.AND: operator.and_, BinaryOp.OR: operator.or_,
 }  # fmt: skip
-COMPARE = {
+COMPARE: dict[CompareOp, Callable[[int, int], bool]] = {
     CompareOp.LT: operator.lt, CompareOp.LE: operator.le, CompareOp.GT: operator.gt,
     CompareOp.GE: operator.ge, CompareOp.EQ: operator.eq, CompareOp.NE: operator.ne,
 }  # fmt: skip

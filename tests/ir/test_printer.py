@@ -82,7 +82,12 @@ def test_every_statement() -> None:
 
 def test_variables_of_one_name_are_told_apart_while_both_are_alive() -> None:
     out, i2 = buffer("out", 8), Var("i")
-    inner = For(i2, 2, ForKind.UNROLLED, Store(out, (i * 2 + i2,), const(1.0, DType.FLOAT32), ReduceKind.MAX))
+    inner = For(
+        i2,
+        2,
+        ForKind.UNROLLED,
+        Store(out, (i * 2 + i2,), const(1.0, DType.FLOAT32), ReduceKind.MAX),
+    )
     again = For(i2, 2, ForKind.SERIAL, Store(out, (i2,), const(1.0, DType.FLOAT32), None))
     assert text(Seq((For(i, 4, ForKind.VECTORIZED, inner), again, Seq(())))) == dedent("""\
         for i in 0..4  # vectorized

@@ -30,7 +30,9 @@ def test_a_dag_survives_json(make: Callable[[], ComputeDAG]) -> None:
 
 
 def test_the_hash_ignores_names_and_sees_all_else() -> None:
-    def pool(name: str, shape: int = 8, constant: bool = False, c: float = 1.0, **attrs: Any) -> str:
+    def pool(
+        name: str, shape: int = 8, constant: bool = False, c: float = 1.0, **attrs: Any
+    ) -> str:
         x = placeholder((shape,), name=name, constant=constant)
         y = compute((shape,), lambda i: x[i] + c, name=name + "y", names=[name], attrs=attrs)
         return structural_hash(ComputeDAG([y]))

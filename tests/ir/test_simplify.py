@@ -29,7 +29,7 @@ def test_every_row_holds_on_random_integers(row: Row) -> None:
             e: int(rng.integers(2)) if e.dtype is DType.BOOL else int(rng.integers(-12, 13))
             for e in by_name
         }
-        found = {e.name: env[e] if e.name in "cd" else e for e in by_name}  # type: ignore[attr-defined]
+        found = {e.name: env[e] if e.name in "cd" else e for e in by_name}
         if not row.when(**found):
             continue
         right = row.right(**found)

@@ -21,7 +21,7 @@ from ansorpy.codegen.llvm.affine import Affine, lane_values
 from ansorpy.codegen.llvm.conversions import from_stored, to_stored
 from ansorpy.codegen.llvm.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangled
 from ansorpy.codegen.llvm.shuffles import assembled, windows
-from ansorpy.codegen.llvm.text import Value, mask_bits, storage_type
+from ansorpy.codegen.llvm.text import Value, element_bytes, mask_bits, storage_type
 from ansorpy.ir.loops import Buffer
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class Access:
 
     @property
     def size(self) -> int:
-        return self.buffer.dtype.bytes
+        return element_bytes(self.buffer.dtype)
 
 
 def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:

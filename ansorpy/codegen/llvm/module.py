@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ansorpy.codegen.llvm.text import FunctionText
+from ansorpy.codegen.vectors import lanes_for
+from ansorpy.ir.loops import For, Stmt
 from ansorpy.target import Target
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Module:
     declarations: dict[str, str] = field(default_factory=dict)
     uses_zeros: bool = False
     regions: int = 0
+    lanes: dict[For, int] = field(default_factory=dict)
 
     def declare(self, name: str, result: str, parameters: str) -> str:
         """Declare an external function or intrinsic once; returns its name."""
@@ -58,6 +61,12 @@ class Module:
     def zeros(self) -> str:
         self.uses_zeros = True
         return ZEROS
+
+    def lanes_of(self, loop: For, body: Stmt) -> int:
+        """Lanes of vectorized *loop* around *body*; asked again for each unrolled copy."""
+        if loop not in self.lanes:
+            self.lanes[loop] = lanes_for(body, self.target)
+        return self.lanes[loop]
 
     def region_name(self) -> str:
         self.regions += 1

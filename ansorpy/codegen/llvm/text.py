@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from ansorpy.ir.dtypes import DType
 
 __all__ = [
-    "INLINE", "FunctionText", "Value", "float_literal", "int_vector", "mask_bits",
+    "INLINE", "FunctionText", "Value", "element_bytes", "float_literal", "int_vector", "mask_bits",
     "mask_literal", "register_type", "splat_literal",
     "storage_type",
 ]  # fmt: skip
@@ -28,6 +28,14 @@ _STORAGE = {
     DType.UINT32: "i32", DType.INT16: "i16", DType.UINT16: "i16", DType.INT8: "i8",
     DType.UINT8: "i8", DType.BOOL: "i8",
 }  # fmt: skip
+
+
+_BYTES = {dtype: dtype.bytes for dtype in DType}
+
+
+def element_bytes(dtype: DType) -> int:
+    """Bytes of one stored element, looked up: it is asked for at every access."""
+    return _BYTES[dtype]
 
 
 def storage_type(dtype: DType) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ansorpy.codegen.llvm.affine import Affine, from_lane_values
 from ansorpy.codegen.llvm.emitter import Lanes
 from ansorpy.codegen.llvm.loops import counted_loop
-from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, lanes_for, vector_space
+from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, vector_space
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import For
 
@@ -28,7 +28,7 @@ def emit_vectorized(e: Emitter, loop: For) -> None:
         _inside_vector_loop(e, loop)
         return
     space = vector_space(loop)
-    lanes = lanes_for(space.body, e.module.target)
+    lanes = e.module.lanes_of(loop, space.body)
     count = space.extent // lanes
     if count > _UNROLLED_CHUNKS and len(space.loops) == 1:
         _looped(e, space, lanes)

@@ -36,9 +36,7 @@ class Storage:
     def undefined(buffer: Buffer, instances: int) -> Storage:
         """Fresh storage that nothing was written to."""
         size = buffer.size * instances
-        return Storage(
-            np.zeros(size, dtype=buffer.dtype.numpy), np.zeros(size, dtype=np.bool_)
-        )
+        return Storage(np.zeros(size, dtype=buffer.dtype.numpy), np.zeros(size, dtype=np.bool_))
 
 
 class LaneFrame(Frame):
@@ -173,9 +171,7 @@ class Memory(Evaluator):
         unchanged, agreed = _equal(before, value), _equal(storage.data[where], value)
         if combined:
             unchanged = agreed = np.zeros(where.shape, dtype=np.bool_)
-        found = self._log(buffer, storage).write(
-            where, thread, self._number(), unchanged, agreed
-        )
+        found = self._log(buffer, storage).write(where, thread, self._number(), unchanged, agreed)
         if found is not None:
             raise self._race(buffer, *found)
 

@@ -21,7 +21,9 @@ def unpacked(b: Array) -> Array:
     ("rows", "columns", "k", "inner"),
     [(14, 32, 32, 16), (6, 64, 5, 1), (1, 1, 7, 1), (3, 7, 9, 3), (5, 20, 8, 2), (2, 48, 1, 1)],
 )
-def test_matmul_with_bias_and_relu(rows, columns, k, inner, threads, local):
+def test_matmul_with_bias_and_relu(
+    rows: int, columns: int, k: int, inner: int, threads: int, local: bool
+) -> None:
     n, m = 3 * rows, 2 * columns
     kernel = Compiled(matmul(n, m, k, rows, columns, inner, local=local))
     a, b = random((n, k)), random((2, k // inner, inner, columns), seed=1)
@@ -42,7 +44,10 @@ def test_matmul_with_bias_and_relu(rows, columns, k, inner, threads, local):
         (6, 8, 24, 3, 2, 3, 24),
     ],
 )
-def test_convolution(size, channels, filters, taps, stride, rows, columns, unrolled_taps, padded):
+def test_convolution(
+    size: int, channels: int, filters: int, taps: int, stride: int, rows: int, columns: int,
+    unrolled_taps: bool, padded: bool,
+) -> None:  # fmt: skip
     source = conv(
         size, channels, filters, taps, stride, rows, columns,
         unrolled_taps=unrolled_taps, padded=padded,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,7 +69,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("fn", "exact", "span", "bound"), CASES, ids=lambda c: str(c)[:12])
-def test_error_of_a_float32_function(fn, exact, span, bound):
+def test_error_of_a_float32_function(fn: Function, exact: Any, span: Any, bound: float) -> None:
     x = samples(*span)
     if fn in (Function.SIN, Function.COS):
         x = x[~(np.abs(x) > 2**30) | np.isinf(x)]
@@ -77,7 +78,7 @@ def test_error_of_a_float32_function(fn, exact, span, bound):
     assert ulps(evaluate(lambda v: Call(fn, (v,)), x), want) <= bound
 
 
-def test_power_with_every_special_pair():
+def test_power_with_every_special_pair() -> None:
     rng = np.random.default_rng(1)
     pairs = np.array(np.meshgrid(SPECIAL, SPECIAL)).reshape(2, -1)
     wide = rng.uniform(0, 10, 20001), rng.uniform(-20, 20, 20001)
@@ -89,7 +90,7 @@ def test_power_with_every_special_pair():
 
 
 @pytest.mark.parametrize("exponent", [1.0, 2.0, 3.0, -1.0, 0.5, 0.0])
-def test_power_with_a_constant(exponent):
+def test_power_with_a_constant(exponent: float) -> None:
     x = samples(-10, 10)
     with np.errstate(all="ignore"):
         want = np.power(x.astype(float), np.full(len(x), exponent))
@@ -97,14 +98,14 @@ def test_power_with_a_constant(exponent):
 
 
 @pytest.mark.parametrize(("fn", "exact"), [(c[0], c[1]) for c in CASES[:8]])
-def test_float64_functions(fn, exact):
+def test_float64_functions(fn: Function, exact: Any) -> None:
     x = np.random.default_rng(2).uniform(0.1, 5, 37)
     got = evaluate(lambda v: Call(fn, (v,)), x, dtype=DType.FLOAT64)
     np.testing.assert_allclose(got, exact(x), rtol=1e-15)
 
 
 @pytest.mark.parametrize("op", [BinaryOp.MAX, BinaryOp.MIN])
-def test_maximum_propagates_nan_from_either_side(op):
+def test_maximum_propagates_nan_from_either_side(op: BinaryOp) -> None:
     x = np.array([1, np.nan, 2, np.nan, np.inf, -np.inf, 3] * 5, np.float32)
     y = np.array([np.nan, 1, 5, np.nan, np.nan, 4, -3] * 5, np.float32)
     exact = np.maximum if op is BinaryOp.MAX else np.minimum
@@ -112,7 +113,7 @@ def test_maximum_propagates_nan_from_either_side(op):
 
 
 @pytest.mark.parametrize("op", [BinaryOp.MAX, BinaryOp.MIN])
-def test_maximum_with_a_constant_keeps_nan(op):
+def test_maximum_with_a_constant_keeps_nan(op: BinaryOp) -> None:
     x = np.array([1, np.nan, -2, 0.25, np.inf, -np.inf] * 3, np.float32)
     exact = np.maximum if op is BinaryOp.MAX else np.minimum
     from_right = evaluate(lambda a: Binary(op, a, a * 0.0 + 0.5), x)
@@ -120,7 +121,7 @@ def test_maximum_with_a_constant_keeps_nan(op):
         np.testing.assert_array_equal(from_right, exact(x, x * 0 + np.float32(0.5)))
 
 
-def test_a_function_of_integers_is_refused():
+def test_a_function_of_integers_is_refused() -> None:
     x = np.arange(4, dtype=np.int32)
     with pytest.raises(CodegenError, match="exp of int32 values is not defined"):
         evaluate(lambda v: Call(Function.EXP, (v,)), x, dtype=DType.INT32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ from tests.codegen.programs import (
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize("loops", ["p1 s3 v5", "p2 p3 v5", "p5 p1 p3 v4", "p13 v3", "s3 p4 v5"])
-def test_every_iteration_runs_once(loops, threads):
+def test_every_iteration_runs_once(loops: str, threads: int) -> None:
     shape = [int(word[1:]) for word in loops.split()]
     y = buffer("y", *shape)
     body = nest(loops, lambda *i: add_to(y, i, const(1.0, DType.FLOAT32)))
@@ -37,7 +39,7 @@ def test_every_iteration_runs_once(loops, threads):
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_two_regions_with_a_workspace_between(threads):
+def test_two_regions_with_a_workspace_between(threads: int) -> None:
     x, y = buffer("x", 12, 33), buffer("y", 33, 12)
     between = buffer("t", 12, 33, scope=Scope.WORKSPACE)
     body = Alloc(between, Seq((
@@ -51,7 +53,7 @@ def test_two_regions_with_a_workspace_between(threads):
 
 @pytest.mark.parametrize("size", [7, 3000])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_locals_are_private_to_each_thread(size, threads):
+def test_locals_are_private_to_each_thread(size: int, threads: int) -> None:
     x, y = buffer("x", 9, size), buffer("y", 9, size)
     tile = buffer("tile", size, scope=Scope.LOCAL)
     body = nest("p9", lambda i: Alloc(tile, Seq((
@@ -65,7 +67,7 @@ def test_locals_are_private_to_each_thread(size, threads):
     np.testing.assert_array_equal(out, source[:, ::-1] + 1)
 
 
-def test_a_region_sees_the_variables_around_it():
+def test_a_region_sees_the_variables_around_it() -> None:
     y = buffer("y", 3, 4, 5, dtype=DType.INT64)
     twice = Var("twice")
     body = nest("s3", lambda i: Let(twice, i * 2, nest(
@@ -76,7 +78,7 @@ def test_a_region_sees_the_variables_around_it():
     np.testing.assert_array_equal(out, i * 200 + j * 10 + k)
 
 
-def test_parallel_inside_parallel_runs_serially():
+def test_parallel_inside_parallel_runs_serially() -> None:
     y = buffer("y", 3, 4)
     body = nest("p3", lambda i: Seq((
         nest("p4", lambda j: put(y, (i, j), ZERO)),
@@ -88,7 +90,7 @@ def test_parallel_inside_parallel_runs_serially():
 
 
 @pytest.mark.parametrize("kind", "suv")
-def test_if_with_else(kind):
+def test_if_with_else(kind: Any) -> None:
     y = buffer("y", 20)
     one, two = const(1.0, DType.FLOAT32), const(2.0, DType.FLOAT32)
     body = nest(f"{kind}20", lambda i: If(i % 3 < 2, put(y, (i,), one), put(y, (i,), two)))
@@ -97,26 +99,26 @@ def test_if_with_else(kind):
     np.testing.assert_array_equal(out, np.where(np.arange(20) % 3 < 2, 1, 2))
 
 
-def test_one_thread_code_refers_to_no_library():
+def test_one_thread_code_refers_to_no_library() -> None:
     y = buffer("y", 4)
     text = emit_llvm(program(nest("s4", lambda i: put(y, (i,), ZERO)), [], [y]), Target.host(), "k")
     assert "GOMP" not in text and "omp_" not in text
 
 
 @pytest.mark.parametrize("kind", [ForKind.BLOCK_X, ForKind.THREAD_X, ForKind.VTHREAD])
-def test_gpu_loops_are_refused(kind):
+def test_gpu_loops_are_refused(kind: Any) -> None:
     y = buffer("y", 4)
     i = Var("i")
     with pytest.raises(CodegenError, match="has no meaning on a CPU"):
         emit_llvm(program(For(i, 4, kind, put(y, (i,), ZERO)), [], [y]), Target.host(), "k")
 
 
-def test_a_block_barrier_is_refused():
+def test_a_block_barrier_is_refused() -> None:
     with pytest.raises(CodegenError, match="shared barrier"):
         emit_llvm(program(Barrier(Scope.SHARED), [], []), Target.host(), "k")
 
 
-def test_a_local_shared_by_lanes_is_refused():
+def test_a_local_shared_by_lanes_is_refused() -> None:
     tile, y = buffer("tile", 1, scope=Scope.LOCAL), buffer("y", 8)
     body = nest("v8", lambda i: Alloc(tile, Seq((
         put(tile, (0,), ZERO), put(y, (i,), at(tile, 0))))))  # fmt: skip

@@ -20,7 +20,7 @@ X = np.random.default_rng(0).standard_normal((4, 8)).astype(np.float32)
 IN, OUT = buffer("x", 4, 8), buffer("out", 4, 8)
 
 
-def run(body: Stmt) -> np.ndarray:  # type: ignore[type-arg]
+def run(body: Stmt) -> np.ndarray:
     out = np.full((4, 8), 77, dtype=np.float32)
     run_program(program(body, [IN], [OUT]), [X, out])
     return out
@@ -72,8 +72,10 @@ def accumulated(second_barrier: bool) -> Stmt:
 
 
 def test_a_tile_in_a_loop_needs_a_barrier_before_it_is_filled_again() -> None:
-    rolled = sum(np.roll(X, -s, axis=1) for s in range(3)).sum(0)
-    np.testing.assert_allclose(run(accumulated(True)), np.tile(rolled, (4, 1)), rtol=1e-4, atol=1e-5)
+    rolled = np.sum([np.roll(X, -s, axis=1) for s in range(3)], axis=(0, 1))
+    np.testing.assert_allclose(
+        run(accumulated(True)), np.tile(rolled, (4, 1)), rtol=1e-4, atol=1e-5
+    )
     with pytest.raises(Race, match=r'"acc\[0\] \+= tile\[\(tx \+ k\) % 8\]" and "tile\[tx\] = '):
         run(accumulated(False))
 
@@ -87,7 +89,9 @@ def test_shared_memory_is_each_blocks_own_and_undefined_at_the_start() -> None:
 
 def test_a_barrier_in_a_condition_of_the_thread_diverges() -> None:
     body = grid(Seq((If(tx < 4, SYNC, None), Store(OUT, (bx, tx), load(IN, bx, tx), None))))
-    with pytest.raises(LoweringError, match=r"only 4 of 8 threads of a block reach barrier\(shared\)"):
+    with pytest.raises(
+        LoweringError, match=r"only 4 of 8 threads of a block reach barrier\(shared\)"
+    ):
         run(body)
 
 
@@ -120,7 +124,9 @@ def test_two_kernels_in_a_row_are_ordered() -> None:
     by, ux = Var("by"), Var("ux")
     first = grid(Store(tmp, (bx, tx), load(IN, bx, tx), None))
     second = loops(
-        Store(OUT, (by, ux), load(tmp, 3 - by, ux), None), (by, 4, "blockIdx.x"), (ux, 8, "threadIdx.x")
+        Store(OUT, (by, ux), load(tmp, 3 - by, ux), None),
+        (by, 4, "blockIdx.x"),
+        (ux, 8, "threadIdx.x"),
     )
     np.testing.assert_array_equal(run(Alloc(tmp, Seq((first, second)))), X[::-1])
 
@@ -158,9 +164,10 @@ def test_an_inner_loop_over_a_bound_index_names_the_same_threads() -> None:
     ux = Var("ux")
     cooperative = buffer("tile", 8, scope="shared")
     fill = loops(
-        loops(Store(cooperative, (k * 4 + ux,), load(IN, bx, k * 4 + ux), None), (ux, 4, "threadIdx.x")),
+        Store(cooperative, (k * 4 + ux,), load(IN, bx, k * 4 + ux), None),
         (k, 2, "serial"),
-    )  # fmt: skip
+        (ux, 4, "threadIdx.x"),
+    )
     drain = Store(OUT, (bx, tx), load(cooperative, 7 - tx), None)
     body = grid(Alloc(cooperative, Seq((fill, SYNC, drain))))
     np.testing.assert_array_equal(run(body), X[:, ::-1])
@@ -187,7 +194,7 @@ def test_barriers_and_launches_have_their_place() -> None:
 
 
 def matmul(tile: int, missing: int | None = None) -> tuple[Stmt, list[Buffer], Buffer]:
-    """A tiled product of 8x8 matrices with both operands in shared memory; barrier *missing* left out."""
+    """A tiled product of 8x8 matrices through shared memory; statement *missing* is left out."""
     a, b, c = (buffer(name, 8, 8) for name in "abc")
     sa, sb = (buffer(name, tile, tile, scope="shared") for name in ("sa", "sb"))
     acc = buffer("acc", 1, scope="local")

@@ -11,8 +11,8 @@ from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, const
-from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.interpret import program as program_module
+from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.interpret.races import Race
 from ansorpy.ir.loops import Alloc, If, Instruction, Let, Param, Program, Role, Seq, Stmt, Store
 from tests.ir.interpret.nests import buffer, load, loops, lower_plainly, program
@@ -27,14 +27,14 @@ IN = buffer("x", 8)
 X = np.arange(8, dtype=np.float32)
 
 
-def filled(shape: tuple[int, ...], dtype: object = np.float32) -> np.ndarray:  # type: ignore[type-arg]
+def filled(shape: tuple[int, ...], dtype: object = np.float32) -> np.ndarray:
     return np.full(shape, 77, dtype=dtype)  # type: ignore[call-overload,no-any-return]
 
 
 def run_out(body: Stmt) -> list[float]:
     out = filled((8,))
     run_program(program(body, [IN], [OUT]), [X, out])
-    return out.tolist()
+    return [float(v) for v in out]
 
 
 @given(st.sampled_from(ALL), st.integers(0, 1000), st.sampled_from(["serial", "parallel"]))
@@ -79,7 +79,9 @@ def test_the_last_iteration_wins_and_reductions_gather_duplicates() -> None:
     assert run_out(last) == [7.0] * 8
     total = Seq((
         loops(Store(OUT, (j,), ZERO, None), (j, 8, "serial")),
-        loops(Store(OUT, (i % 8,), load(IN, j), ReduceKind.SUM), (i, 16, "serial"), (j, 8, "serial")),
+        loops(
+            Store(OUT, (i % 8,), load(IN, j), ReduceKind.SUM), (i, 16, "serial"), (j, 8, "serial")
+        ),
     ))  # fmt: skip
     assert run_out(total) == [56.0] * 8
 
@@ -91,7 +93,9 @@ def test_every_reduction(kind: str, want: float) -> None:
     reduce = ReduceKind(kind)
     start = const(reduce.identity(DType.FLOAT32), DType.FLOAT32)
     update = loops(Store(OUT, (j,), load(IN, i), reduce), (i, 8, "serial"))
-    assert run_out(loops(Seq((Store(OUT, (j,), start, None), update)), (j, 8, "serial"))) == [want] * 8
+    assert (
+        run_out(loops(Seq((Store(OUT, (j,), start, None), update)), (j, 8, "serial"))) == [want] * 8
+    )
 
 
 def test_lets_conditions_and_local_buffers() -> None:
@@ -108,7 +112,9 @@ def test_lets_conditions_and_local_buffers() -> None:
 
 
 def test_collapsed_parallel_loops() -> None:
-    body = loops(Store(OUT, (i * 4 + j,), load(IN, i * 4 + j), None), (i, 2, "parallel"), (j, 4, "parallel"))
+    body = loops(
+        Store(OUT, (i * 4 + j,), load(IN, i * 4 + j), None), (i, 2, "parallel"), (j, 4, "parallel")
+    )
     assert run_out(body) == X.tolist()
 
 
@@ -125,7 +131,9 @@ def test_a_local_buffer_outside_a_parallel_loop_is_each_threads_own() -> None:
 def test_undefined_memory_is_an_error_that_names_the_statement() -> None:
     tmp = buffer("tmp", 8, scope="workspace")
     copy = loops(Store(OUT, (i,), load(tmp, i), None), (i, 8, "serial"))
-    with pytest.raises(LoweringError, match=r'tmp\[0\] is read before it is written in "out\[i\] = tmp\[i\]"'):
+    with pytest.raises(
+        LoweringError, match=r'tmp\[0\] is read before it is written in "out\[i\] = tmp\[i\]"'
+    ):
         run_out(Alloc(tmp, copy))
     with pytest.raises(LoweringError, match=r"out\[0\] is read before it is written"):
         run_out(loops(Store(OUT, (i,), ONE, ReduceKind.SUM), (i, 8, "serial")))
@@ -147,7 +155,9 @@ def test_memory_is_undefined_again_in_each_iteration() -> None:
 @pytest.mark.parametrize("index", [i + 1, i - 1, i * 2])
 def test_leaving_a_buffer_is_an_error(index: Expr) -> None:
     for kind in ("serial", "parallel"):
-        with pytest.raises(LoweringError, match=r"out is accessed at -?\d+ in dimension 0, which has 8"):
+        with pytest.raises(
+            LoweringError, match=r"out is accessed at -?\d+ in dimension 0, which has 8"
+        ):
             run_out(loops(Store(OUT, (index,), ONE, None), (i, 8, kind)))
         with pytest.raises(LoweringError, match="x is accessed at"):
             run_out(loops(Store(OUT, (i,), load(IN, index), None), (i, 8, kind)))
@@ -172,16 +182,25 @@ def test_iterations_of_a_parallel_loop_must_not_meet() -> None:
 
 def test_overlapping_tiles_may_write_the_same_values() -> None:
     at = i * 3 - i // 2
-    body = loops(Store(OUT, (at + j,), load(IN, at + j), None), (i, 3, "parallel"), (j, 3, "serial"))
+    body = loops(
+        Store(OUT, (at + j,), load(IN, at + j), None), (i, 3, "parallel"), (j, 3, "serial")
+    )
     assert run_out(body) == X.tolist()
 
 
 def test_instructions_run_on_tiles_and_in_each_iteration() -> None:
-    acc, a, b = buffer("acc", 3, 16, dtype="int32"), buffer("a", 3, 64, dtype="uint8"), buffer("b", 64, dtype="int8")
+    acc, a, b = (
+        buffer("acc", 3, 16, dtype="int32"),
+        buffer("a", 3, 64, dtype="uint8"),
+        buffer("b", 64, dtype="int8"),
+    )
     zero = const(0, DType.INT32)
     step = Instruction("vpdpbusd", ((acc, (i, const(0))), (a, (i, const(0))), (b, (const(0),))))
     rng = np.random.default_rng(0)
-    av, bv = rng.integers(0, 256, (3, 64)).astype(np.uint8), rng.integers(-128, 128, 64).astype(np.int8)
+    av, bv = (
+        rng.integers(0, 256, (3, 64)).astype(np.uint8),
+        rng.integers(-128, 128, 64).astype(np.int8),
+    )
     want = (av.astype(np.int32) * bv).reshape(3, 16, 4).sum(2)
     clear = loops(Store(acc, (i, j), zero, None), (i, 3, "serial"), (j, 16, "serial"))
     for kind in ("serial", "parallel"):
@@ -189,9 +208,14 @@ def test_instructions_run_on_tiles_and_in_each_iteration() -> None:
         run_program(program(Seq((clear, loops(step, (i, 3, kind)))), [a, b], [acc]), [av, bv, out])
         np.testing.assert_array_equal(out, want)
     with pytest.raises(LoweringError, match="acc.* is read before it is written"):
-        run_program(program(loops(step, (i, 3, "serial")), [a, b], [acc]), [av, bv, filled((3, 16), np.int32)])
+        run_program(
+            program(loops(step, (i, 3, "serial")), [a, b], [acc]),
+            [av, bv, filled((3, 16), np.int32)],
+        )
     with pytest.raises(UsageError, match='no instruction named "hlt"'):
-        run_program(program(Instruction("hlt", ((acc, (i,)),)), [], [acc]), [filled((3, 16), np.int32)])
+        run_program(
+            program(Instruction("hlt", ((acc, (i,)),)), [], [acc]), [filled((3, 16), np.int32)]
+        )
 
 
 def test_arguments_are_checked() -> None:

@@ -1,0 +1,159 @@
+"""Compiled code that can be called: three functions, and contexts to call them with."""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.errors import UsageError
+from ansorpy.runtime.cpu import missing_features
+from ansorpy.runtime.ports import MAX_RANK, Array, Port
+from ansorpy.runtime.status import status_error
+
+__all__ = ["Code", "Executable"]
+
+_INIT = ctypes.CFUNCTYPE(ctypes.c_int)
+_CONTEXT_BYTES = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
+_RUN = ctypes.CFUNCTYPE(
+    ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int
+)
+
+
+@dataclass(frozen=True)
+class Code:
+    """Addresses of a loaded program's functions; ``owner`` keeps them mapped."""
+
+    name: str
+    init: int
+    context_bytes: int
+    run: int
+    owner: object
+    required: tuple[str, ...] = ()
+
+
+class _Tensor(ctypes.Structure):
+    """``name_tensor`` of the C interface."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * MAX_RANK)]
+
+
+class _Context:
+    """Memory of one run at a time: arena and workspaces, and the tensor tables."""
+
+    def __init__(self, size: int, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        self._memory = aligned_empty((size,), np.uint8)
+        self.inputs = _table(inputs)
+        self.outputs = _table(outputs)
+        self.address = ctypes.c_void_p(self._memory.ctypes.data)
+
+
+class Executable:
+    """A loaded program.  Any number of Python threads may call :meth:`run` at once.
+
+    Each run takes a free context or makes one; there are as many as ever ran at once.
+
+    Raises:
+        MissingDependency: The CPU lacks what the code was generated for.
+        CodegenError: Packing the constants failed.
+    """
+
+    def __init__(self, code: Code, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        self._code = code
+        self._inputs = tuple(inputs)
+        self._outputs = tuple(outputs)
+        self._context_bytes = _CONTEXT_BYTES(code.context_bytes)
+        self._run: Callable[..., int] = _RUN(code.run)
+        self._free: dict[int, list[_Context]] = {}
+        self._address = _Addresses()
+        self._fail_unless_ok(_INIT(code.init)())
+
+    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int) -> None:
+        """Compute *outputs* from *inputs*: arrays in the ports' order, checked by the caller.
+
+        Raises:
+            UsageError: An output shares memory with another tensor, or *threads* is below 1.
+            CodegenError: The code returned an error.
+        """
+        free = self._free.get(threads)
+        if free is None:
+            free = self._first_use(threads)
+        try:
+            context = free.pop()  # atomic, like append: no lock is needed
+        except IndexError:
+            context = _Context(self._context_bytes(threads), self._inputs, self._outputs)
+        try:
+            self._point(context, inputs, outputs)
+            status = self._run(context.address, context.inputs, context.outputs, threads)
+        finally:
+            free.append(context)
+        if status:
+            self._fail_unless_ok(status)
+
+    def _first_use(self, threads: int) -> list[_Context]:
+        if threads < 1:
+            raise UsageError(f"threads must be at least 1, got {threads}")
+        return self._free.setdefault(threads, [])
+
+    def _point(
+        self, context: _Context, inputs: Sequence[Array], outputs: Sequence[Array]
+    ) -> None:
+        """Set the data pointers, and refuse outputs that overlap an input or each other."""
+        address = self._address.of
+        used = []
+        for tensor, array in zip(context.inputs, inputs):
+            start = tensor.data = address(array)
+            used.append((start, start + array.nbytes))
+        for number, (tensor, array) in enumerate(zip(context.outputs, outputs)):
+            start = tensor.data = address(array)
+            end = start + array.nbytes
+            for other_start, other_end in used:
+                if start < other_end and other_start < end:
+                    raise UsageError(
+                        f"the array for output {self._outputs[number].name!r} shares memory with "
+                        "another input or output",
+                        hint="pass an array of its own",
+                    )
+            used.append((start, end))
+
+    def _fail_unless_ok(self, status: int) -> None:
+        if status:
+            missing = missing_features(self._code.required)
+            raise status_error(self._code.name, status, missing)
+
+
+class _Addresses:
+    """Where arrays start, remembered as long as they live: asking numpy takes most of a call.
+
+    numpy does not move the memory of an array that is weakly referenced (``resize`` refuses).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[weakref.ref[Array], int]] = {}
+
+    def of(self, array: Array) -> int:
+        entry = self._known.get(id(array))
+        if entry is not None and entry[0]() is array:
+            return entry[1]
+        key = id(array)
+        address: int = array.ctypes.data
+        self._known[key] = (weakref.ref(array, lambda ref: self._forget(key, ref)), address)
+        return address
+
+    def _forget(self, key: int, ref: weakref.ref[Array]) -> None:
+        """Drop the entry, unless a new array of the same identity has taken its place."""
+        entry = self._known.get(key)
+        if entry is not None and entry[0] is ref:
+            self._known.pop(key, None)
+
+
+def _table(ports: Sequence[Port]) -> ctypes.Array[_Tensor]:
+    table = (_Tensor * max(1, len(ports)))()
+    for tensor, port in zip(table, ports):
+        for axis, extent in enumerate(port.shape):
+            tensor.shape[axis] = extent
+    return table

@@ -1,0 +1,111 @@
+"""A plan loaded into this process: constants packed, code linked by the JIT."""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.runtime.cpu import missing_features, required_features
+from ansorpy.runtime.entry import Constants, EntrySource, build_entry
+from ansorpy.runtime.executable import Code, Executable
+from ansorpy.runtime.plan import Plan, Region, Step
+from ansorpy.runtime.ports import Array
+
+__all__ = ["InMemory", "load_plan"]
+
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """``pool`` holds all constants as the code reads them; ``plan`` no longer needs the given ones."""
+
+    executable: Executable
+    plan: Plan
+    pool: NDArray[np.uint8]
+
+
+def load_plan(plan: Plan, name: str) -> InMemory:
+    """Load *plan* and bind its constants.
+
+    Raises:
+        MissingDependency: This machine cannot run its target, or libgomp is missing.
+    """
+    if not plan.target.runs_on_host():
+        lacking = ", ".join(missing_features(required_features(plan.target)))
+        raise MissingDependency(
+            f"{name} is for {plan.target.name} ({plan.target.triple}), which this machine cannot "
+            f"run{': it lacks ' + lacking if lacking else ''}",
+            hint="export it and run it there",
+        )
+    pool = _make_pool(plan, name)
+    kept = replace(plan, packs=(), raw=(), direct=(), raw_bytes=0)
+    required = required_features(plan.target)
+    source = EntrySource(kept, name, Constants.GIVEN, features=required)
+    symbols = [f"{name}_{part}" for part in ("init", "context_bytes", "run", "pool")]
+    library = load([build_entry(source), *(code.code for code in kept.objects)], symbols=symbols)
+    init, context_bytes, run, where = map(library.address, symbols)
+    ctypes.c_void_p.from_address(where).value = pool.ctypes.data
+    code = Code(name, init, context_bytes, run, (library, pool), required)
+    return InMemory(Executable(code, plan.inputs, plan.outputs), kept, pool)
+
+
+def _make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
+    """The constants as ``run`` reads them, in one block so that large pages cover them."""
+    pool = aligned_empty((plan.pool_bytes,), np.uint8)
+    for offset, array in plan.direct:
+        pool[offset : offset + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    if not plan.packs:
+        return pool
+    given = {offset: np.ascontiguousarray(array) for offset, array in plan.raw}
+    size = max(step.code.workspace_bytes(1) for step in plan.packs)
+    workspace = aligned_empty((max(1, size),), np.uint8)
+    with load([*{step.code.symbol: step.code for step in plan.packs}.values()]) as library:
+        for step in plan.packs:
+            _pack(library, step, pool, given, _Scratch(plan, given), workspace, name)
+    return pool
+
+
+class _Scratch(dict[int, Array]):
+    """Memory for what a ``bind`` makes only for itself, by offset in ``RAW``; one step long."""
+
+    def __init__(self, plan: Plan, given: dict[int, Array]) -> None:
+        super().__init__()
+        self._starts = sorted({*given, plan.raw_bytes} | {
+            argument.value
+            for step in plan.packs for argument in step.args if argument.region is Region.RAW
+        })  # fmt: skip
+
+    def __missing__(self, offset: int) -> Array:
+        end = self._starts[self._starts.index(offset) + 1]
+        self[offset] = aligned_empty((end - offset,), np.uint8)
+        return self[offset]
+
+
+def _pack(
+    library: Library,
+    step: Step,
+    pool: NDArray[np.uint8],
+    given: dict[int, Array],
+    scratch: _Scratch,
+    workspace: NDArray[np.uint8],
+    name: str,
+) -> None:
+    table = np.zeros(len(step.args), np.uint64)
+    for position, argument in enumerate(step.args):
+        if argument.region is Region.POOL:
+            table[position] = pool.ctypes.data + argument.value
+        else:
+            source = given.get(argument.value)
+            array = scratch[argument.value] if source is None else source
+            table[position] = array.ctypes.data
+    function = _KERNEL(library.address(step.code.symbol))
+    status = function(table.ctypes.data, workspace.ctypes.data, 1)
+    if status:
+        raise CodegenError(f"packing the constants of {name} failed with code {status}")

@@ -1,0 +1,134 @@
+"""A tuned operator as a function on numpy arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.errors import UsageError
+from ansorpy.runtime.export import export
+from ansorpy.runtime.in_memory import InMemory, load_plan
+from ansorpy.runtime.plan import CompiledTask, constant_ports, plan_kernel
+from ansorpy.runtime.ports import Array, Port, check_array, one_of
+from ansorpy.target import Target
+
+__all__ = ["Kernel"]
+
+
+class Kernel:
+    """One compiled operator: call it with its inputs, in order.
+
+    Constants are bound first, by name and once: ``kernel.bind(W=w)``.  A kernel may be called
+    from several Python threads at once.
+
+    >>> # kernel = ap.tune([A, B, C], trials=64); c = kernel(a, b); kernel(a, b, out=c)
+
+    Args:
+        task: The code and its description.
+        threads: Threads a call uses when it does not say.
+    """
+
+    def __init__(
+        self, task: CompiledTask, *, target: Target, threads: int, name: str = "kernel"
+    ) -> None:
+        self.name = name
+        self.target = target
+        self.threads = threads
+        self._task = task
+        self._constants: dict[str, Array] = {}
+        self._loaded: InMemory | None = None
+        # Planning without constants still tells the inputs and outputs.
+        self.constants = constant_ports(task.built)
+        empty = {p.name: np.broadcast_to(np.zeros((), p.dtype), p.shape) for p in self.constants}
+        described = plan_kernel(task, empty, target=target, threads=threads, check=False)
+        self.inputs: tuple[Port, ...] = described.inputs
+        self.outputs: tuple[Port, ...] = described.outputs
+
+    @property
+    def program(self) -> str:
+        """The loop nest that was chosen, as text."""
+        return self._task.program
+
+    @property
+    def median_ms(self) -> float | None:
+        """Median time of one run where it was tuned, or ``None`` when it was never timed."""
+        return None if self._task.median_s is None else self._task.median_s * 1e3
+
+    def bind(self, **constants: Array) -> Kernel:
+        """Fix the constants and pack them for the code; returns the kernel itself.
+
+        The arrays are copied where the code reads them.  Binding again replaces them all; calls
+        that run meanwhile finish with the earlier ones.
+
+        Raises:
+            UsageError: A constant is missing, unknown, or of another shape or type.
+        """
+        plan = plan_kernel(self._task, constants, target=self.target, threads=self.threads)
+        self._constants = {name: array.copy() for name, array in constants.items()}
+        self._loaded = load_plan(plan, "kernel") if self.target.runs_on_host() else None
+        return self
+
+    def __call__(
+        self,
+        *arrays: Array,
+        out: Array | Sequence[Array] | None = None,
+        threads: int | None = None,
+    ) -> Array | tuple[Array, ...]:
+        """Run once; returns the output, or a tuple when there are several.
+
+        Args:
+            arrays: The inputs, in the definition's order; C-contiguous.
+            out: Array (or one for each output) to write to instead of new ones.
+
+        Raises:
+            UsageError: Wrong number, shape, type or layout of arrays, or unbound constants.
+        """
+        inputs = self.inputs
+        if len(arrays) != len(inputs):
+            raise UsageError(
+                f"{self.name} takes {len(inputs)} inputs ({one_of(inputs)}), got {len(arrays)}"
+            )
+        for port, array in zip(inputs, arrays):
+            check_array("input", port, array)
+        outputs = self._outputs_for(out)
+        loaded = self._loaded or self._load()
+        loaded.executable.run(arrays, outputs, self.threads if threads is None else threads)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def export(self, path: str | Path) -> Path:
+        """Write the shared library *path* with header and example; see :func:`export`."""
+        if self.target.runs_on_host():
+            loaded = self._loaded or self._load()
+            return export(loaded.plan, Path(path), pool=loaded.pool)
+        plan = plan_kernel(
+            self._task, self._constants, target=self.target, threads=self.threads
+        )
+        return export(plan, Path(path))
+
+    def _outputs_for(self, out: Array | Sequence[Array] | None) -> Sequence[Array]:
+        if out is None:
+            return [aligned_empty(port.shape, port.dtype) for port in self.outputs]
+        given = [out] if isinstance(out, np.ndarray) else list(out)
+        if len(given) != len(self.outputs):
+            raise UsageError(
+                f"{self.name} has {len(self.outputs)} outputs ({one_of(self.outputs)}), "
+                f"out= gives {len(given)}"
+            )
+        for port, array in zip(self.outputs, given):
+            check_array("output", port, array, written=True)
+        return given
+
+    def _load(self) -> InMemory:
+        plan = plan_kernel(
+            self._task, self._constants, target=self.target, threads=self.threads
+        )
+        self._loaded = load_plan(plan, "kernel")
+        return self._loaded
+
+    def __repr__(self) -> str:
+        ends = " -> ".join(one_of(ports) for ports in (self.inputs, self.outputs))
+        time = "never timed" if self.median_ms is None else f"{self.median_ms:.4g} ms"
+        return f"<Kernel {self.name}: {ends}, {time}>"

@@ -1,0 +1,45 @@
+"""The codes the C interface returns, their names in the header, and the exceptions they become."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
+
+__all__ = ["Status", "status_error"]
+
+
+class Status(IntEnum):
+    OK = 0
+    WRONG_CPU = 1
+    NOT_INITIALISED = 2
+    BAD_THREADS = 3
+    NULL_POINTER = 4
+    WRONG_SHAPE = 5
+
+    @property
+    def meaning(self) -> str:
+        """One line for the header."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Status.OK: "success",
+    Status.WRONG_CPU: "this CPU, or its operating system, lacks instructions the code uses",
+    Status.NOT_INITIALISED: "init was not called, or failed",
+    Status.BAD_THREADS: "threads is below 1",
+    Status.NULL_POINTER: "a context, a tensor table or a tensor's data is NULL",
+    Status.WRONG_SHAPE: "an input's shape is not the one compiled for",
+}
+
+
+def status_error(name: str, code: int, missing: list[str]) -> AnsorpyError:
+    """The exception for status *code* of program *name*; *missing* names absent CPU features."""
+    if code == Status.WRONG_CPU:
+        lacking = ", ".join(missing) or "features it needs"
+        return MissingDependency(
+            f"{name} was built for a CPU with instructions this machine lacks: {lacking}",
+            hint="compile it here, or for a lower target such as --target x86-64-v3",
+        )
+    known = f": {Status(code).meaning}" if code in set(Status) else ""
+    return CodegenError(f"{name} failed with code {code}{known}")
