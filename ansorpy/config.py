@@ -16,7 +16,7 @@ from ansorpy.errors import UsageError
 
 __all__ = [
     "CACHE_DIR", "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
-    "available_cores", "cgroup_quota", "default_threads",
+    "available_cores", "c_compiler", "cgroup_quota", "default_threads",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -112,6 +112,11 @@ def default_threads() -> int:
     """Threads to use when none are asked for: ``ANSORPY_NUM_THREADS``, else the usable cores."""
     asked = NUM_THREADS.get()
     return available_cores() if asked is None else asked
+
+
+def c_compiler() -> str | None:
+    """The compiler driver to link with, as everyone's ``CC`` names it; ``None`` when unset."""
+    return os.environ.get("CC", "").strip() or None
 
 
 def available_cores() -> int:

@@ -99,9 +99,7 @@ class Executable:
             raise UsageError(f"threads must be at least 1, got {threads}")
         return self._free.setdefault(threads, [])
 
-    def _point(
-        self, context: _Context, inputs: Sequence[Array], outputs: Sequence[Array]
-    ) -> None:
+    def _point(self, context: _Context, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
         """Set the data pointers, and refuse outputs that overlap an input or each other."""
         address = self._address.of
         used = []

@@ -60,7 +60,9 @@ def _make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
     """The constants as ``run`` reads them, in one block so that large pages cover them."""
     pool = aligned_empty((plan.pool_bytes,), np.uint8)
     for offset, array in plan.direct:
-        pool[offset : offset + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        pool[offset : offset + array.nbytes] = (
+            np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        )
     if not plan.packs:
         return pool
     given = {offset: np.ascontiguousarray(array) for offset, array in plan.raw}

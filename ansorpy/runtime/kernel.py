@@ -9,10 +9,11 @@ import numpy as np
 
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.errors import UsageError
+from ansorpy.ir.loops import Role
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.plan import CompiledTask, constant_ports, plan_kernel
-from ansorpy.runtime.ports import Array, Port, check_array, one_of
+from ansorpy.runtime.plan import CompiledTask, Plan, constant_ports, kernel_ports, plan_kernel
+from ansorpy.runtime.ports import Array, check_array, one_of
 from ansorpy.target import Target
 
 __all__ = ["Kernel"]
@@ -23,8 +24,6 @@ class Kernel:
 
     Constants are bound first, by name and once: ``kernel.bind(W=w)``.  A kernel may be called
     from several Python threads at once.
-
-    >>> # kernel = ap.tune([A, B, C], trials=64); c = kernel(a, b); kernel(a, b, out=c)
 
     Args:
         task: The code and its description.
@@ -40,12 +39,9 @@ class Kernel:
         self._task = task
         self._constants: dict[str, Array] = {}
         self._loaded: InMemory | None = None
-        # Planning without constants still tells the inputs and outputs.
         self.constants = constant_ports(task.built)
-        empty = {p.name: np.broadcast_to(np.zeros((), p.dtype), p.shape) for p in self.constants}
-        described = plan_kernel(task, empty, target=target, threads=threads, check=False)
-        self.inputs: tuple[Port, ...] = described.inputs
-        self.outputs: tuple[Port, ...] = described.outputs
+        self.inputs = kernel_ports(task.built, Role.INPUT)
+        self.outputs = kernel_ports(task.built, Role.OUTPUT)
 
     @property
     def program(self) -> str:
@@ -66,9 +62,11 @@ class Kernel:
         Raises:
             UsageError: A constant is missing, unknown, or of another shape or type.
         """
-        plan = plan_kernel(self._task, constants, target=self.target, threads=self.threads)
-        self._constants = {name: array.copy() for name, array in constants.items()}
-        self._loaded = load_plan(plan, "kernel") if self.target.runs_on_host() else None
+        if self.target.runs_on_host():
+            self._loaded = load_plan(self._plan(constants), "kernel")
+        else:
+            self._plan(constants)
+            self._constants = {name: array.copy() for name, array in constants.items()}
         return self
 
     def __call__(
@@ -103,10 +101,7 @@ class Kernel:
         if self.target.runs_on_host():
             loaded = self._loaded or self._load()
             return export(loaded.plan, Path(path), pool=loaded.pool)
-        plan = plan_kernel(
-            self._task, self._constants, target=self.target, threads=self.threads
-        )
-        return export(plan, Path(path))
+        return export(self._plan(self._constants), Path(path))
 
     def _outputs_for(self, out: Array | Sequence[Array] | None) -> Sequence[Array]:
         if out is None:
@@ -122,11 +117,11 @@ class Kernel:
         return given
 
     def _load(self) -> InMemory:
-        plan = plan_kernel(
-            self._task, self._constants, target=self.target, threads=self.threads
-        )
-        self._loaded = load_plan(plan, "kernel")
+        self._loaded = load_plan(self._plan(self._constants), "kernel")
         return self._loaded
+
+    def _plan(self, constants: Mapping[str, Array]) -> Plan:
+        return plan_kernel(self._task, constants, target=self.target, threads=self.threads)
 
     def __repr__(self) -> str:
         ends = " -> ".join(one_of(ports) for ports in (self.inputs, self.outputs))

@@ -5,25 +5,27 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-import llvmlite
+import llvmlite.binding
 import numpy as np
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ansorpy.config import VERSION
+from ansorpy import __version__
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dtypes import DType
 from ansorpy.runtime.cpu import required_features
 from ansorpy.runtime.plan import Plan
 from ansorpy.runtime.ports import Port
 
-__all__ = ["Metadata", "metadata_of", "read_metadata"]
+__all__ = ["Metadata", "TensorSpec", "metadata_of", "read_metadata"]
 
 
 class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class _Tensor(_Part):
+class TensorSpec(_Part):
+    """One input or output."""
+
     name: str
     shape: tuple[int, ...]
     dtype: DType
@@ -46,8 +48,8 @@ class Metadata(_Part):
     interface: Literal[1] = 1
     name: str
     kind: Literal["kernel", "model"]
-    inputs: tuple[_Tensor, ...]
-    outputs: tuple[_Tensor, ...]
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
     target: _Machine
     threads: int
     median_ms: float | None
@@ -83,7 +85,7 @@ def metadata_of(plan: Plan, name: str, constants: bytes) -> Metadata:
             },
             "threads": plan.threads,
             "median_ms": None if plan.median_s is None else plan.median_s * 1e3,
-            "ansorpy": VERSION,
+            "ansorpy": __version__,
             "llvm": ".".join(map(str, llvmlite.binding.llvm_version_info)),
             "digest": content.hexdigest(),
         }

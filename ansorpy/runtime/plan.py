@@ -22,8 +22,8 @@ from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.target import Target
 
 __all__ = [
-    "Argument", "CompiledTask", "Plan", "Region", "Step", "constant_ports", "plan_kernel",
-    "plan_network",
+    "Argument", "CompiledTask", "Plan", "Region", "Step", "constant_ports", "kernel_ports",
+    "plan_kernel", "plan_network",
 ]  # fmt: skip
 
 _ALIGNMENT = 64
@@ -149,18 +149,22 @@ def plan_kernel(
     """
     _check_constants(task.built, constants)
     maker = _Maker()
-    params = task.built.run_params
-    inputs = [spec for spec in params if spec.role is Role.INPUT]
-    outputs = [spec for spec in params if spec.role is Role.OUTPUT]
-    for region, specs in ((Region.INPUT, inputs), (Region.OUTPUT, outputs)):
-        for number, spec in enumerate(specs):
-            maker.values[spec.name] = Argument(region, number)
-    names = [spec.name for spec in inputs], [spec.name for spec in outputs]
+    inputs = kernel_ports(task.built, Role.INPUT)
+    outputs = kernel_ports(task.built, Role.OUTPUT)
+    for region, ports in ((Region.INPUT, inputs), (Region.OUTPUT, outputs)):
+        for number, port in enumerate(ports):
+            maker.values[port.name] = Argument(region, number)
+    names = [port.name for port in inputs], [port.name for port in outputs]
     maker.add(task.built, names[0], constants, names[1])
     return maker.plan(
-        "kernel", _ports(inputs), _ports(outputs), arena_bytes=0, target=target, threads=threads,
+        "kernel", inputs, outputs, arena_bytes=0, target=target, threads=threads,
         median_s=task.median_s,
     )  # fmt: skip
+
+
+def kernel_ports(built: Built, role: Role) -> tuple[Port, ...]:
+    """The inputs or outputs of *built*, in calling order."""
+    return _ports([spec for spec in built.run_params if spec.role is role])
 
 
 def constant_ports(built: Built) -> tuple[Port, ...]:
@@ -170,7 +174,7 @@ def constant_ports(built: Built) -> tuple[Port, ...]:
     given += [
         spec for spec in built.run_params if spec.role is Role.CONSTANT and spec.name not in made
     ]
-    return tuple({spec.name: port for spec, port in zip(given, _ports(given))}.values())
+    return tuple({port.name: port for port in _ports(given)}.values())
 
 
 def _check_constants(built: Built, constants: Mapping[str, Array]) -> None:

@@ -1,0 +1,90 @@
+"""Reading a library's metadata without running any of it: just enough of the ELF format.
+
+Loading a file runs its constructors; a foreign file must be refused before.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansorpy.errors import ForeignFile
+
+__all__ = ["find_metadata"]
+
+_SUFFIX = b"_metadata"
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+_DYNSYM, _NOBITS = 11, 8
+_MAX_BYTES = 16 << 20
+
+
+@dataclass(frozen=True)
+class _Section:
+    kind: int
+    address: int
+    offset: int
+    size: int
+    link: int
+
+
+def find_metadata(path: Path) -> bytes:
+    """The text of the one symbol of *path* that ends in ``_metadata``.
+
+    Raises:
+        ForeignFile: Unreadable, not a 64-bit shared library, or without such a symbol.
+    """
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            found = _search(data)
+    except (OSError, ValueError, struct.error) as error:
+        reason = getattr(error, "strerror", None) or "it is no shared library"
+        raise ForeignFile(f"cannot read {path}: {reason}") from None
+    if found is None:
+        raise ForeignFile(
+            f"{path} is not a library that ansorpy made",
+            hint="make one with: ansorpy compile net.onnx -o net.so",
+        )
+    return found
+
+
+def _search(data: mmap.mmap) -> bytes | None:
+    magic, *rest = _HEADER.unpack_from(data, 0)
+    if magic[:6] != b"\x7fELF\x02\x01":
+        raise ValueError("not a 64-bit little-endian ELF file")
+    table, entry_bytes, count = rest[5], rest[10], rest[11]
+    sections = [_section(data, table + k * entry_bytes) for k in range(count)]
+    for section in sections:
+        if section.kind == _DYNSYM and section.link < count:
+            for value, size in _metadata_symbols(data, section, sections[section.link]):
+                return _content(data, sections, value, size)
+    return None
+
+
+def _section(data: mmap.mmap, at: int) -> _Section:
+    _, kind, _, address, offset, size, link, *_ = _SECTION.unpack_from(data, at)
+    return _Section(kind, address, offset, size, link)
+
+
+def _metadata_symbols(
+    data: mmap.mmap, symbols: _Section, names: _Section
+) -> Iterator[tuple[int, int]]:
+    for at in range(symbols.offset, symbols.offset + symbols.size, _SYMBOL.size):
+        name, _, _, where, value, size = _SYMBOL.unpack_from(data, at)
+        start = names.offset + name
+        end = data.find(b"\0", start)
+        if where and data[start:end].endswith(_SUFFIX) and 0 < size <= _MAX_BYTES:
+            yield value, size
+
+
+def _content(data: mmap.mmap, sections: list[_Section], value: int, size: int) -> bytes | None:
+    for section in sections:
+        inside = section.address and section.address <= value < section.address + section.size
+        if inside and section.kind != _NOBITS:
+            start = section.offset + value - section.address
+            return bytes(data[start : start + size]).rstrip(b"\0")
+    return None

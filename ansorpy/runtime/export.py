@@ -1,0 +1,168 @@
+"""A plan as a shared library with its C header and an example, depending on libc and libgomp."""
+
+from __future__ import annotations
+
+import hashlib
+import keyword
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.gomp import LIBRARY, needs_gomp
+from ansorpy.errors import UsageError
+from ansorpy.runtime.entry import Constants, EntrySource, build_entry
+from ansorpy.runtime.header import write_header
+from ansorpy.runtime.linker import Linker, find_linker
+from ansorpy.runtime.metadata import Metadata, metadata_of
+from ansorpy.runtime.plan import Plan
+
+__all__ = ["FUNCTIONS", "export", "library_name"]
+
+FUNCTIONS = ("init", "context_bytes", "run", "metadata")
+"""What a library exports, each with its name and an underscore before."""
+
+_MAX_BYTES = (1 << 31) - (64 << 20)
+"""Constants one library holds: its code addresses data within 2 GiB."""
+
+_GOMP_STUB = """
+define void @GOMP_parallel(ptr %f, ptr %data, i32 %threads, i32 %flags) { ret void }
+define i32 @omp_get_num_threads() { ret i32 1 }
+define i32 @omp_get_thread_num() { ret i32 0 }
+"""
+
+
+def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> Path:
+    """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
+
+    Args:
+        pool: The packed constants, which are then stored ready to read.  Without them the given
+            constants are stored and ``init`` packs them.
+
+    Raises:
+        MissingDependency: No linker; the message says what to install.
+        UsageError: The folder does not exist, or the constants exceed what one library can hold.
+        CodegenError: The linker refuses.
+    """
+    path = path.absolute()
+    if not path.parent.is_dir():
+        raise UsageError(f"cannot write {path}: the folder {path.parent} does not exist")
+    linker = find_linker(plan.target)
+    name = library_name(path)
+    with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
+        job = _Job(plan, name, path.name, Path(folder), linker)
+        metadata = job.link(pool)
+        os.replace(job.library, path)
+    write_header(metadata, path)
+    return path
+
+
+def library_name(path: Path) -> str:
+    """The prefix of the symbols of library *path*: its stem as a C identifier."""
+    name = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
+    return f"net_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
+
+
+@dataclass(frozen=True)
+class _Job:
+    """The files of one link."""
+
+    plan: Plan
+    name: str
+    soname: str
+    folder: Path
+    linker: Linker
+
+    @property
+    def library(self) -> Path:
+        return self.folder / self.soname
+
+    def link(self, pool: NDArray[np.uint8] | None) -> Metadata:
+        """Make :attr:`library`; returns what it says about itself."""
+        digest, constants = self._constants(pool)
+        metadata = metadata_of(self.plan, self.name, digest)
+        source = EntrySource(
+            self.plan,
+            self.name,
+            Constants.ORIGINAL if pool is None else Constants.PACKED,
+            metadata.model_dump_json(),
+            metadata.target.required,
+        )
+        codes = [code.code for code in self.plan.objects]
+        files = [self._write(f"task{k}.o", code) for k, code in enumerate(codes)]
+        files += [self._write("entry.o", build_entry(source)), *constants]
+        if any(needs_gomp(code) for code in codes):
+            files.append(self._gomp())
+        self.linker.shared_library(self.library, self.soname, files, exports=self._exports())
+        return metadata
+
+    def _write(self, name: str, data: bytes) -> Path:
+        path = self.folder / name
+        path.write_bytes(data)
+        return path
+
+    def _constants(self, pool: NDArray[np.uint8] | None) -> tuple[bytes, list[Path]]:
+        """A digest of the constants, and the assembly file that includes them."""
+        size = self.plan.pool_bytes if pool is not None else _original_bytes(self.plan)
+        if size > _MAX_BYTES:
+            raise UsageError(
+                f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB"
+            )
+        blob = self.folder / "constants.bin"
+        content = hashlib.sha256()
+        with blob.open("wb") as file:
+            for piece in _pieces(self.plan) if pool is None else (pool.data,):
+                file.write(piece)
+                content.update(piece)
+        if not blob.stat().st_size:
+            return content.digest(), []
+        symbol, section = (
+            (f"{self.name}_raw_data", ".data")  # intermediate results of packing are written there
+            if pool is None
+            else (f"{self.name}_pool_data", ".section .rodata")
+        )
+        text = (
+            f"{section}\n.balign 64\n.globl {symbol}\n.hidden {symbol}\n{symbol}:\n"
+            f'.incbin "{blob}"\n.section .note.GNU-stack,"",%progbits\n'
+        )
+        return content.digest(), [self._write("constants.s", text.encode())]
+
+    def _gomp(self) -> Path:
+        """A library with libgomp's name and functions: at run time the system's is found.
+
+        So linking needs no libgomp here, neither its development files nor another machine's.
+        """
+        folder = self.folder / "stub"
+        folder.mkdir()
+        target = self.plan.target
+        text = f'target triple = "{target.triple}"\n{_GOMP_STUB}'
+        stub = self._write("stub/gomp.o", compile_ir(text, target))
+        self.linker.shared_library(folder / LIBRARY, LIBRARY, [stub])
+        return folder / LIBRARY
+
+    def _exports(self) -> Path:
+        names = " ".join(f"{self.name}_{function};" for function in FUNCTIONS)
+        return self._write("exports.map", f"{{ global: {names} local: *; }};\n".encode())
+
+
+def _original_bytes(plan: Plan) -> int:
+    return plan.raw_bytes + sum(array.nbytes for _, array in plan.direct)
+
+
+def _pieces(plan: Plan) -> Iterable[bytes]:
+    """The given constants as the entry expects them: ``RAW``, then the directly read ones."""
+    position = 0
+    for offset, array in sorted(plan.raw, key=lambda item: item[0]):
+        yield bytes(offset - position)
+        yield array.tobytes()
+        position = offset + array.nbytes
+    yield bytes(plan.raw_bytes - position)
+    for _, array in plan.direct:
+        yield array.tobytes()
+        yield bytes(-array.nbytes % 64)

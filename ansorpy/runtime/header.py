@@ -1,0 +1,65 @@
+"""The C header of a library, and a complete program that calls it."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.runtime.metadata import Metadata, TensorSpec
+from ansorpy.runtime.ports import MAX_RANK
+from ansorpy.runtime.status import Status
+
+__all__ = ["write_header"]
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+_C_TYPES = {
+    DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "uint16_t",
+    DType.BFLOAT16: "uint16_t", DType.BOOL: "uint8_t",
+}  # fmt: skip
+
+
+def write_header(metadata: Metadata, library: Path) -> None:
+    """Write ``<stem>.h`` and ``<stem>_example.c`` beside *library*."""
+    header = library.with_suffix(".h")
+    example = library.with_name(f"{library.stem}_example.c")
+    values = {
+        "library": library.name,
+        "header": header.name,
+        "example": example.name,
+        "name": metadata.name,
+        "guard": f"{metadata.name.upper()}_H",
+        "upper": metadata.name.upper(),
+        "metadata": metadata,
+        "inputs": [_described(tensor) for tensor in metadata.inputs],
+        "outputs": [_described(tensor) for tensor in metadata.outputs],
+        "max_rank": MAX_RANK,
+        "statuses": list(Status),
+    }
+    header.write_text(_rendered("library.h.j2", values))
+    example.write_text(_rendered("example.c.j2", values))
+
+
+def _described(tensor: TensorSpec) -> dict[str, object]:
+    """What the templates say about one tensor."""
+    dtype = tensor.dtype
+    return {
+        # A name may hold what would end a C comment.
+        "name": tensor.name.replace("*/", "* /").replace("\\", "/").replace("\n", " "),
+        "shape": list(tensor.shape),
+        "dtype": dtype.value,
+        "c_type": _C_TYPES.get(dtype, f"{dtype.value}_t"),
+        "count": math.prod(tensor.shape),
+        "is_float": dtype in (DType.FLOAT32, DType.FLOAT64),
+    }
+
+
+def _rendered(template: str, values: dict[str, object]) -> str:
+    import jinja2
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, autoescape=False,
+    )  # fmt: skip
+    return environment.from_string((_TEMPLATES / template).read_text()).render(values)

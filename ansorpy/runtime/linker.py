@@ -1,0 +1,86 @@
+"""Linking through whatever compiler driver the machine has; only exports need one."""
+
+from __future__ import annotations
+
+import importlib.util
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ansorpy.config import c_compiler
+from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.target import Target
+
+__all__ = ["Linker", "find_linker"]
+
+
+@dataclass(frozen=True)
+class Linker:
+    """A compiler driver that assembles and links: ``command`` and the files make a library."""
+
+    command: tuple[str, ...]
+
+    def shared_library(
+        self, output: Path, soname: str, files: Sequence[Path], *, exports: Path | None = None
+    ) -> None:
+        """Link *files* (objects, assembly, libraries) to *output*.
+
+        Args:
+            exports: A version script; without it every global symbol is visible.
+
+        Raises:
+            CodegenError: The linker refuses; the message is its own.
+        """
+        options = ["-shared", f"-Wl,-soname,{soname}", "-Wl,-z,noexecstack"]
+        if exports is not None:
+            options += [f"-Wl,--version-script={exports}", "-Wl,-z,defs", "-Wl,--as-needed"]
+        libraries = ["-lm"] if exports is not None else ["-nostdlib"]
+        command = [*self.command, *options, *map(str, files), *libraries, "-o", str(output)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise MissingDependency(
+                f"{self.command[0]} cannot be run: {error}", hint=_ADVICE
+            ) from error
+        if done.returncode:
+            raise CodegenError(
+                f"{shlex.join(self.command)} cannot link {soname}: {done.stderr.strip()}"
+            )
+
+
+_ADVICE = "install gcc or clang, or pip install 'ansorpy[export]', or set CC"
+
+
+def find_linker(target: Target) -> Linker:
+    """The first of ``$CC``, ``cc``, ``gcc``, ``clang``, ``python -m ziglang cc`` there is.
+
+    For another architecture than this machine's: ``$CC``, ``<arch>-linux-gnu-gcc``, ``ziglang``.
+
+    Raises:
+        MissingDependency: None is installed, or ``$CC`` names what is not there.
+    """
+    asked = c_compiler()
+    if asked:
+        command = shlex.split(asked)
+        if not command or shutil.which(command[0]) is None:
+            raise MissingDependency(
+                f"the environment says CC={asked}, which is not there", hint=_ADVICE
+            )
+        return Linker(tuple(command))
+    arch = target.triple.split("-")[0]
+    native = arch == Target.host().triple.split("-")[0]
+    names = ("cc", "gcc", "clang") if native else (f"{arch}-linux-gnu-gcc",)
+    for name in names:
+        if shutil.which(name) is not None:
+            return Linker((name,))
+    if importlib.util.find_spec("ziglang") is not None:
+        return Linker((sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-gnu"))
+    raise MissingDependency(
+        f"linking a library for {arch} needs a compiler driver, and none of "
+        f"{', '.join(names)} or ziglang is installed",
+        hint=_ADVICE,
+    )

@@ -1,0 +1,206 @@
+"""A compiled network, in memory or from a library, used like an onnxruntime session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.config import NUM_THREADS, available_cores
+from ansorpy.errors import UsageError
+from ansorpy.graph.network import Network
+from ansorpy.runtime.executable import Executable
+from ansorpy.runtime.export import export
+from ansorpy.runtime.in_memory import load_plan
+from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
+from ansorpy.runtime.ports import Array, Port, check_array, one_of
+from ansorpy.runtime.shared import open_library
+from ansorpy.target import Target
+
+__all__ = ["Model"]
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What a model runs on; ``executable`` is ``None`` when it is for another machine."""
+
+    name: str
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    threads: int
+    executable: Executable | None
+    plan: Plan | None
+    pool: np.ndarray[Any, np.dtype[np.uint8]] | None
+
+
+class Model:
+    """A compiled network; made by :meth:`of`, :meth:`load`, :func:`ansorpy.compile`.
+
+    It may be called from several Python threads at once: each run has a context of its own.
+    """
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts = parts
+        self._inputs = {port.name: port for port in parts.inputs}
+        self._outputs = {port.name: port for port in parts.outputs}
+
+    @staticmethod
+    def of(
+        network: Network,
+        tasks: Mapping[str, CompiledTask],
+        *,
+        target: Target,
+        threads: int,
+        name: str = "model",
+        median_s: float | None = None,
+    ) -> Model:
+        """The model of *network*, with the code of each workload by its key.
+
+        Constants are bound here: packed once into the order the code reads.  For a target that
+        this machine cannot run, the model can only be exported.
+        """
+        plan = plan_network(network, tasks, target=target, threads=threads, median_s=median_s)
+        if not target.runs_on_host():
+            parts = _Parts(name, plan.inputs, plan.outputs, threads, None, plan, None)
+            return Model(parts)
+        loaded = load_plan(plan, "model")
+        return Model(
+            _Parts(
+                name, plan.inputs, plan.outputs, threads, loaded.executable, loaded.plan,
+                loaded.pool,
+            )
+        )  # fmt: skip
+
+    @staticmethod
+    def load(path: str | Path) -> Model:
+        """The network in the library *path*.
+
+        It runs with the threads it was tuned for, or as many cores as this process may use when
+        they are fewer; ``ANSORPY_NUM_THREADS`` decides when it is set.
+
+        Raises:
+            ForeignFile: Not a library of ours, or of another version of its interface.
+            MissingDependency: Built for a CPU this machine is not, or libgomp is missing.
+        """
+        metadata, executable = open_library(Path(path))
+        threads = NUM_THREADS.get() or min(metadata.threads, available_cores())
+        return Model(
+            _Parts(
+                metadata.name, metadata.input_ports, metadata.output_ports, threads, executable,
+                None, None,
+            )
+        )  # fmt: skip
+
+    @property
+    def name(self) -> str:
+        return self._parts.name
+
+    @property
+    def threads(self) -> int:
+        """Threads a run uses when it does not say."""
+        return self._parts.threads
+
+    def get_inputs(self) -> list[Port]:
+        """Name, shape, dtype and onnxruntime's type name of each input."""
+        return list(self._parts.inputs)
+
+    def get_outputs(self) -> list[Port]:
+        """The same of each output."""
+        return list(self._parts.outputs)
+
+    def run(
+        self,
+        names: Sequence[str] | None,
+        feeds: Mapping[str, Array],
+        outputs: Sequence[Array] | None = None,
+        *,
+        threads: int | None = None,
+    ) -> list[Array]:
+        """Compute the outputs *names* (``None``: all) from *feeds*; returns them in that order.
+
+        Args:
+            feeds: Every input by name.  One that is not contiguous is copied.
+            outputs: Arrays to write to, one for each name, returned in place of new ones.
+            threads: Threads of this run.
+
+        Raises:
+            UsageError: A wrong name, shape or type; the message names what is expected.
+        """
+        executable = self._parts.executable
+        if executable is None:
+            raise UsageError(
+                f"{self.name} is compiled for another machine", hint="export it and run it there"
+            )
+        wanted = self._wanted(names)
+        arrays = self._fed(feeds)
+        given = dict(zip((p.name for p in wanted), self._given(wanted, outputs)))
+        results = [
+            given[port.name] if port.name in given else aligned_empty(port.shape, port.dtype)
+            for port in self._parts.outputs
+        ]
+        executable.run(arrays, results, self.threads if threads is None else threads)
+        by_name = dict(zip(self._outputs, results))
+        return [by_name[port.name] for port in wanted]
+
+    def export(self, path: str | Path) -> Path:
+        """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
+
+        Raises:
+            MissingDependency: There is no linker.
+            UsageError: This model was itself loaded from a library.
+        """
+        if self._parts.plan is None:
+            raise UsageError(
+                f"{self.name} was loaded from a library", hint="copy that file and its header"
+            )
+        return export(self._parts.plan, Path(path), pool=self._parts.pool)
+
+    def _wanted(self, names: Sequence[str] | None) -> list[Port]:
+        if names is None:
+            return list(self._parts.outputs)
+        unknown = [name for name in names if name not in self._outputs]
+        if unknown:
+            raise UsageError(
+                f"{self.name} has no output {unknown[0]!r}; "
+                f"its outputs are {one_of(self._parts.outputs)}"
+            )
+        if len(set(names)) != len(names):
+            raise UsageError("an output is asked for twice")
+        return [self._outputs[name] for name in names]
+
+    def _fed(self, feeds: Mapping[str, Array]) -> list[Array]:
+        unknown = [name for name in feeds if name not in self._inputs]
+        missing = [name for name in self._inputs if name not in feeds]
+        if unknown or missing:
+            problem = (
+                f"has no input {unknown[0]!r}" if unknown else f"was not given input {missing[0]!r}"
+            )
+            raise UsageError(f"{self.name} {problem}; its inputs are {one_of(self._parts.inputs)}")
+        arrays = []
+        for port in self._parts.inputs:
+            array = np.asarray(feeds[port.name])
+            if not (array.flags.c_contiguous and array.flags.aligned):
+                array = np.require(array, requirements=("C", "A"))
+            check_array("input", port, array)
+            arrays.append(array)
+        return arrays
+
+    def _given(self, wanted: Sequence[Port], outputs: Sequence[Array] | None) -> Sequence[Array]:
+        if outputs is None:
+            return ()
+        if len(outputs) != len(wanted):
+            raise UsageError(
+                f"{len(wanted)} outputs are asked for ({one_of(wanted)}), outputs= gives "
+                f"{len(outputs)}"
+            )
+        for port, array in zip(wanted, outputs):
+            check_array("output", port, array, written=True)
+        return outputs
+
+    def __repr__(self) -> str:
+        ends = " -> ".join(one_of(ports) for ports in (self._parts.inputs, self._parts.outputs))
+        return f"<Model {self.name}: {ends}>"

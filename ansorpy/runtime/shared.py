@@ -1,0 +1,71 @@
+"""A library written by :func:`ansorpy.runtime.export.export`, loaded into this process."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ansorpy.codegen.llvm.gomp import LIBRARY, load_gomp
+from ansorpy.errors import ForeignFile, MissingDependency
+from ansorpy.runtime.elf import find_metadata
+from ansorpy.runtime.executable import Code, Executable
+from ansorpy.runtime.metadata import Metadata, read_metadata
+from ansorpy.target import Target
+
+__all__ = ["open_library"]
+
+
+def open_library(path: Path) -> tuple[Metadata, Executable]:
+    """What the library *path* says about itself, and its functions.
+
+    Raises:
+        ForeignFile: Not a library of ours, or of another version of the interface.
+        MissingDependency: It was built for another CPU, or libgomp is missing.
+    """
+    text = find_metadata(path)
+    metadata = read_metadata(text, str(path))
+    arch = metadata.target.triple.split("-")[0]
+    if arch != Target.host().triple.split("-")[0]:
+        raise MissingDependency(f"{path} was built for {arch}, which this machine is not")
+    library = _opened(path, metadata, text)
+    init, context_bytes, run = (
+        _address(library, f"{metadata.name}_{part}", path)
+        for part in ("init", "context_bytes", "run")
+    )
+    code = Code(str(path), init, context_bytes, run, library, metadata.target.required)
+    return metadata, Executable(code, metadata.input_ports, metadata.output_ports)
+
+
+def _opened(path: Path, metadata: Metadata, text: bytes) -> ctypes.CDLL:
+    """The library as it is in the file now.
+
+    The system takes a library it has already loaded under this name for the same one, even when
+    the file was replaced since; then a copy under another name is loaded.
+    """
+    library = _load(path.absolute())
+    symbol = f"{metadata.name}_metadata"
+    if ctypes.string_at(_address(library, symbol, path)) == text:
+        return library
+    with TemporaryDirectory(prefix="ansorpy-") as folder:
+        return _load(Path(shutil.copy(path, folder)))
+
+
+def _load(path: Path) -> ctypes.CDLL:
+    try:
+        return ctypes.CDLL(str(path))
+    except OSError as error:
+        if LIBRARY in str(error):
+            load_gomp()  # says what to install
+        raise ForeignFile(f"{path} cannot be loaded: {error}") from error
+
+
+def _address(library: ctypes.CDLL, symbol: str, path: Path) -> int:
+    try:
+        address = ctypes.cast(getattr(library, symbol), ctypes.c_void_p).value
+    except AttributeError:
+        address = None
+    if not address:
+        raise ForeignFile(f"{path} lacks the function {symbol}")
+    return address
