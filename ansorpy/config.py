@@ -15,7 +15,7 @@ from typing import Generic, TypeVar
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "CACHE_DIR", "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
+    "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
     "available_cores", "c_compiler", "cgroup_quota", "default_threads",
 ]  # fmt: skip
 
@@ -97,15 +97,7 @@ VERIFY: Knob[bool] = Knob(
 SEED: Knob[int | None] = Knob(
     "ANSORPY_SEED", "seed used where no seed is given", None, _at_least(0), "a seed, 0 or more"
 )
-CACHE_DIR: Knob[Path] = Knob(
-    "ANSORPY_CACHE_DIR",
-    "folder of generated helper files (link stubs); default: ~/.cache/ansorpy",
-    Path.home() / ".cache" / "ansorpy",
-    Path,
-    "a path",
-)
-
-KNOBS = (NUM_THREADS, DEBUG, DUMP, VERIFY, SEED, CACHE_DIR)
+KNOBS = (NUM_THREADS, DEBUG, DUMP, VERIFY, SEED)
 
 
 def default_threads() -> int:

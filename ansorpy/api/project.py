@@ -16,6 +16,7 @@ from ansorpy.graph.network import Network
 from ansorpy.graph.optimize import optimize
 from ansorpy.graph.partition import partition
 from ansorpy.ir.task import Task
+from ansorpy.target import Target
 
 __all__ = ["Project", "open_project"]
 
@@ -27,6 +28,7 @@ class Project:
     name: str
     network: Network
     tasks: tuple[Task, ...]
+    target: Target
 
     @cached_property
     def weights(self) -> dict[str, int]:
@@ -78,4 +80,4 @@ def open_project(
         Task(w.dag, request.target, request.threads, request.precision, cold, w.name)
         for w in network.workloads()
     )
-    return Project(name, network, tasks)
+    return Project(name, network, tasks, request.target)

@@ -58,7 +58,7 @@ def verify_model(
         given if is_library(given) else reference, threads=threads, db=db, shape=shape, dim=dim
     )
     names = [output.name for output in ours.get_outputs()]
-    results = dict(zip(names, ours.run(names, feeds), strict=True))
+    results = dict(zip(names, ours.run(names, feeds, threads=threads), strict=True))
     return compare_outputs(given.name, against, results, theirs, softmaxes, tolerance)
 
 

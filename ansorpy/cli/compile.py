@@ -67,5 +67,5 @@ def compile(
     chosen = search(project, request)
     library = output or Path(f"{model.stem}.so")
     written = model_of(project, chosen, request.threads).export(library)
-    total = total_text(chosen, project)
+    total = total_text(project, chosen)
     print(f"wrote {written}" + (f" ({total})" if total else ""))

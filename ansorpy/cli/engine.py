@@ -35,11 +35,11 @@ class Ours:
             i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()
         }
         self._names = [o.name for o in model.get_outputs()]
-        self._outputs = [array.copy() for array in model.run(self._names, self._feeds)]
+        self._outputs = model.run(self._names, self._feeds, threads=threads)
 
     def run(self) -> None:
         """One inference into the same arrays."""
-        self._model.run(self._names, self._feeds, outputs=self._outputs)
+        self._model.run(self._names, self._feeds, outputs=self._outputs, threads=self._threads)
 
     def outputs(self) -> dict[str, Array]:
         """The arrays that each run writes."""

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.database import Database
-from ansorpy.report.inputs import InputSpec, random_value
+from ansorpy.report.inputs import random_value
+from ansorpy.runtime.ports import Port, described
 
 __all__ = ["feeds", "open_database"]
 
@@ -27,7 +28,7 @@ def open_database(path: Path) -> Database:
     return Database(path)
 
 
-def feeds(specs: Sequence[InputSpec], given: Sequence[str]) -> dict[str, Array]:
+def feeds(specs: Sequence[Port], given: Sequence[str]) -> dict[str, Array]:
     """The arrays for *specs*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
     ``name=random[:seed]``; inputs not given are random with seed 0.
 
@@ -47,21 +48,17 @@ def feeds(specs: Sequence[InputSpec], given: Sequence[str]) -> dict[str, Array]:
     return found
 
 
-def _value(spec: InputSpec, source: str) -> Array:
+def _value(spec: Port, source: str) -> Array:
     kind, _, seed = source.partition(":")
     if kind == "random" and (not seed or seed.isdecimal()):
         return random_value(spec.shape, spec.dtype, int(seed or 0), spec.name)
     array = _read(Path(source), spec.name)
     if array.shape != spec.shape or array.dtype != spec.dtype:
         raise UsageError(
-            f"input {spec.name!r} takes {_described(spec.shape, spec.dtype)}, "
-            f"{source} holds {_described(array.shape, array.dtype)}"
+            f"input {spec.name!r} takes {described(spec.shape, spec.dtype)}, "
+            f"{source} holds {described(array.shape, array.dtype)}"
         )
     return array
-
-
-def _described(shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> str:
-    return f"{'x'.join(map(str, shape)) or 'a scalar'} of {dtype}"
 
 
 def _read(path: Path, name: str) -> Array:

@@ -37,9 +37,9 @@ def run(
     opened = open_model(model, threads=threads, db=db, shape=shape, dim=dim)
     fed = feeds(opened.get_inputs(), inputs or ())
     names = [output.name for output in opened.get_outputs()]
-    results = dict(zip(names, opened.run(names, fed), strict=True))
+    results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))
     if save is not None:
-        np.savez(save, **results)
+        np.savez(save, allow_pickle=False, **results)
     if as_json:
         print(json.dumps(outputs_json(results), indent=2))
     else:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ansorpy.api.assemble import kernels_median_s
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Chosen, Session, open_session
@@ -20,7 +21,7 @@ from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, summaries, tasks_table
 from ansorpy.target import Target
 
-__all__ = ["make_request", "plan_text", "project_of", "search"]
+__all__ = ["make_request", "plan_text", "project_of", "search", "total_text"]
 
 
 def make_request(
@@ -119,11 +120,7 @@ def plan_text(project: Project, request: Request) -> str:
     return f"{text}; tuning up to {', '.join(limits)}, records in {request.db}"
 
 
-def total_text(chosen: Sequence[Chosen], project: Project) -> str:
-    """The sum of the kernels' times, where all were timed."""
-    times = [c.median_s for c in chosen if c.median_s is not None]
-    if len(times) < len(chosen):
-        return ""
-    weights = [project.weights[c.task.key] for c in chosen]
-    total = sum(w * t for w, t in zip(weights, times, strict=True))
-    return f"{milliseconds(total)} in kernels"
+def total_text(project: Project, chosen: Sequence[Chosen]) -> str:
+    """The time of all kernels together, or nothing when one was never timed."""
+    total = kernels_median_s(project, chosen)
+    return "" if total is None else f"{milliseconds(total)} in kernels"

@@ -54,6 +54,6 @@ def tune(
     )
     project = project_of(model, request, shape, dim)
     chosen = search(project, request)
-    total = total_text(chosen, project)
+    total = total_text(project, chosen)
     print(f"tuned {len(chosen)} tasks" + (f", {total}" if total else ""))
     print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import importlib.metadata
 import platform
-import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from ansorpy.config import available_cores, cgroup_quota, default_threads
 from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.report.bench.result import machine_name
 from ansorpy.report.tables import Table
+from ansorpy.runtime.linker import find_linker
 from ansorpy.target import Target
 
 __all__ = ["Examination", "Finding", "examine"]
@@ -129,15 +129,11 @@ def _libgomp() -> Finding:
 
 def _linker() -> Finding:
     """Only the export of a library links; the rest runs from memory."""
-    for name in ("cc", "gcc", "clang"):
-        path = shutil.which(name)
-        if path is not None:
-            return Finding("linker", True, False, path)
-    version = _version("ziglang")
-    if version is not None:
-        return Finding("linker", True, False, f"ziglang {version}")
-    advice = "install gcc or clang, or pip install 'ansorpy[export]'"
-    return Finding("linker", False, False, "no C compiler (needed to export a library)", advice)
+    try:
+        command = find_linker(Target.host()).command
+    except MissingDependency as error:
+        return Finding("linker", False, False, error.message, error.hint or "")
+    return Finding("linker", True, False, " ".join(command))
 
 
 def _cuda() -> Finding:

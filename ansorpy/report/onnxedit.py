@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnx
+import onnx.helper
+import onnx.shape_inference
 from google.protobuf.message import Message
 from numpy.typing import NDArray
-from onnx import helper
 
 __all__ = ["FinalSoftmax", "softmax_inputs_as_outputs", "with_fields"]
 
@@ -45,21 +46,30 @@ def softmax_inputs_as_outputs(
     """
     graph = model.graph
     producer = {output: node for node in graph.node for output in node.output}
-    found = {}
+    named = {output.name for output in graph.output}
+    found, added = {}, []
     for output in graph.output:
         node = producer.get(output.name)
         while node is not None and node.op_type in _VIEWS:
             node = producer.get(node.input[0])
-        if node is not None and node.op_type == "Softmax":
-            found[output.name] = _final_softmax(model, node)
-    missing = dict.fromkeys(f.input for f in found.values())
-    missing = dict.fromkeys(m for m in missing if m not in {o.name for o in graph.output})
-    if not missing:
-        return model, found
-    element = {o.name: o.type.tensor_type.elem_type for o in graph.output}
-    kind = next(element[name] for name in found)
-    added = [helper.make_tensor_value_info(name, kind, None) for name in missing]
-    return with_fields(model, output=[*graph.output, *added]), found
+        if node is None or node.op_type != "Softmax":
+            continue
+        found[output.name] = _final_softmax(model, node)
+        if node.input[0] not in named:
+            named.add(node.input[0])
+            added.append(_same_type(model, output, node))
+    return (with_fields(model, output=[*graph.output, *added]) if added else model), found
+
+
+def _same_type(
+    model: onnx.ModelProto, output: onnx.ValueInfoProto, softmax: onnx.NodeProto
+) -> onnx.ValueInfoProto:
+    """The declaration of the softmax's input: it has the type and shape of the softmax's output."""
+    source = output
+    if softmax.output[0] != output.name:  # a view lies between; only inference knows the shape
+        inferred = onnx.shape_inference.infer_shapes(model)
+        source = next(v for v in inferred.graph.value_info if v.name == softmax.output[0])
+    return onnx.helper.make_value_info(softmax.input[0], source.type)
 
 
 def _final_softmax(model: onnx.ModelProto, node: onnx.NodeProto) -> FinalSoftmax:

@@ -15,7 +15,6 @@ from ansorpy.report.tables import Table
 __all__ = [
     "TaskSummary",
     "failures_table",
-    "select_task",
     "sessions_table",
     "summaries",
     "tasks_table",

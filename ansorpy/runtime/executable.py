@@ -49,6 +49,9 @@ class _Context:
         self._memory = aligned_empty((size,), np.uint8)
         self.inputs = _table(inputs)
         self.outputs = _table(outputs)
+        # One object a tensor, made here: indexing a ctypes array makes a new one each time.
+        self.input_tensors = [self.inputs[k] for k in range(len(inputs))]
+        self.output_tensors = [self.outputs[k] for k in range(len(outputs))]
         self.address = ctypes.c_void_p(self._memory.ctypes.data)
 
 
@@ -103,11 +106,11 @@ class Executable:
         """Set the data pointers, and refuse outputs that overlap an input or each other."""
         address = self._address.of
         used = []
-        for tensor, array in zip(context.inputs, inputs):
-            start = tensor.data = address(array)
+        for number, array in enumerate(inputs):
+            start = context.input_tensors[number].data = address(array)
             used.append((start, start + array.nbytes))
-        for number, (tensor, array) in enumerate(zip(context.outputs, outputs)):
-            start = tensor.data = address(array)
+        for number, array in enumerate(outputs):
+            start = context.output_tensors[number].data = address(array)
             end = start + array.nbytes
             for other_start, other_end in used:
                 if start < other_end and other_start < end:
@@ -151,7 +154,7 @@ class _Addresses:
 
 def _table(ports: Sequence[Port]) -> ctypes.Array[_Tensor]:
     table = (_Tensor * max(1, len(ports)))()
-    for tensor, port in zip(table, ports):
+    for number, port in enumerate(ports):
         for axis, extent in enumerate(port.shape):
-            tensor.shape[axis] = extent
+            table[number].shape[axis] = extent
     return table

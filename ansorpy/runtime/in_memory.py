@@ -24,7 +24,7 @@ _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, cty
 
 @dataclass(frozen=True)
 class InMemory:
-    """``pool`` holds all constants as the code reads them; ``plan`` no longer needs the given ones."""
+    """``pool`` holds all constants as the code reads them; ``plan`` is without the given ones."""
 
     executable: Executable
     plan: Plan

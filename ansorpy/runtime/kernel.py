@@ -89,7 +89,7 @@ class Kernel:
             raise UsageError(
                 f"{self.name} takes {len(inputs)} inputs ({one_of(inputs)}), got {len(arrays)}"
             )
-        for port, array in zip(inputs, arrays):
+        for port, array in zip(inputs, arrays, strict=True):
             check_array("input", port, array)
         outputs = self._outputs_for(out)
         loaded = self._loaded or self._load()
@@ -112,7 +112,7 @@ class Kernel:
                 f"{self.name} has {len(self.outputs)} outputs ({one_of(self.outputs)}), "
                 f"out= gives {len(given)}"
             )
-        for port, array in zip(self.outputs, given):
+        for port, array in zip(self.outputs, given, strict=True):
             check_array("output", port, array, written=True)
         return given
 

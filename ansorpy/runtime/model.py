@@ -137,13 +137,13 @@ class Model:
             )
         wanted = self._wanted(names)
         arrays = self._fed(feeds)
-        given = dict(zip((p.name for p in wanted), self._given(wanted, outputs)))
+        given = self._given(wanted, outputs)
         results = [
             given[port.name] if port.name in given else aligned_empty(port.shape, port.dtype)
             for port in self._parts.outputs
         ]
         executable.run(arrays, results, self.threads if threads is None else threads)
-        by_name = dict(zip(self._outputs, results))
+        by_name = dict(zip(self._outputs, results, strict=True))
         return [by_name[port.name] for port in wanted]
 
     def export(self, path: str | Path) -> Path:
@@ -189,17 +189,18 @@ class Model:
             arrays.append(array)
         return arrays
 
-    def _given(self, wanted: Sequence[Port], outputs: Sequence[Array] | None) -> Sequence[Array]:
+    def _given(self, wanted: Sequence[Port], outputs: Sequence[Array] | None) -> dict[str, Array]:
+        """The caller's arrays by output name."""
         if outputs is None:
-            return ()
+            return {}
         if len(outputs) != len(wanted):
             raise UsageError(
                 f"{len(wanted)} outputs are asked for ({one_of(wanted)}), outputs= gives "
                 f"{len(outputs)}"
             )
-        for port, array in zip(wanted, outputs):
+        for port, array in zip(wanted, outputs, strict=True):
             check_array("output", port, array, written=True)
-        return outputs
+        return {port.name: array for port, array in zip(wanted, outputs, strict=True)}
 
     def __repr__(self) -> str:
         ends = " -> ".join(one_of(ports) for ports in (self._parts.inputs, self._parts.outputs))

@@ -10,10 +10,10 @@ import pytest
 from ansorpy.cli.files import feeds, open_database
 from ansorpy.cli.models import is_library, onnx_beside
 from ansorpy.errors import ForeignFile, UsageError
-from ansorpy.report.inputs import InputSpec
+from ansorpy.runtime.ports import Port
 
-X = InputSpec("x", (2, 3), np.dtype(np.float32))
-N = InputSpec("n:0", (), np.dtype(np.int64))
+X = Port("x", (2, 3), np.dtype(np.float32))
+N = Port("n:0", (), np.dtype(np.int64))
 
 
 def test_arrays_from_files(tmp_path: Path) -> None:

@@ -65,6 +65,7 @@ def test_what_is_missing_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("ctypes.CDLL", no_library)
     monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr(doctor, "_version", lambda name: None)
     found = {f.name: f for f in examine().findings}
     assert not found["libgomp"].ok and "libgomp1" in found["libgomp"].advice

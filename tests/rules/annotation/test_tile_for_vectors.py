@@ -36,7 +36,7 @@ def test_part_of_the_channels_moves_inside_the_window() -> None:
                 for ry in 0..2  # reduce
                   for rx in 0..2  # reduce
                     for c.1 in 0..?
-                      pool[n, y, x, c] += ...
+                      pool[n, y, x, c] max= ...
         """)
 
 

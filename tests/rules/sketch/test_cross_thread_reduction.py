@@ -19,7 +19,7 @@ def test_alone_it_is_split_by_a_warp() -> None:
         for i in 0..10
           for k.0 in 0..2  # reduce
             for k.1 in 0..32  # threadIdx.x, reduce
-              B[i] += ...
+              B[i] min= ...
         """)
 
 

@@ -1,0 +1,48 @@
+"""From chosen programs to what a caller holds: a :class:`Kernel` or a :class:`Model`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.api.project import Project
+from ansorpy.api.session import Chosen
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.model import Model
+from ansorpy.runtime.plan import CompiledTask
+
+__all__ = ["kernel_of", "kernels_median_s", "model_of"]
+
+
+def kernel_of(chosen: Chosen) -> Kernel:
+    """The kernel of one tuned operator."""
+    task = chosen.task
+    return Kernel(_compiled(chosen), target=task.target, threads=task.threads, name=task.name)
+
+
+def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Model:
+    """The model of a network; *chosen* has a program for each of the project's tasks, in order."""
+    workloads = project.network.workloads()
+    tasks = {w.key: _compiled(c) for w, c in zip(workloads, chosen, strict=True)}
+    return Model.of(
+        project.network,
+        tasks,
+        target=project.target,
+        threads=threads,
+        name=project.name,
+        median_s=kernels_median_s(project, chosen),
+    )
+
+
+def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None:
+    """Seconds of all kernels together, each as often as it is called; None when one is untimed."""
+    total = 0.0
+    for program in chosen:
+        if program.median_s is None:
+            return None
+        total += project.weights[program.task.key] * program.median_s
+    return total
+
+
+def _compiled(chosen: Chosen) -> CompiledTask:
+    text = chosen.state.text()
+    return CompiledTask.of(chosen.task.dag, chosen.built, program=text, median_s=chosen.median_s)

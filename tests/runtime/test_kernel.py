@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.target import Target
+from tests.runtime import programs
+
+Rng = np.random.Generator
+HOST = Target.host()
+
+
+def dense() -> Kernel:
+    task = programs.task_of(programs.dense(), "dense", programs.packed)
+    return Kernel(task, target=HOST, threads=2, name="dense")
+
+
+def tail() -> Kernel:
+    return Kernel(programs.task_of(programs.tail(), "tail"), target=HOST, threads=1, name="tail")
+
+
+def test_call_with_bound_constants(rng: Rng) -> None:
+    w, b = programs.constants(rng)
+    x = programs.feed(rng)
+    kernel = dense()
+    assert kernel.bind(W=w, B=b) is kernel
+    w_before = w.copy()
+    w[...] = np.nan  # bound constants are copies
+    for threads in (None, 1, 2, 5):
+        result = kernel(x, threads=threads)
+        assert isinstance(result, np.ndarray)
+        expected = programs.expected_dense(x, w_before, b)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_binding_again_replaces_the_constants(rng: Rng) -> None:
+    kernel = dense()
+    x = programs.feed(rng)
+    for _ in range(2):
+        w, b = programs.constants(rng)
+        result = kernel.bind(W=w, B=b)(x)
+        expected = programs.expected_dense(x, w, b)
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_several_outputs_and_out(rng: Rng) -> None:
+    kernel = tail()
+    y = rng.standard_normal((programs.N, programs.M), dtype=np.float32)
+    total, plus = kernel(y)
+    np.testing.assert_allclose(total, y.sum(axis=1), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(plus, y + 1)
+    mine = (np.empty_like(total), np.empty_like(plus))
+    given = kernel(y, out=mine)
+    assert all(a is b for a, b in zip(given, mine, strict=True))
+    np.testing.assert_array_equal(mine[0], total)
+
+
+def test_calls_from_several_python_threads(rng: Rng) -> None:
+    kernel = tail()
+    arrays = [rng.standard_normal((programs.N, programs.M), dtype=np.float32) for _ in range(8)]
+
+    def work(y: programs.Floats) -> None:
+        for _ in range(200):
+            np.testing.assert_array_equal(kernel(y)[1], y + 1)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, arrays))
+
+
+def test_new_arrays_in_the_place_of_old_ones() -> None:
+    """Remembered addresses belong to arrays, not to identities that Python uses again."""
+    kernel = tail()
+    for value in range(300):
+        y = np.full((programs.N, programs.M), value, np.float32)
+        assert kernel(y)[1][0, 0] == value + 1
+
+
+@pytest.mark.parametrize("dtype", [DType.FLOAT64, DType.INT32, DType.INT8, DType.BFLOAT16])
+def test_other_element_types(dtype: DType, rng: Rng) -> None:
+    a = placeholder((3, 7), dtype, name="a")
+    out = compute((3, 7), lambda i, j: a[i, j] + a[i, j], name="twice")
+    kernel = Kernel(programs.task_of(ComputeDAG([out], [a]), "twice"), target=HOST, threads=1)
+    values = rng.integers(-20, 20, (3, 7)).astype(dtype.numpy)
+    result = kernel(values)
+    assert isinstance(result, np.ndarray)
+    assert result.dtype == dtype.numpy
+    np.testing.assert_array_equal(result, values + values)
+
+
+def test_description() -> None:
+    kernel = dense()
+    assert kernel.median_ms == 2.0
+    assert "j.0" in kernel.program
+    assert repr(kernel) == "<Kernel dense: 'X' -> 'Y', 2 ms>"
+    assert [port.name for port in kernel.constants] == ["B", "W"] or [
+        port.name for port in kernel.constants
+    ] == ["W", "B"]
+
+
+def test_wrong_constants(rng: Rng) -> None:
+    w, b = programs.constants(rng)
+    kernel = dense()
+    x = programs.feed(rng)
+    with pytest.raises(UsageError, match=r"(?s)not bound.*call kernel.bind\(W=array, B=array\)"):
+        kernel(x)
+    with pytest.raises(UsageError, match="constants B are not bound"):
+        kernel.bind(W=w)
+    with pytest.raises(UsageError, match="'Z' is no constant of this kernel, which takes W, B"):
+        kernel.bind(W=w, B=b, Z=b)
+    with pytest.raises(UsageError, match="constant 'W' takes 12x32 of float32, got 32x12"):
+        kernel.bind(W=w.T, B=b)
+
+
+def test_wrong_arguments(rng: Rng) -> None:
+    kernel = tail()
+    y = np.zeros((programs.N, programs.M), np.float32)
+    with pytest.raises(UsageError, match=r"tail takes 1 inputs \('Y'\), got 2"):
+        kernel(y, y)
+    with pytest.raises(UsageError, match="input 'Y' takes 5x32 of float32, got 5x33 of float32"):
+        kernel(np.zeros((5, 33), np.float32))
+    with pytest.raises(UsageError, match="got 5x32 of int32"):
+        kernel(y.astype(np.int32))
+    with pytest.raises(UsageError, match="must be a numpy array, got list"):
+        kernel([[1.0]])
+    with pytest.raises(UsageError, match="'Y' is not contiguous"):
+        kernel(np.zeros((programs.M, programs.N), np.float32).T)
+    with pytest.raises(UsageError, match=r"has 2 outputs \('S', 'T'\), out= gives 1"):
+        kernel(y, out=y)
+    with pytest.raises(UsageError, match="'T' shares memory"):
+        kernel(y, out=(np.zeros(programs.N, np.float32), y))
+    with pytest.raises(UsageError, match="threads must be at least 1"):
+        kernel(y, threads=-1)
+
+
+def test_a_kernel_for_another_machine(rng: Rng) -> None:
+    arm = Target.parse("cortex-a76")
+    task = programs.task_of(programs.tail(), "tail", target=arm)
+    with pytest.raises(MissingDependency, match="cortex-a76.*cannot run"):
+        Kernel(task, target=arm, threads=1)(np.zeros((programs.N, programs.M), np.float32))

@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import CodegenError, MissingDependency, UsageError
+from ansorpy.runtime.model import Model
+from ansorpy.target import Target
+from tests.runtime import programs
+
+Rng = np.random.Generator
+
+
+def test_run_computes_every_output(rng: Rng) -> None:
+    model, layers = programs.model(rng)
+    for threads in (1, 2, 3, None):
+        x = programs.feed(rng)
+        results = model.run(None, {"x": x}, threads=threads)
+        for result, expected in zip(results, programs.expected(layers, x), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_outputs_by_name_and_into_given_arrays(rng: Rng) -> None:
+    model, layers = programs.model(rng)
+    x = programs.feed(rng)
+    first, rows, _ = programs.expected(layers, x)
+    mine = [np.full((programs.N,), np.nan, np.float32), np.empty((programs.N, programs.M), "f4")]
+    results = model.run(["sum/rows", "first"], {"x": x}, outputs=mine)
+    assert all(result is array for result, array in zip(results, mine, strict=True))
+    np.testing.assert_allclose(mine[0], rows, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(mine[1], first, rtol=1e-4, atol=1e-5)
+
+
+def test_an_input_that_is_not_contiguous_is_copied(rng: Rng) -> None:
+    model, layers = programs.model(rng)
+    x = np.asfortranarray(programs.feed(rng))
+    [first] = model.run(["first"], {"x": x})
+    np.testing.assert_allclose(first, programs.expected(layers, x)[0], rtol=1e-4, atol=1e-5)
+
+
+def test_ports_look_like_onnxruntimes(rng: Rng) -> None:
+    model, _ = programs.model(rng)
+    [x] = model.get_inputs()
+    assert (x.name, x.shape, x.type, x.dtype) == ("x", (5, 12), "tensor(float)", np.float32)
+    assert [o.name for o in model.get_outputs()] == ["first", "sum/rows", "plus one"]
+
+
+def test_eight_python_threads_at_once(rng: Rng) -> None:
+    model, layers = programs.model(rng)
+    feeds = [programs.feed(rng) for _ in range(8)]
+
+    def work(x: programs.Floats) -> None:
+        expected = programs.expected(layers, x)
+        for count in range(60):
+            for result, wanted in zip(model.run(None, {"x": x}, threads=1 + count % 2), expected,
+                                      strict=True):  # fmt: skip
+                np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, feeds))
+
+
+def test_equal_constants_are_stored_once(rng: Rng) -> None:
+    layer = programs.constants(rng)
+    other = programs.constants(rng)
+    sizes = []
+    for layers in ([layer, layer], [layer, other]):
+        net = programs.network(layers)
+        model = Model.of(net, programs.tasks(net), target=Target.host(), threads=1)
+        assert model._parts.plan is not None
+        sizes.append(model._parts.plan.pool_bytes)
+        x = programs.feed(rng)
+        results = model.run(None, {"x": x})
+        for result, expected in zip(results, programs.expected(layers, x), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    assert sizes[1] == 2 * sizes[0]
+
+
+@pytest.mark.parametrize(
+    ("names", "feed", "message"),
+    [
+        (None, {"y": (5, 12)}, r"has no input 'y'; its inputs are 'x'"),
+        (None, {}, r"was not given input 'x'"),
+        (None, {"x": (5, 13)}, r"'x' takes 5x12 of float32, got 5x13 of float32"),
+        (["nope"], {"x": (5, 12)}, r"no output 'nope'; its outputs are 'first', 'sum/rows'"),
+        (["first", "first"], {"x": (5, 12)}, "asked for twice"),
+    ],
+)
+def test_wrong_names_and_shapes(
+    rng: Rng, names: list[str] | None, feed: dict[str, tuple[int, ...]], message: str
+) -> None:
+    model, _ = programs.model(rng)
+    arrays = {name: np.zeros(shape, np.float32) for name, shape in feed.items()}
+    with pytest.raises(UsageError, match=message):
+        model.run(names, arrays)
+
+
+def test_wrong_types_outputs_and_threads(rng: Rng) -> None:
+    model, _ = programs.model(rng)
+    x = programs.feed(rng)
+    with pytest.raises(UsageError, match="takes 5x12 of float32, got 5x12 of float64"):
+        model.run(None, {"x": x.astype(np.float64)})
+    with pytest.raises(UsageError, match=r"1 outputs are asked for \('first'\), outputs= gives 0"):
+        model.run(["first"], {"x": x}, outputs=[])
+    locked = np.zeros((5, 32), np.float32)
+    locked.flags.writeable = False
+    with pytest.raises(UsageError, match="'first' is read-only"):
+        model.run(["first"], {"x": x}, outputs=[locked])
+    with pytest.raises(UsageError, match="threads must be at least 1, got 0"):
+        model.run(None, {"x": x}, threads=0)
+    shared = np.zeros((5, 32), np.float32)
+    with pytest.raises(UsageError, match="'plus one' shares memory"):
+        model.run(["first", "plus one"], {"x": x}, outputs=[shared, shared])
+
+
+def test_a_model_for_another_machine_does_not_run_here(rng: Rng) -> None:
+    net = programs.network([programs.constants(rng), programs.constants(rng)])
+    arm = Target.parse("cortex-a76")
+    model = Model.of(net, programs.tasks(net, arm), target=arm, threads=1)
+    with pytest.raises(UsageError, match="compiled for another machine"):
+        model.run(None, {"x": programs.feed(rng)})
+
+
+def test_a_failing_task_stops_the_run(rng: Rng) -> None:
+    """The entry returns the first code that is not 0, and nothing after it is called."""
+    from dataclasses import replace
+
+    from ansorpy.codegen.llvm.build import compile_ir
+
+    net = programs.network([programs.constants(rng), programs.constants(rng)])
+    tasks = programs.tasks(net)
+    key = net.calls[2].key
+    built = tasks[key].built
+    text = f'target triple = "{Target.host().triple}"\n' + (
+        f"define i32 @{built.run.symbol}(ptr %a, ptr %w, i32 %t) {{ ret i32 77 }}"
+    )
+    broken = replace(built.run, code=compile_ir(text, Target.host()), digest="broken")
+    tasks[key] = replace(tasks[key], built=replace(built, run=broken))
+    model = Model.of(net, tasks, target=Target.host(), threads=1, name="demo")
+    with pytest.raises(CodegenError, match="failed with code 77"):
+        model.run(None, {"x": programs.feed(rng)})
+
+
+def test_two_codes_of_one_name_are_refused(rng: Rng) -> None:
+    net = programs.network([programs.constants(rng), programs.constants(rng)])
+    tasks = programs.tasks(net)
+    tasks[net.calls[2].key] = programs.task_of(programs.tail(), "dense_task")
+    with pytest.raises(CodegenError, match="two different programs are both called dense_task"):
+        Model.of(net, tasks, target=Target.host(), threads=1)
+
+
+def test_missing_libgomp_is_named(rng: Rng, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ansorpy.codegen.llvm import gomp, jit
+
+    monkeypatch.setattr(gomp, "LIBRARY", "libgomp-absent.so.1")
+    monkeypatch.setattr(jit, "load_gomp", gomp.load_gomp.__wrapped__)
+    with pytest.raises(MissingDependency, match="(?s)libgomp-absent.*apt-get install libgomp1"):
+        programs.model(rng)
