@@ -9,6 +9,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
 DEMO   ?= demo
+EFFORT ?= quick
 
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
@@ -31,7 +32,7 @@ $(PEERS): requirements/bench.txt $(STAMP)
 demo: $(PEERS)
 	mkdir -p $(DEMO)
 	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
-	$(BIN)/ansorpy compile $(DEMO)/squeezenet.onnx -o $(DEMO)/squeezenet.so --effort quick --db $(DEMO)/squeezenet.db
+	$(BIN)/ansorpy compile $(DEMO)/squeezenet.onnx -o $(DEMO)/squeezenet.so --effort $(EFFORT) --db $(DEMO)/squeezenet.db
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime openvino
 

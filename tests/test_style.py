@@ -63,7 +63,13 @@ def undocumented(tree: ast.Module) -> list[str]:
         and not n.name.startswith("_")
         and ast.get_docstring(n) is None
         and not is_enum_or_node(n)
+        and not is_overload(n)
     ]
+
+
+def is_overload(n: ast.stmt) -> bool:
+    """One typing of a function whose last definition carries the docstring."""
+    return isinstance(n, Function) and any("overload" in ast.unparse(d) for d in n.decorator_list)
 
 
 def is_enum_or_node(n: ast.stmt) -> bool:

@@ -45,4 +45,7 @@ def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None
 
 def _compiled(chosen: Chosen) -> CompiledTask:
     text = chosen.state.text()
-    return CompiledTask.of(chosen.task.dag, chosen.built, program=text, median_s=chosen.median_s)
+    dag, compiled_from = chosen.task.dag, chosen.state.dag
+    return CompiledTask.of(
+        dag, chosen.built, compiled_from=compiled_from, program=text, median_s=chosen.median_s
+    )

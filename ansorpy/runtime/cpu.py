@@ -13,7 +13,7 @@ from collections.abc import Collection
 from ansorpy.codegen.llvm.text import FunctionText
 from ansorpy.target import Target
 
-__all__ = ["CHECK", "emit_cpu_check", "missing_features", "required_features"]
+__all__ = ["CHECK", "emit_cpu_check", "is_x86", "missing_features", "required_features"]
 
 CHECK = "@cpu_is_able"
 """Name of the emitted function, ``i1 ()``."""
@@ -53,6 +53,7 @@ _XGETBV = (
 
 
 def is_x86(target: Target) -> bool:
+    """True for the architecture whose CPU features are checked."""
     return target.triple.split("-")[0] in ("x86_64", "i686", "i386")
 
 

@@ -41,7 +41,7 @@ def find_metadata(path: Path) -> bytes:
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             found = _search(data)
-    except (OSError, ValueError, struct.error) as error:
+    except (OSError, ValueError, OverflowError, struct.error) as error:
         reason = getattr(error, "strerror", None) or "it is no shared library"
         raise ForeignFile(f"cannot read {path}: {reason}") from None
     if found is None:

@@ -114,11 +114,13 @@ def _constant_globals(source: EntrySource) -> list[str]:
     if source.constants is Constants.GIVEN:
         lines.append(f"@{name}_pool = global ptr null")
     elif source.constants is Constants.PACKED:
-        lines.append(f"@{name}_pool_data = external hidden global i8")
+        if plan.pool_bytes:
+            lines.append(f"@{name}_pool_data = external hidden global i8")
     else:
         size = max(1, plan.pool_bytes)
         lines.append(f"@pool = internal global [{size} x i8] zeroinitializer, align {_ALIGNMENT}")
-        lines.append(f"@{name}_raw_data = external hidden global i8")
+        if plan.packs or plan.direct:
+            lines.append(f"@{name}_raw_data = external hidden global i8")
         scratch = max((step.code.workspace_bytes(1) for step in plan.packs), default=1)
         lines.append(
             f"@scratch = internal global [{max(1, scratch)} x i8] zeroinitializer, "

@@ -7,7 +7,7 @@ Memory is the caller's inputs and outputs, the context's arena, and two regions 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import numpy as np
@@ -71,10 +71,21 @@ class CompiledTask:
 
     @staticmethod
     def of(
-        dag: ComputeDAG, built: Built, *, program: str = "", median_s: float | None = None
+        dag: ComputeDAG,
+        built: Built,
+        *,
+        compiled_from: ComputeDAG | None = None,
+        program: str = "",
+        median_s: float | None = None,
     ) -> CompiledTask:
-        """The task of *built*, which was compiled from a schedule of *dag*."""
-        return CompiledTask(built, tuple(op.name for op in dag.args), program, median_s)
+        """The task of *built*, its parameters named as in *dag*.
+
+        Args:
+            compiled_from: The definition that was compiled, when it is not *dag* but one equal to
+                it in all but names: a database keeps the definition it met first.
+        """
+        named = _renamed(built, dag, compiled_from or dag)
+        return CompiledTask(named, tuple(op.name for op in dag.args), program, median_s)
 
 
 @dataclass(frozen=True)
@@ -207,6 +218,23 @@ def _ports(tensors: Sequence[TensorInfo] | Sequence[ParamSpec]) -> tuple[Port, .
                 f"{MAX_RANK}"
             )
     return ports
+
+
+def _renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG) -> Built:
+    """*built* with the names of *dag* in place of those of *origin*, position by position.
+
+    What ``bind`` makes has no counterpart in *dag*; its names get a mark no tensor's name has.
+    """
+    pairs = zip((*origin.args, *origin.outputs), (*dag.args, *dag.outputs), strict=True)
+    names = {old.name: new.name for old, new in pairs}
+
+    def named(params: tuple[ParamSpec, ...]) -> tuple[ParamSpec, ...]:
+        return tuple(
+            spec.model_copy(update={"name": names.get(spec.name, f"{spec.name}<bound>")})
+            for spec in params
+        )
+
+    return replace(built, run_params=named(built.run_params), bind_params=named(built.bind_params))
 
 
 @dataclass

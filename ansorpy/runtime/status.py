@@ -10,6 +10,8 @@ __all__ = ["Status", "status_error"]
 
 
 class Status(IntEnum):
+    """What a function of the C interface returns."""
+
     OK = 0
     WRONG_CPU = 1
     NOT_INITIALISED = 2

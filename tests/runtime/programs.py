@@ -39,7 +39,8 @@ def dense(names: str = "XWB") -> ComputeDAG:
 
 
 def expected_dense(x: Floats, w: Floats, b: Floats) -> Floats:
-    return np.maximum(x @ w + 2 * b, np.float32(0))
+    result: Floats = np.maximum(x @ w + 2 * b, np.float32(0))
+    return result
 
 
 def tail() -> ComputeDAG:
@@ -48,6 +49,14 @@ def tail() -> ComputeDAG:
     k = reduce_axis(M, name="k")
     total = compute((N,), lambda i: sum(y[i, k], axis=k), name="S")
     return ComputeDAG([total, compute((N, M), lambda i, j: y[i, j] + 1.0, name="T")], [y])
+
+
+def constant_chain() -> ComputeDAG:
+    """``X * ((2 B + 1) + B)``: two stages on constants alone, the first read by the second only."""
+    x, b = placeholder((M,), name="X"), placeholder((M,), name="B", constant=True)
+    double = compute((M,), lambda j: b[j] * 2.0, name="D")
+    odd = compute((M,), lambda j: double[j] + 1.0, name="E")
+    return ComputeDAG([compute((M,), lambda j: x[j] * (odd[j] + b[j]), name="Y")], [x, b])
 
 
 def packed(state: State) -> State:
@@ -84,7 +93,9 @@ def network(layers: list[tuple[Floats, Floats]]) -> Network:
     """
     calls = [
         Call(name, dag, ("x",), {w.name: layer[0], b.name: layer[1]}, (name,))
-        for name, dag, layer in zip(("first", "second"), (dense(), dense("ABC")), layers)
+        for name, dag, layer in zip(
+            ("first", "second"), (dense(), dense("ABC")), layers, strict=True
+        )
         for _, w, b in [dag.args]
     ]
     calls.append(Call("tail", tail(), ("second",), {}, ("sum/rows", "plus one")))

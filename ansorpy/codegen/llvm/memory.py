@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import mmap
 from collections.abc import Sequence
 from typing import Any
@@ -23,7 +24,7 @@ def aligned_empty(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
     pages, which saves TLB misses when weights stream.
     """
     kind = np.dtype(dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    size = math.prod(shape) * kind.itemsize
     raw = _huge(size) if size >= _HUGE_PAGE else _small(size)
     return raw[:size].view(kind).reshape(tuple(shape))
 

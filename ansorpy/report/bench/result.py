@@ -28,7 +28,7 @@ class Comparison:
             name: {
                 "median_ms": t.median_ms,
                 "min_ms": t.min_ms,
-                "runs": len(t.calls_s),
+                "runs": t.runs,
                 "version": t.version,
             }
             for name, t in self.timings.items()
@@ -50,7 +50,7 @@ class Comparison:
                 t.version,
                 f"{t.median_ms:.3f}",
                 f"{t.min_ms:.3f}",
-                str(len(t.calls_s)),
+                str(t.runs),
                 f"{t.median_ms / first:.2f}x",
             )
             for name, t in self.timings.items()

@@ -55,7 +55,7 @@ class Policy:
     untimed_s: float = 0.1
     least_calls: int = 5
     most_calls: int = 20_000
-    rounds: tuple[int, int] = (5, 25)
+    rounds: tuple[int, int] = (7, 25)
     settled: float = 0.01
     load_timeout_s: float = 900.0
 
@@ -65,23 +65,28 @@ class Timing:
     """All timed calls of one engine, in seconds, and what the engine calls itself."""
 
     version: str = ""
-    calls_s: list[float] = field(default_factory=list)
+    bursts_s: list[list[float]] = field(default_factory=list)
     medians_s: list[float] = field(default_factory=list)
 
     @property
+    def runs(self) -> int:
+        """Timed calls in all."""
+        return sum(map(len, self.bursts_s))
+
+    @property
     def median_ms(self) -> float:
-        """Median of all timed calls."""
-        return median(self.calls_s) * 1e3
+        """Median of the bursts' medians: each turn counts once, however many calls it had."""
+        return self.medians_s[-1] * 1e3
 
     @property
     def min_ms(self) -> float:
         """Fastest timed call."""
-        return min(self.calls_s) * 1e3
+        return min(map(min, self.bursts_s)) * 1e3
 
     def add(self, calls_s: Sequence[float]) -> None:
         """Count one burst in; ``medians_s`` keeps the running median after it."""
-        self.calls_s.extend(calls_s)
-        self.medians_s.append(median(self.calls_s))
+        self.bursts_s.append(list(calls_s))
+        self.medians_s.append(median(map(median, self.bursts_s)))
 
     def is_settled(self, share: float) -> bool:
         """True when the running median moved by at most *share* over the last three bursts."""

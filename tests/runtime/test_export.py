@@ -1,0 +1,223 @@
+from __future__ import annotations
+
+import ctypes
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import ForeignFile, MissingDependency, UsageError
+from ansorpy.runtime import export as exporting
+from ansorpy.runtime import shared
+from ansorpy.runtime.elf import find_metadata
+from ansorpy.runtime.export import export, library_name
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.metadata import read_metadata
+from ansorpy.runtime.model import Model
+from ansorpy.runtime.plan import Plan, plan_network
+from ansorpy.target import Target
+from tests.runtime import programs
+
+Rng = np.random.Generator
+Layers = list[tuple[programs.Floats, programs.Floats]]
+
+needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+pytestmark = needs_cc
+
+
+def plan(rng: Rng) -> tuple[Plan, Layers]:
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    return plan_network(net, programs.tasks(net), target=Target.host(), threads=2), layers
+
+
+def exported(rng: Rng, folder: Path, *, is_packed: bool = True) -> Layers:
+    """``net.so`` in *folder*, its constants packed or as they were given."""
+    if not is_packed:
+        made, layers = plan(rng)
+        assert export(made, folder / "net.so") == folder / "net.so"
+        return layers
+    model, layers = programs.model(rng)
+    assert model.export(folder / "net.so") == folder / "net.so"
+    return layers
+
+
+def compiled(folder: Path, source: Path, *options: str) -> Path:
+    command = [
+        "cc", "-std=gnu11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{folder}", str(source),
+        "-o", str(folder / "caller"), str(folder / "net.so"), "-Wl,-rpath,$ORIGIN", "-pthread",
+        *options,
+    ]  # fmt: skip
+    subprocess.run(command, check=True)
+    return folder / "caller"
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_a_c_program_gets_the_same_results(rng: Rng, tmp_path: Path, is_packed: bool) -> None:
+    """Eight C threads, contexts of their own, the first of them making the constants."""
+    layers = exported(rng, tmp_path, is_packed=is_packed)
+    caller = compiled(tmp_path, Path(__file__).parent / "caller.c")
+    x = programs.feed(rng)
+    x.tofile(tmp_path / "in")
+    wanted = np.concatenate([a.ravel() for a in programs.expected(layers, x)])
+    for threads in ("1", "2"):
+        subprocess.run([caller, "run", threads, tmp_path / "in", tmp_path / "out"], check=True)
+        result = np.fromfile(tmp_path / "out", np.float32)
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+    subprocess.run([caller, "wrong"], check=True)
+
+
+def test_the_example_compiles_and_runs(rng: Rng, tmp_path: Path) -> None:
+    exported(rng, tmp_path)
+    example = compiled(tmp_path, tmp_path / "net_example.c")
+    printed = subprocess.run([example, "2"], check=True, capture_output=True, text=True).stdout
+    assert len(printed.splitlines()) == 8 + 5 + 8
+    assert "nan" not in printed
+
+
+@pytest.mark.skipif(shutil.which("nm") is None, reason="needs binutils")
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_only_documented_symbols_and_libraries(rng: Rng, tmp_path: Path, is_packed: bool) -> None:
+    exported(rng, tmp_path, is_packed=is_packed)
+    library = tmp_path / "net.so"
+    symbols = subprocess.check_output(["nm", "-D", "--defined-only", library], text=True)
+    names = {line.split()[2] for line in symbols.splitlines()}
+    assert names == {"net_init", "net_context_bytes", "net_run", "net_metadata"}
+    header = (tmp_path / "net.h").read_text()
+    assert all(name in header for name in names)
+    dynamic = subprocess.check_output(["readelf", "-d", library], text=True)
+    needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    assert needed == {"libc.so.6", "libgomp.so.1"}
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == ["net.h", "net.so", "net_example.c"]
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_load_gives_the_model_back(rng: Rng, tmp_path: Path, is_packed: bool) -> None:
+    layers = exported(rng, tmp_path, is_packed=is_packed)
+    model = Model.load(tmp_path / "net.so")
+    x = programs.feed(rng)
+    for threads in (None, 1, 2):
+        results = model.run(None, {"x": x}, threads=threads)
+        for result, expected in zip(results, programs.expected(layers, x), strict=True):
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+    assert [port.name for port in model.get_outputs()] == ["first", "sum/rows", "plus one"]
+    with pytest.raises(UsageError, match="loaded from a library"):
+        model.export(tmp_path / "again.so")
+
+
+def test_metadata(rng: Rng, tmp_path: Path) -> None:
+    exported(rng, tmp_path)
+    metadata = read_metadata(find_metadata(tmp_path / "net.so"), "net.so")
+    assert (metadata.name, metadata.kind, metadata.threads) == ("net", "model", 2)
+    assert metadata.target.triple == Target.host().triple
+    assert metadata.inputs[0].shape == (5, 12)
+
+
+def test_a_moved_and_a_replaced_library_is_read_anew(rng: Rng, tmp_path: Path) -> None:
+    first = exported(rng, tmp_path)
+    (tmp_path / "net.so").rename(tmp_path / "moved.so")
+    second = exported(rng, tmp_path)
+    old, one = Model.load(tmp_path / "moved.so"), Model.load(tmp_path / "net.so")
+    third = exported(rng, tmp_path)
+    two = Model.load(tmp_path / "net.so")
+    x = programs.feed(rng)
+    for model, layers in ((old, first), (one, second), (two, third), (one, second)):
+        [result] = model.run(["first"], {"x": x})
+        expected = programs.expected(layers, x)[0]
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_a_kernel_without_threads_needs_libc_only(rng: Rng, tmp_path: Path) -> None:
+    kernel = Kernel(programs.task_of(programs.tail(), "tail"), target=Target.host(), threads=1)
+    library = kernel.export(tmp_path / "2nd-try.so")
+    assert b"libgomp" not in library.read_bytes()
+    assert "int net_2nd_try_init(void)" in (tmp_path / "2nd-try.h").read_text()
+    y = rng.standard_normal((programs.N, programs.M), dtype=np.float32)
+    _, plus = Model.load(library).run(None, {"Y": y})
+    np.testing.assert_array_equal(plus, y + 1)
+
+
+def test_another_cpu_is_refused_with_a_code(rng: Rng, tmp_path: Path) -> None:
+    """No CPU has both AMD's XOP (Bulldozer) and AVX-512 ER (Xeon Phi)."""
+    made, _ = plan(rng)
+    target = made.target
+    alien = replace(target, features=target.features + ",+avx512er,+xop")
+    export(replace(made, target=alien), tmp_path / "net.so")
+    with pytest.raises(MissingDependency, match="instructions this machine lacks.*avx512er"):
+        Model.load(tmp_path / "net.so")
+    caller = compiled(tmp_path, Path(__file__).parent / "caller.c")
+    assert subprocess.run([caller, "init"], check=False).returncode == 1
+
+
+def test_foreign_files(tmp_path: Path, rng: Rng) -> None:
+    path = tmp_path / "net.so"
+    for content in (b"", b"\x7fELF", b"\x08onnx" * 40, b"\x7fELF\x02\x01" + b"\xff" * 200):
+        path.write_bytes(content)
+        with pytest.raises(ForeignFile, match="it is no shared library"):
+            Model.load(path)
+    with pytest.raises(ForeignFile, match="No such file"):
+        Model.load(tmp_path / "absent.so")
+    with pytest.raises(ForeignFile, match="Is a directory"):
+        Model.load(tmp_path)
+    source = tmp_path / "other.c"
+    source.write_text('const char thing_metadata[] = "{}"; const char x[] = "y";')
+    for flags, message in ((["-Dthing_metadata=z"], "not a library that ansorpy made"),
+                           ([], "made by another version of ansorpy")):  # fmt: skip
+        subprocess.run(["cc", "-shared", *flags, source, "-o", path], check=True)
+        with pytest.raises(ForeignFile, match=message):
+            Model.load(path)
+
+
+def test_a_truncated_library(rng: Rng, tmp_path: Path) -> None:
+    exported(rng, tmp_path)
+    content = (tmp_path / "net.so").read_bytes()
+    for size in range(0, len(content), 997):
+        (tmp_path / "cut.so").write_bytes(content[:size])
+        with pytest.raises(ForeignFile):
+            Model.load(tmp_path / "cut.so")
+
+
+def test_a_library_without_libgomp(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ansorpy.codegen.llvm import gomp
+
+    exported(rng, tmp_path)
+
+    def refuse(path: str) -> None:
+        raise OSError("libgomp.so.1: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr(ctypes, "CDLL", refuse)
+    monkeypatch.setattr(gomp, "LIBRARY", "libgomp-absent.so.1")
+    monkeypatch.setattr(shared, "load_gomp", gomp.load_gomp.__wrapped__)
+    with pytest.raises(MissingDependency, match="apt-get install libgomp1"):
+        Model.load(tmp_path / "net.so")
+
+
+def test_the_folder_has_to_exist(rng: Rng, tmp_path: Path) -> None:
+    model, _ = programs.model(rng)
+    with pytest.raises(UsageError, match="the folder .* does not exist"):
+        model.export(tmp_path / "absent" / "net.so")
+
+
+def test_constants_beyond_what_one_library_holds(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "_MAX_BYTES", 1000)
+    model, _ = programs.model(rng)
+    with pytest.raises(UsageError, match="a library holds up to 2 GiB"):
+        model.export(tmp_path / "net.so")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [("net.so", "net"), ("my-net.v2.so", "my_net_v2"), ("3d.so", "net_3d"), ("größe.so", "gr__e")],
+)
+def test_symbol_prefix(file: str, name: str) -> None:
+    assert library_name(Path(file)) == name
