@@ -14,7 +14,10 @@ __all__ = ["ComputeDAG", "loads_of"]
 
 
 def loads_of(op: ComputeOp) -> dict[Tensor, list[tuple[Expr, ...]]]:
-    """Index tuples of every load in *op*'s body, by the tensor read, in order of appearance."""
+    """Index tuples of each distinct load in *op*'s body, by the tensor read, as they appear.
+
+    A load shared by several expressions is one read; two loads of one element are two.
+    """
     found: dict[Tensor, list[tuple[Expr, ...]]] = {}
     for e in walk(op.body):
         if isinstance(e, Load) and isinstance(e.source, Tensor):

@@ -30,7 +30,7 @@ class DType(Enum):
     @property
     def bits(self) -> int:
         """Width of one stored element in bits (a bool is stored as one byte)."""
-        return 8 if self is DType.BOOL else int("".join(c for c in self.value if c.isdigit()))
+        return _BITS[self]
 
     @property
     def bytes(self) -> int:
@@ -57,6 +57,14 @@ class DType(Enum):
 
     def __repr__(self) -> str:
         return self.value
+
+
+_BITS = {
+    DType.FLOAT64: 64, DType.FLOAT32: 32, DType.FLOAT16: 16, DType.BFLOAT16: 16,
+    DType.INT64: 64, DType.INT32: 32, DType.INT16: 16, DType.INT8: 8,
+    DType.UINT64: 64, DType.UINT32: 32, DType.UINT16: 16, DType.UINT8: 8,
+    DType.BOOL: 8,
+}  # fmt: skip
 
 
 def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:

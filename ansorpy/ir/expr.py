@@ -401,9 +401,21 @@ def children(expr: Expr) -> Sequence[Expr]:
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
-    """*expr* and every expression below it, each occurrence once, parents first."""
+    """*expr* and every expression below it: each distinct node once, in order of appearance.
+
+    A node comes after the first parent that reaches it.  **Cost:** linear in distinct nodes,
+    however often they are shared; what counts occurrences cannot use this.
+
+    >>> i = Var("i")
+    >>> twice = i * 2
+    >>> [type(e).__name__ for e in walk(twice + twice)]
+    ['Binary', 'Binary', 'Var', 'Const']
+    """
+    seen: set[Expr] = set()
     stack = [expr]
     while stack:
         top = stack.pop()
-        yield top
-        stack.extend(reversed(children(top)))
+        if top not in seen:
+            seen.add(top)
+            yield top
+            stack.extend(reversed(children(top)))

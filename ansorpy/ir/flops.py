@@ -17,8 +17,8 @@ def flops(definition: ComputeDAG | Tensor) -> float:
 
     An operation counts when its operands are of the op's own class (float, signed, unsigned),
     so index arithmetic in a float op is free.  A reduction adds one per element, a selection its
-    condition and its dearer side, a function call only its operands.  Attribute ``flops`` of an
-    op overrides the count.
+    condition and its dearer side, a function call only its operands.  A shared expression counts
+    at each place that uses it.  Attribute ``flops`` of an op overrides the count.
 
     TVM: FlopEstimator of the auto-scheduler.
 
@@ -37,7 +37,7 @@ def flops(definition: ComputeDAG | Tensor) -> float:
     stated = definition.attributes.get("flops")
     if isinstance(stated, int | float):
         return float(stated)
-    return float(definition.size) * _count(definition.body, _family(definition.dtype))
+    return float(definition.size) * _Counter(_family(definition.dtype)).count(definition.body)
 
 
 def _family(dtype: DType) -> str:
@@ -46,23 +46,34 @@ def _family(dtype: DType) -> str:
     return "bool" if dtype is DType.BOOL else "int" if dtype.is_signed else "uint"
 
 
-def _count(e: Expr, family: str) -> float:
-    match e:
-        case Reduce(_, source, axes):
-            return prod(axis.extent for axis in axes) * (1.0 + _count(source, family))
-        case Binary(_, a, b) | Compare(_, a, b):
-            return _own(a, family) + _count(a, family) + _count(b, family)
-        case Call(fn, args):
-            own = {Function.NEG: 1, Function.NOT: 1, Function.FMA: 2}.get(fn, 0)
-            return own * _own(args[0], family) + sum(_count(a, family) for a in args)
-        case Select(cond, then, other):
-            sides = max(_count(then, family), _count(other, family))
-            return _count(cond, family) + sides
-        case Cast(_, x):
-            return _count(x, family)
-        case _:
-            return 0.0
+class _Counter:
+    """Counts occurrences; what a shared expression takes is worked out once."""
 
+    def __init__(self, family: str):
+        self.family = family
+        self._known: dict[Expr, float] = {}
 
-def _own(operand: Expr, family: str) -> float:
-    return 1.0 if _family(operand.dtype) == family else 0.0
+    def count(self, e: Expr) -> float:
+        found = self._known.get(e)
+        if found is None:
+            found = self._known[e] = self._count(e)
+        return found
+
+    def _count(self, e: Expr) -> float:
+        match e:
+            case Reduce(_, source, axes):
+                return prod(axis.extent for axis in axes) * (1.0 + self.count(source))
+            case Binary(_, a, b) | Compare(_, a, b):
+                return self._own(a) + self.count(a) + self.count(b)
+            case Call(fn, args):
+                own = {Function.NEG: 1, Function.NOT: 1, Function.FMA: 2}.get(fn, 0)
+                return own * self._own(args[0]) + sum(self.count(a) for a in args)
+            case Select(cond, then, other):
+                return self.count(cond) + max(self.count(then), self.count(other))
+            case Cast(_, x):
+                return self.count(x)
+            case _:
+                return 0.0
+
+    def _own(self, operand: Expr) -> float:
+        return 1.0 if _family(operand.dtype) == self.family else 0.0

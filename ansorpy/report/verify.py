@@ -106,9 +106,17 @@ def compare_outputs(
 
     ``softmaxes`` names the outputs that a softmax computes.  Where *ours* has the softmax's input,
     it is checked like any output; where it has not (a library that returns only probabilities),
-    the logarithms are: up to a constant they are that input.
+    the logarithms are: up to a constant they are that input.  A softmax turns an allowed absolute
+    difference ``d`` of its input into a factor ``exp(2 d)``, so its own output is allowed that.
     """
-    checks = [check_output(name, value, theirs[name], tolerance) for name, value in ours.items()]
+    allowed = {
+        output: tolerance * max(1.0, 2.0 * float(np.abs(theirs[softmax.input]).max(initial=0.0)))
+        for output, softmax in softmaxes.items()
+    }
+    checks = [
+        check_output(name, value, theirs[name], allowed.get(name, tolerance))
+        for name, value in ours.items()
+    ]
     for output, softmax in softmaxes.items():
         if output in ours and softmax.input not in ours:
             logits = theirs[softmax.input]

@@ -114,7 +114,9 @@ class Memory(Evaluator):
     ) -> None:
         """Write *value*, or combine it with what is there."""
         storage = self.storage[buffer]
-        if lanes.count > 1:
+        # A loop of one iteration leaves arrays of one element beside plain numbers.
+        is_array = lanes.count > 1 or np.ndim(at) > 0 or np.ndim(value) > 0
+        if is_array:
             shape = np.broadcast_shapes((lanes.count,), np.shape(at), np.shape(value))
             at, value = np.broadcast_to(at, shape), np.broadcast_to(value, shape)
         if reduce is not None and not np.all(storage.defined[at]):
@@ -124,7 +126,7 @@ class Memory(Evaluator):
         before = storage.data[at] if watched else None
         if reduce is None:
             storage.data[at] = value
-        elif lanes.count > 1:
+        elif is_array:
             COMBINE[reduce].at(storage.data, at, np.asarray(value, dtype=storage.data.dtype))
         else:
             storage.data[at] = COMBINE[reduce](storage.data[at], value)

@@ -19,9 +19,8 @@ from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.interpret.lanes import BLOCKS, THREADS, Lanes, Launch
 from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
-from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.interpret.races import Clock
-from ansorpy.ir.intrinsics import intrinsic
+from ansorpy.ir.intrinsics import expand
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -102,6 +101,7 @@ class _Runner:
         # Distance between the instances of a local buffer that threads bound later will use.
         self.spread: dict[Buffer, dict[ForKind, int]] = {}
         self.batches: dict[Stmt, bool] = {}
+        self.expansions: dict[Instruction, Stmt] = {}
 
     def run(self, s: Stmt, lanes: Lanes) -> None:
         if lanes.count:
@@ -263,42 +263,10 @@ class _Runner:
             raise LoweringError(f"{buffer.name} is written but is not an output")
 
     def _instruction(self, s: Instruction, lanes: Lanes) -> None:
-        found = intrinsic(s.name)
-        self.memory.statement = s
-        if len(found.tiles) != len(s.operands):
-            raise LoweringError(f"{s.name} takes {len(found.tiles)} operands")
-        self._check_writable(s.operands[0][0])
-        frame = LaneFrame(lanes)
-        places = []
-        for (buffer, at), tile in zip(s.operands, found.tiles, strict=True):
-            start = tuple(self.memory.value(i, frame) for i in at)
-            places.append(self._tile(buffer, start, tile, lanes))
-        read = [
-            np.reshape(self.memory.read(buffer, at, self._flat(lanes, at)), (lanes.count, *tile))
-            for (buffer, _), at, tile in zip(s.operands, places, found.tiles, strict=True)
-            if found.accumulates or at is not places[0]
-        ]
-        result = found.compute(read).reshape(-1)
-        target = self._flat(lanes, places[0])
-        self.memory.write(s.operands[0][0], places[0], result, None, target)
-
-    def _tile(
-        self, buffer: Buffer, start: tuple[Value, ...], tile: tuple[int, ...], lanes: Lanes
-    ) -> Array:
-        """Positions of the elements of a tile for each lane, one after another."""
-        offsets = np.indices(tile).reshape(len(tile), -1)
-        outer = len(start) - len(tile)
-        columns = [np.reshape(lanes.spread(i), (-1, 1)) for i in start]
-        full = [c if d < outer else c + offsets[d - outer] for d, c in enumerate(columns)]
-        wide = replace(lanes, env={buffer: np.reshape(lanes.spread(lanes.env[buffer]), (-1, 1))})
-        at = self.memory.address(buffer, tuple(full), wide)
-        return np.broadcast_to(at, (lanes.count, offsets.shape[1])).reshape(-1)
-
-    @staticmethod
-    def _flat(lanes: Lanes, at: Array) -> Lanes:
-        """One lane for each element of a tile."""
-        thread = np.repeat(lanes.spread(lanes.thread), len(at) // lanes.count)
-        return Lanes({}, len(at), thread, lanes.launch)
+        loops = self.expansions.get(s)
+        if loops is None:
+            loops = self.expansions[s] = expand(s)
+        self.run(loops, lanes)
 
     # Synchronisation
 
