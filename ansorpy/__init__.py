@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ansorpy.api import compile, load, tune
+    from ansorpy.api import build, compile, load, tune
     from ansorpy.errors import AnsorpyError
     from ansorpy.ir.builders import (
         abs,
@@ -47,14 +47,15 @@ if TYPE_CHECKING:
     from ansorpy.ir.dtypes import DType
     from ansorpy.ir.task import Task
     from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+    from ansorpy.schedule.decisions import Choices
     from ansorpy.schedule.state import State
     from ansorpy.target import Target
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AnsorpyError", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor", "abs", "all_of",
-    "argmax", "argmin", "ceil", "compile", "compute", "cos", "erf", "exp", "floor", "load", "log",
+    "AnsorpyError", "Choices", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor", "abs",
+    "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf", "exp", "floor", "load", "log",
     "max", "maximum", "min", "minimum", "placeholder", "prod", "reduce_axis", "round", "rsqrt",
     "select", "sigmoid", "sin", "sqrt", "sum", "tanh", "tune",
 ]  # fmt: skip
@@ -67,6 +68,8 @@ _HOME = {
     "Target": "ansorpy.target",
     "Task": "ansorpy.ir.task",
     "Tensor": "ansorpy.ir.tensor",
+    "Choices": "ansorpy.schedule.decisions",
+    "build": "ansorpy.api",
     "compile": "ansorpy.api",
     "compute": "ansorpy.ir.tensor",
     "load": "ansorpy.api",

@@ -18,14 +18,18 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
+from ansorpy.measure.build_job import build_lowered
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import Model
+from ansorpy.runtime.plan import CompiledTask
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
 
-__all__ = ["compile", "load", "tune"]
+__all__ = ["build", "compile", "load", "tune"]
 
 
 def tune(
@@ -84,6 +88,28 @@ def tune(
         _tune(session, {task: 1.0}, network=False)
         [chosen] = session.choose([task])
     return kernel_of(chosen)
+
+
+def build(
+    state: State, *, target: Target | str | None = None, threads: int | None = None
+) -> Kernel:
+    """The kernel of a schedule made by hand, as :func:`tune` returns one; nothing is measured.
+
+    Args:
+        state: Every decision bound; its definition's outputs are the kernel's.
+        threads: Threads of a call that does not say; default: the cores this process may use.
+
+    Raises:
+        ScheduleError: A decision is open, or the schedule is not legal.
+        CodegenError: The schedule uses what the target does not have.
+    """
+    made_for = as_target(target)
+    name = "_".join(op.name for op in state.base.outputs)
+    built = build_lowered(lower(state), made_for, name.replace(".", "_"))
+    compiled = CompiledTask.of(
+        state.base, built, compiled_from=state.dag, program=state.text(), median_s=None
+    )
+    return Kernel(compiled, target=made_for, threads=threads or default_threads(), name=name)
 
 
 def compile(

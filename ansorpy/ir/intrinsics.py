@@ -77,11 +77,11 @@ def expand(stmt: Instruction) -> Stmt:
     """
     pattern = intrinsic(stmt.name).pattern
     axes = (*pattern.axes, *pattern.reduce_axes)
-    variables = {axis: Var(axis.name) for axis in axes}
+    variables: dict[Var, Var] = {axis: Var(axis.name) for axis in axes}
     operands = _operands(stmt, pattern)
     body = pattern.body
     kind, source = (body.kind, body.source) if isinstance(body, Reduce) else (None, body)
-    value = _OnOperands(operands).expr(substitute(source, dict[Var, Expr](variables)))
+    value = _OnOperands(operands).expr(substitute(source, variables))
     buffer, base = operands[pattern]
     written = _shifted(base, tuple(variables[axis] for axis in pattern.axes))
     nest: Stmt = Store(buffer, written, value, kind)

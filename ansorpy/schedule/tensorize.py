@@ -10,9 +10,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.affine import linear
-from ansorpy.ir.expr import Expr, Load, Reduce, Var, as_expr, children
-from ansorpy.ir.instructions import intrinsic, operand_tensors
+from ansorpy.ir.affine import Linear, linear
+from ansorpy.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    Load,
+    Reduce,
+    Var,
+    as_expr,
+    children,
+)
+from ansorpy.ir.intrinsics import intrinsic, operand_tensors
 from ansorpy.ir.loops import Buffer, Instruction, Store
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.structure import same_structure
@@ -29,6 +40,7 @@ def as_instruction(
     """The instruction *name* in place of loops *space* and *reduce* around *store*.
 
     Raises:
+        UsageError: There is no such instruction.
         ScheduleError: The loops or the statement do not match the instruction's pattern.
     """
     pattern = intrinsic(name).pattern
@@ -53,6 +65,7 @@ class _Match:
         self.axis_of = axis_of
         self.zeros: dict[Var, Expr] = {var: as_expr(0) for var in axis_of}
         self.operands: dict[Tensor, Operand] = {}
+        self.starts: dict[Tensor, tuple[Linear, ...]] = {}
 
     def expressions(self, pattern: Expr, found: Expr) -> None:
         """Pair the loads of two expressions that must otherwise be the same."""
@@ -61,7 +74,7 @@ class _Match:
             self.operand(pattern.source, pattern.indices, found.source, found.indices)
             return
         ours, theirs = children(pattern), children(found)
-        alike = type(pattern) is type(found) and len(ours) == len(theirs)
+        alike = _head(pattern) == _head(found) and len(ours) == len(theirs)
         if not alike or (not ours and not same_structure(pattern, found)):
             raise _mismatch(self.name, "the statement computes something else")
         for a, b in zip(ours, theirs, strict=True):
@@ -83,14 +96,30 @@ class _Match:
             terms = {axis: moves[var] for var, axis in self.axis_of.items() if var in moves}
             if terms != dict(linear(ours).terms):
                 raise _mismatch(self.name, f'"{buffer.name}" is read in another order')
-        base = tuple(linear(substitute(i, self.zeros)).to_expr() for i in found)
-        self.operands[tensor] = (buffer, base)
+        starts = tuple(linear(substitute(i, self.zeros)) for i in found)
+        known, _ = self.operands.get(tensor, (buffer, ()))
+        if known is not buffer or self.starts.setdefault(tensor, starts) != starts:
+            raise _mismatch(self.name, f'"{tensor.name}" would be two different operands')
+        self.operands[tensor] = (buffer, tuple(start.to_expr() for start in starts))
 
     def _contiguous(self, tensor: Tensor, buffer: Buffer) -> bool:
         """True when the pattern's rows are rows of the buffer (all but the first dimension)."""
         if isinstance(tensor, ComputeOp) or len(tensor.shape) < 2:
             return True
         return tensor.shape[1:] == buffer.shape[len(buffer.shape) - len(tensor.shape) + 1 :]
+
+
+def _head(e: Expr) -> tuple[object, ...]:
+    """What an expression is, its operands left aside."""
+    match e:
+        case Binary(op, _, _) | Compare(op, _, _):
+            return type(e), op
+        case Call(fn, _):
+            return Call, fn
+        case Cast(to, _):
+            return Cast, to
+        case _:
+            return (type(e),)
 
 
 def _mismatch(name: str, reason: str) -> ScheduleError:

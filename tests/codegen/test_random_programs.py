@@ -23,7 +23,8 @@ def arguments(source: Program, seed: int) -> list[Array]:
     return made
 
 
-@pytest.mark.parametrize("seed", range(60))
+# 125, 230 and 404 reduce in a loop of one iteration: an array of one element meets a number.
+@pytest.mark.parametrize("seed", [*range(60), 125, 230, 404])
 def test_generated_code_equals_the_interpreter(seed: int) -> None:
     source = RandomProgram(seed).build()
     want, got = arguments(source, seed), arguments(source, seed)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from ansorpy.errors import ScheduleError
+from ansorpy.errors import ScheduleError, UsageError
 from ansorpy.ir import builders as b
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.instructions import expand
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.interpret.program import run_program
+from ansorpy.ir.intrinsics import expand
 from ansorpy.ir.loops import For, Instruction, walk_stmts
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
+from tests.run_native import run_native
 
 
 def quantized_matmul(m: int = 32) -> list[Tensor]:
@@ -28,8 +32,8 @@ def quantized_matmul(m: int = 32) -> list[Tensor]:
     return [x, w, c]
 
 
-def tensorized() -> State:
-    state, (outer, inner) = State.initial(quantized_matmul()).split("C", "j", (16,))
+def tensorized(m: int = 32) -> State:
+    state, (outer, inner) = State.initial(quantized_matmul(m)).split("C", "j", (16,))
     state = state.reorder("C", ["i", outer, "ko", inner, "ki"])
     return state.tensorize("C", inner, "vnni.dot_16x4")
 
@@ -62,5 +66,45 @@ def test_statements_that_compute_something_else_are_refused() -> None:
 
 def test_unknown_instructions_are_answered_with_the_declared_ones():
     state = tensorized().tensorize("C", "j.1", "nope")
-    with pytest.raises(ScheduleError, match='there is no instruction "nope"'):
+    with pytest.raises(UsageError, match='there is no instruction "nope"') as caught:
         lower(state)
+    assert "vnni.dot_16x4" in str(caught.value)
+
+
+@pytest.mark.parametrize(("op", "wide"), [("+", "int32"), ("*", "int64")])
+def test_another_operator_or_type_is_something_else(op: str, wide: str) -> None:
+    x, w = placeholder((4,), DType.UINT8, name="X"), placeholder((16, 4), DType.INT8, name="W")
+    k = reduce_axis(4, name="k")
+
+    def term(i: Expr) -> Expr:
+        left, right = x[k].astype(wide), w[i, k].astype(wide)
+        return left + right if op == "+" else (left * right).astype("int32")
+
+    c = compute((16,), lambda i: b.sum(term(i), axis=k), name="C")
+    with pytest.raises(ScheduleError, match="the statement computes something else"):
+        lower(State.initial([x, w, c]).tensorize("C", "i", "vnni.dot_16x4"))
+
+
+def operands(m: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(m)
+    x = rng.integers(0, 256, (6, 8)).astype(np.uint8)
+    return {"X": x, "W": rng.integers(-128, 128, (2, m, 4)).astype(np.int8)}
+
+
+def product(data: dict[str, np.ndarray]) -> np.ndarray:
+    weights = data["W"].astype(np.int32).transpose(0, 2, 1).reshape(8, -1)
+    return data["X"].astype(np.int32) @ weights
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("m", [16, 48])
+def test_the_instruction_computes_the_product(m: int, parallel: bool) -> None:
+    state, data = tensorized(m), operands(m)
+    if parallel:
+        state = state.parallel("C", ["i"])
+    lowered = lower(state)
+    out = np.full((6, m), -1, np.int32)
+    run_program(lowered.run, [data["X"], data["W"], out])
+    np.testing.assert_array_equal(out, product(data))
+    (native,) = run_native(lowered, data)
+    np.testing.assert_array_equal(native, product(data))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansorpy.codegen.instructions import expand_instructions
 from ansorpy.codegen.llvm.expressions import EXPRESSIONS
 from ansorpy.codegen.llvm.functions import (
     SCRATCH,
@@ -38,7 +39,7 @@ def emit_module(program: Program, target: Target, symbol: str) -> tuple[str, Sto
         raise CodegenError(
             f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
         )
-    program = promote(program, target)
+    program = promote(expand_instructions(program), target)
     plan = plan_storage(program, target)
     module = Module(symbol, target, plan, Tables(EXPRESSIONS, INDICES, STATEMENTS))
     _emit_main(module, program, f"{symbol}.main")

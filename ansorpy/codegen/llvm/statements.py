@@ -1,4 +1,7 @@
-"""Statements: one function a node kind, listed in :data:`STATEMENTS`."""
+"""Statements: one function a node kind, listed in :data:`STATEMENTS`.
+
+Instructions are none of them: :mod:`ansorpy.codegen.instructions` has turned them into loops.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,6 @@ from ansorpy.ir.loops import (
     For,
     ForKind,
     If,
-    Instruction,
     Let,
     Seq,
     Stmt,
@@ -272,13 +274,6 @@ def _barrier(e: Emitter, stmt: Barrier) -> None:
     )
 
 
-def _instruction(e: Emitter, stmt: Instruction) -> None:
-    raise CodegenError(
-        f"instruction {stmt.name} is not known to the CPU generator",
-        hint="use an intrinsic declared for this target",
-    )
-
-
 _LOOPS: Mapping[ForKind, Callable[[Any, For], None]] = {
     ForKind.SERIAL: _serial,
     ForKind.UNROLLED: _unrolled,
@@ -294,5 +289,4 @@ STATEMENTS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
     Alloc: _alloc,
     Store: _store,
     Barrier: _barrier,
-    Instruction: _instruction,
 }

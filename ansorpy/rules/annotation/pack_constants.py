@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.affine import index_terms
+from ansorpy.ir.access import accesses
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import consumers, is_input
 from ansorpy.schedule.space import Space
@@ -19,8 +19,9 @@ __all__ = ["PackConstants"]
 class PackConstants(AnnotationRule):
     """Pack every constant that one tiled reduction alone reads; it costs nothing when run.
 
-    It must be read with one index tuple, affine in the loops: then a layout with one dimension a
-    loop exists.  Source: TVM's layout rewrite for pre-transformed weights.
+    It must be read with one index tuple that is affine in the loops, so that a layout with one
+    dimension a loop exists, and injective, so that no element is stored twice (isl answers where
+    an index mixes axes).  Source: TVM's layout rewrite for pre-transformed weights.
     """
 
     def declare(self, space: Space, target: Target) -> Space:
@@ -37,6 +38,5 @@ class PackConstants(AnnotationRule):
 
 
 def _packable(state: State, stage: Stage, reader: Stage) -> bool:
-    accesses = state.dag.reads(reader.op).get(stage.op, ())
-    axes = (*reader.compute.axes, *reader.compute.reduce_axes)
-    return len(accesses) == 1 and all(index_terms(i, axes) is not None for i in accesses[0])
+    reads = [a for a in accesses(state.dag)[reader.compute] if a.producer is stage.op]
+    return len(reads) == 1 and reads[0].injective and None not in reads[0].terms

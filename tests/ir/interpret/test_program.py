@@ -188,20 +188,20 @@ def test_overlapping_tiles_may_write_the_same_values() -> None:
     assert run_out(body) == X.tolist()
 
 
-def test_instructions_run_on_tiles_and_in_each_iteration() -> None:
+def test_instructions_run_their_pattern_in_each_iteration() -> None:
     acc, a, b = (
         buffer("acc", 3, 16, dtype="int32"),
-        buffer("a", 3, 64, dtype="uint8"),
-        buffer("b", 64, dtype="int8"),
+        buffer("a", 3, 4, dtype="uint8"),
+        buffer("b", 16, 4, dtype="int8"),
     )
-    zero = const(0, DType.INT32)
-    step = Instruction("vpdpbusd", ((acc, (i, const(0))), (a, (i, const(0))), (b, (const(0),))))
+    zero, start = const(0, DType.INT32), (const(0), const(0))
+    step = Instruction("vnni.dot_16x4", ((acc, (i, const(0))), (a, (i, const(0))), (b, start)))
     rng = np.random.default_rng(0)
     av, bv = (
-        rng.integers(0, 256, (3, 64)).astype(np.uint8),
-        rng.integers(-128, 128, 64).astype(np.int8),
+        rng.integers(0, 256, (3, 4)).astype(np.uint8),
+        rng.integers(-128, 128, (16, 4)).astype(np.int8),
     )
-    want = (av.astype(np.int32) * bv).reshape(3, 16, 4).sum(2)
+    want = av.astype(np.int32) @ bv.astype(np.int32).T
     clear = loops(Store(acc, (i, j), zero, None), (i, 3, "serial"), (j, 16, "serial"))
     for kind in ("serial", "parallel"):
         out = filled((3, 16), np.int32)
@@ -212,10 +212,16 @@ def test_instructions_run_on_tiles_and_in_each_iteration() -> None:
             program(loops(step, (i, 3, "serial")), [a, b], [acc]),
             [av, bv, filled((3, 16), np.int32)],
         )
-    with pytest.raises(UsageError, match='no instruction named "hlt"'):
-        run_program(
-            program(Instruction("hlt", ((acc, (i,)),)), [], [acc]), [filled((3, 16), np.int32)]
-        )
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_a_reduction_over_one_element_reads_a_computed_index(kind: str) -> None:
+    one = buffer("one", 1)
+    body = Store(one, (const(0),), load(IN, i * 3), ReduceKind.SUM)
+    clear = Store(one, (const(0),), ZERO, None)
+    out = filled((1,))
+    run_program(program(Seq((clear, loops(body, (i, 1, kind)))), [IN], [one]), [X, out])
+    assert out.tolist() == [X[0]]
 
 
 def test_arguments_are_checked() -> None:

@@ -1,0 +1,29 @@
+"""Instructions for targets that do not have them: the loops they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorpy.ir.intrinsics import expand
+from ansorpy.ir.loops import Instruction, Program, Stmt
+from ansorpy.ir.rewrite import Rewriter
+
+__all__ = ["expand_instructions"]
+
+
+def expand_instructions(program: Program) -> Program:
+    """*program* with each instruction replaced by its pattern as loops.
+
+    Runs before storage is planned and tiles are sought, which then see every access.
+
+    Raises:
+        UsageError: An instruction is not declared.
+        LoweringError: Its operands do not fit its pattern.
+    """
+    body = _Expanded().stmt(program.body)
+    return program if body is program.body else replace(program, body=body)
+
+
+class _Expanded(Rewriter):
+    def stmt(self, s: Stmt) -> Stmt:
+        return expand(s) if isinstance(s, Instruction) else super().stmt(s)

@@ -1,0 +1,41 @@
+"""A schedule made by hand runs, and computes what its definition says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ansorpy as ap
+from ansorpy.errors import ScheduleError
+
+
+def matmul(n: int, m: int, k: int) -> list[ap.Tensor]:
+    a, b = ap.placeholder((n, k), name="A"), ap.placeholder((k, m), name="B", constant=True)
+    r = ap.reduce_axis(k, name="k")
+    c = ap.compute((n, m), lambda i, j: ap.sum(a[i, r] * b[r, j], axis=r), name="C")
+    return [a, b, ap.compute((n, m), lambda i, j: ap.maximum(c[i, j], 0.0), name="D")]
+
+
+def scheduled(n: int, m: int, k: int) -> ap.State:
+    state, (_, i1) = ap.State.initial(matmul(n, m, k)).split("C", "i", (4,))
+    state, (j0, j1) = state.split("C", "j", (16,))
+    state = state.reorder("C", ["i.0", j0, "k", i1, j1])
+    state = state.unroll("C", i1).vectorize("C", [j1]).pack("C", "B")
+    return state.parallel("D", ["i"]).vectorize("D", ["j"])
+
+
+@pytest.mark.parametrize("shape", [(8, 32, 16), (7, 19, 5), (1, 1, 1)])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_matmul_scheduled_by_hand_runs(shape: tuple[int, int, int], threads: int) -> None:
+    n, m, k = shape
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((n, k)).astype(np.float32)
+    b = rng.standard_normal((k, m)).astype(np.float32)
+    kernel = ap.build(scheduled(n, m, k), threads=threads).bind(B=b)
+    np.testing.assert_allclose(kernel(a), np.maximum(a @ b, 0), rtol=1e-5, atol=1e-5)
+
+
+def test_open_decisions_are_refused_by_name() -> None:
+    state, _ = ap.State.initial(matmul(8, 8, 8)).split("C", "i", (None,))
+    with pytest.raises(ScheduleError, match=r"decisions are still open: C\.i"):
+        ap.build(state)
