@@ -16,6 +16,7 @@ from ansorpy.api.session import Session, open_session
 from ansorpy.config import SEED, default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.printer import text
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.measure.build_job import build_lowered
@@ -105,9 +106,10 @@ def build(
     """
     made_for = as_target(target)
     name = "_".join(op.name for op in state.base.outputs)
-    built = build_lowered(lower(state), made_for, name.replace(".", "_"))
+    lowered = lower(state)
+    built = build_lowered(lowered, made_for, name.replace(".", "_"))
     compiled = CompiledTask.of(
-        state.base, built, compiled_from=state.dag, program=state.text(), median_s=None
+        state.base, built, compiled_from=state.dag, program=text(lowered.run), median_s=None
     )
     return Kernel(compiled, target=made_for, threads=threads or default_threads(), name=name)
 

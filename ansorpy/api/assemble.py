@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from ansorpy.api.project import Project
 from ansorpy.api.session import Chosen
+from ansorpy.ir.printer import text
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.plan import CompiledTask
+from ansorpy.schedule.lower import lower
 
 __all__ = ["kernel_of", "kernels_median_s", "model_of"]
 
@@ -44,8 +46,8 @@ def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None
 
 
 def _compiled(chosen: Chosen) -> CompiledTask:
-    text = chosen.state.text()
+    program = text(lower(chosen.state).run)
     dag, compiled_from = chosen.task.dag, chosen.state.dag
     return CompiledTask.of(
-        dag, chosen.built, compiled_from=compiled_from, program=text, median_s=chosen.median_s
+        dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s
     )
