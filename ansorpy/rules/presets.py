@@ -61,9 +61,14 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
     SkipStage(),
 )
 
-DEFAULT_CPU_SKETCH = tuple(
-    AddRfactor(only_when_short=True) if isinstance(rule, AddRfactor) else rule
-    for rule in CPU_SKETCH
+DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
+    AlwaysInline(),
+    SimplifyComputeWithConstTensor(),
+    AddRfactor(only_when_short=True),
+    AddCacheWrite(),
+    MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2), ragged=True),
+    MultiLevelTiling(structure="SSRSRS"),
+    SkipStage(),
 )
 
 CUDA_SKETCH: tuple[SketchRule, ...] = (

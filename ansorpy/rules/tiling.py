@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.predicates import NO_SPLIT_AT_INNER, axis_names
@@ -13,10 +15,13 @@ __all__ = ["follow_tile", "multi_level_tile", "reduce_in_one", "space_splits"]
 LETTER = {AxisKind.SPACE: "S", AxisKind.REDUCE: "R"}
 
 
-def multi_level_tile(state: State, name: str, structure: str, max_innermost: int) -> State:
+def multi_level_tile(
+    state: State, name: str, structure: str, max_innermost: int, *, ragged: bool = False
+) -> State:
     """Split every loop of stage *name* once a letter of its kind and reorder by *structure*.
 
-    Axes in the attribute ``no_split_at_inner`` stay whole, in front of the innermost level.
+    With *ragged*, tiles of space axes need not divide: the last one is shifted to fit.  Axes in
+    the attribute ``no_split_at_inner`` stay whole, in front of the innermost level.
 
     Raises:
         ScheduleError: The stage has loops of a kind that *structure* has no letter for.
@@ -41,7 +46,12 @@ def multi_level_tile(state: State, name: str, structure: str, max_innermost: int
             parts[0].append(it)
         else:
             open_factors = (None,) * (len(parts) - 1)
-            state, tiles = state.split(name, it, open_factors, max_innermost=max_innermost)
+            tail: Literal["guard", "shift"] = (
+                "shift" if ragged and it.kind is AxisKind.SPACE else "guard"
+            )
+            state, tiles = state.split(
+                name, it, open_factors, max_innermost=max_innermost, tail=tail
+            )
             for part, tile in zip(parts, tiles, strict=True):
                 part.append(tile)
     for kind, parts in levels.items():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from math import prod
+from typing import TypeGuard
 
-from ansorpy.ir.expr import Axis, Compare, CompareOp, Expr, as_expr
+from ansorpy.ir.affine import linear
+from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Expr, as_expr
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.size import split_extents
-from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
+from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 
-__all__ = ["axis_exprs", "iter_extents", "number", "overshoot"]
+__all__ = ["axis_exprs", "is_ragged", "iter_extents", "number", "overshoot"]
 
 
 def number(product: Product) -> int:
@@ -41,20 +44,53 @@ def iter_extents(stage: Stage, roots: Mapping[str, int]) -> dict[str, int]:
 
 
 def axis_exprs(
-    stage: Stage, leaves: Mapping[str, Expr], extents: Mapping[str, int] | None = None
+    stage: Stage,
+    leaves: Mapping[str, Expr],
+    extents: Mapping[str, int] | None = None,
+    starts: Mapping[str, Expr] | None = None,
 ) -> dict[str, Expr]:
-    """Value of every axis (and intermediate loop) of *stage*, given those of its current loops."""
+    """Value of every axis (and intermediate loop) of *stage*, given those of its current loops.
+
+    *starts* has where the tile of a shifted split starts, for those that are bound already.
+    """
     extents = iter_extents(stage, stage.root_extents) if extents is None else extents
     values: dict[str, Expr] = dict(leaves)
     for relation in reversed(stage.relations):
         if isinstance(relation, SplitRelation):
-            value = values[relation.children[0]]
-            for child in relation.children[1:]:
-                value = value * extents[child] + values[child]
+            value = _start(relation, values, extents, starts or {})
+            for n, child in enumerate(relation.children[1:], start=2):
+                value = value + values[child] * prod(extents[c] for c in relation.children[n:])
             values[relation.parent] = value
         else:
             _unfuse(relation, values, extents)
     return values
+
+
+def _start(
+    relation: SplitRelation,
+    values: Mapping[str, Expr],
+    extents: Mapping[str, int],
+    starts: Mapping[str, Expr],
+) -> Expr:
+    """Where the tile of the outermost loop of a split starts."""
+    if relation.parent in starts:
+        return starts[relation.parent]
+    tile = prod(extents[c] for c in relation.children[1:])
+    start = values[relation.children[0]] * tile
+    if not is_ragged(relation, extents):
+        return start
+    return Binary(BinaryOp.MIN, start, as_expr(extents[relation.parent] - tile))
+
+
+def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:
+    """True for a split whose last tile is shifted because its factors do not divide.
+
+    A tile larger than the axis (of a box that shrank under compute_at) cannot be; it is guarded.
+    """
+    if not isinstance(relation, SplitRelation) or not relation.shift:
+        return False
+    tile, extent = prod(extents[c] for c in relation.children[1:]), extents[relation.parent]
+    return tile <= extent and extent % tile != 0
 
 
 def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, int]) -> None:
@@ -66,30 +102,14 @@ def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[st
 
 
 def overshoot(
-    stage: Stage, values: Mapping[str, Expr], axes: Sequence[Axis]
+    stage: Stage, values: Mapping[str, Expr], extents: Mapping[str, int]
 ) -> list[Expr]:
-    """``axis < extent`` for every axis whose splits do not divide it."""
-    extents = iter_extents(stage, stage.root_extents)
+    """``loop < extent`` for every loop whose split reaches beyond it; *values* are those of
+    :func:`axis_exprs`.  Each is needed: what lies beyond one loop may be another one's share."""
     return [
-        Compare(CompareOp.LT, values[axis.name], as_expr(axis.extent))
-        for axis in axes
-        if covered(stage, axis.name, extents) > axis.extent
+        Compare(CompareOp.LT, linear(values[r.parent]).to_expr(), as_expr(extents[r.parent]))
+        for r in stage.relations
+        if isinstance(r, SplitRelation)
+        and prod(extents[c] for c in r.children) > extents[r.parent]
+        and not is_ragged(r, extents)
     ]
-
-
-def covered(stage: Stage, name: str, extents: Mapping[str, int]) -> int:
-    """How far the loops that make up *name* reach: its extent, or more where a split overshoots."""
-    for relation in stage.relations:
-        if isinstance(relation, SplitRelation) and relation.parent == name:
-            reach = covered(stage, relation.children[0], extents)
-            for child in relation.children[1:]:
-                reach *= covered(stage, child, extents)
-            return reach
-        if isinstance(relation, FuseRelation) and name in relation.parents:
-            fused = covered(stage, relation.child, extents)
-            others = 1
-            for parent in relation.parents:
-                others *= extents[parent] if parent != name else 1
-            first = name == relation.parents[0]
-            return -(-fused // others) if first else extents[name]
-    return extents[name]

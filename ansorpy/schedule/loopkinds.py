@@ -53,10 +53,10 @@ def _keep_one_parallel_nest(
 
 
 def _keep_vectors_inside(stage: Stage, hosts: set[str], kinds: dict[str, ForKind]) -> None:
-    """A vector loop around another stage runs serially: its lanes would share that stage."""
+    """A vector loop around another stage or a parallel loop runs serially: lanes share those."""
     outside = True
     for it in reversed(stage.iters):
-        outside = outside and it.name not in hosts
+        outside = outside and it.name not in hosts and kinds[it.name] is not ForKind.PARALLEL
         if not outside and kinds[it.name] is ForKind.VECTORIZED:
             kinds[it.name] = ForKind.SERIAL
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import linear
 from ansorpy.ir.builders import all_of
-from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr
+from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, as_expr, walk
 from ansorpy.ir.interval import bounds as interval
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, Store
 from ansorpy.ir.rewrite import substitute
@@ -40,11 +40,10 @@ def plan_packing(
     Raises:
         ScheduleError: An index is not a sum of loop variables, so no such layout exists.
     """
-    used: set[Expr] = set()
-    for index in indices:
-        used |= set(linear(index).terms)
+    used = {e for index in indices for e in walk(index) if isinstance(e, Var)}
+    atoms = {atom for index in indices for atom in linear(index).terms}
     known = {var for var, _ in loops}
-    if not used <= known:
+    if not used <= known or any(isinstance(e, Load) for atom in atoms for e in walk(atom)):
         raise ScheduleError(
             f'"{source.name}" cannot be packed for "{stage}": its index is not a sum of loops',
             stage=stage, hint="do not pack this constant",

@@ -34,11 +34,16 @@ class Iter:
 
 @dataclass(frozen=True)
 class SplitRelation:
-    """``parent == ((c0 * f1 + c1) * f2 + c2) ...``; ``factors`` are those of ``children[1:]``."""
+    """``parent == ((c0 * f1 + c1) * f2 + c2) ...``; ``factors`` are those of ``children[1:]``.
+
+    With ``shift``, the last tile of a split that does not divide starts early enough to fit:
+    ``parent == min(c0 * tile, extent - tile) + (c1 * f2 + c2) ...``, and repeats some work.
+    """
 
     parent: str
     children: tuple[str, ...]
     factors: tuple[Product, ...]
+    shift: bool = False
 
 
 @dataclass(frozen=True)

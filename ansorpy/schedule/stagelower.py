@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import linear
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
-    Axis,
     AxisKind,
     Binary,
     BinaryOp,
     Compare,
-    CompareOp,
     Expr,
     Load,
     Reduce,
@@ -38,12 +37,12 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.axes import axis_exprs, covered
+from ansorpy.schedule.axes import axis_exprs, is_ragged, overshoot
 from ansorpy.schedule.bounds import Bounds, Span
 from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.loopkinds import loop_kinds
 from ansorpy.schedule.packing import Packing, plan_packing
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.tensorize import as_instruction
 
 __all__ = ["StageLowering"]
@@ -62,6 +61,7 @@ class StageLowering:
         self._origins: dict[str, Index] = {}
         self._loops: list[tuple[Var, int]] = []
         self._parallel = 0
+        self._definitions: dict[Var, Expr] = {}
         self._ranges: dict[Var, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
 
@@ -86,6 +86,11 @@ class StageLowering:
         yield
         self._parallel -= kind is ForKind.PARALLEL
         self._loops.pop()
+
+    def define(self, var: Var, value: Expr, last: int) -> None:
+        """Note that *var*, at most *last*, is bound to *value*."""
+        self._definitions[var] = value
+        self._ranges[var] = (0, last)
 
     @property
     def in_parallel(self) -> bool:
@@ -127,8 +132,10 @@ class StageLowering:
 
     def _packed(self, stage: str, name: str, indices: Index) -> Expr:
         key = (stage, name)
+        indices = tuple(
+            linear(substitute(index, self._definitions)).to_expr() for index in indices
+        )
         if key not in self.packings:
-            indices = tuple(linear(index).to_expr() for index in indices)
             self.packings[key] = plan_packing(stage, self.buffers[name], indices, self._loops)
         packing = self.packings[key]
         if [linear(i) for i in indices] != [linear(i) for i in packing.indices]:
@@ -162,6 +169,9 @@ class _Nest:
         self.kinds = loop_kinds(self.stage, self.extents, hosts, nested=outer.in_parallel)
         self.buffer = outer.buffers[name]
         self.leaves: dict[str, Expr] = {}
+        self.starts: dict[str, Expr] = {}
+        self.pending: list[tuple[Var, Expr]] = []
+        self._refuse_unsafe_shifts()
         self._demote_guarded_vectors()
 
     def build(self) -> Stmt:
@@ -190,11 +200,36 @@ class _Nest:
         extent = self.extents[it.name]
         if extent == 1 and not _is_bound(self.kinds[it.name]):
             self.leaves[it.name] = as_expr(0)
-            return body()
+            return self._with_starts(level, body)
         var = self.outer.fresh(it.name)
         self.leaves[it.name] = var
         with self.outer.loop(var, extent, self.kinds[it.name]):
-            return For(var, extent, self.kinds[it.name], body())
+            self._start_tiles(it.name, var)
+            return For(var, extent, self.kinds[it.name], self._with_starts(level, body))
+
+    def _start_tiles(self, name: str, var: Var) -> None:
+        """Have the start of the tiles that loop *name* counts bound, where the last is shifted."""
+        for relation in self.stage.relations:
+            if not is_ragged(relation, self.extents) or name != relation.children[0]:
+                continue
+            tile = prod(self.extents[c] for c in relation.children[1:])
+            last = self.extents[relation.parent] - tile
+            start = self.outer.fresh(f"{relation.parent}.start")
+            value = Binary(BinaryOp.MIN, var * tile, as_expr(last))
+            self.starts[relation.parent] = start
+            self.pending.append((start, value))
+            self.outer.define(start, value, last)
+
+    def _with_starts(self, level: int, body: Callable[[], Stmt]) -> Stmt:
+        """*body* with the pending tile starts bound, once no loop of a parallel nest follows."""
+        following = self.stage.iters[level + 1 : level + 2]
+        if any(self.kinds[it.name] is ForKind.PARALLEL for it in following):
+            return body()
+        starts, self.pending = self.pending, []
+        stmt = body()
+        for var, value in reversed(starts):
+            stmt = Let(var, value, stmt)
+        return stmt
 
     def _inside(self, level: int) -> Stmt:
         """The body of loop *level*: the stages computed there, then the rest of this one."""
@@ -239,7 +274,7 @@ class _Nest:
         leaves = dict(self.leaves)
         if level is not None:
             leaves.update({it.name: as_expr(0) for it in self.stage.iters[level + 1 :]})
-        values = axis_exprs(self.stage, leaves, self.extents)
+        values = axis_exprs(self.stage, leaves, self.extents, self.starts)
         origins = self.outer.origin(self.name)
         return {
             a.name: linear(values[a.name] + origin).to_expr()
@@ -263,7 +298,7 @@ class _Nest:
         value = map_loads(substitute(source, mapping), lambda x: self.outer.load(self.name, x))
         kind = body.kind if isinstance(body, Reduce) else None
         stmt: Stmt = Store(self.buffer, self._write_index(), value, kind)
-        return self._guarded(stmt, axes)
+        return self._guarded(stmt)
 
     def _initial(self, level: int) -> list[Stmt]:
         """Set the box of this stage inside loop *level* to the reduction's identity."""
@@ -283,9 +318,7 @@ class _Nest:
         def nest(remaining: list[int]) -> Stmt:
             if remaining:
                 return self._loop(remaining[0], lambda: nest(remaining[1:]))
-            return self._guarded(
-                Store(self.buffer, self._write_index(), identity, None), self.op.axes
-            )
+            return self._guarded(Store(self.buffer, self._write_index(), identity, None))
 
         stmt = nest(space)
         self.leaves = saved
@@ -321,22 +354,38 @@ class _Nest:
 
     # Splits that do not divide
 
-    def _guards(self, axes: Sequence[Axis], leaves: Mapping[str, Expr]) -> list[Expr]:
-        local = axis_exprs(self.stage, leaves, self.extents)
-        return [
-            Compare(CompareOp.LT, linear(local[a.name]).to_expr(), as_expr(self.extents[a.name]))
-            for a in axes
-            if covered(self.stage, a.name, self.extents) > self.extents[a.name]
-        ]
+    def _guards(self, leaves: Mapping[str, Expr]) -> list[Expr]:
+        local = axis_exprs(self.stage, leaves, self.extents, self.starts)
+        guards = overshoot(self.stage, local, self.extents)
+        return [g for g in guards if any(isinstance(e, Var) for e in walk(g))]
 
-    def _guarded(self, stmt: Stmt, axes: Sequence[Axis]) -> Stmt:
-        guards = self._guards(axes, self.leaves)
+    def _guarded(self, stmt: Stmt) -> Stmt:
+        guards = self._guards(self.leaves)
         return If(all_of(*guards), stmt, None) if guards else stmt
+
+    def _refuse_unsafe_shifts(self) -> None:
+        """A shifted last tile repeats iterations: no sum may be half done when it does."""
+        reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
+        if not reduce:
+            return
+        counting = {
+            r.children[0]
+            for r in self.stage.relations
+            if isinstance(r, SplitRelation) and is_ragged(r, self.extents)
+        }
+        outside = {it.name for it in self.stage.iters[: reduce[0]]}
+        together = {n for n, kind in self.kinds.items() if kind is ForKind.PARALLEL}
+        if not counting <= outside - together:
+            raise ScheduleError(
+                "a shifted tail repeats part of a sum that another thread or iteration adds to",
+                stage=self.name, program=self.state.text(self.name, counting),
+                hint="cache_write the stage and shift the copy, or split by factors that divide",
+            )  # fmt: skip
 
     def _demote_guarded_vectors(self) -> None:
         """A vector loop whose lanes differ in a guard runs serially: lanes share one branch."""
         names = {it.name: Var(it.name) for it in self.stage.iters}
-        guards = self._guards((*self.op.axes, *self.op.reduce_axes), names)
+        guards = self._guards(names)
         guarded = {v for g in guards if isinstance(g, Compare) for v in walk(g.a)}
         for name, var in names.items():
             if self.kinds[name] is ForKind.VECTORIZED and var in guarded:

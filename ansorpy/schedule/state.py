@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
@@ -169,15 +169,23 @@ class State:
     # The primitives; stage is a number or a name, loops are Iter objects or names
 
     def split(
-        self, stage: StageRef, it: IterRef, inner: Sequence[int | None], *, max_innermost: int = 64
+        self,
+        stage: StageRef,
+        it: IterRef,
+        inner: Sequence[int | None],
+        *,
+        max_innermost: int = 64,
+        tail: Literal["guard", "shift"] = "guard",
     ) -> tuple[State, tuple[Iter, ...]]:
         """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors, None is open.
 
         Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outer extent follows by ceil-div.
+        Where they do not divide, *tail* ``"guard"`` skips what lies outside and ``"shift"`` starts
+        the last tile early enough to fit (its open factors then need not divide).
         Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
         """
         name = self.stage(stage).name
-        step = loops.SplitStep(name, _name(it), tuple(inner), max_innermost)
+        step = loops.SplitStep(name, _name(it), tuple(inner), max_innermost, tail)
         return self._split(step, _name(it), len(step.factors))
 
     def follow_split(

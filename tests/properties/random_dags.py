@@ -115,7 +115,8 @@ def _pick(state: State, stage: str, rng: np.random.Generator) -> str:
 
 def _split(state: State, stage: str, rng: np.random.Generator) -> State:
     factors = [int(rng.integers(1, 6)) for _ in range(int(rng.integers(1, 4)))]
-    return state.split(stage, _pick(state, stage, rng), factors)[0]
+    tail = "shift" if rng.integers(2) else "guard"
+    return state.split(stage, _pick(state, stage, rng), factors, tail=tail)[0]
 
 
 def _fuse(state: State, stage: str, rng: np.random.Generator) -> State:

@@ -48,8 +48,17 @@ def _can_change(decision: Decision) -> bool:
 def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> Ints:
     domain = decision.domain
     assert isinstance(domain, Factors), decision.name
+    if domain.ragged:
+        return _mutate_ragged(domain, inner, rng)
     outer = domain.extent // inner.prod(axis=1)
     return move_factor(np.column_stack((outer, inner)), domain.max_innermost, rng)[:, 1:]
+
+
+def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> Ints:
+    """Half of the rows move a factor between inner levels, the others draw a new tile."""
+    moved = move_factor(inner, domain.max_innermost, rng)
+    drawn = domain.rows[rng.integers(len(domain.rows), size=len(inner))]
+    return np.where(rng.random(len(inner))[:, None] < 0.5, moved, drawn)
 
 
 def move_factor(levels: Ints, max_innermost: int, rng: np.random.Generator) -> Ints:

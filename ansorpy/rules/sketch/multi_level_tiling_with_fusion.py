@@ -29,12 +29,16 @@ class MultiLevelTilingWithFusion(SketchRule):
         for i, j: D[i, j] = f(C[i, j])       for (tile of C): C[...] += ...
                                      -->     for i.1, j.1: D[...] = f(C[...])
 
+    With ``ragged``, tiles need not divide the axes; the consumer's last ones are shifted to fit.
+    The stage itself computes whole tiles into memory of its own, so nothing is summed twice.
+
     Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
     """
 
     structure: str = "SSRSRS"
     levels: tuple[int, ...] = (1, 2)
     max_innermost: int = 64
+    ragged: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -52,7 +56,9 @@ class MultiLevelTilingWithFusion(SketchRule):
         name = state.stage(stage_id).name
         consumer = fusible_consumer(state, state.stage(stage_id))
         assert consumer is not None, name
-        tiled = multi_level_tile(state, name, self.structure, self.max_innermost)
+        tiled = multi_level_tile(
+            state, name, self.structure, self.max_innermost, ragged=self.ragged
+        )
         n_space = len(space_splits(tiled.stage(name)))
         for level in self.levels:
             if self.structure[level - 1] != "S":

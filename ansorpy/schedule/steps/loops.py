@@ -23,11 +23,14 @@ class SplitStep(Step):
     """Split *iter* into ``len(factors) + 1`` loops; *factors* are the inner ones, None is open.
 
     Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outermost extent follows by ceil-div.
+    Where the factors do not divide, *tail* says what happens: ``guard`` skips what lies outside,
+    ``shift`` starts the last tile early enough to fit.
     """
 
     iter: str
     factors: tuple[int | None, ...]
     max_innermost: int = 64
+    tail: Literal["guard", "shift"] = "guard"
     kind: Literal["split"] = field(default="split")
 
     @property
@@ -45,12 +48,19 @@ class SplitStep(Step):
                     f"a factor of {factor} is impossible; factors are at least 1",
                     step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
                 )  # fmt: skip
+        if self.tail == "shift" and it.name not in {a.name for a in stage.compute.axes}:
+            raise ScheduleError(
+                "only a space axis itself can be split with a shifted tail: its last tile repeats "
+                "iterations",
+                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+                hint='use tail="guard" for other loops',
+            )  # fmt: skip
         columns = iter(self.columns)
         products: tuple[Product, ...] = tuple(
             (f,) if f is not None else (next(columns),) for f in self.factors
         )
         decisions = () if not self.columns else (self._decision(it, state),)
-        return split_into(state, stage, it, products).open(*decisions)
+        return split_into(state, stage, it, products, self.tail == "shift").open(*decisions)
 
     def _decision(self, it: Iter, state: State) -> Decision:
         if it.extent is None:
@@ -63,12 +73,15 @@ class SplitStep(Step):
         for factor in self.factors:
             fixed *= factor or 1
         cap = self.max_innermost if self.factors[-1] is None else it.extent
-        domain = Factors(-(-it.extent // fixed), len(self.columns), cap)
+        whole = it.extent % fixed == 0
+        ragged = self.tail == "shift" and whole
+        domain = Factors(-(-it.extent // fixed), len(self.columns), cap, ragged)
         return Decision(f"{self.stage}.{self.iter}", self.columns, domain)
 
     def call(self) -> str:
-        cap = "" if self.max_innermost == 64 else f", max_innermost={self.max_innermost}"
-        return f"state, _ = state.split({self.stage!r}, {self.iter!r}, {self.factors}{cap})"
+        options = "" if self.max_innermost == 64 else f", max_innermost={self.max_innermost}"
+        options += "" if self.tail == "guard" else f", tail={self.tail!r}"
+        return f"state, _ = state.split({self.stage!r}, {self.iter!r}, {self.factors}{options})"
 
     def resolve(self, values: Mapping[str, int]) -> SplitStep:
         columns = iter(self.columns)
@@ -90,7 +103,8 @@ class FollowSplitStep(Step):
 
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
-        factors = split_factors(state, self.source, self.call())
+        source = find_split(state, self.source, self.call())
+        factors = source.factors
         if not 1 <= self.n_split <= len(factors):
             raise ScheduleError(
                 f"n_split={self.n_split} but the split of {self.source[1]} in stage "
@@ -98,9 +112,8 @@ class FollowSplitStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
             )  # fmt: skip
         last: Product = tuple(f for p in factors[self.n_split - 1 :] for f in p)
-        return split_into(
-            state, stage, stage.iter(self.iter), (*factors[: self.n_split - 1], last)
-        )
+        followed = (*factors[: self.n_split - 1], last)
+        return split_into(state, stage, stage.iter(self.iter), followed, source.shift)
 
     def call(self) -> str:
         return (
@@ -123,14 +136,14 @@ class FollowFusedSplitStep(Step):
         stage = state.stage(self.stage)
         factor: Product = ()
         for source in self.sources:
-            factors = split_factors(state, source, self.call())
+            factors = find_split(state, source, self.call()).factors
             if self.level >= len(factors):
                 raise ScheduleError(
                     f"level {self.level} is beyond the {len(factors)} inner factors of {source}",
                     step=self.call(), stage=stage.name, program=state.text(stage.name),
                 )  # fmt: skip
             factor += factors[self.level]
-        return split_into(state, stage, stage.iter(self.iter), (factor,))
+        return split_into(state, stage, stage.iter(self.iter), (factor,), shift=False)
 
     def call(self) -> str:
         return (
@@ -207,25 +220,27 @@ class ReorderStep(Step):
         return f"state = state.reorder({self.stage!r}, {list(self.iters)})"
 
 
-def split_factors(state: State, source: tuple[str, str], call: str) -> tuple[Product, ...]:
-    """Inner factors of the split of loop ``source[1]`` in stage ``source[0]``."""
+def find_split(state: State, source: tuple[str, str], call: str) -> SplitRelation:
+    """The split of loop ``source[1]`` in stage ``source[0]``."""
     for relation in state.stage(source[0]).relations:
         if isinstance(relation, SplitRelation) and relation.parent == source[1]:
-            return relation.factors
+            return relation
     raise ScheduleError(
         f'stage "{source[0]}" has no split of "{source[1]}" to follow',
         step=call, stage=source[0], program=state.text(source[0]),
     )  # fmt: skip
 
 
-def split_into(state: State, stage: Stage, it: Iter, factors: tuple[Product, ...]) -> State:
+def split_into(
+    state: State, stage: Stage, it: Iter, factors: tuple[Product, ...], shift: bool
+) -> State:
     """Replace *it* by its outer loop and one loop a factor, named ``it.0 .. it.n``."""
     extents = _extents(it.extent, [_number(product) for product in factors])
     children = tuple(
         Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents)
     )
     at = stage.index(it.name)
-    relation = SplitRelation(it.name, tuple(c.name for c in children), factors)
+    relation = SplitRelation(it.name, tuple(c.name for c in children), factors, shift)
     state = state.replace_stage(
         replace(
             stage,
