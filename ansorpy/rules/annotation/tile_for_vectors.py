@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from ansorpy.ir.expr import Axis, AxisKind
 from ansorpy.rules.base import AnnotationRule
@@ -24,6 +25,7 @@ class TileForVectors(AnnotationRule):
           for k: P[n, c] max=  -->     for k:
                                          for c.1: P[n, c] max= ...
 
+    Without a reduction the parts need not divide: the last one is shifted to fit.
     A stage inside another's loops keeps its last loop whole; it runs on a small box already.
     Reductions that do not read along that axis (row sums) are left alone.
     Differs: TVM leaves such stages to LLVM's vectoriser; our generator only does what is written.
@@ -43,8 +45,9 @@ class TileForVectors(AnnotationRule):
     def _tile(self, state: State, stage: Stage, last: Iter) -> State:
         inner = last
         if stage.attach is None:
+            tail: Literal["guard", "shift"] = "guard" if stage.compute.reduce_axes else "shift"
             state, (_, inner) = state.split(
-                stage.name, last, (None,), max_innermost=self.max_innermost
+                stage.name, last, (None,), max_innermost=self.max_innermost, tail=tail
             )
         iters = state.stage(stage.name).iters
         return state.reorder(stage.name, [*(it for it in iters if it != inner), inner])
