@@ -54,10 +54,10 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AnsorpyError", "Choices", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor", "abs",
-    "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf", "exp", "floor", "load", "log",
-    "max", "maximum", "min", "minimum", "placeholder", "prod", "reduce_axis", "round", "rsqrt",
-    "select", "sigmoid", "sin", "sqrt", "sum", "tanh", "tune",
+    "AnsorpyError", "Choices", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor",
+    "abs", "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf",
+    "exp", "floor", "load", "log", "max", "maximum", "min", "minimum", "placeholder", "prod",
+    "reduce_axis", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt", "sum", "tanh", "tune",
 ]  # fmt: skip
 
 _HOME = {

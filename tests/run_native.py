@@ -32,8 +32,8 @@ def _call(program: Program, data: Arrays, threads: int) -> Arrays:
     for param in program.params:
         buffer = param.buffer
         array = aligned_empty(buffer.shape, buffer.dtype.numpy)
-        is_output = param.role is Role.OUTPUT
-        array[...] = np.full(buffer.shape, np.nan) if is_output else data[buffer.name]
+        poison = np.nan if buffer.dtype.is_float else 99
+        array[...] = poison if param.role is Role.OUTPUT else data[buffer.name]
         arrays.append(array)
     table = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
     with load([code]) as library:

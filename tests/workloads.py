@@ -42,9 +42,7 @@ def double_matmul(n: int = 512) -> list[Tensor]:
 
 def _renamed(tensor: Tensor, name: str) -> ComputeOp:
     assert isinstance(tensor, ComputeOp)
-    return ComputeOp(
-        name, tensor.shape, tensor.axes, tensor.reduce_axes, tensor.body, tensor.attrs
-    )
+    return ComputeOp(name, tensor.shape, tensor.axes, tensor.reduce_axes, tensor.body, tensor.attrs)
 
 
 def conv2d_bn_relu(
@@ -57,9 +55,7 @@ def conv2d_bn_relu(
     bias, scale, offset = (placeholder((co, 1, 1), name=x) for x in ("bias", "scale", "offset"))
     oh, ow = ((x + 2 * padding - kernel) // stride + 1 for x in (h, w))
     pad = _padded(data, padding)
-    rc, ry, rx = (
-        reduce_axis(x, name=y) for x, y in ((ci, "rc"), (kernel, "ry"), (kernel, "rx"))
-    )
+    rc, ry, rx = (reduce_axis(x, name=y) for x, y in ((ci, "rc"), (kernel, "ry"), (kernel, "rx")))
     shape = (n, co, oh, ow)
 
     def conv_at(nn: Expr, ff: Expr, yy: Expr, xx: Expr) -> Expr:

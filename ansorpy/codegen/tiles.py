@@ -172,9 +172,9 @@ def _injective(store: Store, dims: Sequence[For]) -> bool:
     if total > 1 << 14:
         return False
     points = np.indices([loop.extent for loop in dims]).reshape(len(dims), -1)
-    touched = np.array(
-        [_along(form, dims, points) for form in forms], dtype=np.int64
-    ).reshape(len(forms), -1)
+    touched = np.array([_along(form, dims, points) for form in forms], dtype=np.int64).reshape(
+        len(forms), -1
+    )
     return len(np.unique(touched, axis=1).T) == total
 
 

@@ -104,9 +104,7 @@ def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
         reducer = max if kind is ReduceKind.MAX else min
         k = reduce_axis(extent, name="k")
         names = tuple(f"i{d}" for d in range(len(shape)))
-        best = compute(
-            shape, lambda *i: reducer(fn(*i, k), k), name=f"{name}.value", names=names
-        )
+        best = compute(shape, lambda *i: reducer(fn(*i, k), k), name=f"{name}.value", names=names)
         j = reduce_axis(extent, name="k")
         return compute(
             shape,

@@ -23,9 +23,27 @@ if TYPE_CHECKING:
     from ansorpy.ir.tensor import Tensor
 
 __all__ = [
-    "Axis", "AxisKind", "Binary", "BinaryOp", "Call", "Cast", "Compare", "CompareOp", "Const",
-    "Expr", "ExprLike", "Function", "Load", "Reduce", "ReduceKind", "Select", "Var", "children",
-    "as_expr", "const", "walk",
+    "Axis",
+    "AxisKind",
+    "Binary",
+    "BinaryOp",
+    "Call",
+    "Cast",
+    "Compare",
+    "CompareOp",
+    "Const",
+    "Expr",
+    "ExprLike",
+    "Function",
+    "Load",
+    "Reduce",
+    "ReduceKind",
+    "Select",
+    "Var",
+    "children",
+    "as_expr",
+    "const",
+    "walk",
 ]
 
 

@@ -45,9 +45,7 @@ class AnnotationRule(ABC):
     def declare(self, space: Space, target: Target) -> Space:
         """*space* with more open decisions and constraints."""
 
-    def sample(
-        self, space: Space, table: Table, target: Target, rng: np.random.Generator
-    ) -> Table:
+    def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
         """*table* (every decision uniform) with this rule's columns drawn as the rule prefers."""
         return table
 

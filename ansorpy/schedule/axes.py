@@ -101,9 +101,7 @@ def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[st
     values[relation.parents[0]] = rest
 
 
-def overshoot(
-    stage: Stage, values: Mapping[str, Expr], extents: Mapping[str, int]
-) -> list[Expr]:
+def overshoot(stage: Stage, values: Mapping[str, Expr], extents: Mapping[str, int]) -> list[Expr]:
     """``loop < extent`` for every loop whose split reaches beyond it; *values* are those of
     :func:`axis_exprs`.  Each is needed: what lies beyond one loop may be another one's share."""
     return [

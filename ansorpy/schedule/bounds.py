@@ -177,21 +177,22 @@ class Bounds:
         shape = self.state.stage(name).op.shape
         found: list[list[Span]] = [[] for _ in shape]
         for reader in self.definition.readers.get(name, ()):
-            if not self.within(reader, owner, level):
-                raise ScheduleError(
-                    f'"{name}" is computed inside a loop of "{owner}", '
-                    f'but "{reader}", which reads it, is not',
-                    stage=name, program=self.state.text(),
-                    hint=f'compute "{name}" at a loop around all of its readers, or at the root',
-                )  # fmt: skip
-            box = self.box(reader, owner, level)
-            for read in self.definition.reads[reader]:
-                if read.tensor.name == name:
-                    for indices in read.indices:
-                        for spans, index in zip(found, indices, strict=True):
-                            spans.append(touched(index, self.op(reader), box))
+            self._require_within(reader, name, owner, level)
+            op, box = self.op(reader), self.box(reader, owner, level)
+            for indices in self.definition.index_tuples(reader, name):
+                for spans, index in zip(found, indices, strict=True):
+                    spans.append(touched(index, op, box))
         for extent, spans in zip(shape, found, strict=True):
             yield hull(spans, extent)
+
+    def _require_within(self, reader: str, name: str, owner: str, level: int) -> None:
+        if not self.within(reader, owner, level):
+            raise ScheduleError(
+                f'"{name}" is computed inside a loop of "{owner}", '
+                f'but "{reader}", which reads it, is not',
+                stage=name, program=self.state.text(),
+                hint=f'compute "{name}" at a loop around all of its readers, or at the root',
+            )  # fmt: skip
 
 
 def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:

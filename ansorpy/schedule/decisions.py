@@ -71,9 +71,7 @@ def _divisors(n: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def factorizations(
-    extent: int, parts: int, max_innermost: int, *, ragged: bool = False
-) -> Ints:
+def factorizations(extent: int, parts: int, max_innermost: int, *, ragged: bool = False) -> Ints:
     """All rows of *parts* positive factors whose product is a tile of *extent*.
 
     A tile divides the extent, or is one of :func:`tiles_of` when *ragged*.

@@ -40,6 +40,11 @@ class Effective:
             for name, op in self.ops.items()
         }
 
+    def index_tuples(self, reader: str, tensor: str) -> tuple[tuple[Expr, ...], ...]:
+        """The index tuples with which stage *reader* reads *tensor*."""
+        reads = (read for read in self.reads[reader] if read.tensor.name == tensor)
+        return tuple(indices for read in reads for indices in read.indices)
+
     @cached_property
     def readers(self) -> Mapping[str, tuple[str, ...]]:
         """Tensor name -> the stages that read it."""

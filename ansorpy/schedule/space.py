@@ -66,9 +66,7 @@ class Space:
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """*n* rows, each decision uniform over its domain, constraints not applied."""
-        parts = [
-            d.domain.rows[rng.integers(len(d.domain.rows), size=n)] for d in self.decisions
-        ]
+        parts = [d.domain.rows[rng.integers(len(d.domain.rows), size=n)] for d in self.decisions]
         return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0), dtype=np.int64)
 
     def values(self, table: Table) -> dict[str, Size]:

@@ -132,9 +132,7 @@ class StageLowering:
 
     def _packed(self, stage: str, name: str, indices: Index) -> Expr:
         key = (stage, name)
-        indices = tuple(
-            linear(substitute(index, self._definitions)).to_expr() for index in indices
-        )
+        indices = tuple(linear(substitute(index, self._definitions)).to_expr() for index in indices)
         if key not in self.packings:
             self.packings[key] = plan_packing(stage, self.buffers[name], indices, self._loops)
         packing = self.packings[key]
@@ -249,9 +247,7 @@ class _Nest:
     def _producer(self, stage: Stage, level: int) -> tuple[Buffer, list[tuple[Var, Expr]], Stmt]:
         region = self.outer.bounds.region(stage.name, self.name, level)
         values = self._axis_values(level)
-        starts = tuple(
-            linear(_start(span, values)).to_expr() for span in region
-        )
+        starts = tuple(linear(_start(span, values)).to_expr() for span in region)
         lets = self.outer.place(stage.name, region, starts)
         shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
         buffer = Buffer(stage.name, shape, stage.op.dtype, self._scope(stage, level))
@@ -283,9 +279,7 @@ class _Nest:
 
     def _write_index(self) -> Index:
         values, origins = self._axis_values(), self.outer.origin(self.name)
-        return tuple(
-            minus(values[a.name], o) for a, o in zip(self.op.axes, origins, strict=True)
-        )
+        return tuple(minus(values[a.name], o) for a, o in zip(self.op.axes, origins, strict=True))
 
     # Statements
 

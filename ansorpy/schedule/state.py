@@ -310,5 +310,3 @@ def _names(iters: Sequence[IterRef]) -> tuple[str, ...]:
 
 def _count(count: Count | None, names: tuple[str, ...]) -> Count:
     return len(names) if count is None else count
-
-

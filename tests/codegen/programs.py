@@ -93,9 +93,7 @@ class Compiled:
         symbol = f"test{next(_symbols)}"
         self.object = build(source, target or Target.host(), symbol=symbol)
         self.library = load([self.object])
-        kind = ctypes.CFUNCTYPE(
-            ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32
-        )
+        kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
         self.function = kind(self.library.address(symbol))
 
     def __call__(self, *arrays: Array, threads: int = 1) -> None:

@@ -56,9 +56,7 @@ def test_shared_memory_is_refused() -> None:
 @given(extent=integers(1, 200), bits=integers(0, 4))
 def test_chunks_cover_every_iteration_once_in_power_of_two_widths(extent: int, bits: int) -> None:
     lanes = 1 << bits
-    covered = [
-        chunk.start + k for chunk in chunks(extent, lanes) for k in range(chunk.active)
-    ]
+    covered = [chunk.start + k for chunk in chunks(extent, lanes) for k in range(chunk.active)]
     assert covered == list(range(extent))
     for chunk in chunks(extent, lanes):
         assert chunk.width in (1, 2, 4, 8, 16) and chunk.active <= chunk.width <= lanes

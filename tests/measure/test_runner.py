@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -207,17 +208,25 @@ def attempts(path: Path) -> int:
     return int(row[0]) if row else 0
 
 
+def has_attempts(path, number):
+    return attempts(path) == number
+
+
+def all_ended(workers):
+    return not any(map(is_running, workers))
+
+
 def test_a_killed_tuner_leaves_whole_records_no_orphan_and_goes_on(tmp_path):
     path = tmp_path / "tune.db"
     for attempt, known in ((1, "False"), (2, "True")):
         process, lines = run_driver(tmp_path, 2)
-        wait_until(lambda attempt=attempt: attempts(path) == attempt)
+        wait_until(partial(has_attempts, path, attempt))
         children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
         workers = [process_identity(int(pid)) for pid in children]
         process.send_signal(signal.SIGKILL)
         process.communicate()
         assert workers
-        wait_until(lambda workers=workers: not any(map(is_running, workers)))
+        wait_until(partial(all_ended, workers))
         assert lines == [["0", "ok", known], ["1", "wrong_result", known]]
     process, lines = run_driver(tmp_path, 4)
     process.communicate()

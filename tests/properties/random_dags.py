@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 
@@ -115,7 +116,7 @@ def _pick(state: State, stage: str, rng: np.random.Generator) -> str:
 
 def _split(state: State, stage: str, rng: np.random.Generator) -> State:
     factors = [int(rng.integers(1, 6)) for _ in range(int(rng.integers(1, 4)))]
-    tail = "shift" if rng.integers(2) else "guard"
+    tail: Literal["guard", "shift"] = "shift" if rng.integers(2) else "guard"
     return state.split(stage, _pick(state, stage, rng), factors, tail=tail)[0]
 
 
@@ -127,8 +128,7 @@ def _fuse(state: State, stage: str, rng: np.random.Generator) -> State:
 
 def _reorder(state: State, stage: str, rng: np.random.Generator) -> State:
     iters = list(state.stage(stage).iters)
-    rng.shuffle(iters)  # type: ignore[arg-type]
-    return state.reorder(stage, iters)
+    return state.reorder(stage, [iters[n] for n in rng.permutation(len(iters))])
 
 
 def _compute_at(state: State, stage: str, rng: np.random.Generator) -> State:

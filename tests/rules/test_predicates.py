@@ -93,9 +93,7 @@ def test_is_strictly_inlineable(at: Callable[..., Expr], answer: bool) -> None:
         (lambda i, j: A[i, j] * A[j, i], False),
     ],
 )
-def test_needs_multi_level_tiling_without_reduction(
-    at: Callable[..., Expr], answer: bool
-) -> None:
+def test_needs_multi_level_tiling_without_reduction(at: Callable[..., Expr], answer: bool) -> None:
     state = State.initial([A, R, Q, reader(at)])
     assert needs_multi_level_tiling(state, state.stage("B")) is answer
 

@@ -137,9 +137,7 @@ def _any_lane(e: Emitter) -> Value | None:
     uniform, lane = e.uniform_guard(), e.lane_guard()
     if lane is None:
         return uniform
-    name = e.module.declare(
-        f"llvm.vector.reduce.or.{mangled(lane.type)}", "i1", lane.type
-    )
+    name = e.module.declare(f"llvm.vector.reduce.or.{mangled(lane.type)}", "i1", lane.type)
     some = Value("i1", e.pure(lane.level, f"call i1 @{name}({lane.typed})"), 0, lane.level)
     return some if uniform is None else e.both(uniform, some, 0)
 
@@ -251,9 +249,7 @@ def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
         return False
     row = use.place.strides[-2] if len(use.place.strides) > 1 else use.place.size
     column = first % row
-    return (
-        column + e.lanes.active == use.buffer.shape[-1] and column + e.lanes.width <= row
-    )
+    return column + e.lanes.active == use.buffer.shape[-1] and column + e.lanes.width <= row
 
 
 def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
@@ -261,9 +257,7 @@ def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
     align = alignment(use.place, use.offset, const, use.size)
     pointer = _at(e, base, level, const * use.size)
     e.text.emit(f"store {value.typed}, ptr {pointer}, align {align}")
-    e.scope.loads.stored(
-        use.buffer, base, const * use.size, max(1, value.lanes) * use.size, value
-    )
+    e.scope.loads.stored(use.buffer, base, const * use.size, max(1, value.lanes) * use.size, value)
 
 
 def _store_masked(
@@ -304,6 +298,4 @@ def _scatter(e: Emitter, use: Access, value: Value, mask: Value) -> None:
         f"llvm.masked.scatter.{mangled(value.type)}.v{value.lanes}p0", "void",
         f"{value.type}, {pointers.type}, i32, {mask.type}",
     )  # fmt: skip
-    e.text.emit(
-        f"call void @{name}({value.typed}, {pointers.typed}, i32 {use.size}, {mask.typed})"
-    )
+    e.text.emit(f"call void @{name}({value.typed}, {pointers.typed}, i32 {use.size}, {mask.typed})")

@@ -37,9 +37,7 @@ def call(e: Emitter, name: str, *operands: Value, flags: str = "") -> Value:
     operands = e.unified(*operands)
     first = operands[0]
     full = e.module.intrinsic(name, first.type, len(operands))
-    return e.text.value(
-        first.element, first.lanes, e.text.call(first.type, full, operands, flags)
-    )
+    return e.text.value(first.element, first.lanes, e.text.call(first.type, full, operands, flags))
 
 
 def number(value: float, like: Value) -> Value:

@@ -186,9 +186,7 @@ class Emitter:
             return Value(element, f"splat ({element} {value.text})", lanes, 0)
         kind = f"<{lanes} x {element}>"
         first = self.pure(level, f"insertelement {kind} poison, {value.typed}, i64 0")
-        shuffle = (
-            f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer"
-        )
+        shuffle = f"shufflevector {kind} {first}, {kind} poison, <{lanes} x i32> zeroinitializer"
         return Value(element, self.pure(level, shuffle), lanes, level)
 
     def unified(self, *values: Value) -> tuple[Value, ...]:

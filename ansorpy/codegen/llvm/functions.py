@@ -109,4 +109,3 @@ def main_parameters(
     for position, buffer in enumerate(plan.shared):
         found.append(Parameter(buffer, f"%shared{position}", ALIGNMENT, True))
     return found
-

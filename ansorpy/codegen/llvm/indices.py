@@ -264,6 +264,7 @@ INDICES: Mapping[type, Callable[[Any, Any], Affine]] = {
     Load: _from_value,
 }
 
+
 def _is_zero(low: int, high: int) -> bool | None:
     if low == high:
         return low == 0

@@ -85,7 +85,7 @@ class NodeContext:
         """Refuse operands that are not floats where only those are computed at run time."""
         dtype = self.type().dtype
         if not dtype.is_float:
-            raise Unsupported(f"element type {dtype.value}", "only floats are supported at run time")
+            raise Unsupported(f"element type {dtype.value}", "only floats can be computed with")
 
     def constant(self, index: int, what: str) -> Array:
         """The array behind operand *index*; refuses a computed one."""

@@ -62,9 +62,7 @@ class AnnotateParallel(AnnotationRule):
         counts = Choices(tuple(range(first, len(prefix) + 1)))
         return state.parallel(name, prefix, count=counts if len(counts.values) > 1 else 1)
 
-    def sample(
-        self, space: Space, table: Table, target: Target, rng: np.random.Generator
-    ) -> Table:
+    def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
         enough = self.jobs_per_core * target.cores
         for stage in space.state.stages:
             column = column_of(stage.parallel.count) if stage.parallel else None

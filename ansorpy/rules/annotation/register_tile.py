@@ -48,9 +48,7 @@ class RegisterTile(AnnotationRule):
             constraints += self._fills(space.state, stage, tile[-1], target)
         return Space(state, tuple(constraints))
 
-    def sample(
-        self, space: Space, table: Table, target: Target, rng: np.random.Generator
-    ) -> Table:
+    def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
         table = table.copy()
         for stage in space.state.stages:
             owner = _owner_of_vector(space.state, stage)
@@ -69,9 +67,7 @@ class RegisterTile(AnnotationRule):
         """The smallest innermost factor to use: a vector, or the largest there is below that."""
         return min(self._lanes(stage, target), int(decision.domain.rows[:, part].max()))
 
-    def _fits(
-        self, state: State, stage: Stage, tile: Sequence[Iter], target: Target
-    ) -> Constraint:
+    def _fits(self, state: State, stage: Stage, tile: Sequence[Iter], target: Target) -> Constraint:
         lanes, most = self._lanes(stage, target), target.vector_registers - self.spare
 
         def holds(values: Mapping[str, Size]) -> Size:

@@ -53,9 +53,7 @@ class AnnotateVectorize(AnnotationRule):
                 constraints += _apart(state.stage(stage.name))
         return Space(state, tuple(constraints))
 
-    def sample(
-        self, space: Space, table: Table, target: Target, rng: np.random.Generator
-    ) -> Table:
+    def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
         for stage in space.state.stages:
             column = column_of(stage.vectorize.count) if stage.vectorize else None
             if stage.vectorize is not None and column is not None:

@@ -55,9 +55,7 @@ def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
     return moved if has_sound_bounds(moved) else None
 
 
-def carry_over(
-    old: Space, table: Table, new: Space, rng: np.random.Generator
-) -> Table:
+def carry_over(old: Space, table: Table, new: Space, rng: np.random.Generator) -> Table:
     """*table* of *old* as a table of *new*: shared columns kept where their domain allows it.
 
     A decision of *new* that *old* lacks, or whose domain differs, is drawn.

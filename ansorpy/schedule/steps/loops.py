@@ -236,9 +236,7 @@ def split_into(
 ) -> State:
     """Replace *it* by its outer loop and one loop a factor, named ``it.0 .. it.n``."""
     extents = _extents(it.extent, [_number(product) for product in factors])
-    children = tuple(
-        Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents)
-    )
+    children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
     at = stage.index(it.name)
     relation = SplitRelation(it.name, tuple(c.name for c in children), factors, shift)
     state = state.replace_stage(
@@ -277,5 +275,3 @@ def _known_product(iters: list[Iter]) -> int | None:
 
 def _fused_name(names: tuple[str, ...]) -> str:
     return "".join(name if name.endswith("@") else f"{name}@" for name in names)
-
-

@@ -25,7 +25,7 @@ __all__ = ["CacheReadStep", "CacheWriteStep", "PackStep", "RfactorStep"]
 class CacheWriteStep(Step):
     """Compute *stage* into a new stage ``<name>.local`` and copy it; the new one comes before.
 
-        C[i, j] = f(i, j)     -->     C.local[i, j] = f(i, j);  C[i, j] = C.local[i, j]
+    C[i, j] = f(i, j)     -->     C.local[i, j] = f(i, j);  C[i, j] = C.local[i, j]
     """
 
     scope: str
@@ -87,9 +87,7 @@ class CacheReadStep(Step):
         return state.with_dag(dag, tuple(stages))
 
     def call(self) -> str:
-        return (
-            f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {list(self.readers)})"
-        )
+        return f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {list(self.readers)})"
 
 
 @dataclass(frozen=True)
@@ -110,9 +108,7 @@ class RfactorStep(Step):
         op, body = stage.compute, stage.compute.body
         it = stage.iter(self.iter)
         if not isinstance(body, Reduce) or it.kind is not AxisKind.REDUCE or it.extent is None:
-            reason = (
-                "its extent is open" if it.extent is None else "it is not a reduce loop"
-            )
+            reason = "its extent is open" if it.extent is None else "it is not a reduce loop"
             raise ScheduleError(
                 f'loop "{it.name}" cannot be factored out: {reason}',
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),

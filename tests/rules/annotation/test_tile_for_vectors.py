@@ -28,7 +28,9 @@ def nhwc_pool(stride: int = 1) -> list[Tensor]:
 
 
 def test_part_of_the_channels_moves_inside_the_window() -> None:
-    shows(tiled(nhwc_pool(2)), """
+    shows(
+        tiled(nhwc_pool(2)),
+        """
         for n in 0..1
           for y in 0..4
             for x in 0..4
@@ -37,7 +39,8 @@ def test_part_of_the_channels_moves_inside_the_window() -> None:
                   for rx in 0..2  # reduce
                     for c.1 in 0..?
                       pool[n, y, x, c] max= ...
-        """)
+        """,
+    )
 
 
 def test_an_attached_reduction_is_reordered_only() -> None:

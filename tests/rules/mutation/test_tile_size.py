@@ -61,9 +61,7 @@ def test_rows_stay_in_the_space_and_one_split_changes(rng: np.random.Generator) 
     table = space.sample(200, rng)
     mutated = MutateTileSize().apply(space, table, rng)
     assert all(space.contains(row) for row in mutated)
-    splits = [
-        (mutated[:, at] != table[:, at]).any(axis=1) for at in space.slices.values()
-    ]
+    splits = [(mutated[:, at] != table[:, at]).any(axis=1) for at in space.slices.values()]
     assert (np.sum(splits, axis=0) == 1).all(), "each of these can always move a factor"
 
 

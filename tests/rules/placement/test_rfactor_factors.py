@@ -32,6 +32,7 @@ def test_a_fused_reduction_counts_whole() -> None:
     sketch = derive(AddRfactor(), workloads.max_pool2d(1, 4, 4, 1), "pool", CPU2)[0][0]
     assert list(rfactor_splits(sketch).values()) == [4]
 
+
 def test_other_splits_are_left_open(rng: np.random.Generator) -> None:
     [(tiled, _)] = derive(MultiLevelTiling(), workloads.matmul(8, 8, 8), "C")
     assert DrawRfactorFactors().draw(tiled, CPU, rng) is tiled

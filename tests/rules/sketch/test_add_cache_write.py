@@ -12,7 +12,9 @@ def test_it_computes_into_a_local_stage_and_looks_at_that_next() -> None:
     [(cached, following)] = derive(AddCacheWrite(), workloads.matmul(4, 8, 16), "C")
     assert following == "C.local"
     assert cached.stage(following).scope is Scope.LOCAL
-    shows(cached, """
+    shows(
+        cached,
+        """
         for i in 0..4
           for j in 0..8
             for k in 0..16  # reduce
@@ -20,7 +22,8 @@ def test_it_computes_into_a_local_stage_and_looks_at_that_next() -> None:
         for i in 0..4
           for j in 0..8
             C[i, j] = ...
-        """)
+        """,
+    )
     assert ask(AddCacheWrite(), cached, following).answer is SKIP, "or it would never end"
 
 

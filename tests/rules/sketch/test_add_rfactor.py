@@ -15,7 +15,9 @@ from tests.rules.asking import APPLY, CPU, SKIP, ask, derive, shows
 def test_the_outer_or_the_inner_part_becomes_space() -> None:
     (outer, first), (inner, second) = derive(AddRfactor(), workloads.min_reduce(10, 64), "B")
     assert (first, second) == ("A", "A")
-    shows(outer, """
+    shows(
+        outer,
+        """
         for i in 0..10
           for k.0 in 0..64
             for k.1 in 0..1  # reduce
@@ -23,7 +25,8 @@ def test_the_outer_or_the_inner_part_becomes_space() -> None:
         for i in 0..10
           for k.0.v in 0..64  # reduce
             B[i] min= ...
-        """)
+        """,
+    )
     assert [it.name for it in inner.stage("B.rf").iters] == ["i", "k.0", "k.1"]
     assert inner.stage("B.rf").compute.shape == (10, 1)
 

@@ -15,12 +15,15 @@ RULE = CrossThreadReduction()
 
 def test_alone_it_is_split_by_a_warp() -> None:
     [(state, _)] = derive(RULE, workloads.min_reduce(10, 64), "B", CUDA)
-    shows(state, """
+    shows(
+        state,
+        """
         for i in 0..10
           for k.0 in 0..2  # reduce
             for k.1 in 0..32  # threadIdx.x, reduce
               B[i] min= ...
-        """)
+        """,
+    )
 
 
 def test_softmax_becomes_one_kernel() -> None:

@@ -15,14 +15,17 @@ from tests.rules.asking import ALONE, SKIP, ask, derive, shows
 def test_it_tiles_a_matmul() -> None:
     [(tiled, following)] = derive(MultiLevelTiling("SRS"), workloads.matmul(4, 8, 16), "C")
     assert following == "B"
-    shows(tiled, """
+    shows(
+        tiled,
+        """
         for i.0 in 0..?
           for j.0 in 0..?
             for k in 0..16  # reduce
               for i.1 in 0..?
                 for j.1 in 0..?
                   C[i, j] += ...
-        """)
+        """,
+    )
 
 
 def test_axes_that_must_stay_whole_come_first_in_the_innermost_level() -> None:

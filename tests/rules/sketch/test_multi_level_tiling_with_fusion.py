@@ -32,7 +32,9 @@ def matmul_then(*extra: str) -> list[Tensor]:
 def test_the_consumer_takes_over_the_tiles() -> None:
     [(fused, following)] = derive(RULE, matmul_then(), "C")
     assert following == "B"
-    shows(fused, """
+    shows(
+        fused,
+        """
         for i.0 in 0..?
           for j.0 in 0..?
             for i.0 in 0..?
@@ -44,7 +46,8 @@ def test_the_consumer_takes_over_the_tiles() -> None:
             for i.1 in 0..?
               for j.1 in 0..?
                 D[i, j] = ...
-        """)
+        """,
+    )
 
 
 def test_one_sketch_a_level_and_none_inside_a_reduce_level() -> None:
