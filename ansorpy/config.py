@@ -63,13 +63,6 @@ def _flag(text: str) -> bool:
     return words[text.lower()]
 
 
-def _debug_level(text: str) -> int:
-    level = int(text)
-    if not 0 <= level <= 5:
-        raise ValueError(text)
-    return level
-
-
 NUM_THREADS: Knob[int | None] = Knob(
     "ANSORPY_NUM_THREADS",
     "threads used when no number is given; default: the cores this process may use",
@@ -77,22 +70,18 @@ NUM_THREADS: Knob[int | None] = Knob(
     _at_least(1),
     "a number of threads, 1 or more",
 )
-DEBUG: Knob[int] = Knob(
-    "ANSORPY_DEBUG",
-    "0 progress, 1 rounds, 2 sketches, 3 best loop nests, 4 generated code, 5 IR after each pass",
-    0,
-    _debug_level,
-    "a level from 0 to 5",
+DEBUG: Knob[bool] = Knob(
+    "ANSORPY_DEBUG", "1 shows where in ansorpy an internal error came from", False, _flag, "0 or 1"
 )
 DUMP: Knob[Path | None] = Knob(
     "ANSORPY_DUMP",
-    "folder that receives debug levels 3 to 5 as numbered files",
+    "folder that receives the loop program and the LLVM IR of everything that is built",
     None,
     Path,
     "a path",
 )
 VERIFY: Knob[bool] = Knob(
-    "ANSORPY_VERIFY", "1 checks the IR after every pass", False, _flag, "0 or 1"
+    "ANSORPY_VERIFY", "1 checks every loop program after lowering", False, _flag, "0 or 1"
 )
 SEED: Knob[int | None] = Knob(
     "ANSORPY_SEED", "seed used where no seed is given", None, _at_least(0), "a seed, 0 or more"

@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+os.environ.setdefault("ANSORPY_VERIFY", "1")
+
 GOLDEN = Path(__file__).parent / "golden"
 
 

@@ -12,12 +12,12 @@ from ansorpy.errors import UsageError
 
 
 def test_a_knob_reads_its_variable_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("ANSORPY_DEBUG", raising=False)
-    assert config.DEBUG.get() == 0
-    monkeypatch.setenv("ANSORPY_DEBUG", "3")
-    assert config.DEBUG.get() == 3
-    monkeypatch.setenv("ANSORPY_DEBUG", " ")
-    assert config.DEBUG.get() == 0
+    monkeypatch.delenv("ANSORPY_NUM_THREADS", raising=False)
+    assert config.NUM_THREADS.get() is None
+    monkeypatch.setenv("ANSORPY_NUM_THREADS", "3")
+    assert config.NUM_THREADS.get() == 3
+    monkeypatch.setenv("ANSORPY_NUM_THREADS", " ")
+    assert config.NUM_THREADS.get() is None
 
 
 @pytest.mark.parametrize(

@@ -78,4 +78,11 @@ def as_target(target: Target | str | None) -> Target:
     """*target* itself, the one it names, or this machine."""
     if target is None:
         return Target.host()
-    return Target.parse(target) if isinstance(target, str) else target
+    found = Target.parse(target) if isinstance(target, str) else target
+    if found.kind != "cpu":
+        raise UsageError(
+            f"there is no code generator for {found.name}; schedules for it can be derived and "
+            "interpreted, not compiled",
+            hint="compile for a CPU target",
+        )
+    return found

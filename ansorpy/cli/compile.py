@@ -50,6 +50,7 @@ def compile(
     from ansorpy.api.assemble import model_of
     from ansorpy.cli.searching import make_request, project_of, search, total_text
     from ansorpy.cli.values import parse_bytes
+    from ansorpy.runtime.export import check_exportable
 
     request = make_request(
         effort=effort,
@@ -62,10 +63,11 @@ def compile(
         precision=precision,
         seed=seed,
     )
+    library = output or Path(f"{model.stem}.so")
+    check_exportable(library, request.target)
     project = project_of(model, request, shape, dim)
     project.fit(parse_bytes(memory))
     chosen = search(project, request)
-    library = output or Path(f"{model.stem}.so")
     written = model_of(project, chosen, request.threads).export(library)
     total = total_text(project, chosen)
     print(f"wrote {written}" + (f" ({total})" if total else ""))

@@ -93,7 +93,7 @@ def _unexpected(error: Exception) -> int:
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
         print(f"error: {error.format_message()}", file=sys.stderr)
         return EXIT_USAGE
-    if DEBUG.get() >= 1:
+    if DEBUG.get():
         traceback.print_exception(error)
     else:
         print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)

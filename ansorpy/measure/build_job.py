@@ -6,10 +6,15 @@ import hashlib
 import json
 import traceback
 from collections.abc import Mapping
+from pathlib import Path
 
 from ansorpy.codegen.llvm.build import build
+from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.config import DUMP
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import Program
+from ansorpy.ir.printer import text
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.measure.built import Built, ParamSpec
 from ansorpy.measure.messages import BuildRequest
@@ -26,12 +31,24 @@ __all__ = ["BuildSession", "build_lowered", "make_handlers"]
 
 def build_lowered(lowered: Lowered, target: Target, symbol: str) -> Built:
     """Object code of ``run`` as *symbol* and, where there is one, of ``bind`` as *symbol*_bind."""
+    folder = DUMP.get()
+    if folder is not None:
+        _dump(lowered.run, target, symbol, folder)
     run = build(lowered.run, target, symbol=symbol)
     run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
     if lowered.bind is None:
         return Built(run, run_params)
     bind = build(lowered.bind, target, symbol=f"{symbol}_bind")
     return Built(run, run_params, bind, tuple(ParamSpec.of(p) for p in lowered.bind.params))
+
+
+def _dump(program: Program, target: Target, symbol: str, folder: Path) -> None:
+    """Write *program* and its LLVM IR, named by their content so that nothing is overwritten."""
+    shown = text(program)
+    name = f"{symbol}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.txt").write_text(shown)
+    (folder / f"{name}.ll").write_text(emit_llvm(program, target, symbol))
 
 
 class BuildSession:

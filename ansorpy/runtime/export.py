@@ -22,6 +22,7 @@ from ansorpy.runtime.header import write_header
 from ansorpy.runtime.linker import Linker, find_linker
 from ansorpy.runtime.metadata import Metadata, metadata_of
 from ansorpy.runtime.plan import Plan
+from ansorpy.target import Target
 
 __all__ = ["FUNCTIONS", "export", "library_name"]
 
@@ -51,9 +52,7 @@ def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> 
         CodegenError: The linker refuses.
     """
     path = path.absolute()
-    if not path.parent.is_dir():
-        raise UsageError(f"cannot write {path}: the folder {path.parent} does not exist")
-    linker = find_linker(plan.target)
+    linker = check_exportable(path, plan.target)
     name = library_name(path)
     with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
         job = _Job(plan, name, path.name, Path(folder), linker)
@@ -61,6 +60,21 @@ def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> 
         os.replace(job.library, path)
     write_header(metadata, path)
     return path
+
+
+def check_exportable(path: Path, target: Target) -> Linker:
+    """The linker that would write the library *path*; worth asking before a long search.
+
+    Raises:
+        MissingDependency: No linker; the message says what to install.
+        UsageError: The folder does not exist or cannot be written to.
+    """
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot write {path}: the folder {folder} does not exist")
+    if path.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path}", hint="name a file in a folder you may write to")
+    return find_linker(target)
 
 
 def library_name(path: Path) -> str:

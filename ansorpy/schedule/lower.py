@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansorpy.config import VERIFY
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.loops import Alloc, Buffer, Param, Program, Role, Scope, Seq, Stmt
 from ansorpy.ir.tensor import PlaceholderOp, Tensor
+from ansorpy.ir.verify import verify
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.packing import Packing, pack_stmt
 from ansorpy.schedule.stagelower import StageLowering
@@ -39,7 +41,12 @@ def lower(state: State, name: str = "kernel") -> Lowered:
             f"decisions are still open: {', '.join(d.name for d in state.decisions)}",
             program=state.text(), hint="bind them with a row of the space, or pass numbers",
         )  # fmt: skip
-    return _Lowering(state).programs(name)
+    lowered = _Lowering(state).programs(name)
+    if VERIFY.get():
+        for program in (lowered.run, lowered.bind):
+            if program is not None:
+                verify(program)
+    return lowered
 
 
 class _Lowering:

@@ -21,13 +21,25 @@ from statistics import median
 from types import TracebackType
 from typing import Any
 
-from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
+from ansorpy.errors import (
+    AnsorpyError,
+    ForeignFile,
+    MissingDependency,
+    UnsupportedModel,
+    UsageError,
+)
 
 __all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
 
 
 class EngineFailure(AnsorpyError):
     """An engine's process ended, hung or reported an error; the message holds its last words."""
+
+
+_KINDS: dict[int, type[AnsorpyError]] = {
+    kind.exit_code: kind
+    for kind in (EngineFailure, UsageError, UnsupportedModel, MissingDependency, ForeignFile)
+}
 
 
 @dataclass(frozen=True)
@@ -202,8 +214,7 @@ class _EngineProcess:
             raise self._ended()
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            kinds: dict[int, type[AnsorpyError]] = {2: UsageError, 5: MissingDependency}
-            kind = kinds.get(answer["exit_code"], EngineFailure)
+            kind = _KINDS.get(answer["exit_code"], EngineFailure)
             raise kind(f"{self.name}: {answer['error']}", hint=answer.get("hint"))
         return answer
 

@@ -1,0 +1,23 @@
+"""ANSORPY_DUMP: what is built can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.measure.build_job import build_lowered
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+
+def test_built_programs_are_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANSORPY_DUMP", str(tmp_path / "dump"))
+    a = placeholder((7,), name="A")
+    state = State.initial([a, compute((7,), lambda i: a[i] * 2.0, name="B")])
+    build_lowered(lower(state), Target.host(), "kernel")
+    [program, module] = sorted((tmp_path / "dump").iterdir(), key=lambda p: p.suffix, reverse=True)
+    assert "B[i] = A[i] * 2.0" in program.read_text()
+    assert "define" in module.read_text()
