@@ -6,7 +6,9 @@ import doctest
 import importlib
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import ansorpy
@@ -59,3 +61,19 @@ def test_every_environment_variable_is_documented() -> None:
     text = (ROOT / "docs" / "environment.md").read_text()
     documented = set(re.findall(r"^\| `(ANSORPY_\w+)`", text, flags=re.MULTILINE))
     assert documented == {knob.name for knob in KNOBS}
+
+
+def test_the_readme_runs_as_printed() -> None:
+    """The Python of the operator sections, with fewer trials."""
+    text = (ROOT / "README.md").read_text()
+    start, end = text.index("## Tune one operator"), text.index("## How fast")
+    blocks = re.findall(r"```python\n(.*?)```", text[start:end], flags=re.DOTALL)
+    assert len(blocks) == 2
+    rng = np.random.default_rng(0)
+    a, b = (rng.standard_normal((512, 512), dtype=np.float32) for _ in range(2))
+    scope: dict[str, Any] = {"a": a, "b": b}
+    assert "trials=64" in blocks[0]
+    exec(blocks[0].replace("trials=64", "trials=3"), scope)
+    np.testing.assert_allclose(scope["c"], a @ b, rtol=1e-3, atol=1e-3)
+    exec(blocks[1], scope)
+    np.testing.assert_allclose(scope["kernel"](a, b), a @ b, rtol=1e-3, atol=1e-3)
