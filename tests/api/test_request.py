@@ -29,8 +29,12 @@ def test_other_machines_are_not_timed() -> None:
 
 def test_targets_by_name_value_and_default() -> None:
     assert as_target(None) is Target.host()
-    assert as_target("sm_90").kind == "cuda"
     assert as_target(Target.parse("x86-64-v3")).name == "x86-64-v3"
+
+
+def test_targets_without_a_code_generator_are_refused() -> None:
+    with pytest.raises(UsageError, match="there is no code generator for sm_90"):
+        as_target("sm_90")
 
 
 def test_no_threads_is_refused() -> None:
