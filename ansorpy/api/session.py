@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import numpy as np
-
 from ansorpy.api.request import Request
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
@@ -19,7 +17,7 @@ from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import LocalRunner, MeasureOptions, Observer
-from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
@@ -108,8 +106,8 @@ class Session:
             problems.append(f"{result.kind.value}: {result.reason}")
         raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *problems)))
 
-    def _source(self, task: Task) -> _Structures:
-        return _Structures(StructureSampler(task, self.request.preset))
+    def _source(self, task: Task) -> StructureSampler:
+        return StructureSampler(task, self.request.preset)
 
     def _build(self, task: Task, state: State) -> Built:
         [built] = self.runner.build(task, [state])
@@ -128,16 +126,6 @@ def open_session(request: Request) -> Iterator[Session]:
         database = stack.enter_context(Database(path, seed=request.seed))
         runner = stack.enter_context(LocalRunner(MeasureOptions(seed=request.seed)))
         yield Session(request, database, runner)
-
-
-@dataclass(frozen=True)
-class _Structures:
-    """A sampler as the search wants it: several different structures a draw."""
-
-    sampler: StructureSampler
-
-    def draw(self, n: int, rng: np.random.Generator) -> Sequence[Structure]:
-        return self.sampler.several(n, rng)
 
 
 @dataclass(frozen=True)

@@ -105,7 +105,7 @@ class StructureSampler:
         self.preset = preset or preset_for(task.target)
         self.sketches = tuple(generate_sketches(task.dag, self.target, self.preset))
 
-    def draw(self, rng: np.random.Generator) -> Structure:
+    def draw_one(self, rng: np.random.Generator) -> Structure:
         """A structure of a sketch drawn uniformly, placed at random."""
         return self.place(int(rng.integers(len(self.sketches))), rng)
 
@@ -116,7 +116,7 @@ class StructureSampler:
             state = rule.draw(state, self.target, rng)
         return _annotated(state, sketch, self.target, self.preset)
 
-    def several(self, n: int, rng: np.random.Generator) -> list[Structure]:
+    def draw(self, n: int, rng: np.random.Generator) -> list[Structure]:
         """At most *n* different structures: of every sketch one while *n* allows, then random.
 
         Fewer come back when ``patience`` draws in a row give nothing new.
@@ -127,7 +127,7 @@ class StructureSampler:
             found.setdefault(structure.key, structure)
         misses = 0
         while len(found) < n and misses < self.patience:
-            structure = self.draw(rng)
+            structure = self.draw_one(rng)
             misses = misses + 1 if structure.key in found else 0
             found.setdefault(structure.key, structure)
         return list(found.values())

@@ -80,7 +80,7 @@ def test_random_programs_compute_the_definition(
         inputs[op.name] = aligned_empty(op.shape, np.float32)
         inputs[op.name][...] = rng.standard_normal(op.shape)
     (expected,) = run_dag(dag, inputs, dtype=DType.FLOAT64)
-    structures = StructureSampler(Task(dag, Target.host(), THREADS), preset).several(4, rng)
+    structures = StructureSampler(Task(dag, Target.host(), THREADS), preset).draw(4, rng)
     for structure in structures:
         table = structure.sample(32, rng)
         mutated = structure.mutate(table, rng)

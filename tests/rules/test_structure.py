@@ -42,7 +42,7 @@ def sampler(tensors: list[Tensor], preset: Preset, target: str = "x86-64-v3") ->
 def test_rows_lie_in_the_space_before_and_after_mutation(
     tensors: list[Tensor], preset: Preset, target: str, rng: np.random.Generator
 ) -> None:
-    for structure in sampler(tensors, preset, target).several(4, rng):
+    for structure in sampler(tensors, preset, target).draw(4, rng):
         table = structure.sample(24, rng)
         assert table.shape == (24, len(structure.columns))
         mutated = structure.mutate(table, rng)
@@ -56,7 +56,7 @@ def test_rows_lie_in_the_space_before_and_after_mutation(
 def test_a_bound_row_is_closed_and_its_history_survives_a_record(
     tensors: list[Tensor], rng: np.random.Generator
 ) -> None:
-    for structure in sampler(tensors, CPU).several(4, rng):
+    for structure in sampler(tensors, CPU).draw(4, rng):
         state = structure.bind(structure.sample(1, rng)[0])
         assert not state.is_open
         steps = steps_from_json(steps_to_json(state.history))
@@ -66,17 +66,17 @@ def test_a_bound_row_is_closed_and_its_history_survives_a_record(
 def test_several_gives_every_sketch_a_turn_and_no_structure_twice(
     rng: np.random.Generator,
 ) -> None:
-    found = sampler(workloads.softmax(4, 64), ANSOR_CPU).several(12, rng)
+    found = sampler(workloads.softmax(4, 64), ANSOR_CPU).draw(12, rng)
     assert {s.sketch for s in found} == set(range(9))
     assert len({s.key for s in found}) == len(found) == 12
-    few = sampler(workloads.matmul(64, 64, 64), ANSOR_CPU).several(12, rng)
+    few = sampler(workloads.matmul(64, 64, 64), ANSOR_CPU).draw(12, rng)
     assert len(few) == 3, "nothing but the sketch can differ"
 
 
 def test_the_same_seed_draws_the_same() -> None:
     def keys() -> list[str]:
         rng = np.random.default_rng(5)
-        return [s.key for s in sampler(SMALL["conv"], CPU).several(6, rng)]
+        return [s.key for s in sampler(SMALL["conv"], CPU).draw(6, rng)]
 
     assert keys() == keys()
 
@@ -93,7 +93,7 @@ def test_a_neighbour_adopts_rows(rng: np.random.Generator) -> None:
 
 def test_the_threads_of_the_task_decide_what_is_parallel(rng: np.random.Generator) -> None:
     task = Task(ComputeDAG.of(SMALL["matmul"]), Target.parse("x86-64-v3"), 1)
-    for structure in StructureSampler(task, CPU).several(3, rng):
+    for structure in StructureSampler(task, CPU).draw(3, rng):
         assert all(stage.parallel is None for stage in structure.state.stages)
 
 

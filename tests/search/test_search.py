@@ -16,6 +16,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Runner
+from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
@@ -23,7 +24,6 @@ from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.evolution import Evolution, crossover, genes
 from ansorpy.search.population import Candidate, Pool, sample_valid, score, top
 from ansorpy.search.selector import EpsilonGreedy, Selector, TopK
-from ansorpy.search.source import DerivedStructures
 from ansorpy.search.strategy import Context, RandomSearch, Strategy
 from ansorpy.search.trials import Trials
 from tests.search.runners import FormulaRunner, true_seconds
@@ -41,7 +41,7 @@ def search(
 ) -> TaskSearch:
     return TaskSearch(
         task,
-        DerivedStructures(task),
+        StructureSampler(task),
         model or BoostedTrees(),
         Trials(runner or FormulaRunner(), database),
         SearchOptions(strategy=strategy, seed=seed),
@@ -191,7 +191,7 @@ def test_an_interrupt_keeps_finished_trials_and_takes_back_the_rest(tmp_path: Pa
 
 def test_genes_keep_the_factors_of_a_split_together() -> None:
     rng = np.random.default_rng(0)
-    [structure, *_] = DerivedStructures(matmul(24, 24, 24)).draw(1, rng)
+    [structure, *_] = StructureSampler(matmul(24, 24, 24)).draw(1, rng)
     space = structure.space
     groups = genes(space)
     assert sorted(c for g in groups for c in g) == list(range(len(space.columns)))
@@ -206,7 +206,7 @@ def test_genes_keep_the_factors_of_a_split_together() -> None:
 
 def test_evolution_improves_on_its_first_generation() -> None:
     task = dense_relu(64, 96, 128)
-    source, model = DerivedStructures(task), AnalyticModel()
+    source, model = StructureSampler(task), AnalyticModel()
     still = Context(task, source, model, np.random.default_rng(0))
     moving = Context(task, source, model, np.random.default_rng(0))
     first = Evolution(population=128, generations=0).ask(still, 8).best[0].score
@@ -216,7 +216,7 @@ def test_evolution_improves_on_its_first_generation() -> None:
 
 def test_pools_hold_no_measured_candidate() -> None:
     task = matmul(12, 12, 12)
-    context = Context(task, DerivedStructures(task), AnalyticModel(), np.random.default_rng(0))
+    context = Context(task, StructureSampler(task), AnalyticModel(), np.random.default_rng(0))
     pool = Evolution(population=64).ask(context, 8)
     context.measured |= {c.key for c in (*pool.best, *pool.random)}
     again = Evolution(population=64).ask(context, 8)
@@ -225,7 +225,7 @@ def test_pools_hold_no_measured_candidate() -> None:
 
 def test_scores_belong_to_their_rows() -> None:
     task, rng = matmul(24, 24, 24), np.random.default_rng(1)
-    [structure, *_] = DerivedStructures(task).draw(1, rng)
+    [structure, *_] = StructureSampler(task).draw(1, rng)
     table = sample_valid(structure, 20, rng)
     scored = score(task, AnalyticModel(), structure, table)
     for row, value in zip(table, scored.scores, strict=True):
@@ -238,7 +238,7 @@ def test_scores_belong_to_their_rows() -> None:
 
 def _pool(best: int, random: int) -> Pool:
     task, rng = matmul(24, 24, 24), np.random.default_rng(2)
-    [structure, *_] = DerivedStructures(task).draw(1, rng)
+    [structure, *_] = StructureSampler(task).draw(1, rng)
     table = np.unique(structure.sample(200, rng), axis=0)
     made = [Candidate(structure, row, -float(n)) for n, row in enumerate(table[: best + random])]
     return Pool(tuple(made[:best]), tuple(made[best:]))

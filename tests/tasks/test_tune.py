@@ -12,11 +12,11 @@ from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.population import sample_valid, score
-from ansorpy.search.source import DerivedStructures
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.scheduler import RoundRobin, TaskScheduler
@@ -26,7 +26,7 @@ from tests.search.tasks import dense_relu, matmul, scale
 
 
 def weighted(task: Task, weight: float = 1.0) -> WeightedTask:
-    return WeightedTask(task, DerivedStructures(task), weight)
+    return WeightedTask(task, StructureSampler(task), weight)
 
 
 TASKS = [weighted(matmul(48, 48, 48), 3.0), weighted(dense_relu(16, 32, 64)), weighted(scale(64))]
@@ -128,7 +128,7 @@ def test_reports_carry_the_whole_run() -> None:
 
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
     task, model = matmul(64, 64, 64), AnalyticModel()
-    source = DerivedStructures(task)
+    source = StructureSampler(task)
     states = list(predicted_best(task, source))
     assert str(states[-1].history) == ""
     rng = np.random.default_rng(0)
@@ -143,6 +143,6 @@ def test_predictions_repeat_themselves() -> None:
     task = dense_relu(16, 32, 64)
 
     def texts() -> list[str]:
-        return [str(state.history) for state in predicted_best(task, DerivedStructures(task))]
+        return [str(state.history) for state in predicted_best(task, StructureSampler(task))]
 
     assert texts() == texts()
