@@ -145,3 +145,9 @@ class _StoppableRunner:
     ) -> list[MeasureResult]:
         self.request.stop()
         return self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        self.request.stop()
+        return self.runner.retime(task, candidates, rounds=rounds)

@@ -112,18 +112,26 @@ class TaskSearch:
         return record.state(database.definition(record.definition))
 
     def retime(self) -> None:
-        """Time the finalists again, in turns, and keep the order that gives."""
+        """Time the finalists again, in turns, and keep the order that gives.
+
+        Only their ratios count: the machine's clock drifts between minutes, so the times are
+        scaled to leave the best one where it was among the other trials.
+        """
         finalists = self.history.finalists
         if len(finalists) < 2:
             return
         results = self.trials.retime(self.task, [best.state for best in finalists])
-        again = [
-            Best(old.state, replace(new, object_digest=old.result.object_digest))
+        timed = [
+            (old, new)
             for old, new in zip(finalists, results or [], strict=results is not None)
             if new.ok
         ]
-        if again:
+        if timed:
+            scale = finalists[0].seconds / min(new.median_s for _, new in timed)
+            again = [Best(old.state, _rescaled(old.result, new, scale)) for old, new in timed]
             self.history.replace_finalists(again)
+            for best in again:
+                self.trials.note(self.task, best.state, best.result)
         self._report(Phase.RETIMED, None)
 
     def _measure(self, picked: Sequence[Candidate]) -> list[tuple[Candidate, MeasureResult]]:
@@ -184,6 +192,11 @@ class TaskSearch:
                 correlation=correlation,
             )
         )
+
+
+def _rescaled(old: MeasureResult, new: MeasureResult, scale: float) -> MeasureResult:
+    """The trial *old* with the times of *new*, each *scale* times as long."""
+    return replace(old, seconds=tuple(s * scale for s in new.seconds))
 
 
 def _seconds(result: MeasureResult) -> float:

@@ -55,6 +55,12 @@ class Trials:
         """Time *states* again in turns; None when the runner has no clock of its own."""
         return self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
 
+    def note(self, task: Task, state: State, result: MeasureResult) -> None:
+        """Keep the fairer times *result* of a finished trial."""
+        record = None if self.database is None else self.database.lookup(task, state)
+        if self.database is not None and record is not None:
+            self.database.retimed(record, result)
+
 
 @dataclass
 class _Listening:
