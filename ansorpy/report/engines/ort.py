@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import onnxruntime
 
+from ansorpy.errors import UsageError
 from ansorpy.report.engines.protocol import Array
 
 __all__ = ["OnnxRuntime"]
@@ -25,9 +26,15 @@ class OnnxRuntime:
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            path, options, providers=["CPUExecutionProvider"]
-        )
+        try:
+            self._session = onnxruntime.InferenceSession(
+                path, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # its exception classes have no common base of their own
+            raise UsageError(
+                f"onnxruntime {self.version} does not load this model: {error}",
+                hint="compare with another engine, for one --against reference",
+            ) from error
         names = [o.name for o in self._session.get_outputs()]
         first = self._session.run(names, dict(feeds))
         self._feeds = {name: np.ascontiguousarray(value) for name, value in feeds.items()}
