@@ -187,3 +187,37 @@ def _matrix(rows: tuple[tuple[int, ...], ...], name: str) -> ComputeOp:
         return value
 
     return compute((len(rows), len(rows[0])), at, name=name)
+
+
+def layer_norm(*shape: int) -> list[Tensor]:
+    """Over the last axis, as ONNX exporters write it: mean, difference, variance, scale, shift."""
+    x = placeholder(shape, name="X")
+    lead, n, names = shape[:-1], shape[-1], tuple(f"i{d}" for d in range(len(shape)))
+    gamma, beta = (placeholder((n,), name=name, constant=True) for name in ("gamma", "beta"))
+    k1, k2 = reduce_axis(n, name="k1"), reduce_axis(n, name="k2")
+    total = compute(lead, lambda *i: ap.sum(x[(*i, k1)], axis=k1), name="total", names=names[:-1])
+    mean = compute(lead, lambda *i: total[i] * (1.0 / n), name="mean", names=names[:-1])
+    apart = compute(shape, lambda *i: x[i] - mean[i[:-1]], name="apart", names=names)
+    squares = compute(
+        lead, lambda *i: ap.sum(apart[(*i, k2)] * apart[(*i, k2)], axis=k2),
+        name="squares", names=names[:-1],
+    )  # fmt: skip
+    spread = compute(
+        lead, lambda *i: 1.0 / ap.sqrt(squares[i] * (1.0 / n) + 1e-5),
+        name="spread", names=names[:-1],
+    )  # fmt: skip
+    norm = compute(
+        shape, lambda *i: apart[i] * spread[i[:-1]] * gamma[i[-1]] + beta[i[-1]],
+        name="norm", names=names,
+    )  # fmt: skip
+    return [x, gamma, beta, norm]
+
+
+def matrix_norm(batch: int = 16, n: int = 256, m: int = 256) -> list[Tensor]:
+    """The square root of each matrix's sum of squares."""
+    x = placeholder((batch, n, m), name="X")
+    r, c = reduce_axis(n, name="r"), reduce_axis(m, name="c")
+    squares = compute(
+        (batch,), lambda b: ap.sum(x[b, r, c] * x[b, r, c], axis=(r, c)), name="squares"
+    )
+    return [x, compute((batch,), lambda b: ap.sqrt(squares[b]), name="norm")]

@@ -23,6 +23,7 @@ from ansorpy.rules.sketch.add_cache_read import AddCacheRead
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
 from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.always_inline import AlwaysInline
+from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
@@ -62,6 +63,7 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
 )
 
 DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
+    ComputeAtBlock(),
     AlwaysInline(),
     SimplifyComputeWithConstTensor(),
     AddRfactor(only_when_short=True),

@@ -27,12 +27,15 @@ __all__ = ["Structure", "StructureSampler"]
 class Structure:
     """One structure of a task.  ``placed`` is the state before annotation, ``sketch`` its number.
 
+    The first ``sketch_steps`` steps of ``placed`` are the sketch's, the others placed stages.
+
     Offers what :class:`~ansorpy.schedule.space.Space` does; rows are drawn by the annotation
     rules and mutated by the preset's mutations.
     """
 
     placed: State
     sketch: int
+    sketch_steps: int
     space: Space
     target: Target
     preset: Preset
@@ -75,8 +78,11 @@ class Structure:
         """A structure with one stage computed elsewhere; None when no stage can move."""
         if self.preset.move is None:
             return None
-        moved = self.preset.move.move(self.placed, rng)
-        return None if moved is None else _annotated(moved, self.sketch, self.target, self.preset)
+        moved = self.preset.move.move(self.placed, rng, self.sketch_steps)
+        return None if moved is None else self._with(moved)
+
+    def _with(self, placed: State) -> Structure:
+        return _annotated(placed, self.sketch, self.sketch_steps, self.target, self.preset)
 
     def adopt(self, other: Structure, table: Table, rng: np.random.Generator) -> Table:
         """Rows of *other*'s *table* as rows of this structure; decisions not shared are drawn."""
@@ -114,7 +120,8 @@ class StructureSampler:
         state = self.sketches[sketch]
         for rule in self.preset.placement:
             state = rule.draw(state, self.target, rng)
-        return _annotated(state, sketch, self.target, self.preset)
+        steps = len(self.sketches[sketch].history)
+        return _annotated(state, sketch, steps, self.target, self.preset)
 
     def draw(self, n: int, rng: np.random.Generator) -> list[Structure]:
         """At most *n* different structures: of every sketch one while *n* allows, then random.
@@ -133,8 +140,10 @@ class StructureSampler:
         return list(found.values())
 
 
-def _annotated(placed: State, sketch: int, target: Target, preset: Preset) -> Structure:
+def _annotated(
+    placed: State, sketch: int, sketch_steps: int, target: Target, preset: Preset
+) -> Structure:
     space = Space(placed)
     for rule in preset.annotation:
         space = rule.declare(space, target)
-    return Structure(placed, sketch, space, target, preset)
+    return Structure(placed, sketch, sketch_steps, space, target, preset)

@@ -39,6 +39,9 @@ WORKLOADS = {
     "pool": workloads.max_pool2d(1, 5, 4, 3),
     "minimum": workloads.min_reduce(5, 24),
     "softmax": workloads.softmax(3, 12),
+    "softmax_rows": workloads.softmax(2, 11, 21),
+    "layer_norm": workloads.layer_norm(13, 37),
+    "matrix_norm": workloads.matrix_norm(9, 5, 7),
     "winograd": workloads.winograd(1, 5, 4, 2, 2),
     "scalar": workloads.zero_rank_reduce(12),
 }

@@ -25,11 +25,14 @@ class MutateComputeLocation:
     Differs: the candidates are those of the stage at the root, so it can move inwards too.
     """
 
-    def move(self, state: State, rng: np.random.Generator) -> State | None:
-        """A neighbour of the placed *state*; None when no stage can move."""
+    def move(self, state: State, rng: np.random.Generator, sketch_steps: int = 0) -> State | None:
+        """A neighbour of the placed *state*; None when no stage can move.
+
+        The first *sketch_steps* steps are its sketch, which stays.
+        """
         movable = [
             at for at, step in enumerate(state.history)
-            if isinstance(step, ComputeAtStep)
+            if at >= sketch_steps and isinstance(step, ComputeAtStep)
             and state.stage(step.stage).attach is not None
             and is_movable(state, state.stage(step.stage))
         ]  # fmt: skip

@@ -31,13 +31,13 @@ class ChangeComputeLocation(PlacementRule):
     """Compute each untiled stage at the root, inline, or at a loop of its consumer, at random.
 
     Uniform over the candidate loops and two more: root, and "inline if it is attached and does
-    not reduce, else unchanged".
+    not reduce, else unchanged".  A stage that a sketch rule attached stays there.
     Source: TVM's InitChangeComputeLocation.  Differs: it runs before sizes are drawn, so a loop
     counts as extent 1 only where every row would have it so.
     """
 
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
-        for name in reversed([stage.name for stage in state.stages]):
+        for name in reversed([stage.name for stage in state.stages if stage.attach is None]):
             if is_movable(state, state.stage(name)):
                 moved = self._move(state, name, rng)
                 state = moved if has_sound_bounds(moved) else state

@@ -1,0 +1,122 @@
+"""Questions about definitions that pass over data once: normalisations, softmax, row sums."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.rules.predicates import is_strictly_inlineable
+from ansorpy.rules.relations import has_reduce_iters, is_input
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.size import product
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+
+__all__ = [
+    "COSTLY", "block_axes", "is_evaluated_once", "is_worth_inlining", "space_loops_of", "streams",
+]  # fmt: skip
+
+COSTLY = frozenset({
+    Function.EXP, Function.LOG, Function.SQRT, Function.RSQRT, Function.TANH, Function.ERF,
+    Function.SIN, Function.COS,
+})  # fmt: skip
+"""Calls worth keeping the result of; so are divisions and powers."""
+
+
+def streams(state: State, stage: Stage) -> bool:
+    """True when the stage uses each element of its largest input about once, so tiles gain nothing.
+
+    Everything elementwise does; of the reductions row sums and norms do, a matrix product and a
+    window do not.
+    """
+    op = stage.compute
+    domain = prod(axis.extent for axis in (*op.axes, *op.reduce_axes))
+    largest = max((producer.size for producer in state.dag.reads(op)), default=0)
+    return not op.reduce_axes or domain <= largest
+
+
+def is_evaluated_once(state: State, stage: Stage) -> bool:
+    """True when inlining evaluates no element twice: one reader uses each, with one load."""
+    if state.dag.is_output(stage.op):
+        return False
+    definition = effective(state)
+    readers = definition.readers.get(stage.name, ())
+    if len(readers) != 1:
+        return False
+    op = definition.ops[readers[0]]
+    tuples = definition.index_tuples(readers[0], stage.name)
+    return len(tuples) == 1 and _is_permutation(op, tuples[0])
+
+
+def _is_permutation(op: ComputeOp, indices: tuple[Expr, ...]) -> bool:
+    """True when each index is another axis of *op*, and no axis is left out."""
+    axes = (*op.axes, *op.reduce_axes)
+    used: list[Axis] = []
+    for index in indices:
+        found = index_terms(index, axes)
+        if found is None or len(found[0]) > 1:
+            return False
+        used += found[0]
+        if any(coefficient != 1 for coefficient in found[0].values()):
+            return False
+    return len(set(used)) == len(used) and set(used) >= {a for a in axes if a.extent > 1}
+
+
+def is_worth_inlining(state: State, stage: Stage) -> bool:
+    """True when reading the stage's value anew costs no more than keeping it.
+
+    Costly values are kept where they would be evaluated several times: read by two stages, or
+    once a row and read by every element of it.
+    """
+    if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
+        return False
+    if is_evaluated_once(state, stage):
+        return True
+    return not _is_costly(stage.compute.body) and is_strictly_inlineable(state, stage)
+
+
+def _is_costly(body: Expr) -> bool:
+    slow = (BinaryOp.DIV, BinaryOp.POW)
+    return any(
+        (isinstance(e, Call) and e.fn in COSTLY) or (isinstance(e, Binary) and e.op in slow)
+        for e in walk(body)
+    )
+
+
+def space_loops_of(stage: Stage) -> list[str]:
+    """Names of the stage's space loops, outermost first."""
+    return [it.name for it in stage.iters if it.kind is AxisKind.SPACE]
+
+
+def block_axes(state: State, last: Stage, members: list[str]) -> tuple[str, ...]:
+    """Axes of *last* whose blocks need disjoint parts of all *members*, in axis order.
+
+    A softmax over the last axis has all axes but that one; what overlaps (the rows under a
+    window) or is needed whole by every block (a sum over the axis) does not count.
+    """
+    found = [
+        axis.name
+        for axis in last.compute.axes
+        if axis.extent > 1 and _parts_are_disjoint(state, last, members, [axis.name])
+    ]
+    return tuple(found) if _parts_are_disjoint(state, last, members, found) else ()
+
+
+def _parts_are_disjoint(state: State, last: Stage, members: list[str], outer: list[str]) -> bool:
+    """True when the boxes of the members over all iterations of loops *outer* add up to them."""
+    if not outer:
+        return True
+    rest = [name for name in space_loops_of(last) if name not in outer]
+    trial = state.reorder(last.name, [*outer, *rest])
+    for member in members:
+        trial = trial.compute_at(member, last.name, outer[-1])
+    bounds, blocks = Bounds(trial, {}), prod(last.root_extents[name] for name in outer)
+    level = trial.stage(last.name).index(outer[-1])
+    for member in members:
+        box = product(span.extent for span in bounds.region(member, last.name, level))
+        if box * blocks != state.stage(member).op.size:
+            return False
+    return True

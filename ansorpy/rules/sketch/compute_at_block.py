@@ -1,0 +1,89 @@
+"""The rule that makes one pass over the data of a chain: all stages at a block of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.relations import has_reduce_iters
+from ansorpy.rules.rowwise import block_axes, is_worth_inlining, space_loops_of, streams
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["ComputeAtBlock"]
+
+
+@dataclass(frozen=True)
+class ComputeAtBlock(SketchRule):
+    """Compute every stage at an outer block of the last one, in one parallel nest.
+
+        for r: top[r] = max_k x[r, k]              for r.0:  # a block of rows
+        for r, k: e[r, k] = exp(x - top[r])          for r, k: top[r] max= x[r, k]
+        for r, k: total[r] += e[r, k]         -->    for r, k: e[r, k] = exp(x - top[r])
+        for r, k: y[r, k] = e / total[r]             for r, k: total[r] += e[r, k]
+                                                     for r.1, k: y[r, k] = e / total[r]
+
+    For definitions whose stages are elementwise or reduce rows (softmax, normalisations, norms):
+    their data come from memory once and what is in between stays in the cache.  Values of a row,
+    and costly ones read twice, are kept for the block; everything else is inlined.  Where the
+    blocks alone keep all cores busy, no other structure is tried.
+
+    Source: TVM reaches this by random compute locations, a stage at a time; cuDNN and oneDNN
+    write it by hand.
+    """
+
+    blocks_per_core: int = 4
+    max_rows: int = 64
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        last = state.stage(stage_id)
+        if stage_id != len(state.stages) - 1 or state.dag.outputs != (last.op,):
+            return Verdict.skip("not the only output")
+        if last.is_placeholder or last.relations or last.op in state.dag.constant_ops:
+            return Verdict.skip("it has loops of its own already, or runs at bind time")
+        state, members = _inlined(state, last)
+        if not members:
+            return Verdict.skip("no producer needs a place")
+        reused = [name for name in (*members, last.name) if not streams(state, state.stage(name))]
+        if reused:
+            return Verdict.skip(f'"{reused[0]}" re-reads its inputs')
+        axes = block_axes(state, last, members)
+        if not axes:
+            return Verdict.skip("no block of it needs only a part of every producer")
+        reason = f"blocks of {', '.join(axes)} need disjoint parts of all producers"
+        blocks = prod(last.root_extents[name] for name in axes)
+        alone = blocks >= self.blocks_per_core * target.cores
+        return Verdict.apply_and_skip_rest(reason) if alone else Verdict.apply(reason)
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        last = state.stage(stage_id)
+        state, members = _inlined(state, last)
+        axes = block_axes(state, last, members)
+        state, (outer, inner) = state.split(
+            last.name, axes[-1], (None,), max_innermost=self.max_rows,
+            tail="guard" if has_reduce_iters(last) else "shift",
+        )  # fmt: skip
+        blocks = [*axes[:-1], outer.name]
+        rest = [n for n in space_loops_of(state.stage(last.name)) if n not in blocks]
+        state = state.reorder(last.name, [*blocks, *rest])
+        assert inner.name in rest, "the rows of a block are inside it, in axis order"
+        for name in members:
+            state = state.compute_at(name, last.name, outer)
+        yield state, -1
+
+
+def _inlined(state: State, last: Stage) -> tuple[State, list[str]]:
+    """*state* with what costs nothing inlined, and the stages that remain to be placed."""
+    members = []
+    for stage in reversed(state.stages):
+        if stage.is_placeholder or stage is last or stage.op in state.dag.constant_ops:
+            continue
+        if is_worth_inlining(state, stage):
+            state = state.compute_inline(stage.name)
+        else:
+            members.append(stage.name)
+    return state, members
