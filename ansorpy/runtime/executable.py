@@ -97,6 +97,24 @@ class Executable:
         if status:
             self._fail_unless_ok(status)
 
+    def prepare(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int
+    ) -> Callable[[], None]:
+        """A function that runs on these arrays again and again, with a context of its own.
+
+        It may not be called from two threads at once.  It keeps the arrays alive.
+
+        Raises:
+            UsageError: As :meth:`run`.
+        """
+        if threads < 1:
+            raise UsageError(f"threads must be at least 1, got {threads}")
+        context = _Context(self._context_bytes(threads), self._inputs, self._outputs)
+        self._point(context, inputs, outputs)
+        held = (self._code.owner, context, tuple(inputs), tuple(outputs))
+        arguments = (context.address, context.inputs, context.outputs, ctypes.c_int(threads))
+        return _Prepared(self._run, arguments, self._fail_unless_ok, held).run
+
     def _first_use(self, threads: int) -> list[_Context]:
         if threads < 1:
             raise UsageError(f"threads must be at least 1, got {threads}")
@@ -125,6 +143,29 @@ class Executable:
         if status:
             missing = missing_features(self._code.required)
             raise status_error(self._code.name, status, missing)
+
+
+class _Prepared:
+    """A run with its arguments in place; ``held`` is what must outlive it."""
+
+    __slots__ = ("_arguments", "_fail_unless_ok", "_held", "_run")
+
+    def __init__(
+        self,
+        run: Callable[..., int],
+        arguments: tuple[object, ...],
+        fail_unless_ok: Callable[[int], None],
+        held: object,
+    ) -> None:
+        self._run = run
+        self._arguments = arguments
+        self._fail_unless_ok = fail_unless_ok
+        self._held = held
+
+    def run(self) -> None:
+        status = self._run(*self._arguments)
+        if status:
+            self._fail_unless_ok(status)
 
 
 class _Addresses:

@@ -46,6 +46,25 @@ def _contender(name: str, **arguments: object) -> Contender:
     return Contender(name, f"{HERE}:Sleeper", arguments)
 
 
+def test_an_engine_that_does_not_load_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    failures: dict[str, str] = {}
+    contenders = [
+        Contender("refusing", f"{HERE}:refuse", {}),
+        _contender("a", seconds=0.001),
+        _contender("dying", seconds=0.0, fails="raise"),
+    ]
+    timings = compare(
+        contenders, QUICK, left_out=lambda name, error: failures.update({name: error.message})
+    )
+    assert list(timings) == ["a"] and timings["a"].runs >= 10
+    assert failures == {
+        "refusing": "refusing: not this one",
+        "dying": "dying: RuntimeError: no such luck",
+    }
+    assert compare(contenders[:1], QUICK, left_out=lambda *failure: None) == {}
+
+
 def test_two_engines_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(os.getcwd())
     monkeypatch.setenv("PYTHONPATH", os.getcwd())

@@ -106,6 +106,23 @@ def test_calls_from_several_python_threads(rng: Rng) -> None:
         list(pool.map(work, arrays))
 
 
+def test_a_prepared_call(rng: Rng) -> None:
+    w, b = programs.constants(rng)
+    x, kernel = programs.feed(rng), dense().bind(W=w, B=b)
+    out = np.full(kernel.outputs[0].shape, np.nan, np.float32)
+    run = kernel.prepare(x, out=out)
+    kernel.bind(W=w + 1, B=b)  # what was prepared goes on with the constants it was made with
+    for _ in range(2):
+        x[...] = rng.standard_normal(x.shape, dtype=np.float32)
+        run()
+        expected = programs.expected_dense(x, w, b)
+        np.testing.assert_allclose(out, expected, rtol=1e-4, atol=1e-5)
+    with pytest.raises(UsageError, match="takes 1 input"):
+        kernel.prepare(x, x, out=out)
+    with pytest.raises(UsageError, match="threads must be at least 1"):
+        kernel.prepare(x, out=out, threads=0)
+
+
 def test_new_arrays_in_the_place_of_old_ones() -> None:
     """Remembered addresses belong to arrays, not to identities that Python uses again."""
     kernel = tail()

@@ -110,23 +110,35 @@ def compare(
     contenders: Sequence[Contender],
     policy: Policy | None = None,
     progress: Callable[[str], None] = lambda line: None,
+    left_out: Callable[[str, AnsorpyError], None] | None = None,
 ) -> dict[str, Timing]:
     """Time every contender in alternating bursts; the result is in the order given.
+
+    Args:
+        left_out: Told of each contender that does not load, which then takes no part.  Without
+            it such a failure is raised.
 
     Raises:
         EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
     """
     policy = policy or Policy()
-    timings = {c.name: Timing() for c in contenders}
+    timings: dict[str, Timing] = {}
     with ExitStack() as stack:
         processes = []
         for contender in contenders:
             progress(f"loading {contender.name}")
             process = stack.enter_context(_EngineProcess(contender))
-            timings[contender.name].version = process.load(policy.load_timeout_s)
+            try:
+                version = process.load(policy.load_timeout_s)
+            except AnsorpyError as error:
+                if left_out is None:
+                    raise
+                left_out(contender.name, error)
+                continue
+            timings[contender.name] = Timing(version)
             process.stop()
             processes.append(process)
-        for turn in range(policy.rounds[1]):
+        for turn in range(policy.rounds[1] if processes else 0):
             for process in _alternating(processes, turn):
                 timings[process.name].add(process.turn(policy))
             progress(f"round {turn + 1}: " + _line(timings))

@@ -1,0 +1,1 @@
+"""Operators beside other libraries: ``python -m benchmarks.ops --help``."""

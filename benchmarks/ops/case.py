@@ -1,0 +1,131 @@
+"""What a benchmark case is: one operator at one size, for us and for the peers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import onnx
+from onnx import helper, numpy_helper
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.flops import flops
+from ansorpy.ir.tensor import Tensor
+from ansorpy.measure.inputs import input_array
+from benchmarks.ops.layout import Array, Layout
+
+__all__ = ["Case", "OnnxGraph"]
+
+OPSET, IR_VERSION = 20, 10
+
+
+@dataclass(frozen=True)
+class OnnxGraph:
+    """Nodes from the placeholders' names to ``out``; ``constants`` are those of ONNX alone."""
+
+    nodes: tuple[onnx.NodeProto, ...]
+    constants: Mapping[str, Array] | None = None
+
+
+@dataclass(frozen=True)
+class Case(ABC):
+    """One operator at one size.
+
+    Args:
+        family: The heading it is reported under; what follows a dot in it only tells cases apart.
+    """
+
+    family: str
+
+    @property
+    @abstractmethod
+    def label(self) -> str:
+        """Its size in a few characters, different for every case of a family."""
+
+    @abstractmethod
+    def tensors(self) -> list[Tensor]:
+        """The definition: placeholders in calling order, then the one output."""
+
+    @abstractmethod
+    def onnx_graphs(self) -> Sequence[OnnxGraph]:
+        """The same in ONNX on the peers' layouts; of several, a peer is timed on its fastest."""
+
+    @abstractmethod
+    def torch_calls(self, torch: Any, values: Mapping[str, Any]) -> Sequence[Callable[[], Any]]:
+        """The same in torch: functions of no argument that return the output.
+
+        Args:
+            values: A contiguous tensor in the peers' layout for each placeholder.
+        """
+
+    def layouts(self) -> Mapping[str, Layout]:
+        """The peers' layout of placeholders and of ``out``, where it differs from ours."""
+        return {}
+
+    @property
+    def name(self) -> str:
+        """Family and size, as ``--only`` matches it."""
+        return f"{self.family}.{self.label}"
+
+    @property
+    def group(self) -> str:
+        """The heading of its geometric mean: the family, and batches apart."""
+        family = self.family.split(".")[0]
+        return f"{family} b16" if self.label.endswith(".b16") else family
+
+    @cached_property
+    def dag(self) -> ComputeDAG:
+        """The definition as a DAG."""
+        return ComputeDAG.of(self.tensors())
+
+    @cached_property
+    def dag_flops(self) -> float:
+        """Arithmetic operations of the definition, whatever algorithm computes it."""
+        return flops(self.dag)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Every argument read once, the output written once."""
+        return sum(op.bytes for op in (*self.dag.args, *self.dag.outputs))
+
+    def values(self, seed: int) -> dict[str, Array]:
+        """A value for each placeholder in our layout; the same in every process."""
+        return {op.name: input_array(op, seed) for op in self.dag.args}
+
+    def peer_values(self, seed: int) -> dict[str, Array]:
+        """:meth:`values` as the peers want them."""
+        layouts = self.layouts()
+        return {
+            name: layouts[name].to_peer(array) if name in layouts else array
+            for name, array in self.values(seed).items()
+        }
+
+    def from_peer(self, array: Array) -> Array:
+        """A peer's output in our layout."""
+        layout, shape = self.layouts().get("out"), self.dag.outputs[0].shape
+        return array.reshape(shape) if layout is None else layout.from_peer(array, shape)
+
+    def onnx_models(self, seed: int) -> list[onnx.ModelProto]:
+        """Each of :meth:`onnx_graphs` as a model; our constants are its initializers."""
+        return [self._model(graph, self.peer_values(seed)) for graph in self.onnx_graphs()]
+
+    def _model(self, graph: OnnxGraph, values: Mapping[str, Array]) -> onnx.ModelProto:
+        fixed = dict(graph.constants or {})
+        fixed.update({op.name: values[op.name] for op in self.dag.args if op.constant})
+        inputs = [
+            _value_info(op.name, values[op.name].shape) for op in self.dag.args if not op.constant
+        ]
+        output = self.dag.outputs[0].shape
+        layout = self.layouts().get("out")
+        made = _value_info("out", output if layout is None else layout.shape(output))
+        initializers = [numpy_helper.from_array(array, name) for name, array in fixed.items()]
+        whole = helper.make_graph(list(graph.nodes), "case", inputs, [made], initializers)
+        opset = [helper.make_opsetid("", OPSET)]
+        return helper.make_model(whole, opset_imports=opset, ir_version=IR_VERSION)
+
+
+def _value_info(name: str, shape: Sequence[int]) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)

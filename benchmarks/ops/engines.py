@@ -1,0 +1,120 @@
+"""The engines as ``ansorpy.report.bench`` starts them, one in a process: each for one case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any, Protocol, TypeVar
+
+import onnx
+
+import ansorpy as ap
+from ansorpy import __version__
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.report.engines.protocol import Engine, open_engine
+from benchmarks.ops.layout import Array
+from benchmarks.ops.reference import Reference
+from benchmarks.ops.suite import case_named
+
+__all__ = ["Prepared", "open_onnx", "open_ours", "open_torch"]
+
+TRIAL_CALLS, TRIAL_S = 5, 0.2
+
+
+class _Runs(Protocol):
+    def run(self) -> None: ...
+
+
+E = TypeVar("E", bound=_Runs)
+
+
+class Prepared:
+    """A call with everything in place; :attr:`run` is the call itself, nothing around it."""
+
+    def __init__(self, version: str, run: Callable[[], Any], output: Callable[[], Array]) -> None:
+        self.version = version
+        self.run: Callable[[], Any] = run
+        self._output = output
+
+    def outputs(self) -> dict[str, Array]:
+        """The one output, under the name ``out``."""
+        return {"out": self._output()}
+
+
+def open_ours(case: str, *, db: str, threads: int, seed: int, reference: str) -> Prepared:
+    """The best recorded program of the case, on prepared arrays."""
+    subject = case_named(case)
+    kernel = ap.tune(subject.tensors(), effort="none", threads=threads, db=db)
+    values = subject.values(seed)
+    kernel.bind(**{op.name: values[op.name] for op in subject.dag.args if op.constant})
+    inputs = [_placed(values[op.name]) for op in subject.dag.args if not op.constant]
+    out = aligned_empty(subject.dag.outputs[0].shape, subject.dag.outputs[0].dtype.numpy)
+    run = kernel.prepare(*inputs, out=out)
+    run()
+    Reference.load(Path(reference)).check("ansorpy", subject, out)
+    return Prepared(__version__, run, lambda: out)
+
+
+def open_onnx(engine: str, case: str, *, threads: int, seed: int, reference: str) -> Engine:
+    """A peer that reads ONNX, on the fastest of the case's models."""
+    subject = case_named(case)
+    values = subject.peer_values(seed)
+    feeds = {op.name: values[op.name] for op in subject.dag.args if not op.constant}
+    found: list[Engine] = []
+    with TemporaryDirectory(prefix="ops-") as folder:
+        for number, model in enumerate(subject.onnx_models(seed)):
+            path = Path(folder, f"{number}.onnx")
+            onnx.save(model, path)
+            found.append(open_engine(engine, str(path), feeds, threads))
+    check = Reference.load(Path(reference))
+    for one in found:
+        one.run()
+        check.check(engine, subject, subject.from_peer(one.outputs()["out"]))
+    return _fastest(found)
+
+
+def open_torch(case: str, *, threads: int, seed: int, reference: str) -> Prepared:
+    """torch, eager, in inference mode, on the fastest of the case's calls."""
+    import torch
+
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    torch.inference_mode().__enter__()  # for as long as the process lives
+    subject = case_named(case)
+    values = {name: torch.from_numpy(a) for name, a in subject.peer_values(seed).items()}
+    check = Reference.load(Path(reference))
+    found = []
+    for call in subject.torch_calls(torch, values):
+        output = partial(_numpy, call)
+        check.check("torch", subject, subject.from_peer(output()))
+        found.append(Prepared(str(torch.__version__), call, output))
+    return _fastest(found)
+
+
+def _numpy(call: Callable[[], Any]) -> Array:
+    array: Array = call().contiguous().numpy()
+    return array
+
+
+def _placed(array: Array) -> Array:
+    place = aligned_empty(array.shape, array.dtype)
+    place[...] = array
+    return place
+
+
+def _fastest(engines: Sequence[E]) -> E:
+    return engines[0] if len(engines) == 1 else min(engines, key=_seconds)
+
+
+def _seconds(engine: _Runs) -> float:
+    """Least time of a few calls, after as many untimed ones."""
+    best, start = float("inf"), perf_counter()
+    while perf_counter() - start < TRIAL_S:
+        for timed in [False] * TRIAL_CALLS + [True] * TRIAL_CALLS:
+            before = perf_counter()
+            engine.run()
+            best = min(best, perf_counter() - before) if timed else best
+    return best

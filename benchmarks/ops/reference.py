@@ -1,0 +1,58 @@
+"""The right answer of a case at sampled points, in float64, and whether an engine gives it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import VerificationFailed
+from ansorpy.ir.interpret import evaluate_points
+from ansorpy.measure.check import compare, sample_points, tolerance
+from benchmarks.ops.case import Case
+from benchmarks.ops.layout import Array
+
+__all__ = ["Reference"]
+
+POINTS = 4096
+TERMS = 1 << 26
+ENGINE_TOLERANCE = 2e-5
+"""Of the largest output; what other engines' algorithms and sums of other orders may differ by."""
+
+
+@dataclass(frozen=True)
+class Reference:
+    """``values[i]`` is the output at ``points[i]``, computed by the interpreter."""
+
+    points: npt.NDArray[np.int64]
+    values: npt.NDArray[np.float64]
+
+    @staticmethod
+    def of(case: Case, seed: int) -> Reference:
+        """Corners, edges and random points of the output: as many as take a second or two."""
+        [out] = case.dag.outputs
+        terms = max(1, int(case.dag_flops // out.size))
+        count = min(POINTS, max(256, TERMS // terms))
+        points = sample_points(out.shape, count, np.random.default_rng(seed))
+        return Reference(points, evaluate_points(case.dag, case.values(seed), out, points))
+
+    def save(self, path: Path) -> None:
+        """Write it for other processes."""
+        np.savez(path, points=self.points, values=self.values)
+
+    @staticmethod
+    def load(path: Path) -> Reference:
+        """What :meth:`save` wrote."""
+        with np.load(path, allow_pickle=False) as file:
+            return Reference(file["points"], file["values"])
+
+    def check(self, engine: str, case: Case, output: Array) -> None:
+        """Raise :class:`VerificationFailed` unless *output*, in our layout, is right."""
+        [out] = case.dag.outputs
+        allowed = max(tolerance(case.dag, out), ENGINE_TOLERANCE)
+        got = output[tuple(self.points.T)]
+        result = compare("out", got, self.values.astype(np.float32), allowed)
+        if not result.ok:
+            raise VerificationFailed(f"{engine} computes {case.name} wrong: {result.reason}")
