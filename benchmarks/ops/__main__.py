@@ -1,27 +1,37 @@
 """``python -m benchmarks.ops``: operators beside onnxruntime, openvino and torch.
 
-For each case and thread count: our time, the peers', and the best peer's over ours (above 1 we
-win).  Every engine's result is checked in float64 before it is timed.  Records are kept in --db,
-so a run that was stopped goes on where it was.
+For each case and thread count: our time, the peers', the best peer's over ours (above 1 we win),
+and our share of the roofline, whose peak and bandwidth are measured beside.  Every engine's result
+is checked in float64 before it is timed.  Records are kept in --db, so a run that was stopped goes
+on where it was; --json keeps the results of cases that are not run this time.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import platform
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
 from ansorpy.errors import AnsorpyError
 from ansorpy.report.bench.result import machine_name
 from ansorpy.report.tables import show
-from benchmarks.ops.measure import PEERS, Measured, Settings, installed_peers, measure
-from benchmarks.ops.report import as_json, cases_table, groups_table
-from benchmarks.ops.suite import matching
+from benchmarks.ops.cross import compile_all
+from benchmarks.ops.measure import PEERS, Settings, installed_peers, measure
+from benchmarks.ops.report import (
+    calls_table,
+    cases_table,
+    document,
+    groups_table,
+    speedup_table,
+)
+from benchmarks.ops.result import Result, Run, merged, read_run
+from benchmarks.ops.suite import CALL, matching
 
 __all__ = ["main", "parser"]
 
@@ -30,31 +40,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; 1 when a case failed."""
     options = parser().parse_args(arguments)
     try:
-        chosen = matching(options.only)
+        return _main(options)
     except AnsorpyError as error:
-        print(f"{error.message}; {error.hint}", file=sys.stderr)
+        _say(error.message)
+        if error.hint:
+            _say(f"hint: {error.hint}")
         return error.exit_code
-    if options.list:
-        print("\n".join(case.name for case in chosen))
-        return 0
-    options.db.parent.mkdir(parents=True, exist_ok=True)
-    if options.fresh:
-        options.db.unlink(missing_ok=True)
-    settings = Settings(
-        options.db, options.trials, options.effort, options.seed, options.against
-    )  # fmt: skip
-    results: list[Measured] = []
-    for case in chosen:
-        for threads in options.threads:
-            results.append(measure(case, threads, settings, _say))
-            _say(cases_table(results[-1:]).text())
-            _report_failures(results[-1])
-            if options.schedules:
-                print(results[-1].program)
-            _write(results, options)
-    show(cases_table(results))
-    show(groups_table(results))
-    return int(any(r.failures for r in results))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -69,34 +60,107 @@ def parser() -> argparse.ArgumentParser:
         "--against", nargs="*", choices=PEERS, default=installed_peers(),
         help="the peers; default: those installed",
     )  # fmt: skip
-    p.add_argument("--db", type=Path, default=Path("build/ops.db"), help="records of the trials")
+    p.add_argument(
+        "--db", type=Path, help="records of the trials; default build/ops.db, none for no effort"
+    )
     p.add_argument("--fresh", action="store_true", help="forget the records first")
-    p.add_argument("--schedules", action="store_true", help="print the program found for each case")
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--json", type=Path, metavar="FILE")
+    p.add_argument("--schedules", action="store_true", help="print the program of each case")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write, or bring up to date, FILE")
+    p.add_argument("--earlier", type=Path, metavar="FILE", help="compare our times with FILE's")
+    p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's tables")
+    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
+    p.add_argument("--target", metavar="NAME", help="compile only, each case, for that machine")
     return p
+
+
+def _main(options: argparse.Namespace) -> int:
+    chosen = matching(options.only)
+    names = {case.name for case in chosen}
+    if options.list:
+        print("\n".join(case.name for case in chosen))
+        return 0
+    if options.target is not None:
+        failures = compile_all(chosen, options.target, max(options.threads), options.seed, _say)
+        print(f"{len(chosen) - len(failures)} of {len(chosen)} cases compile for {options.target}")
+        return int(bool(failures))
+    if options.show is None:
+        run = _measured(options)
+    else:
+        run = read_run(options.show)
+        run = run.model_copy(update={"results": [r for r in run.results if r.case in names]})
+    _print(run, options)
+    return int(any(r.failures for r in run.results))
+
+
+def _measured(options: argparse.Namespace) -> Run:
+    """Measure what was asked for, writing the file after each case."""
+    with ExitStack() as stack:
+        settings = Settings(
+            _database(options, stack), options.trials, options.effort, options.seed,
+            options.against,
+        )  # fmt: skip
+        machine: dict[str, str | int] = {
+            "cpu": machine_name(), "cores": available_cores(), "system": platform.system(),
+        }  # fmt: skip
+        run = Run(
+            machine=machine, trials=options.trials, effort=options.effort, seed=options.seed,
+            calls=_calls(options.threads, settings), results=(),
+        )  # fmt: skip
+        for case in matching(options.only):
+            for threads in options.threads:
+                result = measure(case, threads, settings, _say)
+                _say_result(result, options.schedules)
+                run = run.model_copy(update={"results": (*run.results, result)})
+                _write(run, options.json)
+    return run
+
+
+def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
+    """Where records are kept.  Without effort a first guess is asked for, not an earlier find."""
+    if options.db is None and options.effort == "none":
+        return Path(stack.enter_context(TemporaryDirectory(prefix="ops-")), "ops.db")
+    path: Path = options.db or Path("build/ops.db")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if options.fresh:
+        path.unlink(missing_ok=True)
+    return path
+
+
+def _calls(counts: Sequence[int], settings: Settings) -> tuple[Result, ...]:
+    untuned = replace(settings, effort="none")
+    return tuple(measure(CALL, threads, untuned, lambda line: None) for threads in counts)
+
+
+def _write(run: Run, path: Path | None) -> None:
+    if path is None:
+        return
+    known = read_run(path).results if path.exists() else ()
+    whole = run.model_copy(update={"results": merged(known, run.results)})
+    path.write_text(whole.to_json())
+
+
+def _print(run: Run, options: argparse.Namespace) -> None:
+    if options.markdown:
+        print(document(run.results, run.calls))
+        return
+    for table in (calls_table(run.calls), cases_table(run.results), groups_table(run.results)):
+        show(table)
+        print()
+    if options.earlier is not None:
+        show(speedup_table(run.results, read_run(options.earlier).results))
+
+
+def _say_result(result: Result, with_program: bool) -> None:
+    _say(cases_table([result]).text())
+    for engine, reason in result.failures.items():
+        _say(f"  {engine}: {reason}")
+    if with_program:
+        print(result.program, flush=True)
 
 
 def _say(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def _report_failures(result: Measured) -> None:
-    for engine, reason in result.failures.items():
-        _say(f"  {engine}: {reason}")
-
-
-def _write(results: Sequence[Measured], options: argparse.Namespace) -> None:
-    if options.json is None:
-        return
-    data: dict[str, Any] = {
-        "machine": {"cpu": machine_name(), "cores": available_cores(), "system": platform.system()},
-        "trials": options.trials,
-        "effort": options.effort,
-        "seed": options.seed,
-        "cases": as_json(results),
-    }
-    options.json.write_text(json.dumps(data, indent=2) + "\n")
 
 
 if __name__ == "__main__":

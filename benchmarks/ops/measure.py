@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,19 +13,21 @@ from typing import Any
 import ansorpy as ap
 from ansorpy.errors import AnsorpyError
 from ansorpy.report.bench.turns import Contender, Policy, Timing, compare
+from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
 from benchmarks.ops.case import Case
 from benchmarks.ops.reference import Reference
+from benchmarks.ops.result import OURS, EngineTime, Result
+from benchmarks.peak import Peak, measure_peak
 
-__all__ = ["OURS", "PEERS", "Measured", "Settings", "installed_peers", "measure"]
+__all__ = ["PEERS", "Settings", "installed_peers", "measure"]
 
-OURS = "ansorpy"
 PEERS = ("onnxruntime", "openvino", "torch")
 _FACTORIES = {
+    OURS: "benchmarks.ops.engines:open_ours",
     "onnxruntime": "benchmarks.ops.engines:open_onnx",
     "openvino": "benchmarks.ops.engines:open_onnx",
     "torch": "benchmarks.ops.engines:open_torch",
-    OURS: "benchmarks.ops.engines:open_ours",
 }
 
 # Cases take microseconds to milliseconds, so a burst can be short and still hold many calls.
@@ -44,36 +46,6 @@ class Settings:
     policy: Policy = POLICY
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What came out; ``failures`` has the reason of each engine that has no timing."""
-
-    case: Case
-    threads: int
-    timings: Mapping[str, Timing]
-    failures: Mapping[str, str] = field(default_factory=dict)
-    program: str = ""
-    tuning_s: float = 0.0
-
-    @property
-    def ours_ms(self) -> float | None:
-        """Our median, or None where we failed."""
-        return self.timings[OURS].median_ms if OURS in self.timings else None
-
-    @property
-    def best_peer(self) -> str | None:
-        """The peer with the least median."""
-        peers = [name for name in self.timings if name != OURS]
-        return min(peers, key=lambda name: self.timings[name].median_ms, default=None)
-
-    @property
-    def ratio(self) -> float | None:
-        """The best peer's median over ours: above 1 we are faster."""
-        if self.ours_ms is None or self.best_peer is None:
-            return None
-        return self.timings[self.best_peer].median_ms / self.ours_ms
-
-
 def installed_peers() -> list[str]:
     """Those of :data:`PEERS` whose package is here."""
     return [name for name in PEERS if find_spec(name) is not None]
@@ -81,12 +53,12 @@ def installed_peers() -> list[str]:
 
 def measure(
     case: Case, threads: int, settings: Settings, progress: Callable[[str], None]
-) -> Measured:
+) -> Result:
     """Tune *case* for *threads* as far as the database does not hold the trials, then compare."""
     failures: dict[str, str] = {}
     start, program = monotonic(), ""
     try:
-        program = tuned(case, threads, settings).program
+        program = _tuned(case, threads, settings).program
     except AnsorpyError as error:
         failures[OURS] = error.message
     tuning_s = monotonic() - start
@@ -98,13 +70,38 @@ def measure(
     with TemporaryDirectory(prefix="ops-") as folder:
         reference = Path(folder, "reference.npz")
         Reference.of(case, settings.seed).save(reference)
-        names = [OURS, *settings.peers] if OURS not in failures else list(settings.peers)
+        names = [name for name in (OURS, *settings.peers) if name not in failures]
         contenders = [_contender(n, case, threads, settings, reference) for n in names]
+        before = measure_peak(threads, case.bytes)
         timings = compare(contenders, settings.policy, left_out=left_out)
-    return Measured(case, threads, timings, failures, program, tuning_s)
+        peak = before.or_better(measure_peak(threads, case.bytes))
+    engines = {name: _engine_time(t) for name, t in timings.items()}
+    return result_of(
+        case, threads, peak, engines, failures=failures, tuning_s=tuning_s, program=program
+    )
 
 
-def tuned(case: Case, threads: int, settings: Settings) -> Any:
+def result_of(
+    case: Case, threads: int, peak: Peak, engines: dict[str, EngineTime], **rest: Any
+) -> Result:
+    """The engines' times beside what *peak* allows *case*."""
+    return Result(
+        case=case.name,
+        group=case.group,
+        threads=threads,
+        engines=engines,
+        flops=case.dag_flops,
+        bytes=case.bytes,
+        peak_gflops=peak.flops * 1e-9,
+        bandwidth_gbytes=peak.bandwidth * 1e-9,
+        roofline_ms=peak.least_s(case.dag_flops, case.bytes) * 1e3,
+        bound="compute" if peak.is_compute_bound(case.dag_flops, case.bytes) else "bytes",
+        fork_join_ms=peak.fork_join_s * 1e3,
+        **rest,
+    )
+
+
+def _tuned(case: Case, threads: int, settings: Settings) -> Kernel:
     """The kernel of the best program known after the settings' trials."""
     return ap.tune(
         case.tensors(),
@@ -113,6 +110,15 @@ def tuned(case: Case, threads: int, settings: Settings) -> Any:
         threads=threads,
         db=settings.db,
         seed=settings.seed,
+    )
+
+
+def _engine_time(timing: Timing) -> EngineTime:
+    return EngineTime(
+        median_ms=timing.median_ms,
+        min_ms=timing.min_ms,
+        runs=timing.runs,
+        version=timing.version,
     )
 
 

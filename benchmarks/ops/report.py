@@ -1,88 +1,138 @@
-"""The results as lines, tables and JSON."""
+"""The results as tables, for terminals and for documents."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from statistics import geometric_mean
-from typing import Any
 
 from ansorpy.report.tables import Table
-from benchmarks.ops.measure import OURS, PEERS, Measured
+from benchmarks.ops.result import OURS, Result
 
-__all__ = ["as_json", "cases_table", "groups_table"]
-
-
-def cases_table(results: Sequence[Measured]) -> Table:
-    """A row a case and thread count: every engine's time, and the best peer's over ours."""
-    engines = [n for n in (OURS, *PEERS) if any(n in r.timings or n in r.failures for r in results)]
-    heading = ("case", "threads", *(f"{name} ms" for name in engines), "ratio")
-    rows = []
-    for r in results:
-        times = (
-            _number(r.timings[n].median_ms) if n in r.timings else "failed" if n in r.failures
-            else "" for n in engines
-        )  # fmt: skip
-        rows.append((r.case.name, str(r.threads), *times, _ratio(r.ratio)))
-    return Table("", heading, tuple(rows), frozenset(heading[1:]))
+__all__ = ["calls_table", "cases_table", "document", "groups_table", "speedup_table"]
 
 
-def groups_table(results: Sequence[Measured]) -> Table:
-    """Geometric means of the ratios: a row a family, then the whole suite; a column a count."""
-    counts = sorted({r.threads for r in results})
-    groups = list(dict.fromkeys(r.case.group for r in results))
+def cases_table(results: Sequence[Result]) -> Table:
+    """A row a case and thread count: every engine's time, the ratio, the share of the roofline."""
+    engines = _engines(results)
     heading = (
-        "family",
-        "cases",
-        *(f"{n} thr" for n in counts),
-        *(f"least, {n} thr" for n in counts),
-    )
-    rows = []
-    for name, members in [
-        *((g, [r for r in results if r.case.group == g]) for g in groups), ("all", list(results)),
-    ]:  # fmt: skip
-        per_count = [[r.ratio for r in members if r.threads == n] for n in counts]
-        ratios = [[x for x in column if x is not None] for column in per_count]
-        rows.append((
-            name, str(len({r.case.name for r in members})),
-            *(_ratio(_mean(column)) for column in ratios),
-            *(_ratio(min(column, default=None)) for column in ratios),
-        ))  # fmt: skip
+        "case", "threads", *(f"{name} ms" for name in engines), "ratio", "roofline ms", "share",
+    )  # fmt: skip
+    rows = [
+        (
+            r.case, str(r.threads), *(_time(r, name) for name in engines), _two(r.ratio),
+            _ms(r.roofline_ms), _percent(r.share),
+        )
+        for r in results
+    ]  # fmt: skip
     return Table("", heading, tuple(rows), frozenset(heading[1:]))
 
 
-def as_json(results: Iterable[Measured]) -> list[dict[str, Any]]:
-    """A JSON-able object a case and thread count."""
-    return [_row(r) for r in results]
+def groups_table(results: Sequence[Result]) -> Table:
+    """Geometric means of the ratios: a row a family, then the whole suite."""
+    counts = sorted({r.threads for r in results})
+    heading: tuple[str, ...] = ("family", "cases")
+    for count in counts:
+        heading += (f"ratio, {count} thr", f"least, {count} thr", f"share, {count} thr")
+    rows = []
+    for name, members in _grouped(results):
+        row = [name, str(len({r.case for r in members}))]
+        for count in counts:
+            there = [r for r in members if r.threads == count]
+            ratios = [r.ratio for r in there if r.ratio is not None]
+            shares = [r.share for r in there if r.share is not None]
+            least = min(ratios, default=None)
+            row += [_two(_mean(ratios)), _two(least), _percent(_mean(shares))]
+        rows.append(tuple(row))
+    return Table("", heading, tuple(rows), frozenset(heading[1:]))
 
 
-def _row(r: Measured) -> dict[str, Any]:
-    engines = {
-        name: {"median_ms": t.median_ms, "min_ms": t.min_ms, "runs": t.runs, "version": t.version}
-        for name, t in r.timings.items()
-    }
-    return {
-        "case": r.case.name,
-        "family": r.case.group,
-        "threads": r.threads,
-        "engines": engines,
-        "failures": dict(r.failures),
-        "best_peer": r.best_peer,
-        "ratio": r.ratio,
-        "flops": r.case.dag_flops,
-        "bytes": r.case.bytes,
-        "tuning_s": r.tuning_s,
-        "program": r.program,
-    }
+def calls_table(calls: Sequence[Result]) -> Table:
+    """What a call from Python costs in each engine, in microseconds."""
+    engines = _engines(calls)
+    heading = ("a call of next to no work", *(f"{name} µs" for name in engines))
+    rows = []
+    for r in calls:
+        times = (f"{r.engines[n].median_ms * 1e3:.1f}" if n in r.engines else "" for n in engines)
+        rows.append((f"{r.threads} thr", *times))
+    return Table("", heading, tuple(rows), frozenset(heading[1:]))
 
 
-def _mean(ratios: Sequence[float]) -> float | None:
-    return geometric_mean(ratios) if ratios else None
+def speedup_table(results: Sequence[Result], earlier: Sequence[Result]) -> Table:
+    """Our time of an earlier run over this one's: geometric mean and extremes of each family."""
+    before = {r.key: r.ours_ms for r in earlier}
+    heading = ("family", "cases", "earlier / now", "least", "most")
+    rows = []
+    for name, members in _grouped(results):
+        pairs = [(before.get(r.key), r.ours_ms) for r in members]
+        speedups = [old / new for old, new in pairs if old is not None and new is not None]
+        least, most = min(speedups, default=None), max(speedups, default=None)
+        rows.append(
+            (name, str(len(speedups)), _two(_mean(speedups)), _two(least), _two(most))
+        )  # fmt: skip
+    return Table("", heading, tuple(rows), frozenset(heading[1:]))
 
 
-def _ratio(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
+def document(results: Sequence[Result], calls: Sequence[Result]) -> str:
+    """The tables in Markdown: a line a case, all thread counts beside each other."""
+    counts = sorted({r.threads for r in results})
+    found = {r.key: r for r in results}
+    heading = ["case"]
+    for count in counts:
+        heading += [f"ms, {count} thr", "best peer", "ratio", "share"]
+    rows = []
+    for case in dict.fromkeys(r.case for r in results):
+        row = [case]
+        for count in counts:
+            row += _document_cells(found.get((case, count)))
+        rows.append(row)
+    tables = [groups_table(results), calls_table(calls)]
+    parts = [_markdown(t.heading, t.rows) for t in tables if t.rows]
+    return "\n\n".join([*parts, _markdown(heading, rows)])
 
 
-def _number(ms: float) -> str:
-    """Four significant digits, down to nanoseconds."""
-    return f"{ms:.2f}" if ms >= 10 else f"{ms:.3f}" if ms >= 1 else f"{ms:.4f}"
+def _document_cells(r: Result | None) -> list[str]:
+    if r is None:
+        return [""] * 4
+    peer = "" if r.best_peer_ms is None else f"{_ms(r.best_peer_ms)} {r.best_peer}"
+    return [_time(r, OURS), peer, _two(r.ratio), _percent(r.share)]
+
+
+def _markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
+    """The results family by family, then all of them."""
+    names = dict.fromkeys(r.group for r in results)
+    families = [(name, [r for r in results if r.group == name]) for name in names]
+    return [*families, ("all", list(results))]
+
+
+def _engines(results: Sequence[Result]) -> list[str]:
+    """Every engine that took part, ours first."""
+    named = [name for r in results for name in (*r.engines, *r.failures)]
+    return sorted(dict.fromkeys(named), key=lambda name: name != OURS)
+
+
+def _time(r: Result, engine: str) -> str:
+    if engine in r.engines:
+        return _ms(r.engines[engine].median_ms)
+    return "failed" if engine in r.failures else ""
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return geometric_mean(values) if values else None
+
+
+def _shown(text: Callable[[float], str]) -> Callable[[float | None], str]:
+    return lambda value: "" if value is None else text(value)
+
+
+_two = _shown("{:.2f}".format)
+_percent = _shown("{:.0%}".format)
+
+
+def _ms(value: float) -> str:
+    """Four significant digits, down to a tenth of a microsecond."""
+    return f"{value:.2f}" if value >= 10 else f"{value:.3f}" if value >= 1 else f"{value:.4f}"

@@ -22,7 +22,10 @@ from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
 from benchmarks.ops.families.projection import Projection
 from benchmarks.ops.families.transposed import TransposedConv2d
 
-__all__ = ["case_named", "cases", "matching"]
+__all__ = ["CALL", "case_named", "cases", "matching"]
+
+CALL = Gelu("CALL", (16,))
+"""Next to no work: what a call from Python costs in each engine.  Not a case of the suite."""
 
 # Image side, channels in and out, window, stride, zeros around.
 IMAGES = ((224, 3, 64, 7, 2, 3), (56, 64, 64, 1, 1, 0), (14, 256, 256, 3, 1, 1),
@@ -122,8 +125,8 @@ def matching(patterns: Sequence[str]) -> list[Case]:
 
 
 def case_named(name: str) -> Case:
-    """The case of exactly that *name*."""
-    return next(case for case in cases() if case.name == name)
+    """The case of exactly that *name*; :data:`CALL` too."""
+    return next(case for case in (*cases(), CALL) if case.name == name)
 
 
 def _fits(case: Case, pattern: str) -> bool:

@@ -1,0 +1,141 @@
+"""One case at one number of threads as it is kept in JSON and read back for tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ansorpy.errors import ForeignFile
+
+__all__ = ["OURS", "EngineTime", "Result", "Run", "merged", "read_run"]
+
+OURS = "ansorpy"
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EngineTime(_Model):
+    """How fast an engine was: medians and least time of ``runs`` calls."""
+
+    median_ms: float
+    min_ms: float
+    runs: int
+    version: str
+
+
+class Result(_Model):
+    """What one comparison gave.
+
+    Args:
+        engines: Those that ran, ours first.
+        failures: Why each of the others did not.
+        roofline_ms: Least time of the definition's operations at the measured peak, and of its
+            bytes at the bandwidth measured for as many.
+        bound: Which of the two, ``compute`` or ``bytes``.
+        fork_join_ms: An empty parallel region; 0 at one thread.
+        program: The loop nest found.
+    """
+
+    case: str
+    group: str
+    threads: int
+    engines: Mapping[str, EngineTime]
+    failures: Mapping[str, str]
+    flops: float
+    bytes: int
+    peak_gflops: float
+    bandwidth_gbytes: float
+    roofline_ms: float
+    bound: str
+    fork_join_ms: float
+    tuning_s: float
+    program: str
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """What another run of the same replaces."""
+        return self.case, self.threads
+
+    @property
+    def ours_ms(self) -> float | None:
+        """Our median, or None where we failed."""
+        return self.engines[OURS].median_ms if OURS in self.engines else None
+
+    @property
+    def best_peer(self) -> str | None:
+        """The peer with the least median."""
+        peers = [name for name in self.engines if name != OURS]
+        return min(peers, key=lambda name: self.engines[name].median_ms, default=None)
+
+    @property
+    def best_peer_ms(self) -> float | None:
+        """Its median."""
+        return None if self.best_peer is None else self.engines[self.best_peer].median_ms
+
+    @property
+    def ratio(self) -> float | None:
+        """The best peer's median over ours: above 1 we are faster."""
+        if self.ours_ms is None or self.best_peer_ms is None:
+            return None
+        return self.best_peer_ms / self.ours_ms
+
+    @property
+    def share(self) -> float | None:
+        """Of the roofline; above 1 where another algorithm needs fewer operations."""
+        return None if self.ours_ms is None else self.roofline_ms / self.ours_ms
+
+    @property
+    def share_after_fork(self) -> float | None:
+        """Of the roofline and one fork and join."""
+        if self.ours_ms is None:
+            return None
+        return (self.roofline_ms + self.fork_join_ms) / self.ours_ms
+
+
+class Run(_Model):
+    """A file of results, and how they came to be.
+
+    ``calls`` has the results of next to no work: what a call costs in each engine.
+    """
+
+    machine: Mapping[str, str | int]
+    trials: int
+    effort: str
+    seed: int
+    calls: tuple[Result, ...]
+    results: tuple[Result, ...]
+
+    def to_json(self) -> str:
+        """The file's text; the ratios are there for other readers, and derived again by us."""
+        data = self.model_dump()
+        for row, result in zip(data["results"], self.results, strict=True):
+            row["ratio"], row["share"] = result.ratio, result.share
+        return json.dumps(data, indent=2) + "\n"
+
+
+def read_run(path: Path) -> Run:
+    """What :meth:`Run.to_json` wrote.
+
+    Raises:
+        ForeignFile: *path* is not such a file.
+    """
+    try:
+        data: dict[str, Any] = json.loads(path.read_text())
+        for row in data["results"]:
+            row.pop("ratio"), row.pop("share")
+        return Run.model_validate(data)
+    except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
+        raise ForeignFile(f"{path} holds no results of benchmarks.ops: {error}") from None
+
+
+def merged(earlier: Iterable[Result], later: Iterable[Result]) -> tuple[Result, ...]:
+    """All results, each case and thread count once: as measured last, in the order met first."""
+    found = {result.key: result for result in earlier}
+    found.update({result.key: result for result in later})
+    return tuple(found.values())

@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.ops.__main__ import main, parser
+from benchmarks.ops.result import Run
+from tests.benchmarks.ops.results import GEMM, NORM, result
+
+
+def test_options() -> None:
+    options = parser().parse_args(["--only", "LN*", "GMM", "--threads", "1", "--trials", "32"])
+    assert (options.only, options.threads, options.trials) == (["LN*", "GMM"], [1], 32)
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--against", "numpy"])
+
+
+def test_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list", "--only", "LN"]) == 0
+    assert capsys.readouterr().out == "LN.128x768\n"
+    assert main(["--only", "nothing"]) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "no case fits 'nothing'",
+        "hint: --list prints their names",
+    ]
+
+
+def test_show_prints_a_file_without_measuring(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ops.json"
+    results = (result(GEMM, 1, ansorpy=0.5, torch=1.0), result(NORM, 1, ansorpy=2.0, torch=1.0))
+    run = Run(machine={}, trials=8, effort="full", seed=0, calls=(), results=results)
+    path.write_text(run.to_json())
+    assert main(["--show", str(path), "--only", "LN"]) == 0
+    printed = capsys.readouterr().out
+    assert NORM.name in printed and GEMM.name not in printed
+    assert main(["--show", str(path), "--markdown"]) == 0
+    assert f"| {GEMM.name} | 0.5000 | 1.000 torch | 2.00 |" in capsys.readouterr().out
+    assert main(["--show", str(tmp_path / "absent")]) == 6
+    assert main(["--show", str(path), "--earlier", str(path)]) == 0
+    assert "earlier / now" in capsys.readouterr().out
+
+
+def test_cross_compilation(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--only", "LN.128x768", "NRM.256*", "--threads", "2", "--target"]
+    assert main([*asked, "aarch64-linux-gnu"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "2 of 2 cases compile for aarch64-linux-gnu\n"
+    assert printed.err.count(", ok") == 2
+    assert main([*asked, "sm_90"]) == 1
+    assert "there is no code generator for sm_90" in capsys.readouterr().err
