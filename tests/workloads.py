@@ -31,6 +31,13 @@ def matmul(n: int = 512, m: int = 512, k: int = 512, *, constant: bool = False) 
     return [a, b, compute((n, m), lambda i, j: ap.sum(a[i, r] * b[r, j], axis=r), name="C")]
 
 
+def transposed_matmul(n: int = 128, m: int = 128, k: int = 64) -> list[Tensor]:
+    """``C[n, m] = A[n, k] B[m, k]``: both operands are read along the reduction."""
+    a, b = placeholder((n, k), name="A"), placeholder((m, k), name="B")
+    r = reduce_axis(k, name="k")
+    return [a, b, compute((n, m), lambda i, j: ap.sum(a[i, r] * b[j, r], axis=r), name="C")]
+
+
 def double_matmul(n: int = 512) -> list[Tensor]:
     """``E = (A B) C``, square."""
     a, b, d = matmul(n, n, n)

@@ -9,6 +9,7 @@ from ansorpy.rules.annotation.parallel import AnnotateParallel
 from ansorpy.rules.annotation.register_tile import RegisterTile
 from ansorpy.rules.annotation.thread_bind import ThreadBind
 from ansorpy.rules.annotation.tile_for_vectors import TileForVectors
+from ansorpy.rules.annotation.tile_transposes import TileTransposes
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
 from ansorpy.rules.base import AnnotationRule, Mutation, PlacementRule, SketchRule
@@ -21,6 +22,7 @@ from ansorpy.rules.placement.compute_location import ChangeComputeLocation
 from ansorpy.rules.placement.rfactor_factors import DrawRfactorFactors
 from ansorpy.rules.sketch.add_cache_read import AddCacheRead
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
+from ansorpy.rules.sketch.add_operand_copy import AddOperandCopy
 from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
@@ -70,6 +72,7 @@ DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
     AddCacheWrite(),
     MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2), ragged=True),
     MultiLevelTiling(structure="SSRSRS"),
+    AddOperandCopy(),
     SkipStage(),
 )
 
@@ -110,6 +113,7 @@ CPU = Preset(
     DEFAULT_CPU_SKETCH,
     (DrawRfactorFactors(), ChangeComputeLocation()),
     (
+        TileTransposes(),
         TileForVectors(),
         RegisterTile(),
         AnnotateParallel(allow_serial=True, keep_innermost=True),

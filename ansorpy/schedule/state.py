@@ -267,10 +267,14 @@ class State:
         return self.do(place.ComputeRootStep(self._on(stage)))
 
     def cache_read(
-        self, stage: StageRef, scope: str, readers: Sequence[StageRef]
+        self, stage: StageRef, scope: str, readers: Sequence[StageRef], order: Sequence[int] = ()
     ) -> tuple[State, str]:
-        """Copy a tensor into a new stage that *readers* read instead; returns its name."""
-        step = storage.CacheReadStep(self._on(stage), scope, tuple(map(self._on, readers)))
+        """Copy a tensor into a new stage that *readers* read instead; returns its name.
+
+        Dimension ``d`` of the copy is dimension ``order[d]`` of the tensor (default: the same).
+        """
+        names = tuple(map(self._on, readers))
+        step = storage.CacheReadStep(self._on(stage), scope, names, tuple(order))
         state = self.do(step)
         return state, state.stages[self.index(stage) + 1].name
 

@@ -167,8 +167,9 @@ def _parallel(state: State, stage: str, rng: np.random.Generator) -> State:
 
 def _cache_read(state: State, stage: str, rng: np.random.Generator) -> State:
     read = list(state.dag.reads(state.stage(stage).op))
-    source = read[int(rng.integers(len(read)))].name
-    return state.cache_read(source, "local", [stage])[0]
+    source = read[int(rng.integers(len(read)))]
+    order = [int(d) for d in rng.permutation(source.ndim)] if rng.integers(2) else []
+    return state.cache_read(source.name, "local", [stage], order)[0]
 
 
 def _pack(state: State, stage: str, rng: np.random.Generator) -> State:

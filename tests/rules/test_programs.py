@@ -36,6 +36,7 @@ WORKLOADS = {
     "chain": workloads.double_matmul(6),
     "conv": workloads.conv2d_bn_relu(1, 6, 5, 3, 4),
     "strided_conv": workloads.conv2d_bn_relu(2, 7, 7, 2, 3, stride=2),
+    "transposed": workloads.transposed_matmul(9, 20, 12),
     "pool": workloads.max_pool2d(1, 5, 4, 3),
     "minimum": workloads.min_reduce(5, 24),
     "softmax": workloads.softmax(3, 12),

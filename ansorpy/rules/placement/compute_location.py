@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.expr import AxisKind, Load
 from ansorpy.ir.loops import ForKind
+from ansorpy.ir.tensor import PlaceholderOp
 from ansorpy.rules.base import PlacementRule
 from ansorpy.rules.predicates import needs_multi_level_tiling
 from ansorpy.rules.relations import (
@@ -19,11 +20,14 @@ from ansorpy.rules.relations import (
     single_consumer,
 )
 from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.size import Size
 from ansorpy.schedule.stage import Attach, Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["ChangeComputeLocation", "has_sound_bounds", "is_movable", "locations"]
+__all__ = [
+    "ChangeComputeLocation", "has_sound_bounds", "is_movable", "is_operand_copy", "locations",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,35 @@ def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
     if target.attach is not None:
         outer = state.stage(target.attach.stage)
         found += [Attach(outer.name, it.name) for it in _in_outer(state, outer)]
+    if is_operand_copy(stage):
+        used = _reused_inside(state, stage, target)
+        found = [at for at in found if (at.stage, at.iter) in used]
     return tuple(found)
+
+
+def is_operand_copy(stage: Stage) -> bool:
+    """True for a stage that only lays out an input anew; computing it with no reuse is waste."""
+    body = None if stage.is_placeholder else stage.compute.body
+    return isinstance(body, Load) and isinstance(body.source, PlaceholderOp)
+
+
+def _reused_inside(state: State, stage: Stage, target: Stage) -> set[tuple[str, str]]:
+    """The loops around *target*'s statement that choose a part of *stage* which loops further in,
+    outside the register tile, read again.  Elsewhere a copy is read once, or made too often."""
+    columns: dict[str, Size] = {c: 1 for decision in state.decisions for c in decision.columns}
+    [leaf] = [x for x in build_nest(state, columns).leaves if x.stage == target.name]
+    moves = [False] * len(leaf.loops)
+    for access in (a for a in leaf.accesses if a.buffer == stage.name):
+        for coefs in access.coefs:
+            moves = [m or c != 0 for m, c in zip(moves, coefs, strict=True)]
+    reduce = [n for n, loop in enumerate(leaf.loops) if loop.kind is AxisKind.REDUCE]
+    tile = reduce[-1] if reduce else len(leaf.loops)
+    again = [n for n, loop in enumerate(leaf.loops[:tile]) if not moves[n] and n not in reduce]
+    return {
+        (loop.stage, loop.name)
+        for n, loop in enumerate(leaf.loops)
+        if moves[n] and any(m > n for m in again)
+    }
 
 
 def _in_consumer(state: State, target: Stage) -> list[Iter]:

@@ -52,15 +52,26 @@ class CacheWriteStep(Step):
 
 @dataclass(frozen=True)
 class CacheReadStep(Step):
-    """Copy *stage* into a new stage ``<name>.<scope>`` that *readers* read instead."""
+    """Copy *stage* into a new stage ``<name>.<scope>`` that *readers* read instead.
+
+    *order* lays the copy out anew: its dimension ``d`` is dimension ``order[d]`` of the source.
+    Empty keeps the source's order.
+    """
 
     scope: str
     readers: tuple[str, ...]
+    order: tuple[int, ...] = ()
     kind: Literal["cache_read"] = field(default="cache_read")
 
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
         op = stage.op
+        order = self.order or tuple(range(op.ndim))
+        if sorted(order) != list(range(op.ndim)):
+            raise ScheduleError(
+                f"order={self.order} does not name each of the {op.ndim} dimensions once",
+                step=self.call(), stage=stage.name, program=state.text(),
+            )  # fmt: skip
         for reader in self.readers:
             if op not in state.dag.reads(state.stage(reader).op):
                 raise ScheduleError(
@@ -68,11 +79,15 @@ class CacheReadStep(Step):
                     step=self.call(), stage=stage.name, program=state.text(),
                 )  # fmt: skip
         name = _free_name(state, f"{self.stage}.{self.scope}")
-        axes = tuple(Axis(f"i{d}", n, AxisKind.SPACE) for d, n in enumerate(op.shape))
-        copy = ComputeOp(name, op.shape, axes, (), Load(op, axes), ())
+        axes = tuple(Axis(f"i{d}", op.shape[d], AxisKind.SPACE) for d in order)
+        source = tuple(axes[order.index(d)] for d in range(op.ndim))
+        shape = tuple(axis.extent for axis in axes)
+        copy = ComputeOp(name, shape, axes, (), Load(op, source), ())
 
         def redirect(load: Load) -> Expr:
-            return Load(copy, load.indices) if load.source is op else load
+            if load.source is not op:
+                return load
+            return Load(copy, tuple(load.indices[d] for d in order))
 
         new: dict[Tensor, ComputeOp] = {}
         for reader in self.readers:
@@ -87,7 +102,9 @@ class CacheReadStep(Step):
         return state.with_dag(dag, tuple(stages))
 
     def call(self) -> str:
-        return f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {list(self.readers)})"
+        options = f", order={self.order}" if self.order else ""
+        readers = list(self.readers)
+        return f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {readers}{options})"
 
 
 @dataclass(frozen=True)

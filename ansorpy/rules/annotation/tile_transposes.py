@@ -1,0 +1,64 @@
+"""Giving stages that read across memory tiles whose cache lines are used whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.expr import Axis
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["TileTransposes"]
+
+
+@dataclass(frozen=True)
+class TileTransposes(AnnotationRule):
+    """Split the last axis of a transposing stage and walk the axis its reads are contiguous in.
+
+        for c, v: T[c, v] = A[v, c]   -->   for v.0, c, v.1: T[c, v] = A[v, c]
+
+    A vector of ``v.1`` touches one line of each row of A; walking ``c`` next uses up those lines
+    before they leave the cache.  The tiles need not divide: the last one is shifted.
+    """
+
+    max_innermost: int = 64
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state = space.state
+        for stage in space.state.stages:
+            across = None if is_input(state, stage) else _across(state, stage)
+            if across is None:
+                continue
+            last = stage.iters[-1]
+            state, (outer, inner) = state.split(
+                stage.name, last, (None,), max_innermost=self.max_innermost, tail="shift"
+            )
+            rest = [it for it in stage.iters if it.name not in (last.name, across.name)]
+            state = state.reorder(stage.name, [*rest, outer, stage.iter(across.name), inner])
+        return Space(state, space.constraints)
+
+
+def _across(state: State, stage: Stage) -> Axis | None:
+    """The axis along which an untouched stage reads contiguously, where it is not the last one."""
+    op = stage.compute
+    untouched = not (stage.relations or stage.inlined or op.reduce_axes)
+    in_order = [it.name for it in stage.iters] == [axis.name for axis in op.axes]
+    if not (untouched and in_order) or host_iters(state, stage):
+        return None
+    last, across = op.axes[-1], set[Axis]()
+    for producer, tuples in state.dag.reads(op).items():
+        inner = max((d for d, n in enumerate(producer.shape) if n > 1), default=0)
+        for indices in tuples:
+            found = [index_terms(index, op.axes) for index in indices]
+            terms = [set() if f is None else set(f[0]) for f in found]
+            if None in found or (terms and len(terms[inner]) > 1):
+                return None
+            if any(last in t for d, t in enumerate(terms) if d != inner):
+                across |= terms[inner]
+    across.discard(last)
+    return across.pop() if len(across) == 1 and last.extent > 1 else None

@@ -1,0 +1,52 @@
+"""TileTransposes: copies across memory walk whole cache lines."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansorpy.ir.tensor import Tensor, compute, placeholder
+from ansorpy.rules.annotation.tile_transposes import TileTransposes
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.state import State
+from tests import workloads
+from tests.rules.asking import CPU, shows
+
+
+def tiled(tensors: list[Tensor] | State) -> State:
+    state = tensors if isinstance(tensors, State) else State.initial(tensors)
+    return TileTransposes().declare(Space(state), CPU).state
+
+
+def transpose() -> list[Tensor]:
+    a, bias = placeholder((5, 7, 9), name="A"), placeholder((7,), name="bias")
+    shape = (9, 5, 7)
+    return [a, bias, compute(shape, lambda c, n, v: a[n, v, c] + bias[v], name="T")]
+
+
+def test_the_contiguous_axis_of_the_read_runs_inside_the_blocks_of_the_last_one() -> None:
+    shows(
+        tiled(transpose()),
+        """
+        for n in 0..5
+          for v.0 in 0..?
+            for c in 0..9
+              for v.1 in 0..?
+                T[c, n, v] = ...
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "tensors", [workloads.min_reduce(4, 8), workloads.softmax(3, 8), workloads.matmul(4, 4, 4)]
+)
+def test_what_reads_along_its_last_axis_or_reduces_is_left_alone(tensors: list[Tensor]) -> None:
+    state = State.initial(tensors)
+    assert tiled(state) is state
+
+
+def test_a_stage_that_hosts_another_is_left_alone() -> None:
+    a = placeholder((4, 6), name="A")
+    b = compute((4, 6), lambda i, j: a[i, j] * 2.0, name="B")
+    t = compute((6, 4), lambda j, i: b[i, j] + 1.0, name="T")
+    state = State.initial([a, t]).compute_at("B", "T", "j")
+    assert tiled(state) is state
