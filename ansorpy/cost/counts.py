@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ansorpy.ir.expr import (
     Binary,
@@ -11,6 +12,8 @@ from ansorpy.ir.expr import (
     Call,
     Cast,
     Compare,
+    CompareOp,
+    Const,
     Expr,
     Function,
     Load,
@@ -18,6 +21,7 @@ from ansorpy.ir.expr import (
     ReduceKind,
     Select,
     children,
+    walk,
 )
 
 __all__ = ["OpCounts", "count_ops"]
@@ -75,10 +79,12 @@ _COMBINER_FIELD = {
 }
 
 
+@lru_cache(maxsize=1024)
 def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
     """Count the operations of *body*; a reduction adds one combining step.
 
     With ``indices=False`` the arithmetic inside load indices is left out.
+    Of a choice by an axis's value (Winograd's rows) one evaluation makes one: the costliest counts.
     Source: the op counters of TVM's per-store features (``mad`` is always 0 there too).
     """
     counts = OpCounts()
@@ -113,8 +119,21 @@ def _add(counts: OpCounts, typed: Expr, name: str) -> None:
 
 
 def _walk(expr: Expr, indices: bool) -> Iterator[Expr]:
+    if isinstance(expr, Select) and _chooses_by_axis(expr.cond):
+        yield from _walk(max(expr.then, expr.other, key=lambda e: _size(e, indices)), indices)
+        return
     yield expr
     if isinstance(expr, Load) and not indices:
         return
     for child in children(expr):
         yield from _walk(child, indices)
+
+
+def _chooses_by_axis(cond: Expr) -> bool:
+    """True for an equality of loop indices with a number: a constant once those are unrolled."""
+    equal = isinstance(cond, Compare) and cond.op is CompareOp.EQ and isinstance(cond.b, Const)
+    return equal and not any(isinstance(e, Load) for e in walk(cond))
+
+
+def _size(expr: Expr, indices: bool) -> int:
+    return sum(1 for _ in _walk(expr, indices))

@@ -25,6 +25,7 @@ from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
 from ansorpy.rules.sketch.add_operand_copy import AddOperandCopy
 from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.always_inline import AlwaysInline
+from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
@@ -66,6 +67,7 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
 
 DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
     ComputeAtBlock(),
+    ChainAtBlock(),
     AlwaysInline(),
     SimplifyComputeWithConstTensor(),
     AddRfactor(only_when_short=True),

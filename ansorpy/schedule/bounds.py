@@ -2,36 +2,51 @@
 
 All extents are :class:`~ansorpy.schedule.size.Size`, so one pass serves a program or a whole
 population.  Where a box starts is structural: an affine form of the axes of the stage whose
-loop it is needed in.  What is not affine with non-negative coefficients counts as the whole
-dimension.
+loop it is needed in, or of quotients of them by numbers (``h // 4``: the tile a pixel is in).
+What is not such a form with non-negative coefficients counts as the whole dimension.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.affine import index_terms
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.affine import index_terms, linear
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
-from ansorpy.schedule.size import Size, product, size_max, size_min, split_extents
+from ansorpy.schedule.size import (
+    Size,
+    ceil_div,
+    product,
+    size_gcd,
+    size_max,
+    size_min,
+    split_extents,
+)
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Bounds", "Origin", "Span"]
+__all__ = ["Bounds", "Origin", "Part", "Span"]
+
+
+class Part(NamedTuple):
+    """``axis // divisor``."""
+
+    axis: str
+    divisor: int = 1
 
 
 @dataclass(frozen=True)
 class Origin:
-    """``sum(coefficient * axis) + offset`` over the axes of the stage that owns the loop."""
+    """``sum(coefficient * part) + offset`` over axes of the stage that owns the loop."""
 
-    terms: tuple[tuple[str, int], ...]
+    terms: tuple[tuple[Part, int], ...]
     offset: int
 
 
@@ -40,10 +55,15 @@ ZERO = Origin((), 0)
 
 @dataclass(frozen=True)
 class Span:
-    """``extent`` elements of one dimension from ``origin``; None where its start is not affine."""
+    """``extent`` elements of one dimension from ``origin``; None where its start is not affine.
+
+    However the loops outside run, ``origin`` is ``origin.offset`` plus a multiple of ``step``
+    (0: always the same start).
+    """
 
     origin: Origin | None
     extent: Size
+    step: Size = 1
 
 
 class Bounds:
@@ -108,11 +128,35 @@ class Bounds:
                 _mark(fixed, whole, relation.parent, relation.children)
             else:
                 self._unfused(stage, relation, spans, extents, fixed, whole)
-        op = stage.compute
+        op, steps = stage.compute, self._steps(name, level)
         return {
-            a.name: Span(None if a.name in whole else Origin(((a.name, 1),), 0), spans[a.name])
+            a.name: Span(
+                None if a.name in whole else Origin(((Part(a.name), 1),), 0),
+                spans[a.name],
+                1 if stage.attach is not None else steps[a.name],
+            )
             for a in (*op.axes, *op.reduce_axes)
         }
+
+    def _steps(self, name: str, level: int) -> dict[str, Size]:
+        """What divides the start of every axis's box, however the loops to *level* run."""
+        stage, extents = self.state.stage(name), self.extents(name)
+        steps: dict[str, Size] = {it.name: int(n <= level) for n, it in enumerate(stage.iters)}
+        for relation in reversed(stage.relations):
+            if isinstance(relation, FuseRelation):
+                steps.update((p, size_min(steps[relation.child], 1)) for p in relation.parents)
+                continue
+            step, stride = cast(Size, 0), cast(Size, 1)
+            pairs = zip(
+                reversed(relation.children), (*reversed(relation.factors), (1,)), strict=True
+            )
+            for child, factor in pairs:
+                step = size_gcd(step, steps[child] * stride)
+                stride = stride * self.number(factor)
+            if relation.shift:
+                step = size_gcd(step, size_min(step, 1) * extents[relation.parent])
+            steps[relation.parent] = step
+        return steps
 
     def _joined(
         self, relation: SplitRelation, spans: Mapping[str, Size], extents: Mapping[str, Size]
@@ -164,7 +208,7 @@ class Bounds:
             return self.inside(name, level)
         op = self.op(name)
         spans = dict(zip((a.name for a in op.axes), self.region(name, owner, level), strict=True))
-        return spans | {a.name: Span(ZERO, a.extent) for a in op.reduce_axes}
+        return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
         """The box of tensor *name* that one iteration of *owner*'s loops down to *level* reads."""
@@ -207,21 +251,54 @@ def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str
 def touched(index: Expr, op: ComputeOp, box: Mapping[str, Span]) -> Span:
     """The span of values *index* takes while *op*'s axes run over *box*."""
     terms = index_terms(index, (*op.axes, *op.reduce_axes))
-    if terms is None:
-        return Span(None, 0)
-    coefficients, offset = terms
+    if terms is not None:
+        coefficients, offset = terms
+        return _sum([(box[axis.name], c) for axis, c in coefficients.items()], offset)
+    form = linear(index)
+    parts: list[tuple[Span, int]] = []
+    for atom, c in form.terms.items():
+        if isinstance(atom, Axis):
+            parts.append((box[atom.name], c))
+        elif isinstance(atom, Binary) and atom.op is BinaryOp.FLOORDIV:
+            parts.append((_quotient(touched(atom.a, op, box), atom.b), c))
+        else:
+            return NOWHERE
+    return _sum(parts, form.const)
+
+
+NOWHERE = Span(None, 0)
+
+
+def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
+    """The span of ``sum(coefficient * value) + offset`` while each value runs over its span."""
     extent: Size = 1
-    origin: dict[str, int] = {}
-    for axis, c in coefficients.items():
-        span = box[axis.name]
+    step: Size = 0
+    origin: dict[Part, int] = {}
+    for span, c in parts:
         if c < 0 or span.origin is None:
-            return Span(None, 0)
+            return NOWHERE
         extent = extent + (span.extent - 1) * c
+        step = size_gcd(step, span.step * c)
         offset += c * span.origin.offset
-        for name, k in span.origin.terms:
-            origin[name] = origin.get(name, 0) + c * k
-    terms_ = tuple(sorted((name, k) for name, k in origin.items() if k))
-    return Span(Origin(terms_, offset), extent)
+        for part, k in span.origin.terms:
+            origin[part] = origin.get(part, 0) + c * k
+    return Span(Origin(tuple(sorted((p, k) for p, k in origin.items() if k)), offset), extent, step)
+
+
+def _quotient(span: Span, divisor: Expr) -> Span:
+    """The span of ``value // divisor`` while the value runs over *span*."""
+    if span.origin is None or not isinstance(divisor, Const) or int(divisor.value) < 1:
+        return NOWHERE
+    c, (terms, offset) = int(divisor.value), (span.origin.terms, span.origin.offset)
+    if all(k % c == 0 for _, k in terms):
+        start = Origin(tuple((part, k // c) for part, k in terms), offset // c)
+        return Span(start, (span.extent + offset % c - 1) // c + 1)
+    if len(terms) > 1 or offset or terms[0][1] != 1:
+        return NOWHERE
+    (axis, inner), _ = terms[0]
+    start = Origin(((Part(axis, inner * c), 1),), 0)
+    # The worst start there is: as far into a group of c as what divides all starts allows.
+    return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c))
 
 
 def hull(spans: list[Span], extent: int) -> Span:
@@ -229,7 +306,7 @@ def hull(spans: list[Span], extent: int) -> Span:
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
     if len(known) < len(spans) or len({o.terms for o in known}) != 1:
-        return Span(ZERO, extent)
+        return Span(ZERO, extent, 0)
     low = min(o.offset for o in known)
     reach: Size = 0
     for span, origin in zip(spans, known, strict=True):

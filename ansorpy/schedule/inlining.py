@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from ansorpy.ir.dag import loads_of
+from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.expr import Expr, Load
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
@@ -55,8 +56,20 @@ class Effective:
         return {tensor: tuple(names) for tensor, names in readers.items()}
 
 
+_CACHE: WeakKeyDictionary[ComputeDAG, dict[frozenset[str], Effective]] = WeakKeyDictionary()
+
+
 def effective(state: State) -> Effective:
-    """Substitute every inlined stage of *state* into the stages that read it."""
+    """Substitute every inlined stage of *state* into the stages that read it; once a DAG and set
+    of inlined stages."""
+    known = _CACHE.setdefault(state.dag, {})
+    key = frozenset(stage.name for stage in state.stages if stage.inlined)
+    if key not in known:
+        known[key] = _effective(state)
+    return known[key]
+
+
+def _effective(state: State) -> Effective:
     bodies: dict[str, Expr] = {}
     inlined = {stage.name: stage.compute for stage in state.stages if stage.inlined}
 

@@ -192,10 +192,10 @@ class _Builder:
         target = self.state.stage(owner)
         kept = {p for it in target.iters[: level + 1] for p in components(target, it.name)}
         strides: dict[tuple[str, str], Size] = {}
-        for axis, c in origin.terms:
+        for (axis, divisor), c in origin.terms:
             for (stage, loop), s in self.strides(owner)[axis].items():
                 if stage != owner or loop in kept:
-                    strides[stage, loop] = strides.get((stage, loop), 0) + s * c
+                    strides[stage, loop] = strides.get((stage, loop), 0) + s // divisor * c
         return strides
 
     def _access(self, name: str, tensor: Tensor, indices: tuple[Expr, ...]) -> LeafAccess:

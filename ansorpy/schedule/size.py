@@ -8,14 +8,15 @@ of a column raises: code that computes sizes cannot branch on them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import gcd
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "Column", "Size", "above", "as_array", "ceil_div", "product", "size_max", "size_min",
-    "split_extents",
+    "Column", "Size", "above", "as_array", "ceil_div", "product", "size_gcd", "size_max",
+    "size_min", "split_extents",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
@@ -93,6 +94,13 @@ def size_max(a: Size, b: Size) -> Size:
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
     return Column(np.maximum(_raw(a), _raw(b)))
+
+
+def size_gcd(a: Size, b: Size) -> Size:
+    """The greatest common divisor, row by row; of 0 and b it is b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return gcd(a, b)
+    return Column(np.gcd(_raw(a), _raw(b)))
 
 
 def product(sizes: Iterable[Size]) -> Size:

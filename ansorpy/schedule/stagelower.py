@@ -36,6 +36,7 @@ from ansorpy.ir.loops import (
     Store,
 )
 from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.axes import axis_exprs, is_ragged, overshoot
 from ansorpy.schedule.bounds import Bounds, Span
@@ -128,7 +129,14 @@ class StageLowering:
         if name in self.state.stage(stage).packed:
             return self._packed(stage, name, load.indices)
         buffer, origins = self.buffers[name], self.origin(name)
-        return Load(buffer, tuple(minus(i, o) for i, o in zip(load.indices, origins, strict=True)))
+        inside = zip(load.indices, origins, strict=True)
+        return Load(buffer, tuple(self.simple(index - origin) for index, origin in inside))
+
+    def simple(self, index: Expr) -> Expr:
+        """*index* with what cancels gone, quotients and remainders by the loops' ranges too."""
+        form = linear(index)
+        affine = all(isinstance(atom, Var) for atom in form.terms)
+        return form.to_expr() if affine else simplify(form.to_expr(), self._ranges)
 
     def _packed(self, stage: str, name: str, indices: Index) -> Expr:
         key = (stage, name)
@@ -247,7 +255,7 @@ class _Nest:
     def _producer(self, stage: Stage, level: int) -> tuple[Buffer, list[tuple[Var, Expr]], Stmt]:
         region = self.outer.bounds.region(stage.name, self.name, level)
         values = self._axis_values(level)
-        starts = tuple(linear(_start(span, values)).to_expr() for span in region)
+        starts = tuple(self.outer.simple(_start(span, values)) for span in region)
         lets = self.outer.place(stage.name, region, starts)
         shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
         buffer = Buffer(stage.name, shape, stage.op.dtype, self._scope(stage, level))
@@ -390,9 +398,14 @@ def _start(span: Span, values: Mapping[str, Expr]) -> Expr:
     if span.origin is None:
         return as_expr(0)
     start: Expr = as_expr(span.origin.offset)
-    for name, coefficient in span.origin.terms:
-        start = start + values[name] * coefficient
+    for (axis, divisor), coefficient in span.origin.terms:
+        start = start + quotient(values[axis], divisor) * coefficient
     return start
+
+
+def quotient(value: Expr, divisor: int) -> Expr:
+    """``value // divisor``; dividing by 1 is left out."""
+    return value if divisor == 1 else value // as_expr(divisor)
 
 
 def _is_bound(kind: ForKind) -> bool:

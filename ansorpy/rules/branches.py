@@ -1,0 +1,86 @@
+"""Axes whose values choose between formulas, and the tiles that make those choices constant.
+
+Winograd's transforms select one linear combination a row; the stage that puts tiles back
+together reads ``Y[h // 4, h % 4]``.  Once such an axis is unrolled, or its remainder is a loop of
+its own, the choice is a constant and folds away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Select,
+    children,
+    walk,
+)
+from ansorpy.ir.tensor import ComputeOp
+
+__all__ = ["branch_axes", "chosen_by_remainder", "periods"]
+
+
+def branch_axes(op: ComputeOp) -> frozenset[str]:
+    """Axes that an equality with a number compares, alone, to choose between values.
+
+    ``select(u.equal(0), a, select(u.equal(1), b, c))`` has ``u``.
+    """
+    found: set[str] = set()
+    for expr in walk(op.body):
+        if isinstance(expr, Select):
+            for cond in _conjuncts(expr.cond):
+                if _is_equality(cond) and isinstance(cond.a, Axis):
+                    found.add(cond.a.name)
+    return frozenset(found)
+
+
+def periods(op: ComputeOp) -> dict[str, int]:
+    """Axes that the body takes apart by a number: axis -> the ``m`` of ``axis // m, axis % m``.
+
+    An axis taken apart by several numbers is left out.
+    """
+    found: dict[str, set[int]] = {}
+    for expr in walk(op.body):
+        if (
+            isinstance(expr, Binary)
+            and expr.op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
+            and isinstance(expr.a, Axis)
+            and isinstance(expr.b, Const)
+        ):
+            found.setdefault(expr.a.name, set()).add(int(expr.b.value))
+    return {name: numbers.pop() for name, numbers in found.items() if len(numbers) == 1}
+
+
+def chosen_by_remainder(op: ComputeOp) -> frozenset[str]:
+    """Axes whose remainder by their period chooses between values: ``(w % 4).equal(0)``."""
+    found: set[str] = set()
+    for expr in walk(op.body):
+        if isinstance(expr, Select):
+            for cond in _conjuncts(expr.cond):
+                if _is_equality(cond):
+                    found |= {
+                        e.a.name
+                        for e in walk(cond.a)
+                        if isinstance(e, Binary)
+                        and e.op is BinaryOp.FLOORMOD
+                        and isinstance(e.a, Axis)
+                    }
+    return frozenset(found)
+
+
+def _conjuncts(cond: Expr) -> Iterator[Compare]:
+    if isinstance(cond, Compare):
+        yield cond
+    elif isinstance(cond, Binary):
+        for side in children(cond):
+            yield from _conjuncts(side)
+
+
+def _is_equality(cond: Compare) -> bool:
+    return cond.op is CompareOp.EQ and isinstance(cond.b, Const)

@@ -1,0 +1,105 @@
+"""What makes a definition a chain: a product, the stages before it and the stages after it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.access import accesses
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.rules.branches import branch_axes
+from ansorpy.rules.predicates import is_strictly_inlineable, needs_multi_level_tiling
+from ansorpy.rules.relations import consumers, has_reduce_iters, is_input
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+
+__all__ = ["Chain", "find_chain", "is_read_once"]
+
+
+@dataclass(frozen=True)
+class Chain:
+    """A chain with its cheap stages inlined.
+
+    Args:
+        state: The state, nothing tiled or placed yet.
+        last: The output; every other member leads to it.
+        product: The last stage that re-reads its inputs enough to need tiles of its own.
+        before: Members that *product* depends on, producers first.
+        after: The members between *product* and *last*.
+        folds: True when some member chooses between formulas by an axis that unrolling folds.
+    """
+
+    state: State
+    last: str
+    product: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    folds: bool
+
+
+def find_chain(state: State) -> Chain | str:
+    """The chain that *state*, which nothing was done to yet, is; or why it is none."""
+    if state.history:
+        return "the stages are being scheduled already"
+    if len(state.dag.outputs) != 1:
+        return "there are several outputs"
+    state = inline_cheap(state)
+    members = [s for s in state.stages if not (is_input(state, s) or s.inlined)]
+    products = [s for s in members if needs_multi_level_tiling(state, s)]
+    if not products:
+        return "no stage re-reads its inputs enough to be the product of a chain"
+    product, last = products[-1], members[-1]
+    if product is last:
+        return "the last stage is itself the product"
+    upstream = ancestors(state, product)
+    before = tuple(s for s in members if s.name in upstream)
+    if all(axis.extent == 1 for axis in last.compute.axes):
+        return "the result is a single element"
+    if not any(_computes(state, s) for s in before):
+        return f'nothing that "{product.name}" reads is computed first'
+    after = tuple(
+        s for s in members if s is not product and s is not last and s.name not in upstream
+    )
+    return Chain(
+        state, last.name, product.name,
+        tuple(s.name for s in before), tuple(s.name for s in after),
+        any(branch_axes(s.compute) for s in members),
+    )  # fmt: skip
+
+
+def inline_cheap(state: State) -> State:
+    """Inline what costs nothing to recompute and what is read once anyway, last stage first."""
+    for name in [s.name for s in reversed(state.stages)]:
+        stage = state.stage(name)
+        if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
+            continue
+        if is_strictly_inlineable(state, stage) or is_read_once(state, stage):
+            state = state.compute_inline(name)
+    return state
+
+
+def is_read_once(state: State, stage: Stage) -> bool:
+    """True when one stage reads it, with one index tuple that never repeats an element."""
+    readers = [r for r in state.dag.readers(stage.op) if isinstance(r, ComputeOp)]
+    if len(readers) != 1:
+        return False
+    (reader,) = readers
+    found = [a for a in accesses(state.dag)[reader] if a.producer is stage.op]
+    summed = any(a.extent > 1 and a.kind is AxisKind.REDUCE for a in reader.reduce_axes)
+    return len(found) == 1 and found[0].injective and not (found[0].broadcast or summed)
+
+
+def _computes(state: State, stage: Stage) -> bool:
+    """True when the stage does arithmetic on several elements; False for copies and padding."""
+    op = stage.compute
+    return bool(op.reduce_axes) or any(len(reads) > 1 for reads in state.dag.reads(op).values())
+
+
+def ancestors(state: State, stage: Stage) -> frozenset[str]:
+    """Names of the stages with loops that *stage* depends on."""
+    found: set[str] = set()
+    for other in state.stages:
+        if stage in consumers(state, other):
+            found.add(other.name)
+            found |= ancestors(state, other)
+    return frozenset(found)

@@ -1,0 +1,314 @@
+"""Loops and places of a chain's stages: blocks of the result, register tiles of the products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.dag import loads_of
+from ansorpy.ir.expr import Axis, AxisKind, Expr, walk
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
+from ansorpy.rules.chain import Chain
+from ansorpy.rules.predicates import needs_multi_level_tiling
+from ansorpy.rules.relations import consumers
+from ansorpy.rules.tiling import multi_level_tile
+from ansorpy.schedule.bounds import Bounds, Part
+from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.state import State
+
+__all__ = ["ChainTiling"]
+
+
+@dataclass
+class Block:
+    """The loops of the last stage, by level; ``follows`` says which axis a split belongs to."""
+
+    outer: list[Iter] = field(default_factory=list)
+    middle: list[Iter] = field(default_factory=list)
+    tile: list[Iter] = field(default_factory=list)
+    pieces: list[Iter] = field(default_factory=list)
+    vector: list[Iter] = field(default_factory=list)
+
+
+class ChainTiling:
+    """Builds one sketch of *chain*.
+
+    Every space axis of the last stage is split into block, middle, tile and, where the stage
+    takes the axis apart by a number, pieces of that size:
+
+        for a.0, b.0, ...:         # block
+          (the stages before the product, unless *whole_prologue*)
+          for v.0:                 # block of the axis the product's vectors run along
+            (product)
+            for a.1, b.1, v.1:
+              for a.2, b.2, v.2:
+                (stages after the product)
+                for a.3, b.3, v.3: result
+
+    Stages read by one whose choices fold are computed at that one's innermost tile, when no
+    element would be computed twice.
+    """
+
+    def __init__(self, chain: Chain, max_innermost: int, whole_prologue: bool):
+        self.chain = chain
+        self.max_innermost = max_innermost
+        self.whole_prologue = whole_prologue
+        self.ops = effective(chain.state).ops
+        self.block = Block()
+        self._state = chain.state
+        self.vector_axis = self._vector_axis()
+        self.axis_of: dict[str, str] = {}
+
+    def state(self) -> State:
+        """The sketch."""
+        self._arrange_constants()
+        self._tile_last()
+        product_at = self.block.outer[-1]
+        apart = [it for it in self.block.outer if self._axis(it) != self.vector_axis]
+        before_at = apart[-1] if apart else product_at
+        for name in reversed(self.chain.after):
+            self._place_after(name, product_at)
+        self._place(self.chain.product, product_at)
+        for name in reversed(self.chain.before):
+            self._place_before(name, before_at)
+        return self._state
+
+    # The last stage
+
+    def _tile_last(self) -> None:
+        name, op = self.chain.last, self.ops[self.chain.last]
+        apart, unrolled = periods(op), chosen_by_remainder(op)
+        for axis in op.axes:
+            if axis.extent > 1:
+                self._split_last(axis, apart.get(axis.name, 1))
+        pieces = sorted(self.block.pieces, key=lambda it: self._axis(it) in unrolled)
+        self._state = self._state.reorder(name, [
+            *(self._state.stage(name).iter(a.name) for a in op.axes if a.extent == 1),
+            *self._outer_order(), *self.block.middle, *self.block.tile, *pieces,
+            *self.block.vector,
+        ])  # fmt: skip
+        for it in pieces:
+            if self._axis(it) in unrolled:
+                self._state = self._state.unroll(name, it)
+
+    def _split_last(self, axis: Axis, period: int) -> None:
+        block, name = self.block, self.chain.last
+        is_vector = axis.name == self.vector_axis
+        inner: tuple[int | None, ...] = (None, None)
+        if period > 1:
+            inner = (*inner, period)
+        elif is_vector:
+            inner = (*inner, None)
+        self._state, loops = self._state.split(
+            name, axis.name, inner, max_innermost=self.max_innermost
+        )
+        self.axis_of.update((it.name, axis.name) for it in loops)
+        block.outer.append(loops[0])
+        block.middle.append(loops[1])
+        block.tile.append(loops[2])
+        if len(loops) > 3:
+            (block.vector if is_vector else block.pieces).append(loops[3])
+
+    def _outer_order(self) -> list[Iter]:
+        """Block loops, the vector axis's innermost: what comes before does not depend on it."""
+        along = [it for it in self.block.outer if self._axis(it) == self.vector_axis]
+        others = [it for it in self.block.outer if it not in along]
+        order = [*along, *others] if self.whole_prologue else [*others, *along]
+        self.block.outer = order
+        return order
+
+    def _axis(self, it: Iter) -> str:
+        return self.axis_of[it.name]
+
+    def _vector_axis(self) -> str:
+        """The axis of the last stage that the product's own last axis runs along."""
+        return self.ops[self.chain.last].axes[-1].name
+
+    # Members
+
+    def _place(self, name: str, at: Iter) -> None:
+        """Compute *name* at a block loop, tiled when it is a product."""
+        self._state = self._state.compute_at(name, self.chain.last, at)
+        if self._is_product(name):
+            self._tile_product(name)
+        else:
+            self._arrange(name, None)
+
+    def _is_product(self, name: str) -> bool:
+        return needs_multi_level_tiling(self.chain.state, self.chain.state.stage(name))
+
+    def _place_before(self, name: str, at: Iter) -> None:
+        host = self._pointwise_reader(name)
+        if host is not None:
+            self._state = self._state.compute_at(name, *host)
+            self._arrange(name, 0)
+        elif self.whole_prologue and self._is_product(name):
+            self._state = multi_level_tile(self._state, name, "SSRSRS", self.max_innermost)
+        elif self.whole_prologue:
+            self._arrange(name, None)
+        else:
+            self._place(name, at)
+
+    def _place_after(self, name: str, at: Iter) -> None:
+        host = self._pointwise_reader(name)
+        if host is None:
+            self._place(name, at)
+            return
+        self._state = self._state.compute_at(name, *host)
+        self._arrange(name, 0)
+
+    def _tile_product(self, name: str) -> None:
+        """Space, reduction, then a register tile; axes of the result follow its tiles."""
+        stage, follows = self._state.stage(name), self._followed(name)
+        outer: list[Iter] = []
+        rows: list[Iter] = []
+        tile: list[Iter] = []
+        for axis in stage.compute.axes:
+            if axis.extent == 1:
+                outer.append(stage.iter(axis.name))
+                continue
+            part = follows.get(axis.name)
+            is_last = axis is stage.compute.axes[-1]
+            if part is not None and part == Part(self.vector_axis):
+                source = (self.chain.last, part.axis)
+                self._state, loops = self._state.follow_split(name, axis.name, source, 2)
+                outer += loops[:2]
+                tile.append(loops[2])
+            elif part is not None:
+                source = (self.chain.last, part.axis)
+                self._state, loops = self._state.follow_fused_split(name, axis.name, [source], 1)
+                rows.append(loops[0])
+                tile.append(loops[1])
+            elif is_last:
+                self._state, loops = self._state.split(
+                    name, axis.name, (None,), max_innermost=self.max_innermost
+                )
+                outer.append(loops[0])
+                tile.append(loops[1])
+            else:
+                outer.append(stage.iter(axis.name))
+        reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
+        self._state = self._state.reorder(name, [*outer, *rows, *reduce, *tile])
+
+    def _followed(self, name: str) -> dict[str, Part]:
+        """Axes of *name* whose box starts at a block (or a quotient of it) of the result."""
+        state = self._state
+        attach = state.stage(name).attach
+        assert attach is not None
+        columns = {column: 1 for decision in state.decisions for column in decision.columns}
+        bounds = Bounds(state, columns)
+        level = state.stage(attach.stage).index(attach.iter)
+        found: dict[str, Part] = {}
+        spans = bounds.region(name, attach.stage, level)
+        for axis, span in zip(state.stage(name).compute.axes, spans, strict=True):
+            terms = () if span.origin is None else span.origin.terms
+            if len(terms) == 1 and terms[0][1] == 1:
+                found[axis.name] = terms[0][0]
+        return found
+
+    def _pointwise_reader(self, name: str) -> tuple[str, Iter] | None:
+        """The loop of the one reader inside which no element of *name* is computed twice.
+
+        Only readers whose choices fold: there all uses of an element lie in one small body.
+        """
+        state = self._state
+        readers = consumers(state, state.stage(name))
+        if len(readers) != 1 or readers[0].compute.reduce_axes:
+            return None
+        reader = readers[0]
+        if reader.name == self.chain.last:
+            op = self.ops[reader.name]
+            kept = {a.name for a in op.axes if a.name not in periods(op)}
+            folds = bool(chosen_by_remainder(op)) or bool(branch_axes(op))
+            host = self.block.tile[-1]
+        else:
+            op = reader.compute
+            inside = branch_axes(op) | passed_axes(state, op)
+            kept = {a.name for a in op.axes} - inside
+            folds = bool(inside)
+            host = _last_outside(reader, inside)
+        if not folds or not _is_pointwise(op, state.stage(name), kept, periods(op)):
+            return None
+        return reader.name, host
+
+    def _arrange(self, name: str, vector: int | None) -> None:
+        """Other axes, those that choose inside a producer, those unrolled to fold, the vector.
+
+        *vector* is the last axis's inner factor: open when None, 0 to leave the axis in one.
+        """
+        stage = self._state.stage(name)
+        op = stage.compute
+        folding, passed = branch_axes(op), passed_axes(self._state, op)
+        *space, last = stage.iters[: len(op.axes)]
+        if vector != 0 and last.name not in folding | passed:
+            self._state, (rest, last) = self._state.split(
+                name, last, (vector,), max_innermost=self.max_innermost
+            )
+            space.append(rest)
+        self._state = self._state.reorder(name, [
+            *(it for it in space if it.name not in folding | passed),
+            *(it for it in stage.iters if it.kind is AxisKind.REDUCE),
+            *(it for it in space if it.name in passed - folding),
+            *(it for it in space if it.name in folding),
+            last,
+        ])  # fmt: skip
+        for it in stage.iters:
+            if it.name in folding:
+                self._state = self._state.unroll(name, it)
+
+    def _arrange_constants(self) -> None:
+        """Schedule the stages that run at bind time and whose choices fold."""
+        for stage in self._state.stages:
+            bound = stage.name in self._state.bind_stages and isinstance(stage.op, ComputeOp)
+            if not bound or stage.inlined or not branch_axes(stage.compute):
+                continue
+            extent = stage.compute.axes[-1].extent
+            lanes = max(n for n in range(1, self.max_innermost + 1) if extent % n == 0)
+            self._arrange(stage.name, lanes)
+            iters = self._state.stage(stage.name).iters
+            if iters[-1].annotation is ForKind.SERIAL:
+                self._state = self._state.vectorize(stage.name, [iters[-1]])
+            if iters[0].annotation is ForKind.SERIAL and len(iters) > 1:
+                self._state = self._state.parallel(stage.name, [iters[0]])
+
+
+def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
+    """Axes that index a producer where its own axes choose between formulas."""
+    found: set[str] = set()
+    for producer, reads in loads_of(op).items():
+        if not isinstance(producer, ComputeOp) or producer in state.dag.constant_ops:
+            continue
+        chosen = branch_axes(producer)
+        for indices in reads:
+            for axis, index in zip(producer.axes, indices, strict=True):
+                if axis.name in chosen:
+                    found |= {e.name for e in walk(index) if isinstance(e, Axis)}
+    return frozenset(found)
+
+
+def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter:
+    """The innermost loop around those *inside*; the vector loop, which is last, is inside."""
+    outside = [it for it in stage.iters[:-1] if it.name not in inside]
+    return outside[-1]
+
+
+def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, int]) -> bool:
+    """True when *op* reads *read* at its own *kept* axes (or their quotients), once each, and
+    otherwise at numbers, folded axes and remainders."""
+    for indices in loads_of(op).get(read.op, ()):
+        if not all(_is_plain(index, op, kept, apart) for index in indices):
+            return False
+    return True
+
+
+def _is_plain(index: Expr, op: ComputeOp, kept: set[str], apart: dict[str, int]) -> bool:
+    names = {e.name for e in walk(index) if isinstance(e, Axis)}
+    if not names & (kept | apart.keys()):
+        return True
+    found = index_terms(index, op.axes)
+    if found is None:
+        return len(names) == 1 and names <= apart.keys()
+    return len(found[0]) == 1 and found[1] == 0 and set(found[0].values()) == {1}
