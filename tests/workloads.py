@@ -5,6 +5,8 @@ Defaults are the shapes TVM's own sketch tests use; tests that run programs pass
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 from ansorpy.ir import builders as ap
 from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
@@ -228,3 +230,127 @@ def matrix_norm(batch: int = 16, n: int = 256, m: int = 256) -> list[Tensor]:
         (batch,), lambda b: ap.sum(x[b, r, c] * x[b, r, c], axis=(r, c)), name="squares"
     )
     return [x, compute((batch,), lambda b: ap.sqrt(squares[b]), name="norm")]
+
+
+def chosen_winograd(n: int, h: int, w: int, ci: int, co: int) -> list[Tensor]:
+    """Padded NHWC 3x3 convolution, bias and relu by F(2x2, 3x3), rows chosen by selects."""
+    th, tw = -(-h // 2), -(-w // 2)
+    x = placeholder((n, h, w, ci), name="X")
+    f = placeholder((3, 3, ci, co), name="F", constant=True)
+    bias = placeholder((co,), name="bias", constant=True)
+
+    def padded(i: Expr, y: Expr, z: Expr, c: Expr) -> Expr:
+        inside = (y >= 1) & (y < h + 1) & (z >= 1) & (z < w + 1)
+        return ap.select(inside, x[i, y - 1, z - 1, c], 0.0)
+
+    pad = compute((n, 2 * th + 2, 2 * tw + 2, ci), padded, name="pad")
+    t = compute(
+        (n, th, tw, 4, 4, ci),
+        lambda i, y, z, u, v, c: _rows(u, _INPUT, lambda k: pad[i, y * 2 + k, z * 2 + v, c]),
+        name="T",
+    )
+    v_ = compute(
+        (4, 4, n, th, tw, ci),
+        lambda u, v, i, y, z, c: _rows(v, _INPUT, lambda k: t[i, y, z, u, k, c]),
+        name="V",
+    )
+    g = compute(
+        (4, 3, ci, co),
+        lambda u, s, c, o: _rows(u, _KERNEL, lambda k: f[k, s, c, o]),
+        name="G",
+    )
+    u_ = compute(
+        (4, 4, ci, co),
+        lambda u, v, c, o: _rows(v, _KERNEL, lambda k: g[u, k, c, o]),
+        name="U",
+    )
+    r = reduce_axis(ci, name="r")
+    m = compute(
+        (4, 4, n, th, tw, co),
+        lambda u, v, i, y, z, o: ap.sum(v_[u, v, i, y, z, r] * u_[u, v, r, o], axis=r),
+        name="M",
+    )
+    first = compute(
+        (n, th, tw, 2, 4, co),
+        lambda i, y, z, a, v, o: _rows(a, _OUTPUT, lambda k: m[k, v, i, y, z, o]),
+        name="Y1",
+    )
+    second = compute(
+        (n, th, tw, 2, 2, co),
+        lambda i, y, z, a, b, o: _rows(b, _OUTPUT, lambda k: first[i, y, z, a, k, o]),
+        name="Y2",
+    )
+    conv = compute(
+        (n, h, w, co), lambda i, y, z, o: second[i, y // 2, z // 2, y % 2, z % 2, o], name="conv"
+    )
+    out = compute(
+        (n, h, w, co), lambda i, y, z, o: ap.maximum(conv[i, y, z, o] + bias[o], 0.0), name="out"
+    )
+    return [x, f, bias, out]
+
+
+_INPUT = ((1, 0, -1, 0), (0, 1, 1, 0), (0, -1, 1, 0), (0, 1, 0, -1))
+_KERNEL = ((1, 0, 0), (0.5, 0.5, 0.5), (0.5, -0.5, 0.5), (0, 0, 1))
+_OUTPUT = ((1, 1, 1, 0), (0, 1, -1, -1))
+
+
+def _rows(index: Expr, matrix: Sequence[Sequence[float]], get: Callable[[int], Expr]) -> Expr:
+    """Row *index* of *matrix* times the vector *get*, zeros left out."""
+    read = [get(k) for k in range(len(matrix[0]))]
+    sums = [_sum([x * float(c) for c, x in zip(row, read, strict=True) if c]) for row in matrix]
+    chosen = sums[-1]
+    for n in reversed(range(len(sums) - 1)):
+        chosen = ap.select(index.equal(n), sums[n], chosen)
+    return chosen
+
+
+def _sum(terms: Sequence[Expr]) -> Expr:
+    total = terms[0]
+    for term in terms[1:]:
+        total = total + term
+    return total
+
+
+def depthwise_pointwise(n: int, h: int, w: int, ci: int, co: int) -> list[Tensor]:
+    """A 3x3 depthwise convolution (padding 1) and relu, then a 1x1 convolution; NHWC."""
+    x = placeholder((n, h, w, ci), name="X")
+    f = placeholder((3, 3, ci), name="F", constant=True)
+    g = placeholder((ci, co), name="G", constant=True)
+
+    def padded(i: Expr, y: Expr, z: Expr, c: Expr) -> Expr:
+        inside = (y >= 1) & (y < h + 1) & (z >= 1) & (z < w + 1)
+        return ap.select(inside, x[i, y - 1, z - 1, c], 0.0)
+
+    pad = compute((n, h + 2, w + 2, ci), padded, name="pad")
+    ry, rx, rc = (reduce_axis(e, name=a) for e, a in ((3, "ry"), (3, "rx"), (ci, "rc")))
+    deep = compute(
+        (n, h, w, ci),
+        lambda i, y, z, c: ap.sum(pad[i, y + ry, z + rx, c] * f[ry, rx, c], axis=(ry, rx)),
+        name="deep",
+    )
+    relu = compute((n, h, w, ci), lambda *i: ap.maximum(deep[i], 0.0), name="relu")
+    out = compute(
+        (n, h, w, co), lambda i, y, z, o: ap.sum(relu[i, y, z, rc] * g[rc, o], axis=rc), name="out"
+    )
+    return [x, f, g, out]
+
+
+def attention(heads: int, rows: int, keys: int, dim: int) -> list[Tensor]:
+    """``softmax(Q K^T / sqrt(dim)) V`` a head, inputs ``[heads, ., dim]``."""
+    q = placeholder((heads, rows, dim), name="Q")
+    k = placeholder((heads, keys, dim), name="K")
+    v = placeholder((heads, keys, dim), name="V")
+    axes = ((dim, "d"), (keys, "a"), (keys, "b"), (keys, "c"))
+    rd, r1, r2, r3 = (reduce_axis(extent, name=a) for extent, a in axes)
+    scores = compute(
+        (heads, rows, keys), lambda h, i, j: ap.sum(q[h, i, rd] * k[h, j, rd], axis=rd), name="S"
+    )
+    scaled = compute((heads, rows, keys), lambda *i: scores[i] * float(dim**-0.5), name="scaled")
+    top = compute((heads, rows), lambda h, i: ap.max(scaled[h, i, r1], axis=r1), name="top")
+    e = compute((heads, rows, keys), lambda h, i, j: ap.exp(scaled[h, i, j] - top[h, i]), name="E")
+    total = compute((heads, rows), lambda h, i: ap.sum(e[h, i, r2], axis=r2), name="total")
+    mixed = compute(
+        (heads, rows, dim), lambda h, i, j: ap.sum(e[h, i, r3] * v[h, r3, j], axis=r3), name="P"
+    )
+    out = compute((heads, rows, dim), lambda h, i, j: mixed[h, i, j] / total[h, i], name="out")
+    return [q, k, v, out]

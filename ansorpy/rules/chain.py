@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from ansorpy.ir.access import accesses
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.rules.branches import branch_axes
 from ansorpy.rules.predicates import is_strictly_inlineable, needs_multi_level_tiling
 from ansorpy.rules.relations import consumers, has_reduce_iters, is_input
 from ansorpy.schedule.stage import Stage
@@ -24,9 +23,8 @@ class Chain:
         state: The state, nothing tiled or placed yet.
         last: The output; every other member leads to it.
         product: The last stage that re-reads its inputs enough to need tiles of its own.
-        before: Members that *product* depends on, producers first.
+        before: Members that do not depend on *product*, producers first.
         after: The members between *product* and *last*.
-        folds: True when some member chooses between formulas by an axis that unrolling folds.
     """
 
     state: State
@@ -34,7 +32,6 @@ class Chain:
     product: str
     before: tuple[str, ...]
     after: tuple[str, ...]
-    folds: bool
 
 
 def find_chain(state: State) -> Chain | str:
@@ -44,27 +41,32 @@ def find_chain(state: State) -> Chain | str:
     if len(state.dag.outputs) != 1:
         return "there are several outputs"
     state = inline_cheap(state)
-    members = [s for s in state.stages if not (is_input(state, s) or s.inlined)]
+    members = _members(state)
     products = [s for s in members if needs_multi_level_tiling(state, s)]
     if not products:
         return "no stage re-reads its inputs enough to be the product of a chain"
     product, last = products[-1], members[-1]
     if product is last:
-        return "the last stage is itself the product"
-    upstream = ancestors(state, product)
-    before = tuple(s for s in members if s.name in upstream)
+        # Its tiles are accumulated apart and copied, so that the result is stored once.
+        state, name = state.cache_write(last.name, "local")
+        members, product = _members(state), state.stage(name)
+        last = members[-1]
+    downstream = {s.name for s in members if product.name in ancestors(state, s)}
+    before = tuple(s for s in members if s is not product and s.name not in downstream)
     if all(axis.extent == 1 for axis in last.compute.axes):
         return "the result is a single element"
     if not any(_computes(state, s) for s in before):
         return f'nothing that "{product.name}" reads is computed first'
-    after = tuple(
-        s for s in members if s is not product and s is not last and s.name not in upstream
-    )
+    after = tuple(s for s in members if s is not last and s.name in downstream)
     return Chain(
         state, last.name, product.name,
         tuple(s.name for s in before), tuple(s.name for s in after),
-        any(branch_axes(s.compute) for s in members),
     )  # fmt: skip
+
+
+def _members(state: State) -> list[Stage]:
+    """The stages with loops of their own, producers first."""
+    return [s for s in state.stages if not (is_input(state, s) or s.inlined)]
 
 
 def inline_cheap(state: State) -> State:

@@ -11,7 +11,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.chain import Chain
-from ansorpy.rules.predicates import needs_multi_level_tiling
+from ansorpy.rules.predicates import needs_multi_level_tiling, reads_along
 from ansorpy.rules.relations import consumers
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.schedule.bounds import Bounds, Part
@@ -51,6 +51,8 @@ class ChainTiling:
     Stages read by one whose choices fold are computed at that one's innermost tile, when no
     element would be computed twice.
     """
+
+    max_stride = 2
 
     def __init__(self, chain: Chain, max_innermost: int, whole_prologue: bool):
         self.chain = chain
@@ -238,9 +240,12 @@ class ChainTiling:
         """Other axes, those that choose inside a producer, those unrolled to fold, the vector.
 
         *vector* is the last axis's inner factor: open when None, 0 to leave the axis in one.
+        A reduction that does not read along its last axis (row sums) is left as it is.
         """
         stage = self._state.stage(name)
         op = stage.compute
+        if op.reduce_axes and not reads_along(self._state, stage, op.axes[-1], self.max_stride):
+            return
         folding, passed = branch_axes(op), passed_axes(self._state, op)
         *space, last = stage.iters[: len(op.axes)]
         if vector != 0 and last.name not in folding | passed:

@@ -44,6 +44,9 @@ WORKLOADS = {
     "layer_norm": workloads.layer_norm(13, 37),
     "matrix_norm": workloads.matrix_norm(9, 5, 7),
     "winograd": workloads.winograd(1, 5, 4, 2, 2),
+    "chosen_winograd": workloads.chosen_winograd(2, 7, 6, 5, 18),
+    "depthwise_pointwise": workloads.depthwise_pointwise(1, 6, 7, 5, 20),
+    "attention": workloads.attention(2, 6, 9, 16),
     "scalar": workloads.zero_rank_reduce(12),
 }
 

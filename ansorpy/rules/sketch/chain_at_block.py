@@ -40,7 +40,7 @@ class ChainAtBlock(SketchRule):
         if isinstance(chain, str):
             return Verdict.skip(chain)
         reason = f'"{chain.product}" and what it reads can be computed at blocks of the result'
-        return Verdict.apply_and_skip_rest(reason) if chain.folds else Verdict.apply(reason)
+        return Verdict.apply_and_skip_rest(reason)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         chain = find_chain(state)

@@ -1,0 +1,144 @@
+"""ChainAtBlock: products and what feeds them, a block of the result at a time."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers, sampled_from
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.presets import CPU as DEFAULT
+from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
+from tests import workloads
+from tests.properties.test_schedules import inputs_of, interpreted
+from tests.rules.asking import ALONE, CPU, SKIP, ask, derive
+
+RULE = ChainAtBlock()
+
+
+def test_winograd_is_computed_a_block_of_tiles_at_a_time() -> None:
+    blocked, apart = derive(RULE, workloads.chosen_winograd(1, 8, 8, 16, 32), "out")
+    state, following = blocked
+    assert following == "", "all stages have their place"
+    run = state.text().split("placeholder bias\n")[1]
+    assert run == dedent(
+        """\
+        for i in 0..1
+          for y.0 in 0..?
+            for z.0 in 0..?
+              for i in 0..1
+                for y in 0..10
+                  for z in 0..10
+                    for c.0 in 0..?
+                      for c.1 in 0..?
+                        pad[i, y, z, c] = ...
+              for i in 0..1
+                for y in 0..4
+                  for z in 0..4
+                    for c.0 in 0..?
+                      for i in 0..1
+                        for y in 0..4
+                          for z in 0..4
+                            for v in 0..4
+                              for u in 0..4  # unrolled
+                                for c in 0..16
+                                  T[i, y, z, u, v, c] = ...
+                      for u in 0..4
+                        for v in 0..4  # unrolled
+                          for c.1 in 0..?
+                            V[u, v, i, y, z, c] = ...
+              for o.0 in 0..?
+                for u in 0..4
+                  for v in 0..4
+                    for i in 0..1
+                      for o.0 in 0..?
+                        for o.1 in 0..?
+                          for y.0 in 0..?
+                            for z.0 in 0..?
+                              for r in 0..16  # reduce
+                                for y.1 in 0..?
+                                  for z.1 in 0..?
+                                    for o.2 in 0..?
+                                      M[u, v, i, y, z, o] += ...
+                for y.1 in 0..?
+                  for z.1 in 0..?
+                    for o.1 in 0..?
+                      for y.2 in 0..?
+                        for z.2 in 0..?
+                          for o.2 in 0..?
+                            for i in 0..1
+                              for y in 0..4
+                                for z in 0..4
+                                  for v in 0..4
+                                    for a in 0..2  # unrolled
+                                      for o in 0..32
+                                        Y1[i, y, z, a, v, o] = ...
+                            for y.3 in 0..2
+                              for z.3 in 0..2  # unrolled
+                                for o.3 in 0..?
+                                  out[i, y, z, o] = ...
+        """
+    ).rstrip("\n")
+    assert {s.name for s in apart[0].stages if s.attach} == {"T", "M", "Y1"}
+
+
+def test_attention_keeps_scores_and_their_sums_in_the_block() -> None:
+    (state, _), _ = derive(RULE, workloads.attention(4, 32, 32, 16), "out")
+    attached = [s.name for s in state.stages if s.attach is not None]
+    assert attached == ["S", "top", "E", "P", "total"]
+    outside = {s.attach.iter for s in state.stages if s.attach is not None and s.name != "P"}
+    assert outside == {"i.0"}, "none of them depends on the columns of the result"
+
+
+@pytest.mark.parametrize(
+    ("tensors", "answer"),
+    [
+        (workloads.chosen_winograd(1, 8, 8, 16, 16), ALONE),
+        (workloads.depthwise_pointwise(1, 8, 8, 16, 16), ALONE),
+        (workloads.double_matmul(32), ALONE),
+        (workloads.matmul(32, 32, 32), SKIP),
+        (workloads.conv2d_bn_relu(1, 8, 8, 4, 4), SKIP),  # only padding comes before
+        (workloads.softmax(8, 32), SKIP),  # nothing is re-read
+    ],
+)
+def test_answers(tensors: list[Tensor], answer: str) -> None:
+    assert ask(RULE, tensors, ComputeDAG.of(tensors).outputs[0].name).answer is answer
+
+
+CHAINS = {
+    "winograd": lambda a, b, c, d: workloads.chosen_winograd(1 + d % 2, a, b, c, 3 * d),
+    "pair": lambda a, b, c, d: workloads.depthwise_pointwise(1 + d % 2, a, b, c, 3 * d),
+    "attention": lambda a, b, c, d: workloads.attention(d, a, b, 2 * c),
+}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    kind=sampled_from(sorted(CHAINS)),
+    sizes=sampled_from([(1, 1, 1, 1), (5, 3, 7, 2), (4, 9, 8, 3), (13, 2, 5, 6), (7, 7, 3, 11)]),
+    seed=integers(0, 2**31),
+)
+def test_every_block_and_tile_computes_the_definition(
+    kind: str, sizes: tuple[int, int, int, int], seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    dag = ComputeDAG.of(CHAINS[kind](*sizes))
+    sampler = StructureSampler(Task(dag, CPU, 2), DEFAULT)
+    structure = sampler.draw_one(rng)
+    table = structure.sample(32, rng)
+    rows = table[structure.valid(table)]
+    if not len(rows):
+        return
+    state = structure.bind(rows[0])
+    data = inputs_of(state, rng)
+    [want] = run_dag(dag, data)
+    [got] = interpreted(lower(state), data)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
