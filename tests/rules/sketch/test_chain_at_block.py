@@ -16,6 +16,7 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.rules.verdict import Answer
 from ansorpy.schedule.lower import lower
 from tests import workloads
 from tests.properties.test_schedules import inputs_of, interpreted
@@ -109,7 +110,7 @@ def test_attention_keeps_scores_and_their_sums_in_the_block() -> None:
         (workloads.softmax(8, 32), SKIP),  # nothing is re-read
     ],
 )
-def test_answers(tensors: list[Tensor], answer: str) -> None:
+def test_answers(tensors: list[Tensor], answer: Answer) -> None:
     assert ask(RULE, tensors, ComputeDAG.of(tensors).outputs[0].name).answer is answer
 
 
