@@ -19,6 +19,7 @@ from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run_client import RunClient
 from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.wide_sums import wide_sums
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -193,7 +194,7 @@ class LocalRunner:
         client = self._client(task)
         if client.has_reference(task):
             return
-        (default,) = self.build(task, [State.initial(task.dag)])
+        (default,) = self.build(task, [State.initial(wide_sums(task.dag))])
         if isinstance(default, MeasureResult):
             raise VerificationFailed(
                 f"the default schedule of {task.name or task.key} cannot be built, so no "
