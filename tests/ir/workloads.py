@@ -78,6 +78,22 @@ def scalar(n: int = 8) -> ComputeDAG:
     return ComputeDAG([compute((), lambda: b.prod(x[k], k), name="p")])
 
 
+def guarded_sum(n: int = 6, c: int = 5) -> ComputeDAG:
+    """A sum over taps some of which do not exist; the guard does not depend on the channel."""
+    x = placeholder((n, c), name="x")
+    w = placeholder((3, c), name="w", constant=True)
+    doubled = compute((n, c), lambda i, k: x[i, k] * 2.0, name="doubled")
+    t, k = reduce_axis(2, name="t"), reduce_axis(c, name="k")
+    y = compute(
+        (n,),
+        lambda i: b.sum(
+            b.select((i % 2) + t * 2 < 3, doubled[i, k] * w[(i % 2) + t * 2, k], 0.0), (t, k)
+        ),
+        name="y",
+    )
+    return ComputeDAG([y], [x, w])
+
+
 ALL: tuple[Callable[[], ComputeDAG], ...] = (
-    matmul, conv, softmax, reshape, gather, integers, scalar,
+    matmul, conv, softmax, reshape, gather, integers, scalar, guarded_sum,
 )  # fmt: skip

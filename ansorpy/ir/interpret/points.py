@@ -49,6 +49,13 @@ def evaluate_points(
     return np.asarray(found, dtype=np.float64)
 
 
+def _where(at: Ints, mask: npt.NDArray[np.bool_]) -> Ints:
+    """The positions where *mask* holds; either may lack axes of extent the other has."""
+    shape = np.broadcast_shapes(at.shape, mask.shape)
+    found: Ints = np.broadcast_to(at, shape)[np.broadcast_to(mask, shape)]
+    return found
+
+
 class _PointReader(TensorReader):
     """Computes the elements of a compute when they are first read."""
 
@@ -68,7 +75,7 @@ class _PointReader(TensorReader):
             self._known[op] = np.zeros(op.size, dtype=np.bool_)
             self._values[op] = np.zeros(op.shape, dtype=kind)
         known = self._known[op]
-        wanted = at if mask is None else np.broadcast_to(at, mask.shape)[mask]
+        wanted = at if mask is None else _where(at, mask)
         new = wanted[~known[wanted]]
         if new.size == 0:
             return
