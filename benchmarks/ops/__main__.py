@@ -28,6 +28,7 @@ from benchmarks.ops.report import (
     cases_table,
     document,
     groups_table,
+    into,
     speedup_table,
 )
 from benchmarks.ops.result import Result, Run, merged, read_run
@@ -70,6 +71,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--earlier", type=Path, metavar="FILE", help="compare our times with FILE's")
     p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's tables")
     p.add_argument("--markdown", action="store_true", help="print the tables for a document")
+    p.add_argument("--into", type=Path, metavar="FILE", help="replace the tables in a document")
     p.add_argument("--target", metavar="NAME", help="compile only, each case, for that machine")
     return p
 
@@ -141,8 +143,11 @@ def _write(run: Run, path: Path | None) -> None:
 
 
 def _print(run: Run, options: argparse.Namespace) -> None:
+    if options.into is not None:
+        options.into.write_text(into(options.into.read_text(), document(run)))
     if options.markdown:
-        print(document(run.results, run.calls))
+        print(document(run))
+    if options.into is not None or options.markdown:
         return
     for table in (calls_table(run.calls), cases_table(run.results), groups_table(run.results)):
         show(table)

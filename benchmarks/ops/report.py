@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from statistics import geometric_mean
+from statistics import geometric_mean, median
 
+from ansorpy.errors import UsageError
 from ansorpy.report.tables import Table
-from benchmarks.ops.result import OURS, Result
+from benchmarks.ops.result import OURS, Result, Run
 
-__all__ = ["calls_table", "cases_table", "document", "groups_table", "speedup_table"]
+__all__ = [
+    "BEGIN", "END", "calls_table", "cases_table", "document", "groups_table", "into",
+    "speedup_table",
+]  # fmt: skip
+
+BEGIN, END = "<!-- benchmarks.ops -->", "<!-- end of benchmarks.ops -->"
 
 
 def cases_table(results: Sequence[Result]) -> Table:
@@ -30,12 +36,12 @@ def cases_table(results: Sequence[Result]) -> Table:
 def groups_table(results: Sequence[Result]) -> Table:
     """Geometric means of the ratios: a row a family, then the whole suite."""
     counts = sorted({r.threads for r in results})
-    heading: tuple[str, ...] = ("family", "cases")
+    heading: tuple[str, ...] = ("family", "cases", "bound by")
     for count in counts:
         heading += (f"ratio, {count} thr", f"least, {count} thr", f"share, {count} thr")
     rows = []
     for name, members in _grouped(results):
-        row = [name, str(len({r.case for r in members}))]
+        row = [name, str(len({r.case for r in members})), _bound(members)]
         for count in counts:
             there = [r for r in members if r.threads == count]
             ratios = [r.ratio for r in there if r.ratio is not None]
@@ -43,7 +49,7 @@ def groups_table(results: Sequence[Result]) -> Table:
             least = min(ratios, default=None)
             row += [_two(_mean(ratios)), _two(least), _percent(_mean(shares))]
         rows.append(tuple(row))
-    return Table("", heading, tuple(rows), frozenset(heading[1:]))
+    return Table("", heading, tuple(rows), frozenset((heading[1], *heading[3:])))
 
 
 def calls_table(calls: Sequence[Result]) -> Table:
@@ -72,8 +78,49 @@ def speedup_table(results: Sequence[Result], earlier: Sequence[Result]) -> Table
     return Table("", heading, tuple(rows), frozenset(heading[1:]))
 
 
-def document(results: Sequence[Result], calls: Sequence[Result]) -> str:
-    """The tables in Markdown: a line a case, all thread counts beside each other."""
+def document(run: Run) -> str:
+    """The run in Markdown: how it was made, then tables with a line a family and a line a case."""
+    families, calls = groups_table(run.results), calls_table(run.calls)
+    parts = [_provenance(run), _markdown(families.heading, families.rows), _cases_document(run)]
+    if calls.rows:
+        parts.append(_markdown(calls.heading, calls.rows))
+    return "\n\n".join(parts)
+
+
+def into(text: str, section: str) -> str:
+    """*text* with what stands between the two marks replaced by *section*.
+
+    Raises:
+        UsageError: The marks are not there, once each and in order.
+    """
+    before, found, rest = text.partition(BEGIN)
+    _, closed, after = rest.partition(END)
+    if not (found and closed):
+        raise UsageError("the document has no place for the tables", hint=f"put {BEGIN} {END} in")
+    return f"{before}{BEGIN}\n{section}\n{END}{after}"
+
+
+def _provenance(run: Run) -> str:
+    """One paragraph: machine, versions, effort, and the peaks measured on the way."""
+    versions = {n: e.version for r in run.results for n, e in r.engines.items()}
+    lines = [
+        f"{run.machine.get('cpu', 'a machine')}, {run.machine.get('cores', '?')} cores; "
+        + ", ".join(f"{name} {version}" for name, version in versions.items())
+        + (f"; {run.trials} trials a case." if run.effort != "none" else "; no trials.")
+    ]
+    for count in sorted({r.threads for r in run.results}):
+        there = [r for r in run.results if r.threads == count]
+        peaks = [r.peak_gflops for r in there]
+        fork = median(r.fork_join_ms for r in there) * 1e3
+        lines.append(
+            f"At {count} thread{'s' * (count > 1)}: peak {min(peaks):.0f} to {max(peaks):.0f} "
+            f"GFLOP/s" + (f", a fork and join {fork:.1f} µs." if count > 1 else ".")
+        )
+    return "\n".join(lines)
+
+
+def _cases_document(run: Run) -> str:
+    results = run.results
     counts = sorted({r.threads for r in results})
     found = {r.key: r for r in results}
     heading = ["case"]
@@ -85,9 +132,7 @@ def document(results: Sequence[Result], calls: Sequence[Result]) -> str:
         for count in counts:
             row += _document_cells(found.get((case, count)))
         rows.append(row)
-    tables = [groups_table(results), calls_table(calls)]
-    parts = [_markdown(t.heading, t.rows) for t in tables if t.rows]
-    return "\n\n".join([*parts, _markdown(heading, rows)])
+    return _markdown(heading, rows)
 
 
 def _document_cells(r: Result | None) -> list[str]:
@@ -100,6 +145,12 @@ def _document_cells(r: Result | None) -> list[str]:
 def _markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heading, ["---"] * len(heading), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _bound(members: Sequence[Result]) -> str:
+    """What the roofline of most of them is."""
+    compute = sum(r.bound == "compute" for r in members)
+    return "compute" if 2 * compute >= len(members) else "bytes"
 
 
 def _grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:

@@ -1,7 +1,7 @@
 """Transposed convolution without multiplications by inserted zeros.
 
 An output pixel is reached by every ``stride``-th tap only: those that leave its residue.  So the
-sum runs over ``ceil(k / stride)`` taps an axis, and the residue says which.
+residues are axes of their own, and the sum runs over ``ceil(k / stride)`` taps an axis.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ __all__ = ["TransposedConv2d"]
 
 @dataclass(frozen=True)
 class TransposedConv2d(Convolution):
-    """``out[n, h, w, co]`` from ``x[n, h, w, ci]`` and ``w[ky, kx, ci, co]``.
+    """``out[n, h, a, w, b, co]`` is pixel ``(h * stride + a, w * stride + b)``.
 
-    ``out[y] += x[i] * w[k]`` wherever ``y + pad == i * stride + k``; with ``t`` of the taps that
-    fit, ``k = (y + pad) % stride + stride * t`` and ``i = (y + pad) // stride - t``.
+    From ``x[n, h, w, ci]`` and ``w[ky, kx, ci, co]``: ``out[y] += x[i] * w[k]`` wherever
+    ``y + pad == i * stride + k``.  With ``t`` of the taps that fit, that is
+    ``k = (a + pad) % stride + stride * t`` and ``i = h + (a + pad) // stride - t``.
+    Where the image is no multiple of the stride, a last stage leaves out what is too much.
     """
 
     @property
@@ -52,29 +54,46 @@ class TransposedConv2d(Convolution):
             for form in channels_last_formats(torch, self.rank)
         ]
 
+    @property
+    def is_whole(self) -> bool:
+        """True when every residue has as many pixels."""
+        return not any(size % self.stride for size in self.out_size)
+
+    def layouts(self) -> Mapping[str, Layout]:
+        found = dict(super().layouts())
+        if self.is_whole:
+            found["out"] = Layout(((0,), (5,), (1, 2), (3, 4)))
+        return found
+
     def tensors(self) -> list[Tensor]:
-        stride, pad = self.stride, self.pad
         x = ap.placeholder((self.batch, *self.size, self.ci), name="x")
         w = ap.placeholder((self.k, self.k, self.ci, self.co), name="w", constant=True)
-        taps = -(-self.k // stride)
+        parts = self._parts(x, w, "out" if self.is_whole else "parts")
+        if self.is_whole:
+            return [x, w, parts]
+        stride = self.stride
+        out = ap.compute(
+            (self.batch, *self.out_size, self.co),
+            lambda n, i, j, co: parts[n, i // stride, i % stride, j // stride, j % stride, co],
+            name="out",
+        )
+        return [x, w, out]
+
+    def _parts(self, x: Tensor, w: Tensor, name: str) -> Tensor:
+        stride, pad, taps = self.stride, self.pad, -(-self.k // self.stride)
         ty, tx = ap.reduce_axis(taps, name="ty"), ap.reduce_axis(taps, name="tx")
         rc = ap.reduce_axis(self.ci, name="rc")
         source = padded(x, [taps - 1] * 2)
 
-        def body(n: Expr, i: Expr, j: Expr, co: Expr) -> Expr:
-            ky, kx = (i + pad) % stride + ty * stride, (j + pad) % stride + tx * stride
-            iy = (i + pad) // stride - ty + (taps - 1)
-            ix = (j + pad) // stride - tx + (taps - 1)
+        def body(n: Expr, i: Expr, a: Expr, j: Expr, b: Expr, co: Expr) -> Expr:
+            ky, kx = (a + pad) % stride + ty * stride, (b + pad) % stride + tx * stride
+            iy = i + (a + pad) // stride - ty + (taps - 1)
+            ix = j + (b + pad) // stride - tx + (taps - 1)
             product = source[n, iy, ix, rc] * w[ky, kx, rc, co]
             if self.k % stride:
-                product = ap.select(
-                    ap.all_of(ky < self.k, kx < self.k),
-                    product,
-                    0.0,
-                )
+                product = ap.select(ap.all_of(ky < self.k, kx < self.k), product, 0.0)
             return ap.sum(product, axis=(ty, tx, rc))
 
-        out = ap.compute(
-            (self.batch, *self.out_size, self.co), body, name="out", names=("n", "i", "j", "co")
-        )
-        return [x, w, out]
+        rows, columns = (-(-size // stride) for size in self.out_size)
+        shape = (self.batch, rows, stride, columns, stride, self.co)
+        return ap.compute(shape, body, name=name, names=("n", "i", "a", "j", "b", "co"))

@@ -1,14 +1,27 @@
 from __future__ import annotations
 
-from benchmarks.ops.report import calls_table, cases_table, document, groups_table, speedup_table
+import pytest
+
+from ansorpy.errors import UsageError
+from benchmarks.ops.report import (
+    BEGIN,
+    END,
+    calls_table,
+    cases_table,
+    document,
+    groups_table,
+    into,
+    speedup_table,
+)
+from benchmarks.ops.result import Run
 from tests.benchmarks.ops.results import GEMM, NORM, result
 
-RESULTS = [
+RESULTS = (
     result(GEMM, 1, ansorpy=0.5, onnxruntime=2.0, torch=1.0),
     result(GEMM, 2, ansorpy=0.5, onnxruntime=4.0, torch=4.5),
     result(NORM, 1, ansorpy=12.5, onnxruntime=6.25, torch=100.0),
     result(NORM, 2, failures={"ansorpy": "no program"}, torch=1.0),
-]
+)
 
 
 def test_cases() -> None:
@@ -27,9 +40,9 @@ def test_cases() -> None:
 
 def test_groups_have_geometric_means_and_the_least_ratio() -> None:
     assert groups_table(RESULTS).rows == (
-        ("GMM", "1", "2.00", "2.00", "50%", "8.00", "8.00", "50%"),
-        ("LN", "1", "0.50", "0.50", "2%", "", "", ""),
-        ("all", "2", "1.00", "0.50", "10%", "8.00", "8.00", "50%"),
+        ("GMM", "1", "compute", "2.00", "2.00", "50%", "8.00", "8.00", "50%"),
+        ("LN", "1", "compute", "0.50", "0.50", "2%", "", "", ""),
+        ("all", "2", "compute", "1.00", "0.50", "10%", "8.00", "8.00", "50%"),
     )
 
 
@@ -52,13 +65,29 @@ def test_speedup_leaves_out_what_was_not_run_before_or_failed() -> None:
 
 
 def test_document_has_one_line_a_case() -> None:
-    lines = document(RESULTS, []).splitlines()
-    assert lines[0].startswith("| family | cases | ratio, 1 thr |")
-    at = lines.index("")
-    assert lines[at + 1 :] == [
+    run = Run(
+        machine={"cpu": "some", "cores": 2}, trials=8, effort="full", seed=0, calls=(),
+        results=RESULTS,
+    )  # fmt: skip
+    made, families, listed = document(run).split("\n\n")
+    assert made.splitlines() == [
+        "some, 2 cores; ansorpy 1.0, onnxruntime 1.0, torch 1.0; 8 trials a case.",
+        "At 1 thread: peak 4 to 4 GFLOP/s.",
+        "At 2 threads: peak 4 to 4 GFLOP/s, a fork and join 50.0 µs.",
+    ]
+    assert families.startswith("| family | cases | bound by | ratio, 1 thr |")
+    assert listed.splitlines() == [
         "| case | ms, 1 thr | best peer | ratio | share | ms, 2 thr | best peer | ratio | share |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
         f"| {GEMM.name} | 0.5000 | 1.000 torch | 2.00 | 50% "
         "| 0.5000 | 4.000 onnxruntime | 8.00 | 50% |",
         f"| {NORM.name} | 12.50 | 6.250 onnxruntime | 0.50 | 2% | failed | 1.000 torch |  |  |",
     ]
+
+
+def test_tables_go_between_the_marks_again_and_again() -> None:
+    once = into(f"before\n{BEGIN}\nold\n{END}\nafter\n", "new")
+    assert once == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert into(once, "newer") == f"before\n{BEGIN}\nnewer\n{END}\nafter\n"
+    with pytest.raises(UsageError, match="no place for the tables"):
+        into(f"{END} {BEGIN}", "new")
