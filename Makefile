@@ -45,6 +45,7 @@ check: $(STAMP)
 	$(BIN)/mypy
 
 bench: $(PEERS)
+	$(BIN)/python -m benchmarks.ops --json ops.json
 	$(BIN)/python -m benchmarks.networks --json networks.json
 
 clean:

@@ -17,6 +17,7 @@ from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.report.engines.protocol import Engine, open_engine
 from benchmarks.ops.layout import Array
 from benchmarks.ops.reference import Reference
+from benchmarks.ops.result import OURS
 from benchmarks.ops.suite import case_named
 
 __all__ = ["Prepared", "open_onnx", "open_ours", "open_torch"]
@@ -54,7 +55,7 @@ def open_ours(case: str, *, db: str, threads: int, seed: int, reference: str) ->
     out = aligned_empty(subject.dag.outputs[0].shape, subject.dag.outputs[0].dtype.numpy)
     run = kernel.prepare(*inputs, out=out)
     run()
-    Reference.load(Path(reference)).check("ansorpy", subject, out)
+    Reference.load(Path(reference)).check(OURS, subject, out)
     return Prepared(__version__, run, lambda: out)
 
 

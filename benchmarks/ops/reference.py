@@ -13,13 +13,15 @@ from ansorpy.ir.interpret import evaluate_points
 from ansorpy.measure.check import compare, sample_points, tolerance
 from benchmarks.ops.case import Case
 from benchmarks.ops.layout import Array
+from benchmarks.ops.result import OURS
 
 __all__ = ["Reference"]
 
 POINTS = 4096
 TERMS = 1 << 26
-ENGINE_TOLERANCE = 2e-5
-"""Of the largest output; what other engines' algorithms and sums of other orders may differ by."""
+OUR_TOLERANCE, PEER_TOLERANCE = 2e-5, 1e-2
+"""Of the largest output.  For a peer it only has to be the same operator: their long sums of
+float32 lose 0.2 %, where ours must keep to what the number of terms allows."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,8 @@ class Reference:
     def check(self, engine: str, case: Case, output: Array) -> None:
         """Raise :class:`VerificationFailed` unless *output*, in our layout, is right."""
         [out] = case.dag.outputs
-        allowed = max(tolerance(case.dag, out), ENGINE_TOLERANCE)
+        least = OUR_TOLERANCE if engine == OURS else PEER_TOLERANCE
+        allowed = max(tolerance(case.dag, out), least)
         got = output[tuple(self.points.T)]
         result = compare("out", got, self.values.astype(np.float32), allowed)
         if not result.ok:

@@ -18,15 +18,19 @@ BEGIN, END = "<!-- benchmarks.ops -->", "<!-- end of benchmarks.ops -->"
 
 
 def cases_table(results: Sequence[Result]) -> Table:
-    """A row a case and thread count: every engine's time, the ratio, the share of the roofline."""
+    """A row a case and thread count: every engine's time, the ratio, the share of the roofline.
+
+    ``with fork`` is the share of the roofline and one fork and join of the threads.
+    """
     engines = _engines(results)
     heading = (
         "case", "threads", *(f"{name} ms" for name in engines), "ratio", "roofline ms", "share",
+        "with fork",
     )  # fmt: skip
     rows = [
         (
             r.case, str(r.threads), *(_time(r, name) for name in engines), _two(r.ratio),
-            _ms(r.roofline_ms), _percent(r.share),
+            _ms(r.roofline_ms), _percent(r.share), _percent(r.share_after_fork),
         )
         for r in results
     ]  # fmt: skip
