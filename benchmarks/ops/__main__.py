@@ -31,7 +31,7 @@ from benchmarks.ops.report import (
     into,
     speedup_table,
 )
-from benchmarks.ops.result import Result, Run, merged, read_run
+from benchmarks.ops.result import Result, Run, read_run
 from benchmarks.ops.suite import CALL, matching
 
 __all__ = ["main", "parser"]
@@ -109,6 +109,7 @@ def _measured(options: argparse.Namespace) -> Run:
             machine=machine, trials=options.trials, effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
         )  # fmt: skip
+        _write(run, options.json)  # refuses a file of another kind before an hour has passed
         for case in matching(options.only):
             for threads in options.threads:
                 result = measure(case, threads, settings, _say)
@@ -135,11 +136,9 @@ def _calls(counts: Sequence[int], settings: Settings) -> tuple[Result, ...]:
 
 
 def _write(run: Run, path: Path | None) -> None:
-    if path is None:
-        return
-    known = read_run(path).results if path.exists() else ()
-    whole = run.model_copy(update={"results": merged(known, run.results)})
-    path.write_text(whole.to_json())
+    if path is not None:
+        whole = run.onto(read_run(path)) if path.exists() else run
+        path.write_text(whole.to_json())
 
 
 def _print(run: Run, options: argparse.Namespace) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from ansorpy.errors import ForeignFile
+from ansorpy.errors import ForeignFile, UsageError
 
 __all__ = ["OURS", "EngineTime", "Result", "Run", "merged", "read_run"]
 
@@ -117,6 +117,24 @@ class Run(_Model):
         for row, result in zip(data["results"], self.results, strict=True):
             row["ratio"], row["share"] = result.ratio, result.share
         return json.dumps(data, indent=2) + "\n"
+
+    def onto(self, earlier: Run) -> Run:
+        """This run, with what only *earlier* has.
+
+        Raises:
+            UsageError: The earlier one took another effort.
+        """
+        if earlier.effort != self.effort:
+            raise UsageError(
+                f"the file holds results of effort {earlier.effort}, these are of {self.effort}",
+                hint="name another file",
+            )
+        return self.model_copy(
+            update={
+                "calls": merged(earlier.calls, self.calls),
+                "results": merged(earlier.results, self.results),
+            }
+        )
 
 
 def read_run(path: Path) -> Run:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.errors import ForeignFile
-from benchmarks.ops.result import Run, merged, read_run
+from ansorpy.errors import ForeignFile, UsageError
+from benchmarks.ops.result import Result, Run, merged, read_run
 from tests.benchmarks.ops.results import GEMM, NORM, result
 
 
@@ -39,3 +39,14 @@ def test_later_results_replace_earlier_ones_in_their_place() -> None:
     one, two = result(GEMM, 1, ansorpy=1.0), result(NORM, 1, ansorpy=1.0)
     new, more = result(GEMM, 1, ansorpy=2.0), result(GEMM, 2, ansorpy=2.0)
     assert merged([one, two], [more, new]) == (new, two, more)
+
+
+def test_a_run_goes_onto_an_earlier_one_of_the_same_effort() -> None:
+    def run(effort: str, *results: Result) -> Run:
+        return Run(machine={}, trials=8, effort=effort, seed=0, calls=results, results=results)
+
+    old, new, other = (result(c, 1, ansorpy=t) for c, t in ((GEMM, 1.0), (GEMM, 2.0), (NORM, 3.0)))
+    whole = run("full", new).onto(run("full", old, other))
+    assert whole.results == whole.calls == (new, other)
+    with pytest.raises(UsageError, match="holds results of effort full, these are of none"):
+        run("none", new).onto(run("full", old))
