@@ -1,0 +1,1 @@
+"""Algorithms, one file each: ways to rewrite a definition into an equivalent one."""

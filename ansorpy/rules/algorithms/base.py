@@ -1,0 +1,56 @@
+"""What an algorithm is: a rewriting of a compute DAG, and the definitions of a task."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.target import Target
+
+__all__ = ["DIRECT", "Algorithm", "Definition", "definitions"]
+
+DIRECT = "direct"
+"""The name of the definition as it was given."""
+
+
+@dataclass(frozen=True, eq=False)
+class Definition:
+    """One way to compute a task.
+
+    Args:
+        name: For messages: ``"direct"``, ``"winograd(4x4)"``.
+        dag: Takes the same arguments and gives outputs of the same names as the task's own.
+        error: Largest expected error beyond the task's own rounding, as a fraction of the largest
+            output; 0 for a mere reordering.
+    """
+
+    name: str
+    dag: ComputeDAG
+    error: float = 0.0
+
+
+class Algorithm(ABC):
+    """A family of equivalent definitions, matched on access relations.  A frozen dataclass."""
+
+    @abstractmethod
+    def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        """Other definitions of what *dag* computes; none where the algorithm does not apply."""
+
+
+def definitions(
+    dag: ComputeDAG,
+    algorithms: Sequence[Algorithm],
+    target: Target,
+    precision: Literal["default", "strict"],
+) -> tuple[Definition, ...]:
+    """The given definition first, then the others.
+
+    With *precision* ``"strict"`` only those that add no rounding error.
+    """
+    found = [Definition(DIRECT, dag)]
+    for algorithm in algorithms:
+        found += [d for d in algorithm.rewrite(dag, target) if not d.error or precision != "strict"]
+    return tuple(found)

@@ -1,0 +1,137 @@
+"""Recognising convolutions by how they read: any layout, any number of dimensions, any writing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
+from ansorpy.ir.tensor import ComputeOp, Tensor
+
+__all__ = ["Convolution", "Window", "find_convolutions"]
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A dimension of the data that output and tap share: ``stride * out + dilation * tap``.
+
+    Args:
+        dim: Of the data.
+        offset: A constant in the index.
+    """
+
+    dim: int
+    out: Axis
+    tap: Axis
+    stride: int
+    dilation: int
+    offset: int
+
+
+@dataclass(frozen=True, eq=False)
+class Convolution:
+    """``op[...] = sum(data[...] * weight[...])`` with one window or more.
+
+    Args:
+        data_axes: Dimension of the data -> the axis that alone indexes it, windows left out.
+        weight_axes: Dimension of the weight -> its axis.
+        channels: Reduce axes that are no taps.
+    """
+
+    op: ComputeOp
+    data: Tensor
+    weight: Tensor
+    windows: tuple[Window, ...]
+    data_axes: tuple[tuple[int, Axis], ...]
+    weight_axes: tuple[Axis, ...]
+    channels: tuple[Axis, ...]
+
+    @property
+    def kept(self) -> tuple[Axis, ...]:
+        """Output axes the data have too, windows left out: batch, groups."""
+        return tuple(axis for _, axis in self.data_axes if axis not in self.channels)
+
+    @property
+    def out_channels(self) -> tuple[Axis, ...]:
+        """Output axes that only the weight has."""
+        of_data = {axis for _, axis in self.data_axes} | {w.out for w in self.windows}
+        return tuple(axis for axis in self.op.axes if axis not in of_data)
+
+
+def find_convolutions(dag: ComputeDAG) -> list[Convolution]:
+    """Every convolution of *dag*, in order; matched on index functions, not on names."""
+    found = [_match(op) for op in dag.computes if op not in dag.constant_ops]
+    return [conv for conv in found if conv is not None]
+
+
+def _match(op: ComputeOp) -> Convolution | None:
+    loads = _factors(op)
+    if loads is None:
+        return None
+    for data, weight in (loads, loads[::-1]):
+        conv = _as_convolution(op, data, weight)
+        if conv is not None:
+            return conv
+    return None
+
+
+def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
+    """The two loads whose products the operator sums."""
+    body = op.body
+    if not isinstance(body, Reduce) or body.kind is not ReduceKind.SUM:
+        return None
+    product = body.source
+    if not isinstance(product, Binary) or product.op is not BinaryOp.MUL:
+        return None
+    a, b = product.a, product.b
+    return (a, b) if isinstance(a, Load) and isinstance(b, Load) else None
+
+
+def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | None:
+    weight_axes = _plain_axes(op, weight)
+    if weight_axes is None or not isinstance(data.source, Tensor):
+        return None
+    windows: list[Window] = []
+    data_axes: list[tuple[int, Axis]] = []
+    for dim, index in enumerate(data.indices):
+        found = index_terms(index, (*op.axes, *op.reduce_axes))
+        if found is None:
+            return None
+        window = _window(op, dim, found)
+        if window is not None:
+            windows.append(window)
+        elif len(found[0]) == 1 and found[1] == 0 and set(found[0].values()) == {1}:
+            data_axes.append((dim, next(iter(found[0]))))
+        else:
+            return None
+    taps = {w.tap for w in windows}
+    used = [*(axis for _, axis in data_axes), *(w.out for w in windows), *taps]
+    channels = tuple(a for a in op.reduce_axes if a not in taps)
+    apart = len(set(used)) == len(used) and taps <= set(weight_axes)
+    summed = set(channels) <= set(weight_axes) & {axis for _, axis in data_axes}
+    outs = {w.out for w in windows}
+    covered = set(op.axes) <= set(used) | set(weight_axes) and not outs & set(weight_axes)
+    if not windows or not (apart and summed and covered):
+        return None
+    assert isinstance(weight.source, Tensor)
+    return Convolution(
+        op, data.source, weight.source, tuple(windows), tuple(data_axes), weight_axes, channels
+    )
+
+
+def _plain_axes(op: ComputeOp, load: Load) -> tuple[Axis, ...] | None:
+    """The axis of each dimension when the load is indexed by different axes, each alone."""
+    axes = [index for index in load.indices if isinstance(index, Axis)]
+    plain = len(axes) == len(load.indices) == len(set(axes))
+    return tuple(axes) if plain and isinstance(load.source, Tensor) else None
+
+
+def _window(op: ComputeOp, dim: int, found: tuple[dict[Axis, int], int]) -> Window | None:
+    """The window of an index with one output axis and one reduce axis."""
+    terms, offset = found
+    outs = [a for a in terms if a in op.axes]
+    taps = [a for a in terms if a in op.reduce_axes]
+    if len(outs) != 1 or len(taps) != 1 or len(terms) != 2 or min(terms.values()) < 1:
+        return None
+    return Window(dim, outs[0], taps[0], terms[outs[0]], terms[taps[0]], offset)

@@ -1,0 +1,316 @@
+"""Minimal filtering: a convolution as small transforms and one batched product of channels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import prod, sqrt
+
+from ansorpy.ir import builders
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Axis, AxisKind, Expr, as_expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+from ansorpy.rules.algorithms.base import Algorithm, Definition
+from ansorpy.rules.algorithms.convolution import Convolution, find_convolutions
+from ansorpy.rules.algorithms.toom_cook import Matrices, Matrix, Row, matrices
+from ansorpy.schedule.dagedit import replace_ops
+from ansorpy.target import Target
+
+__all__ = ["Winograd", "winograd"]
+
+
+@dataclass(frozen=True)
+class Winograd(Algorithm):
+    """Convolutions of stride 1 without dilation whose weight is constant, in 1, 2, 3 ... windows.
+
+    Offers the output tiles that are promising by their number of products (padded tiles
+    included), arithmetic of the transforms and bytes of transformed weights: at most ``offers``,
+    and none that these put above the direct convolution.
+
+    Source: Lavin & Gray 2016; the matrices are :mod:`ansorpy.rules.algorithms.toom_cook`'s.
+    """
+
+    tiles: tuple[int, ...] = (2, 3, 4, 5)
+    largest: int = 6
+    offers: int = 3
+
+    def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        for conv in find_convolutions(dag):
+            if not _applies(dag, conv):
+                continue
+            ranked = sorted(
+                (_estimated_s(conv, sizes, target), sizes) for sizes in self._sizes(conv)
+            )
+            direct = _direct_s(conv, target)
+            for seconds, sizes in ranked[: self.offers]:
+                if seconds < direct:
+                    yield winograd(dag, conv, sizes)
+
+    def _sizes(self, conv: Convolution) -> Iterable[tuple[int, ...]]:
+        """Output tile of each window; at least one transforms."""
+        options = [
+            [m for m in self.tiles if m + w.tap.extent - 1 <= self.largest]
+            if w.tap.extent > 1 else [1]
+            for w in conv.windows
+        ]  # fmt: skip
+        return (sizes for sizes in product(*options) if max(sizes) > 1)
+
+
+def _applies(dag: ComputeDAG, conv: Convolution) -> bool:
+    plain = all(w.stride == 1 and w.dilation == 1 and w.offset >= 0 for w in conv.windows)
+    wide = conv.op.dtype in (DType.FLOAT32, DType.FLOAT64)
+    return plain and wide and bool(conv.channels) and conv.weight in dag.constant_ops
+
+
+def _direct_s(conv: Convolution, target: Target) -> float:
+    taps = prod(w.tap.extent for w in conv.windows)
+    spots = prod(w.out.extent for w in conv.windows)
+    return _multiplies(conv) * taps * spots / (target.lanes(conv.op.dtype.bits) * 2)
+
+
+def _multiplies(conv: Convolution) -> int:
+    """Products of one spot and tap."""
+    return prod(a.extent for a in (*conv.kept, *conv.channels, *conv.out_channels))
+
+
+def _estimated_s(conv: Convolution, sizes: Sequence[int], target: Target) -> float:
+    """A figure in the unit of :func:`_direct_s`: cycles of one core at two vectors each."""
+    sides = [m + w.tap.extent - 1 for m, w in zip(sizes, conv.windows, strict=True)]
+    tiles = prod(-(-w.out.extent // m) for m, w in zip(sizes, conv.windows, strict=True))
+    points, batch = prod(sides), prod(a.extent for a in conv.kept)
+    inputs, outputs = (prod(a.extent for a in axes) for axes in (conv.channels, conv.out_channels))
+    # Each 1-d transform combines about half the points of a side for each of its results.
+    transforms = tiles * points * batch * (inputs + outputs) * sum(s / 2 for s in sides)
+    vector = target.lanes(conv.op.dtype.bits) * 2
+    weights = points * inputs * outputs * conv.op.dtype.bytes / BYTES_A_CYCLE
+    return (tiles * points * _multiplies(conv) + transforms) / vector + weights
+
+
+BYTES_A_CYCLE = 32
+"""What a core reads of transformed weights in a cycle, from L2 or L3."""
+
+
+def winograd(dag: ComputeDAG, conv: Convolution, sizes: Sequence[int]) -> Definition:
+    """*dag* with *conv* computed in output tiles of *sizes*, one for each window.
+
+    The stages, channels innermost so that all are vectors of channels:
+
+        fit:   the data, channels last, zero where tiles reach beyond them
+        V:     [points of a tile..., kept..., tiles..., channels...], a 1-d transform a window
+        U:     [points of a tile..., channels..., kept..., outputs...], at bind time
+        M:     V times U, summed over channels
+        Y:     [kept..., tiles..., spots of a tile..., outputs...], a 1-d transform a window
+        the convolution's own name and axes, read from Y
+    """
+    made = _Stages(
+        conv, [matrices(m, w.tap.extent) for m, w in zip(sizes, conv.windows, strict=True)]
+    )
+    replaced, _ = replace_ops(dag, {conv.op: made.result()})
+    name = f"winograd({'x'.join(str(m) for m in sizes)})"
+    return Definition(name, replaced, made.error)
+
+
+class _Stages:
+    """Builds the stages of one convolution, producers first.
+
+    Dimensions are named by what they count: ``n`` kept axes, ``t`` tiles, ``p`` points of a
+    transformed tile, ``e`` elements of one, ``s`` spots of an output tile, ``c`` channels,
+    ``o`` outputs; taps are ``k``.
+    """
+
+    def __init__(self, conv: Convolution, forms: Sequence[Matrices]) -> None:
+        self.conv = conv
+        self.forms = forms
+        self.windows = range(len(forms))
+        self.tiles = tuple(
+            -(-w.out.extent // f.m) for w, f in zip(conv.windows, forms, strict=True)
+        )
+        self.sides = tuple(f.m + f.r - 1 for f in forms)
+        self.kept, self.channels, self.outputs = (
+            tuple(a.extent for a in axes) for axes in (conv.kept, conv.channels, conv.out_channels)
+        )
+
+    @property
+    def error(self) -> float:
+        """Rounding beyond the direct sum's, as a fraction of the largest output.
+
+        A sum over C channels of products that are off by ``growth`` roundings each.
+        """
+        epsilon = 2.0**-23 if self.conv.op.dtype is DType.FLOAT32 else 2.0**-52
+        growth = prod(form.growth for form in self.forms)
+        return epsilon * growth * sqrt(prod(self.channels)) / 2
+
+    def result(self) -> ComputeOp:
+        """The operator that takes the convolution's place."""
+        conv, y = self.conv, self._outputs(self._products(self._inputs(), self._weights()))
+        axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
+        at = dict(zip(conv.op.axes, axes, strict=True))
+        spots = [(at[w.out], form.m) for w, form in zip(conv.windows, self.forms, strict=True)]
+        body = y[
+            *(at[a] for a in conv.kept),
+            *(h if m == 1 else h // m for h, m in spots),
+            *(as_expr(0) if m == 1 else h % m for h, m in spots),
+            *(at[a] for a in conv.out_channels),
+        ]
+        attrs = (*conv.op.attrs, ("error", self.error))
+        return ComputeOp(conv.op.name, conv.op.shape, axes, (), body, attrs)
+
+    def _stage(self, name: str, dims: Sequence[tuple[str, Sequence[int]]], fn: Fn) -> ComputeOp:
+        """A stage with groups of dimensions; *fn* takes the axes of each group."""
+        names = [f"{letter}{k}" for letter, extents in dims for k in range(len(extents))]
+        shape = [extent for _, extents in dims for extent in extents]
+
+        def body(*axes: Expr) -> Expr:
+            rest = iter(axes)
+            return fn(*([next(rest) for _ in extents] for _, extents in dims))
+
+        return compute(shape, body, name=f"{self.conv.op.name}.{name}", names=names)
+
+    def _fitted(self) -> Tensor:
+        """The data as ``[kept..., windows..., channels...]``, as far as tiles reach."""
+        conv = self.conv
+        lengths = [t * f.m + f.r - 1 for t, f in zip(self.tiles, self.forms, strict=True)]
+        by_axis = {axis: dim for dim, axis in conv.data_axes}
+        order = [
+            *(by_axis[a] for a in conv.kept),
+            *(w.dim for w in conv.windows),
+            *(by_axis[a] for a in conv.channels),
+        ]
+        inside = [conv.data.shape[w.dim] - w.offset for w in conv.windows]
+        plain = not any(w.offset for w in conv.windows) and order == sorted(order)
+        if plain and lengths == inside:
+            return conv.data
+
+        def value(n: list[Expr], e: list[Expr], c: list[Expr]) -> Expr:
+            at = [x + w.offset if w.offset else x for x, w in zip(e, conv.windows, strict=True)]
+            indices = dict(zip(order, (*n, *at, *c), strict=True))
+            read = conv.data[tuple(indices[dim] for dim in range(conv.data.ndim))]
+            beyond = [x < limit for x, limit, length in zip(e, inside, lengths, strict=True)
+                      if length > limit]  # fmt: skip
+            return builders.select(builders.all_of(*beyond), read, 0.0) if beyond else read
+
+        return self._stage("fit", [("n", self.kept), ("e", lengths), ("c", self.channels)], value)
+
+    def _inputs(self) -> Tensor:
+        """``[points..., kept..., tiles..., channels...]``: one 1-d transform after the other."""
+        read, last = self._fitted(), len(self.forms) - 1
+        for d, form in enumerate(self.forms):
+            is_first = d == 0
+
+            def value(
+                p: list[Expr], n: list[Expr], t: list[Expr], e: list[Expr], c: list[Expr],
+                d: int = d, form: Matrices = form, read: Tensor = read, is_first: bool = is_first,
+            ) -> Expr:  # fmt: skip
+                def element(k: int) -> Expr:
+                    if not is_first:
+                        return read[(*n, *t, *p[:-1], as_expr(k), *e, *c)]
+                    within = [as_expr(k), *e]
+                    spots = [
+                        tile * f.m + x for tile, f, x in zip(t, self.forms, within, strict=True)
+                    ]
+                    return read[(*n, *spots, *c)]
+
+                return combined(p[-1], form.b, element)
+
+            read = self._input_stage(d, value, to_front=d == last)
+        return read
+
+    def _input_stage(self, d: int, value: Fn, *, to_front: bool) -> ComputeOp:
+        p, e = ("p", self.sides[: d + 1]), ("e", self.sides[d + 1 :])
+        n, t, c = ("n", self.kept), ("t", self.tiles), ("c", self.channels)
+        if to_front:
+            return self._stage("V", [p, n, t, c], lambda p, n, t, c: value(p, n, t, [], c))
+        return self._stage(f"V{d}", [n, t, p, e, c], lambda n, t, p, e, c: value(p, n, t, e, c))
+
+    def _weights(self) -> Tensor:
+        """``[points..., (kept...), channels..., outputs...]`` of the weight, at bind time."""
+        conv = self.conv
+        shared = [a for a in conv.kept if a in conv.weight_axes]
+        rest = [*shared, *conv.channels, *conv.out_channels]
+        read: Tensor = conv.weight
+        for d, form in enumerate(self.forms):
+            taps = [w.tap.extent for w in conv.windows[d + 1 :]]
+
+            def value(
+                p: list[Expr], k: list[Expr], r: list[Expr],
+                d: int = d, form: Matrices = form, read: Tensor = read,
+            ) -> Expr:  # fmt: skip
+                def tap(at: int) -> Expr:
+                    if d:
+                        return read[(*p[:-1], as_expr(at), *k, *r)]
+                    axes = [*(w.tap for w in conv.windows), *rest]
+                    by_axis = dict(zip(axes, (as_expr(at), *k, *r), strict=True))
+                    return read[tuple(by_axis[axis] for axis in conv.weight_axes)]
+
+                return combined(p[-1], form.g, tap)
+
+            dims = [("p", self.sides[: d + 1]), ("k", taps), ("r", [a.extent for a in rest])]
+            read = self._stage(f"U{d}" if taps else "U", dims, value)
+        return read
+
+    def _products(self, v: Tensor, u: Tensor) -> Tensor:
+        """``M``: the product of channels in each point."""
+        conv = self.conv
+        shared = [k for k, a in enumerate(conv.kept) if a in conv.weight_axes]
+        depth = tuple(reduce_axis(n, name=f"c{k}") for k, n in enumerate(self.channels))
+
+        def value(p: list[Expr], n: list[Expr], t: list[Expr], o: list[Expr]) -> Expr:
+            with_weight = u[(*p, *(n[k] for k in shared), *depth, *o)]
+            return builders.sum(v[(*p, *n, *t, *depth)] * with_weight, axis=depth)
+
+        dims = [("p", self.sides), ("n", self.kept), ("t", self.tiles), ("o", self.outputs)]
+        return self._stage("M", dims, value)
+
+    def _outputs(self, products: Tensor) -> Tensor:
+        """``[kept..., tiles..., spots..., outputs...]``: one 1-d transform after the other."""
+        read = products
+        for d, form in enumerate(self.forms):
+
+            def value(
+                n: list[Expr], t: list[Expr], s: list[Expr], p: list[Expr], o: list[Expr],
+                d: int = d, form: Matrices = form, read: Tensor = read,
+            ) -> Expr:  # fmt: skip
+                def point(k: int) -> Expr:
+                    if d:
+                        return read[(*n, *t, *s[:-1], as_expr(k), *p, *o)]
+                    return read[(as_expr(k), *p, *n, *t, *o)]
+
+                return combined(s[-1], form.a, point)
+
+            spots, points = [f.m for f in self.forms[: d + 1]], self.sides[d + 1 :]
+            dims = [("n", self.kept), ("t", self.tiles), ("s", spots), ("p", points),
+                    ("o", self.outputs)]  # fmt: skip
+            read = self._stage(f"Y{d}", dims, value)
+        return read
+
+
+Fn = Callable[..., Expr]
+
+
+def combined(index: Expr, matrix: Matrix, element: Callable[[int], Expr]) -> Expr:
+    """Row *index* of *matrix* times the vector *element*: a choice between sums, zeros left out.
+
+    Each element is one node, so all rows share its load.
+    """
+    elements = [element(k) for k in range(len(matrix[0]))]
+    rows = [_row(row, elements) for row in matrix]
+    chosen = rows[-1]
+    for number in reversed(range(len(rows) - 1)):
+        chosen = builders.select(index.equal(number), rows[number], chosen)
+    return chosen
+
+
+def _row(row: Row, elements: Sequence[Expr]) -> Expr:
+    total: Expr | None = None
+    for factor, x in zip(row, elements, strict=True):
+        if not factor:
+            continue
+        term = x if abs(factor) == 1 else x * float(abs(factor))
+        if total is None:
+            total = term if factor > 0 else -term
+        else:
+            total = total + term if factor > 0 else total - term
+    assert total is not None, "every row of an invertible transform has an entry"
+    return total
