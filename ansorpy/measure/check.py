@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["Comparison", "compare", "sample_points", "tolerance"]
+__all__ = ["Comparison", "compare", "sample_points", "stated_error", "tolerance"]
 
 Array = npt.NDArray[np.generic]
 Floats = npt.NDArray[np.floating[Any]]
@@ -53,8 +54,16 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
         return 0.0
     terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
     epsilon = max(_EPSILON[dtype] for dtype in (*types, output.dtype))
-    stated = sum(float(str(op.attributes.get("error", 0.0))) for op in stages)
-    return epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms)) + stated
+    return epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms)) + _stated(stages)
+
+
+def stated_error(dag: ComputeDAG) -> float:
+    """What the stages of a definition say they lose beyond rounding, together."""
+    return _stated(dag.computes)
+
+
+def _stated(stages: Iterable[ComputeOp]) -> float:
+    return sum(float(str(op.attributes.get("error", 0.0))) for op in stages)
 
 
 def _ancestors(dag: ComputeDAG, output: Tensor) -> list[ComputeOp]:

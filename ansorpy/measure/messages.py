@@ -25,9 +25,13 @@ class OpenRequest(_Message):
 
 
 class MeasureRequest(_Message):
-    """Fields of ``measure``; ``built`` is the header of the blobs."""
+    """Fields of ``measure``; ``built`` is the header of the blobs.
+
+    ``stated_error``: what the candidate's definition may lose beyond the task's own tolerance.
+    """
 
     built: dict[str, object]
+    stated_error: float = Field(ge=0)
     incumbent_s: float | None
     policy: TimingPolicy
 

@@ -88,13 +88,17 @@ class RunClient:
         self._references[identity] = answer.blobs
         self._forget_old(identity)
 
-    def measure(self, task: Task, built: Built, incumbent_s: float | None) -> MeasureResult:
-        """Check and time one candidate."""
+    def measure(
+        self, task: Task, built: Built, incumbent_s: float | None, stated_error: float = 0.0
+    ) -> MeasureResult:
+        """Check and time one candidate, whose definition may lose *stated_error* more."""
         failure = self._ensure_open(task)
         if failure is not None:
             return _failed(failure)
         header, blobs = built.parts()
-        request = MeasureRequest(built=header, incumbent_s=incumbent_s, policy=self.policy)
+        request = MeasureRequest(
+            built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
+        )
         message = Message("measure", request.model_dump(mode="json"), blobs)
         result = _measured(self.worker.request(message, self._timeout_s(task, incumbent_s)))
         if result.kind is TrialKind.RUN_ERROR:

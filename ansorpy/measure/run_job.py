@@ -76,7 +76,7 @@ class RunSession:
             built = built_from_parts(request.built, message.blobs)
             with LoadedKernel(built, self.task, self._options.threads) as kernel:
                 buffers, first_s = self._checked_run(kernel)
-                worst = self._compared()
+                worst = self._compared(request.stated_error)
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
                 timing = self._timing(kernel, buffers, first_s, request)
@@ -120,13 +120,13 @@ class RunSession:
             raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
         return buffers, seconds
 
-    def _compared(self) -> Comparison:
+    def _compared(self, stated_error: float) -> Comparison:
         """The worst of the outputs against the reference; the first that is wrong."""
         dag, worst = self.task.dag, Comparison(0.0, "")
         if len(self._reference) != len(dag.outputs):
             raise CodegenError("the task has no reference yet")
         for op, got, want in zip(dag.outputs, self.task.checked, self._reference, strict=True):
-            found = compare(op.name, got.array, want, tolerance(dag, op))
+            found = compare(op.name, got.array, want, tolerance(dag, op) + stated_error)
             if not found.ok:
                 return found
             worst = max(worst, found, key=lambda c: c.error)

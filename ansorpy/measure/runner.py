@@ -15,6 +15,7 @@ from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.builder import Builder
 from ansorpy.measure.built import Built
+from ansorpy.measure.check import stated_error
 from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run_client import RunClient
@@ -153,7 +154,9 @@ class LocalRunner:
         with self._timing(task) as client:
             for index, build in enumerate(builds):
                 known = None if observer is None else observer.started(index)
-                result = self._one(client, task, build, incumbent_s) if known is None else known
+                result = known or self._one(
+                    client, task, build, incumbent_s, _extra_error(task, candidates[index])
+                )
                 if result.ok:
                     incumbent_s = min(result.median_s, incumbent_s or result.median_s)
                 if observer is not None and known is None:
@@ -174,11 +177,16 @@ class LocalRunner:
         return [next(timed) if isinstance(build, Built) else build for build in builds]
 
     def _one(
-        self, client: RunClient, task: Task, build: Built | MeasureResult, incumbent_s: float | None
+        self,
+        client: RunClient,
+        task: Task,
+        build: Built | MeasureResult,
+        incumbent_s: float | None,
+        extra_error: float,
     ) -> MeasureResult:
         if isinstance(build, MeasureResult):
             return build
-        result = client.measure(task, build, incumbent_s)
+        result = client.measure(task, build, incumbent_s, extra_error)
         self._keep(build)
         seconds = build.run.build_s + (0.0 if build.bind is None else build.bind.build_s)
         return replace(result, build_s=seconds, object_digest=build.digest)
@@ -222,6 +230,11 @@ class LocalRunner:
                 reference_timeout_s=self.options.reference_timeout_s,
             )
         return self._clients[cores]
+
+
+def _extra_error(task: Task, candidate: State) -> float:
+    """What the candidate's definition says it loses beyond the task's own."""
+    return max(0.0, stated_error(candidate.base) - stated_error(task.dag))
 
 
 def _refuse_foreign(task: Task) -> None:

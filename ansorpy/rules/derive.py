@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.base import Derived
 from ansorpy.rules.verdict import Answer, Verdict
 from ansorpy.schedule.state import State
@@ -91,10 +92,24 @@ def generate_sketches(definition: ComputeDAG, target: Target, preset: Preset) ->
     return list(derive(definition, target, preset).sketches)
 
 
-def explain(definition: ComputeDAG, target: Target, preset: Preset) -> str:
-    """Rule × stage × verdict × reason as a table, then the sketches as loop nests."""
-    derivation = derive(definition, target, preset)
-    return "\n".join((*_rows(derivation.trace), *_sketch_texts(derivation.sketches)))
+def explain(
+    dag: ComputeDAG,
+    target: Target,
+    preset: Preset,
+    precision: Literal["default", "strict"] = "default",
+) -> str:
+    """Each definition: rule × stage × verdict × reason as a table, then its sketches."""
+    parts: list[str] = []
+    for definition in definitions(dag, preset.algorithms, target, precision):
+        derivation = derive(definition.dag, target, preset)
+        error = f", error {definition.error:.1e} of the largest output" * bool(definition.error)
+        parts += [
+            f"definition {definition.name}{error}\n",
+            *_rows(derivation.trace),
+            *_sketch_texts(derivation.sketches),
+            "",
+        ]
+    return "\n".join(parts).rstrip("\n")
 
 
 def _rows(trace: Sequence[TraceRow]) -> list[str]:

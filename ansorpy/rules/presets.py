@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansorpy.rules.algorithms.base import Algorithm
+from ansorpy.rules.algorithms.winograd import Winograd
 from ansorpy.rules.annotation.pack_constants import PackConstants
 from ansorpy.rules.annotation.parallel import AnnotateParallel
 from ansorpy.rules.annotation.register_tile import RegisterTile
@@ -42,6 +44,7 @@ __all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "Preset", "preset_for"]
 class Preset:
     """The rules of one search space, each tuple in the order it is applied.
 
+    ``algorithms`` make the definitions that the other rules schedule, beside the given one.
     ``mutations`` carry their weights; ``move_weight`` is that of ``move``, the mutation that
     leads to another structure (None when there is nothing to move).
     """
@@ -53,6 +56,7 @@ class Preset:
     mutations: tuple[tuple[Mutation, float], ...]
     move: MutateComputeLocation | None = None
     move_weight: float = 0.0
+    algorithms: tuple[Algorithm, ...] = ()
 
 
 CPU_SKETCH: tuple[SketchRule, ...] = (
@@ -131,9 +135,10 @@ CPU = Preset(
     ),
     MutateComputeLocation(),
     0.05,
+    (Winograd(),),
 )
 """What tuning uses: the original, with register tiles and vectors spelt out for our generator,
-and constants packed."""
+constants packed, chains in blocks, and algorithms as alternatives."""
 
 CUDA = Preset("default", CUDA_SKETCH, (), ANSOR_CUDA.annotation, ANSOR_CUDA.mutations)
 

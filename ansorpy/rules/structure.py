@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.task import Task
+from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.mutation.compute_location import carry_over
 from ansorpy.rules.presets import Preset, preset_for
@@ -27,12 +28,14 @@ __all__ = ["Structure", "StructureSampler"]
 class Structure:
     """One structure of a task.  ``placed`` is the state before annotation, ``sketch`` its number.
 
+    ``definition`` names what is scheduled: the task's own definition or an algorithm's.
     The first ``sketch_steps`` steps of ``placed`` are the sketch's, the others placed stages.
 
     Offers what :class:`~ansorpy.schedule.space.Space` does; rows are drawn by the annotation
     rules and mutated by the preset's mutations.
     """
 
+    definition: str
     placed: State
     sketch: int
     sketch_steps: int
@@ -53,7 +56,7 @@ class Structure:
     @cached_property
     def key(self) -> str:
         """Text that is equal exactly for equal structures."""
-        return str(self.state.history)
+        return f"{self.definition}: {self.state.history}"
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
         """*n* rows as the annotation rules draw them; constraints are not applied."""
@@ -82,7 +85,7 @@ class Structure:
         return None if moved is None else self._with(moved)
 
     def _with(self, placed: State) -> Structure:
-        return _annotated(placed, self.sketch, self.sketch_steps, self.target, self.preset)
+        return replace(self, placed=placed, space=_annotated(placed, self.target, self.preset))
 
     def adopt(self, other: Structure, table: Table, rng: np.random.Generator) -> Table:
         """Rows of *other*'s *table* as rows of this structure; decisions not shared are drawn."""
@@ -98,7 +101,7 @@ class Structure:
 
 
 class StructureSampler:
-    """Draws structures of one task; the sketches are derived once.
+    """Draws structures of one task; the sketches of all its definitions are derived once.
 
     Args:
         preset: The rules; default :func:`~ansorpy.rules.presets.preset_for` the task's target.
@@ -109,7 +112,16 @@ class StructureSampler:
     def __init__(self, task: Task, preset: Preset | None = None):
         self.target = replace(task.target, cores=task.threads)
         self.preset = preset or preset_for(task.target)
-        self.sketches = tuple(generate_sketches(task.dag, self.target, self.preset))
+        self.definitions = definitions(
+            task.dag, self.preset.algorithms, self.target, task.precision
+        )
+        found = [
+            (definition.name, sketch)
+            for definition in self.definitions
+            for sketch in generate_sketches(definition.dag, self.target, self.preset)
+        ]
+        self._names = tuple(name for name, _ in found)
+        self.sketches = tuple(sketch for _, sketch in found)
 
     def draw_one(self, rng: np.random.Generator) -> Structure:
         """A structure of a sketch drawn uniformly, placed at random."""
@@ -121,7 +133,8 @@ class StructureSampler:
         for rule in self.preset.placement:
             state = rule.draw(state, self.target, rng)
         steps = len(self.sketches[sketch].history)
-        return _annotated(state, sketch, steps, self.target, self.preset)
+        space = _annotated(state, self.target, self.preset)
+        return Structure(self._names[sketch], state, sketch, steps, space, self.target, self.preset)
 
     def draw(self, n: int, rng: np.random.Generator) -> list[Structure]:
         """At most *n* different structures: of every sketch one while *n* allows, then random.
@@ -140,10 +153,9 @@ class StructureSampler:
         return list(found.values())
 
 
-def _annotated(
-    placed: State, sketch: int, sketch_steps: int, target: Target, preset: Preset
-) -> Structure:
+def _annotated(placed: State, target: Target, preset: Preset) -> Space:
+    """The space of a placed sketch, its sizes and counts opened by the annotation rules."""
     space = Space(placed)
     for rule in preset.annotation:
         space = rule.declare(space, target)
-    return Structure(placed, sketch, sketch_steps, space, target, preset)
+    return space

@@ -40,15 +40,13 @@ class Winograd(Algorithm):
         for conv in find_convolutions(dag):
             if not _applies(dag, conv):
                 continue
-            ranked = sorted(
-                (_estimated_s(conv, sizes, target), sizes) for sizes in self._sizes(conv)
-            )
-            direct = _direct_s(conv, target)
-            for seconds, sizes in ranked[: self.offers]:
-                if seconds < direct:
-                    yield winograd(dag, conv, sizes)
+            direct = _direct_cycles(conv, target)
+            ranked = sorted((_cycles(conv, sizes, target), sizes) for sizes in self.tiles_of(conv))
+            promising = [sizes for cycles, sizes in ranked if cycles < direct]
+            for sizes in _without_mirrored(conv, promising)[: self.offers]:
+                yield winograd(dag, conv, sizes)
 
-    def _sizes(self, conv: Convolution) -> Iterable[tuple[int, ...]]:
+    def tiles_of(self, conv: Convolution) -> Iterable[tuple[int, ...]]:
         """Output tile of each window; at least one transforms."""
         options = [
             [m for m in self.tiles if m + w.tap.extent - 1 <= self.largest]
@@ -64,7 +62,19 @@ def _applies(dag: ComputeDAG, conv: Convolution) -> bool:
     return plain and wide and bool(conv.channels) and conv.weight in dag.constant_ops
 
 
-def _direct_s(conv: Convolution, target: Target) -> float:
+def _without_mirrored(
+    conv: Convolution, options: Sequence[tuple[int, ...]]
+) -> list[tuple[int, ...]]:
+    """*options* less those that only exchange windows of one size and number of taps."""
+    kinds = [(w.out.extent, w.tap.extent) for w in conv.windows]
+    found: dict[object, tuple[int, ...]] = {}
+    for sizes in options:
+        found.setdefault(tuple(sorted(zip(kinds, sizes, strict=True))), sizes)
+    return list(found.values())
+
+
+def _direct_cycles(conv: Convolution, target: Target) -> float:
+    """Cycles of one core at two vectors of products each."""
     taps = prod(w.tap.extent for w in conv.windows)
     spots = prod(w.out.extent for w in conv.windows)
     return _multiplies(conv) * taps * spots / (target.lanes(conv.op.dtype.bits) * 2)
@@ -75,8 +85,8 @@ def _multiplies(conv: Convolution) -> int:
     return prod(a.extent for a in (*conv.kept, *conv.channels, *conv.out_channels))
 
 
-def _estimated_s(conv: Convolution, sizes: Sequence[int], target: Target) -> float:
-    """A figure in the unit of :func:`_direct_s`: cycles of one core at two vectors each."""
+def _cycles(conv: Convolution, sizes: Sequence[int], target: Target) -> float:
+    """Cycles of one core: the products, the transforms, and reading transformed weights."""
     sides = [m + w.tap.extent - 1 for m, w in zip(sizes, conv.windows, strict=True)]
     tiles = prod(-(-w.out.extent // m) for m, w in zip(sizes, conv.windows, strict=True))
     points, batch = prod(sides), prod(a.extent for a in conv.kept)

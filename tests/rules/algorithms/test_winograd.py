@@ -1,0 +1,115 @@
+"""Winograd definitions: which convolutions have them, and that they compute the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers, lists, sampled_from
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.algorithms.base import DIRECT
+from ansorpy.rules.algorithms.convolution import find_convolutions
+from ansorpy.rules.algorithms.winograd import Winograd, winograd
+from ansorpy.rules.presets import CPU as DEFAULT
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
+from tests import workloads
+from tests.properties.test_schedules import inputs_of, interpreted
+from tests.rules.algorithms.convolutions import convolution, first_layout
+from tests.rules.asking import CPU
+
+EVERY = Winograd(offers=100)
+
+
+def alternatives(tensors: list[Tensor]) -> list[str]:
+    return [d.name for d in Winograd().rewrite(ComputeDAG.of(tensors), CPU)]
+
+
+@pytest.mark.parametrize(
+    ("tensors", "found"),
+    [
+        (convolution((56, 56), (3, 3), 64, 64, pad=1), True),
+        (convolution((56, 56), (5, 5), 64, 64, pad=2), True),
+        (convolution((56, 56), (3, 1), 64, 64), True),
+        (convolution((128,), (3,), 64, 64), True),
+        (convolution((8, 8, 8), (3, 3, 3), 64, 64), True),
+        (first_layout(30, 30, 64, 64), True),
+        (first_layout(30, 30, 64, 64, groups=4), True),
+        (convolution((56, 56), (1, 1), 64, 64), False),
+        (convolution((56, 56), (3, 3), 64, 64, stride=2), False),
+        (convolution((56, 56), (3, 3), 64, 64, dilation=2), False),
+        (convolution((56, 56), (3, 3), 64, 64, constant=False), False),
+        (convolution((224, 224), (3, 3), 1, 2), False),  # transforms cost more than they save
+        (workloads.matmul(64, 64, 64, constant=True), False),
+        (workloads.max_pool2d(1, 8, 8, 4), False),
+    ],
+)
+def test_which_definitions_have_one(tensors: list[Tensor], found: bool) -> None:
+    assert bool(alternatives(tensors)) is found
+
+
+def test_a_convolution_is_known_by_its_reads() -> None:
+    [conv] = find_convolutions(ComputeDAG.of(first_layout(9, 7, 5, 6, groups=2)))
+    assert [(w.dim, w.stride, w.dilation) for w in conv.windows] == [(3, 1, 1), (4, 1, 1)]
+    assert [a.name for a in conv.kept] == ["n", "g"]
+    assert [a.name for a in conv.channels] == ["rc"]
+    assert [a.name for a in conv.out_channels] == ["o"]
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    sizes=lists(integers(3, 9), min_size=1, max_size=3),
+    taps=sampled_from([2, 3]),
+    channels=sampled_from([(1, 1), (5, 3), (4, 7)]),
+    pad=integers(0, 1),
+    pick=integers(0, 1000),
+    seed=integers(0, 2**31),
+)
+def test_every_tile_computes_the_convolution(
+    sizes: list[int], taps: int, channels: tuple[int, int], pad: int, pick: int, seed: int
+) -> None:
+    ci, co = channels
+    tensors = convolution(sizes, [taps] * len(sizes), ci, co, batch=1 + seed % 2, pad=pad)
+    dag = ComputeDAG.of(tensors)
+    [conv] = find_convolutions(dag)
+    options = sorted(EVERY.tiles_of(conv))
+    made = winograd(dag, conv, options[pick % len(options)])
+    rng = np.random.default_rng(seed)
+    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in dag.args}
+    [want] = run_dag(dag, data, dtype=DType.FLOAT64)
+    [wide] = run_dag(made.dag, data, dtype=DType.FLOAT64)
+    np.testing.assert_allclose(wide, want, rtol=1e-9, atol=1e-9)
+    [got] = run_dag(made.dag, data)
+    scale = float(np.abs(want).max()) or 1.0
+    assert np.abs(got - want).max() / scale <= made.error + 2.0**-23 * 64
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_structures_of_all_definitions_compute_the_convolution(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dag = ComputeDAG.of(convolution((11, 13), (3, 3), 32, 48, pad=1))
+    sampler = StructureSampler(Task(dag, CPU, 2), DEFAULT)
+    assert len(sampler.definitions) > 1
+    drawn = [s for s in sampler.draw(12, rng) if s.definition != DIRECT]
+    structure = drawn[seed % len(drawn)]
+    table = structure.sample(64, rng)
+    state = structure.bind(table[structure.valid(table)][0])
+    data = inputs_of(state, rng)
+    [want] = run_dag(dag, data)
+    [got] = interpreted(lower(state), data)
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-3)
+
+
+def test_strict_precision_leaves_the_given_definition_only() -> None:
+    dag = ComputeDAG.of(convolution((56, 56), (3, 3), 64, 64, pad=1))
+    strict = StructureSampler(Task(dag, CPU, 1, precision="strict"), DEFAULT)
+    assert [d.name for d in strict.definitions] == [DIRECT]
+    assert len(StructureSampler(Task(dag, CPU, 1), DEFAULT).definitions) > 1
+    with pytest.raises(UsageError, match="precision"):
+        Task(dag, CPU, 1, precision="loose")  # type: ignore[arg-type]
