@@ -18,9 +18,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
-from ansorpy.errors import AnsorpyError
+from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.report.bench.result import machine_name
 from ansorpy.report.tables import show
+from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
 from benchmarks.ops.measure import PEERS, Settings, installed_peers, measure
 from benchmarks.ops.report import (
@@ -68,6 +69,9 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--seed", type=int, default=0)
     p.add_argument("--schedules", action="store_true", help="print the program of each case")
     p.add_argument("--json", type=Path, metavar="FILE", help="write, or bring up to date, FILE")
+    p.add_argument(
+        "--below", type=float, metavar="RATIO", help="only what FILE has no such ratio of yet"
+    )
     p.add_argument("--earlier", type=Path, metavar="FILE", help="compare our times with FILE's")
     p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's tables")
     p.add_argument("--markdown", action="store_true", help="print the tables for a document")
@@ -110,13 +114,23 @@ def _measured(options: argparse.Namespace) -> Run:
             calls=_calls(options.threads, settings), results=(),
         )  # fmt: skip
         _write(run, options.json)  # refuses a file of another kind before an hour has passed
-        for case in matching(options.only):
-            for threads in options.threads:
-                result = measure(case, threads, settings, _say)
-                _say_result(result, options.schedules)
-                run = run.model_copy(update={"results": (*run.results, result)})
-                _write(run, options.json)
+        for case, threads in _asked(options):
+            result = measure(case, threads, settings, _say)
+            _say_result(result, options.schedules)
+            run = run.model_copy(update={"results": (*run.results, result)})
+            _write(run, options.json)
     return run
+
+
+def _asked(options: argparse.Namespace) -> list[tuple[Case, int]]:
+    """Cases and thread counts to measure."""
+    asked = [(case, threads) for case in matching(options.only) for threads in options.threads]
+    if options.below is None:
+        return asked
+    if options.json is None:
+        raise UsageError("--below needs the results so far", hint="name them with --json FILE")
+    ratios = {r.key: r.ratio or 0.0 for r in read_run(options.json).results}
+    return [(c, n) for c, n in asked if ratios.get((c.name, n), 0.0) < options.below]
 
 
 def _database(options: argparse.Namespace, stack: ExitStack) -> Path:

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.ops.__main__ import main, parser
-from benchmarks.ops.result import Run
+from benchmarks.ops.case import Case
+from benchmarks.ops.measure import Settings
+from benchmarks.ops.result import Result, Run, read_run
 from tests.benchmarks.ops.results import GEMM, NORM, result
 
 
@@ -41,6 +43,28 @@ def test_show_prints_a_file_without_measuring(
     assert main(["--show", str(tmp_path / "absent")]) == 6
     assert main(["--show", str(path), "--earlier", str(path)]) == 0
     assert "earlier / now" in capsys.readouterr().out
+
+
+def test_below_asks_for_what_lost_or_is_not_there_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "ops.json"
+    results = (result(GEMM, 1, ansorpy=1.0, torch=0.9), result(NORM, 1, ansorpy=1.0, torch=0.95))
+    run = Run(machine={}, trials=8, effort="full", seed=0, calls=(), results=results)
+    path.write_text(run.to_json())
+
+    def measured(case: Case, threads: int, settings: Settings, say: object) -> Result:
+        return result(case, threads, ansorpy=1.0, torch=2.0)
+
+    monkeypatch.setitem(main.__globals__, "measure", measured)
+    asked = ["--only", GEMM.name, NORM.name, "--threads", "1", "2", "--below", "0.93"]
+    assert main([*asked, "--db", str(tmp_path / "db"), "--json", str(path)]) == 0
+    ratios = {r.key: r.ratio for r in read_run(path).results}
+    assert ratios == {
+        (GEMM.name, 1): 2.0, (NORM.name, 1): 0.95, (GEMM.name, 2): 2.0, (NORM.name, 2): 2.0,
+    }  # fmt: skip
+    assert main([*asked, "--db", str(tmp_path / "db")]) == 2
+    assert "--below needs the results so far" in capsys.readouterr().err
 
 
 def test_cross_compilation(capsys: pytest.CaptureFixture[str]) -> None:
