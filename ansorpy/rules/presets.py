@@ -8,6 +8,7 @@ from ansorpy.rules.algorithms.base import Algorithm
 from ansorpy.rules.algorithms.winograd import Winograd
 from ansorpy.rules.annotation.pack_constants import PackConstants
 from ansorpy.rules.annotation.parallel import AnnotateParallel
+from ansorpy.rules.annotation.reduce_in_lanes import ReduceInLanes
 from ansorpy.rules.annotation.register_tile import RegisterTile
 from ansorpy.rules.annotation.thread_bind import ThreadBind
 from ansorpy.rules.annotation.tile_for_vectors import TileForVectors
@@ -121,6 +122,7 @@ CPU = Preset(
     (
         TileTransposes(),
         TileForVectors(),
+        ReduceInLanes(),
         RegisterTile(),
         AnnotateParallel(allow_serial=True, keep_innermost=True),
         AnnotateUnroll(),

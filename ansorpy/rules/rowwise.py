@@ -5,8 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from ansorpy.ir.affine import index_terms
+from ansorpy.ir.dag import loads_of
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
-from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.predicates import is_strictly_inlineable
 from ansorpy.rules.relations import has_reduce_iters, is_input
 from ansorpy.schedule.bounds import Bounds
@@ -16,7 +17,8 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "COSTLY", "block_axes", "is_evaluated_once", "is_worth_inlining", "space_loops_of", "streams",
+    "COSTLY", "block_axes", "contiguous_reduction", "is_evaluated_once", "is_worth_inlining",
+    "space_loops_of", "streams",
 ]  # fmt: skip
 
 COSTLY = frozenset({
@@ -120,3 +122,40 @@ def _parts_are_disjoint(state: State, last: Stage, members: list[str], outer: li
         if box * blocks != state.stage(member).op.size:
             return False
     return True
+
+
+def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
+    """The longest suffix of the reduce axes along which the stage reads memory in order.
+
+    Every read that moves with them takes neighbouring elements: the last one steps through the
+    innermost dimension, and one before it continues where a whole run of the next ends.
+    """
+    op = effective(state).ops[stage.name]
+    reads = [(t, indices) for t, tuples in loads_of(op).items() for indices in tuples]
+    forms = [(t, [index_terms(i, (*op.axes, *op.reduce_axes)) for i in ix]) for t, ix in reads]
+    if any(form is None for _, terms in forms for form in terms):
+        return ()
+    reading = [(t, [dict(form[0]) for form in terms if form is not None]) for t, terms in forms]
+    found: list[Axis] = []
+    for axis in reversed(op.reduce_axes):
+        steps = [_steps(t, terms, axis, found) for t, terms in reading]
+        if not all(steps) or not any(axis in form for _, terms in reading for form in terms):
+            break
+        found.insert(0, axis)
+    return tuple(axis.name for axis in found)
+
+
+def _steps(tensor: Tensor, terms: list[dict[Axis, int]], axis: Axis, inner: list[Axis]) -> bool:
+    """True when *axis* moves the read by the elements that the axes in *inner* run over.
+
+    Or by nothing, if those do not move it either.
+    """
+    moved = [d for d, form in enumerate(terms) if axis in form]
+    run = prod(a.extent for a in inner)
+    if not moved:
+        return not any(a in form for a in inner for form in terms)
+    if len(moved) > 1 or terms[moved[0]][axis] != 1:
+        return False
+    behind = tensor.shape[moved[0] + 1 :]
+    covers = all(any(a in form for form in terms) for a in inner)
+    return prod(behind) == run and covers

@@ -101,13 +101,20 @@ def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[st
     values[relation.parents[0]] = rest
 
 
-def overshoot(stage: Stage, values: Mapping[str, Expr], extents: Mapping[str, int]) -> list[Expr]:
+def overshoot(
+    stage: Stage,
+    values: Mapping[str, Expr],
+    extents: Mapping[str, int],
+    peeled: Relation | None = None,
+) -> list[Expr]:
     """``loop < extent`` for every loop whose split reaches beyond it; *values* are those of
-    :func:`axis_exprs`.  Each is needed: what lies beyond one loop may be another one's share."""
+    :func:`axis_exprs`.  Each is needed: what lies beyond one loop may be another one's share.
+    The last part of a *peeled* split is cut short and needs none."""
     return [
         Compare(CompareOp.LT, linear(values[r.parent]).to_expr(), as_expr(extents[r.parent]))
         for r in stage.relations
         if isinstance(r, SplitRelation)
+        and r is not peeled
         and prod(extents[c] for c in r.children) > extents[r.parent]
         and not is_ragged(r, extents)
     ]

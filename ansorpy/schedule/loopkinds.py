@@ -34,6 +34,8 @@ def loop_kinds(
         count = number(stage.vectorize.count)
         for name in stage.vectorize.iters[len(stage.vectorize.iters) - count :]:
             kinds[name] = ForKind.VECTORIZED
+    if stage.lanes in kinds:
+        kinds[stage.lanes] = ForKind.VECTORIZED
     _keep_vectors_inside(stage, hosts, kinds)
     _auto_unroll(stage, extents, hosts, kinds)
     return kinds

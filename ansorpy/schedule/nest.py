@@ -133,7 +133,8 @@ class _Builder:
         loops = []
         for it in stage.iters:
             parallel = self._marked(stage.parallel, it.name, outermost=True)
-            vector = self._marked(stage.vectorize, it.name, outermost=False)
+            lanes = int(it.name == stage.lanes)
+            vector = lanes or self._marked(stage.vectorize, it.name, outermost=False)
             unroll = int(it.annotation is ForKind.UNROLLED)
             for part in components(stage, it.name):
                 loops.append(

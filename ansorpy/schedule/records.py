@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ansorpy.errors import ForeignFile
-from ansorpy.schedule.steps import annotate, loops, place, storage
+from ansorpy.schedule.steps import annotate, lanes, loops, place, storage
 from ansorpy.schedule.steps.base import Step
 
 __all__ = ["STEP_CLASSES", "steps_from_json", "steps_to_json"]
@@ -21,6 +21,7 @@ STEP_CLASSES = (
     loops.FollowFusedSplitStep,
     loops.FuseStep,
     loops.ReorderStep,
+    lanes.SplitLanesStep,
     annotate.ParallelStep,
     annotate.VectorizeStep,
     annotate.PragmaUnrollStep,

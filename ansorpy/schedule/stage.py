@@ -88,6 +88,8 @@ class Stage:
     max_unroll: Product = (0,)
     packed: tuple[str, ...] = ()
     tensorized: tuple[str, str] | None = None
+    lanes: str | None = None
+    """The reduce loop that is a vector whose lanes sum apart."""
 
     @property
     def name(self) -> str:

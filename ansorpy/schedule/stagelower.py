@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from math import prod
 
 from ansorpy.errors import ScheduleError
@@ -15,13 +14,11 @@ from ansorpy.ir.expr import (
     BinaryOp,
     Compare,
     Expr,
-    Load,
     Reduce,
     Var,
     as_expr,
     walk,
 )
-from ansorpy.ir.interval import bounds as interval
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -36,125 +33,25 @@ from ansorpy.ir.loops import (
     Store,
 )
 from ansorpy.ir.rewrite import substitute
-from ansorpy.ir.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.axes import axis_exprs, is_ragged, overshoot
-from ansorpy.schedule.bounds import Bounds, Span
+from ansorpy.schedule.bounds import Span
 from ansorpy.schedule.dagedit import map_loads
+from ansorpy.schedule.lanes import LaneSums, peeled_loop
 from ansorpy.schedule.loopkinds import loop_kinds
-from ansorpy.schedule.packing import Packing, plan_packing
 from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.surroundings import Index, Surroundings, minus
 from ansorpy.schedule.tensorize import as_instruction
 
 __all__ = ["StageLowering"]
 
-Index = tuple[Expr, ...]
 
-
-class StageLowering:
+class StageLowering(Surroundings):
     """Turns stages into statements; remembers the buffers and packings they need."""
-
-    def __init__(self, bounds: Bounds):
-        self.bounds = bounds
-        self.state = bounds.state
-        self.buffers: dict[str, Buffer] = {}
-        self.packings: dict[tuple[str, str], Packing] = {}
-        self._origins: dict[str, Index] = {}
-        self._loops: list[tuple[Var, int]] = []
-        self._parallel = 0
-        self._definitions: dict[Var, Expr] = {}
-        self._ranges: dict[Var, tuple[int, int]] = {}
-        self._names: dict[str, int] = {}
 
     def statement(self, name: str) -> Stmt:
         """The whole nest of stage *name* (its buffer and origin are already known)."""
         return _Nest(self, name).build()
-
-    # Shared by the nests
-
-    def fresh(self, name: str) -> Var:
-        """A variable; a name already used in this program gets a number behind it."""
-        count = self._names.get(name, 0)
-        self._names[name] = count + 1
-        return Var(name if count == 0 else f"{name}_{count}")
-
-    @contextmanager
-    def loop(self, var: Var, extent: int, kind: ForKind) -> Iterator[None]:
-        """Everything inside runs in this loop."""
-        self._loops.append((var, extent))
-        self._ranges[var] = (0, extent - 1)
-        self._parallel += kind is ForKind.PARALLEL
-        yield
-        self._parallel -= kind is ForKind.PARALLEL
-        self._loops.pop()
-
-    def define(self, var: Var, value: Expr, last: int) -> None:
-        """Note that *var*, at most *last*, is bound to *value*."""
-        self._definitions[var] = value
-        self._ranges[var] = (0, last)
-
-    @property
-    def in_parallel(self) -> bool:
-        """True inside a parallel loop."""
-        return self._parallel > 0
-
-    def origin(self, name: str) -> Index:
-        """Where the box of *name*'s buffer starts, by dimension (zeros for a whole tensor)."""
-        known = self._origins.get(name)
-        return known if known is not None else tuple(as_expr(0) for _ in self.buffers[name].shape)
-
-    def place(self, name: str, region: Sequence[Span], starts: Index) -> list[tuple[Var, Expr]]:
-        """Set the origin of an attached stage, kept inside the tensor; returns what to bind."""
-        shape = self.state.stage(name).op.shape
-        lets: list[tuple[Var, Expr]] = []
-        origins: list[Expr] = []
-        for d, (span, start, whole) in enumerate(zip(region, starts, shape, strict=True)):
-            assert isinstance(span.extent, int)
-            low, high = interval(start, self._ranges)
-            if low >= 0 and high + span.extent <= whole:
-                origins.append(start)
-                continue
-            var = self.fresh(f"{name}.{d}")
-            last = as_expr(whole - span.extent)
-            inside = Binary(BinaryOp.MAX, Binary(BinaryOp.MIN, start, last), as_expr(0))
-            lets.append((var, inside))
-            self._ranges[var] = (0, whole - span.extent)
-            origins.append(var)
-        self._origins[name] = tuple(origins)
-        return lets
-
-    def load(self, stage: str, load: Load) -> Expr:
-        """*load* of a tensor as a load of the buffer that holds (the box of) it."""
-        name = load.source.name
-        if name in self.state.stage(stage).packed:
-            return self._packed(stage, name, load.indices)
-        buffer, origins = self.buffers[name], self.origin(name)
-        inside = zip(load.indices, origins, strict=True)
-        return Load(buffer, tuple(self.simple(index - origin) for index, origin in inside))
-
-    def simple(self, index: Expr) -> Expr:
-        """*index* with what cancels gone, quotients and remainders by the loops' ranges too."""
-        form = linear(index)
-        affine = all(isinstance(atom, Var) for atom in form.terms)
-        return form.to_expr() if affine else simplify(form.to_expr(), self._ranges)
-
-    def _packed(self, stage: str, name: str, indices: Index) -> Expr:
-        key = (stage, name)
-        indices = tuple(linear(substitute(index, self._definitions)).to_expr() for index in indices)
-        if key not in self.packings:
-            self.packings[key] = plan_packing(stage, self.buffers[name], indices, self._loops)
-        packing = self.packings[key]
-        if [linear(i) for i in indices] != [linear(i) for i in packing.indices]:
-            raise ScheduleError(
-                f'"{stage}" reads "{name}" in two ways, so one packed order cannot serve both',
-                stage=stage, hint="do not pack this constant",
-            )  # fmt: skip
-        return Load(packing.buffer, tuple(var for var, _ in packing.loops))
-
-
-def minus(index: Expr, origin: Expr) -> Expr:
-    """``index - origin`` with what they share cancelled."""
-    return linear(index - origin).to_expr()
 
 
 class _Nest:
@@ -177,6 +74,10 @@ class _Nest:
         self.leaves: dict[str, Expr] = {}
         self.starts: dict[str, Expr] = {}
         self.pending: list[tuple[Var, Expr]] = []
+        self.peeled = peeled_loop(self.stage, self.extents, self.kinds, hosts)
+        self.sums: LaneSums | None = None
+        self.sums_level = 0
+        self.lanes_in_use: int | None = None
         self._refuse_unsafe_shifts()
         self._demote_guarded_vectors()
 
@@ -197,13 +98,22 @@ class _Nest:
         )
         if self.stage.tensorized is not None and self.stage.tensorized[0] == it.name:
             return self._instruction(level)
+        if first_reduce and self.stage.lanes is not None:
+            return self._in_lanes(level)
         before = self._initial(level) if first_reduce else []
         made = self._loop(level, lambda: self._inside(level))
         return Seq((*before, made)) if before else made
 
     def _loop(self, level: int, body: Callable[[], Stmt]) -> Stmt:
         it = self.stage.iters[level]
-        extent = self.extents[it.name]
+        if self.peeled is not None and it.name == self.peeled.children[0]:
+            return self._full_then_rest(level, self.peeled, body)
+        partly = self.lanes_in_use if it.name == self.stage.lanes else None
+        return self._repeated(level, partly or self.extents[it.name], body)
+
+    def _repeated(self, level: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
+        """Loop number *level* run *extent* times."""
+        it = self.stage.iters[level]
         if extent == 1 and not _is_bound(self.kinds[it.name]):
             self.leaves[it.name] = as_expr(0)
             return self._with_starts(level, body)
@@ -212,6 +122,17 @@ class _Nest:
         with self.outer.loop(var, extent, self.kinds[it.name]):
             self._start_tiles(it.name, var)
             return For(var, extent, self.kinds[it.name], self._with_starts(level, body))
+
+    def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
+        """The parts whose lanes are all in use in a loop, then the last one with some of them."""
+        outer, lanes = split.children
+        full, rest = divmod(self.extents[split.parent], self.extents[lanes])
+        parts = [self._repeated(level, full, body)] if full else []
+        self.leaves[outer] = as_expr(full)
+        self.lanes_in_use = rest
+        parts.append(self._with_starts(level, body))
+        self.lanes_in_use = None
+        return Seq(tuple(parts)) if full else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
         """Have the start of the tiles that loop *name* counts bound, where the last is shifted."""
@@ -298,6 +219,10 @@ class _Nest:
         axes = (*self.op.axes, *self.op.reduce_axes)
         mapping: dict[Var, Expr] = {a: values[a.name] for a in axes}
         value = map_loads(substitute(source, mapping), lambda x: self.outer.load(self.name, x))
+        if self.sums is not None:
+            made = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
+            lane = linear(made[str(self.stage.lanes)]).to_expr()
+            return self._guarded(self.sums.added((*self._element(self.sums_level), lane), value))
         kind = body.kind if isinstance(body, Reduce) else None
         stmt: Stmt = Store(self.buffer, self._write_index(), value, kind)
         return self._guarded(stmt)
@@ -307,24 +232,54 @@ class _Nest:
         body = self.op.body
         if not isinstance(body, Reduce):
             return []
-        space = [
-            n for n in range(level, len(self.stage.iters))
-            if self.stage.iters[n].kind is not AxisKind.REDUCE
-        ]  # fmt: skip
+        value = as_expr(body.kind.identity(body.dtype), body.dtype)
+
+        def cleared() -> Stmt:
+            return self._guarded(Store(self.buffer, self._write_index(), value, None))
+
+        return [self._each(level, cleared)]
+
+    def _each(self, level: int, body: Callable[[], Stmt]) -> Stmt:
+        """*body* for every element of the box of this stage inside loop *level*."""
         saved = dict(self.leaves)
         self.leaves.update(
             {it.name: as_expr(0) for it in self.stage.iters[level:] if it.kind is AxisKind.REDUCE}
         )
-        identity = as_expr(body.kind.identity(body.dtype), body.dtype)
 
         def nest(remaining: list[int]) -> Stmt:
-            if remaining:
-                return self._loop(remaining[0], lambda: nest(remaining[1:]))
-            return self._guarded(Store(self.buffer, self._write_index(), identity, None))
+            return self._loop(remaining[0], lambda: nest(remaining[1:])) if remaining else body()
 
-        stmt = nest(space)
+        stmt = nest(self._space_from(level))
         self.leaves = saved
-        return [stmt]
+        return stmt
+
+    def _in_lanes(self, level: int) -> Stmt:
+        """The loops from *level* inward, their lanes summing apart, and the tree behind them."""
+        body, fresh = self.op.body, self.outer.fresh
+        assert isinstance(body, Reduce) and self.stage.lanes is not None
+        names = [it.name for it in self.stage.iters]
+        inner = [self.extents[names[n]] for n in self._space_from(level)]
+        shape = (*inner, self.extents[self.stage.lanes])
+        shared = ForKind.PARALLEL in [self.kinds[name] for name in names[level:]]
+        sums = LaneSums.of(self.name, body.dtype, shape, body.kind, shared=shared)
+
+        def combined() -> Stmt:
+            return sums.combined(self._element(level), self.buffer, self._write_index(), fresh)
+
+        before = self._each(level, lambda: sums.cleared(self._element(level), fresh))
+        self.sums, self.sums_level = sums, level
+        made = self._loop(level, lambda: self._inside(level))
+        self.sums = None
+        after = self._each(level, lambda: self._guarded(combined()))
+        return Alloc(sums.buffer, Seq((before, made, after)))
+
+    def _element(self, level: int) -> Index:
+        """Where the space loops from *level* inward are."""
+        return tuple(self.leaves[self.stage.iters[n].name] for n in self._space_from(level))
+
+    def _space_from(self, level: int) -> list[int]:
+        iters = self.stage.iters
+        return [n for n in range(level, len(iters)) if iters[n].kind is not AxisKind.REDUCE]
 
     def _instruction(self, level: int) -> Stmt:
         """The loops from *level* inward as the one instruction the schedule names."""
@@ -358,7 +313,7 @@ class _Nest:
 
     def _guards(self, leaves: Mapping[str, Expr]) -> list[Expr]:
         local = axis_exprs(self.stage, leaves, self.extents, self.starts)
-        guards = overshoot(self.stage, local, self.extents)
+        guards = overshoot(self.stage, local, self.extents, self.peeled)
         return [g for g in guards if any(isinstance(e, Var) for e in walk(g))]
 
     def _guarded(self, stmt: Stmt) -> Stmt:

@@ -24,7 +24,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Choices, Decision
 from ansorpy.schedule.stage import Attach, Iter, Stage, initial_stage
-from ansorpy.schedule.steps import annotate, loops, place, storage
+from ansorpy.schedule.steps import annotate, lanes, loops, place, storage
 from ansorpy.schedule.steps.base import Count, Step
 from ansorpy.schedule.text import stages_text
 
@@ -204,6 +204,18 @@ class State:
         of several splits (how cooperative fetching follows a fused thread loop)."""
         origins = tuple((self.stage(s).name, _name(i)) for s, i in sources)
         step = loops.FollowFusedSplitStep(self.stage(stage).name, _name(it), origins, level)
+        return self._split(step, _name(it), 1)
+
+    def split_lanes(
+        self, stage: StageRef, it: IterRef, number: Count
+    ) -> tuple[State, tuple[Iter, ...]]:
+        """Split a reduce loop into two; the inner one is a vector whose lanes sum apart.
+
+        *number* of lanes each start from the reduction's identity and are combined by a tree when
+        all reduce loops ended, so this changes the order of additions.  More lanes than a vector
+        has are several sums in parallel.
+        """
+        step = lanes.SplitLanesStep(self._on(stage), _name(it), number)
         return self._split(step, _name(it), 1)
 
     def _split(self, step: Step, name: str, parts: int) -> tuple[State, tuple[Iter, ...]]:

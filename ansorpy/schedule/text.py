@@ -59,7 +59,7 @@ def _note(stage: Stage, it: Iter) -> str:
     notes += _marked(stage.parallel, it, "parallel", outermost=True)
     notes += _marked(stage.vectorize, it, "vectorized", outermost=False)
     if it.kind is AxisKind.REDUCE:
-        notes.append("reduce")
+        notes.append("lanes of a reduction" if it.name == stage.lanes else "reduce")
     return f"  # {', '.join(notes)}" if notes else ""
 
 

@@ -88,8 +88,18 @@ def elementwise(rng: np.random.Generator) -> Tensors:
     return [x, y, shuffled, u]
 
 
+def norms(rng: np.random.Generator) -> Tensors:
+    """The norms of matrices, and the matrices divided by them."""
+    n, h, w = (_extent(rng) for _ in range(3))
+    x = placeholder((n, h, w), name="X")
+    r, c = reduce_axis(h, name="r"), reduce_axis(w, name="c")
+    squares = compute((n,), lambda i: b.sum(x[i, r, c] * x[i, r, c], axis=(r, c)), name="squares")
+    norm = compute((n,), lambda i: b.sqrt(squares[i] + 1.0), name="norm")
+    return [x, compute((n, h, w), lambda i, j, k: x[i, j, k] / norm[i], name="unit")]
+
+
 DEFINITIONS: tuple[Callable[[np.random.Generator], Tensors], ...] = (
-    matmul, conv, softmax, pool, elementwise,
+    matmul, conv, softmax, pool, elementwise, norms,
 )  # fmt: skip
 
 
@@ -191,4 +201,6 @@ ACTIONS: tuple[Callable[[State, str, np.random.Generator], State], ...] = (
     lambda s, n, rng: s.cache_write(n, "local")[0],
     lambda s, n, rng: s.rfactor(n, _pick(s, n, rng), 0)[0],
     lambda s, n, rng: s.compute_root(n),
+    lambda s, n, rng: s.split_lanes(n, _pick(s, n, rng), int(rng.integers(1, 20)))[0],
+    lambda s, n, rng: s.split_lanes(n, s.stage(n).iters[-1], int(rng.integers(1, 20)))[0],
 )  # fmt: skip

@@ -265,9 +265,14 @@ def _store_masked(
 ) -> None:
     """Store the lanes that count: one alone, consecutive ones, or scattered."""
     assert e.lanes is not None
-    e.scope.loads.forget(use.buffer)
     value = e.widened(value, e.lanes.width)
     mask = _active(e, guard)
+    if _is_held_in_registers(e, use, lanes):
+        old = _load_at(e, use, lanes[0], e.lanes.width)
+        blend = f"select {mask.typed}, {value.typed}, {old.typed}"
+        _store_at(e, use, lanes[0], e.text.value(value.element, value.lanes, blend))
+        return
+    e.scope.loads.forget(use.buffer)
     chosen = [k for k, bit in enumerate(mask_bits(mask) or ()) if bit]
     if len(chosen) == 1 and not use.offset.has_vector_symbol:
         # LLVM 22 writes four bytes when it makes a scalar store of a truncating one-lane store.
@@ -276,6 +281,13 @@ def _store_masked(
         _store_run(e, use, value, lanes[0], mask)
     else:
         _scatter(e, use, value, mask)
+
+
+def _is_held_in_registers(e: Emitter, use: Access, lanes: list[int]) -> bool:
+    """True when the lanes lie in a register tile, where a masked store would force it to memory."""
+    assert e.lanes is not None
+    fixed = use.place.in_registers and not use.offset.terms and _consecutive(lanes)
+    return fixed and lanes[0] + e.lanes.width <= use.place.size
 
 
 def _consecutive(lanes: list[int]) -> bool:

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 __all__ = ["Affine", "Symbol", "constant", "from_lane_values", "lane_values", "symbol"]
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class Symbol:
     """An ``i64`` SSA value (a vector of them if *lanes*), within ``low .. high``.
 
-    ``level`` is the loop scope in whose prelude it is available.
+    ``level`` is the loop scope in whose prelude it is available.  Its text is its identity, so
+    that the quotients in ``x // n * n + x % n`` cancel: a fused loop's accesses are contiguous
+    again.
     """
 
     text: str
-    low: int
-    high: int
-    level: int
-    lanes: int = 0
+    low: int = field(compare=False)
+    high: int = field(compare=False)
+    level: int = field(compare=False)
+    lanes: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, eq=False, slots=True)

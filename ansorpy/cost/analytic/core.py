@@ -14,6 +14,8 @@ __all__ = ["core_cycles"]
 _DIVIDE_OPS = 10.0
 _FUNCTION_OPS = 16.0
 _VISIT_CYCLES = 4.0
+_TREE_CYCLES = 12.0
+"""To combine the lanes of one vector; the trees of several rows overlap in part."""
 _LOOP_CYCLES = 1.0
 _LONG_BODY = 64.0
 _LONG_BODY_COST = 0.35
@@ -122,4 +124,5 @@ def _visit(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
     stores = np.where(scattered, 2 * element_stores, vector_stores)
     partial = np.where(tile.reduces, tile.accumulators / machine.loads_per_cycle, 0.0)
     setup = np.where(tile.reduces, _VISIT_CYCLES, 0.0)
-    return np.maximum(stores, partial) + setup
+    tree = tile.accumulators + tile.rows * _TREE_CYCLES
+    return np.where(tile.sums_apart, tree, np.maximum(stores, partial)) + setup

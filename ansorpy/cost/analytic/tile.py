@@ -16,6 +16,7 @@ __all__ = ["Tile", "tile_of"]
 class Tile:
     """The space loops inside the innermost reduce loop; without a reduction, the vector loops.
 
+    The lanes of a reduction are part of the tile like a vector of space: each has its sum.
     A *step* computes the tile once: one iteration of the innermost reduce loop.  A *visit* is a
     run of steps over consecutive reduce loops, during which accumulators can stay in registers.
     """
@@ -37,6 +38,8 @@ class Tile:
     """``[n]``: the rows are unrolled, so accumulators can be registers."""
     unrolled_steps: Floats
     """Steps in one unrolled body: the reduce loops that were unrolled with the rows."""
+    sums_apart: Masks
+    """``[n]``: the lanes sum apart and are combined when a visit ends."""
 
     @property
     def accumulators(self) -> Floats:
@@ -74,7 +77,8 @@ class Tile:
 def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     """The register tile of every candidate of *view*."""
     rows = view.rows
-    is_reduce = np.array(view.reduce, dtype=bool)[:, None] & view.real
+    reducing = np.array(view.reduce, dtype=bool)[:, None] & view.real
+    is_reduce = reducing & ~view.vector
     reduces: Masks = np.logical_or.reduce(is_reduce, axis=0)
     inside = np.zeros((view.depth, rows), dtype=bool)
     open_, in_run = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
@@ -103,6 +107,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
         reduces=reduces,
         unrolled=unrolled,
         unrolled_steps=_unrolled_steps(view, is_reduce, tile_rows, unrolled),
+        sums_apart=(reducing & vector).any(axis=0),
         vector=vector,
         row_loops=row_loops,
         extent=view.extent,

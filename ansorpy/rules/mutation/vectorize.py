@@ -1,4 +1,4 @@
-"""Redrawing how many inner loops become one vector loop."""
+"""Redrawing how many inner loops become one vector loop, or lanes a reduction has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["MutateVectorize"]
 
 @dataclass(frozen=True)
 class MutateVectorize(Mutation):
-    """Per row: another number of vector loops for one stage.
+    """Per row: another number of vector loops for one stage, or of lanes for a reduction.
 
     Differs: TVM never changes it, because there it is part of the program's structure; here it
     is a column like any other.
@@ -25,4 +25,6 @@ class MutateVectorize(Mutation):
     def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:
         marks = [stage.vectorize for stage in space.state.stages if stage.vectorize is not None]
         found = [column_of(mark.count) for mark in marks]
+        lanes = {f"{stage.name}.lanes" for stage in space.state.stages if stage.lanes is not None}
+        found += [decision.name for decision in space.decisions if decision.name in lanes]
         return redraw_one(space, table, [c for c in found if c], rng, differ=True)

@@ -1,0 +1,84 @@
+"""Running reductions as vectors along what they reduce."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.predicates import UNROLL_AXES, axis_names
+from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.rules.rowwise import contiguous_reduction
+from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["ReduceInLanes", "lane_axes"]
+
+
+@dataclass(frozen=True)
+class ReduceInLanes(AnnotationRule):
+    """Split the reduction of a stage that reads along it into lanes that sum apart.
+
+        for i:                          for i:
+          for r, c: S[i] += A[i, r, c]    for r@c@.0:
+                                   -->      for r@c@.1 in lanes: part += A[i, ...]
+                                          S[i] = a tree over part
+
+    The reduce axes whose elements follow each other in memory become one loop.  How many lanes is
+    open: one vector of the target up to ``most_vectors``, which hide the latency of additions.
+    A reduction no longer than a quarter of a vector stays a loop.
+    Differs: Ansor reaches this with rfactor's inner sketch only, through a tensor in memory.
+    """
+
+    most_vectors: int = 8
+    shortest: int = 4
+    """As a share of a vector: 1 / shortest."""
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state = space.state
+        for stage in space.state.stages:
+            lanes = self._choices(state, stage, target)
+            if lanes:
+                axes = lane_axes(state, stage)
+                others = [it.name for it in stage.iters if it.name not in axes]
+                state = state.reorder(stage.name, [*others, *axes])
+                if len(axes) > 1:
+                    state, fused = state.fuse(stage.name, axes)
+                    axes = (fused.name,)
+                count = Choices(lanes) if len(lanes) > 1 else lanes[0]
+                state, _ = state.split_lanes(stage.name, axes[0], count)
+        return Space(state, space.constraints)
+
+    def _choices(self, state: State, stage: Stage, target: Target) -> tuple[int, ...]:
+        """Numbers of lanes worth trying, the last of which may hold the whole reduction."""
+        length = 1
+        for axis in lane_axes(state, stage):
+            length *= stage.root_extents[axis]
+        vector = target.lanes(max(32, stage.op.dtype.bits))
+        if length * self.shortest <= vector:
+            return ()
+        found = [vector]
+        while found[-1] < min(length, self.most_vectors * vector):
+            found.append(found[-1] * 2)
+        return tuple(found)
+
+
+def lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
+    """The reduce axes of an untouched stage that can be its lanes, outermost first.
+
+    None when a space loop is innermost already, or another stage is computed inside.
+    """
+    if is_input(state, stage) or stage.inlined or not stage.compute.reduce_axes:
+        return ()
+    innermost = stage.iters[-1]
+    plain = innermost.kind is AxisKind.REDUCE and innermost.annotation is ForKind.SERIAL
+    names = [it.name for it in stage.iters]
+    whole = all(axis.name in names for axis in stage.compute.reduce_axes)
+    if not plain or not whole or axis_names(stage.op, UNROLL_AXES):
+        return ()
+    axes = contiguous_reduction(state, stage)
+    return () if host_iters(state, stage) & set(axes) else axes

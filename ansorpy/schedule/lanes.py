@@ -1,0 +1,99 @@
+"""Sums kept apart in the lanes of a vector: their buffer, their start and their tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Cast, Expr, Load, ReduceKind, Var, as_expr
+from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Seq, Stmt, Store
+from ansorpy.schedule.stage import SplitRelation, Stage
+
+__all__ = ["LaneSums", "peeled_loop"]
+
+Index = tuple[Expr, ...]
+
+
+@dataclass(frozen=True)
+class LaneSums:
+    """The sums of one stage's lanes, ``buffer[space loops inside the reduction..., lane]``.
+
+    Half-width floats are summed in single precision, as the generator does elsewhere.
+    """
+
+    buffer: Buffer
+    kind: ReduceKind
+
+    @staticmethod
+    def of(
+        name: str, dtype: DType, shape: tuple[int, ...], kind: ReduceKind, *, shared: bool
+    ) -> LaneSums:
+        """Sums of *dtype* (or wider) for one stage; the last extent of *shape* is the lanes.
+
+        They are *shared* where threads divide the elements inside the reduction.
+        """
+        narrow = dtype in (DType.FLOAT16, DType.BFLOAT16)
+        wide = DType.FLOAT32 if narrow else dtype
+        scope = Scope.WORKSPACE if shared else Scope.LOCAL
+        return LaneSums(Buffer(f"{name}.lanes", shape, wide, scope), kind)
+
+    @property
+    def lanes(self) -> int:
+        return self.buffer.shape[-1]
+
+    def cleared(self, at: Index, fresh: Callable[[str], Var]) -> Stmt:
+        """Set the lanes of element *at* to the identity."""
+        identity = as_expr(self.kind.identity(self.buffer.dtype), self.buffer.dtype)
+        lane = fresh("lane")
+        store = Store(self.buffer, (*at, lane), identity, None)
+        return For(lane, self.lanes, ForKind.VECTORIZED, store)
+
+    def added(self, at: Index, value: Expr) -> Store:
+        """Add *value* to the lane *at* names last."""
+        return Store(self.buffer, at, _cast(value, self.buffer.dtype), self.kind)
+
+    def combined(
+        self, at: Index, target: Buffer, index: Index, fresh: Callable[[str], Var]
+    ) -> Stmt:
+        """Add the upper lanes to the lower until one is left, and store that in *target*.
+
+        Each step leaves a power of two, so that vectors are halved and never cut askew.
+        """
+        steps: list[Stmt] = []
+        left = self.lanes
+        while left > 1:
+            kept, lane = 1 << (left - 1).bit_length() - 1, fresh("lane")
+            upper = Load(self.buffer, (*at, lane + kept))
+            step = Store(self.buffer, (*at, lane), upper, self.kind)
+            steps.append(For(lane, left - kept, ForKind.VECTORIZED, step))
+            left = kept
+        total = _cast(Load(self.buffer, (*at, as_expr(0))), target.dtype)
+        return Seq((*steps, Store(target, index, total, None)))
+
+
+def _cast(value: Expr, dtype: DType) -> Expr:
+    return value if value.dtype is dtype else Cast(dtype, value)
+
+
+def peeled_loop(
+    stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind], hosts: set[str]
+) -> SplitRelation | None:
+    """The split into lanes whose last part is not full and can be a body of its own.
+
+    Otherwise (its outer loop was changed further, another stage is computed inside it, or a
+    constant is packed in the order of whole loops) a guard inside the lanes skips what is beyond.
+    """
+    names = [it.name for it in stage.iters]
+    for relation in stage.relations:
+        if not isinstance(relation, SplitRelation) or relation.children[1:] != (stage.lanes,):
+            continue
+        outer, lanes = relation.children
+        if outer not in names or lanes not in names or names.index(outer) > names.index(lanes):
+            return None
+        looped = kinds[outer] in (ForKind.SERIAL, ForKind.UNROLLED)
+        inside = set(names[names.index(outer) :])
+        whole = extents[relation.parent] % extents[lanes] == 0
+        busy = hosts & inside or stage.packed or stage.tensorized
+        return None if whole or busy or not looped else relation
+    return None

@@ -1,0 +1,65 @@
+"""The step that has the lanes of a vector sum apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import AxisKind
+from ansorpy.schedule.steps.base import Count, Step, chosen, opened, printed
+from ansorpy.schedule.steps.loops import split_into
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["SplitLanesStep"]
+
+
+@dataclass(frozen=True)
+class SplitLanesStep(Step):
+    """Split reduce loop *iter* by *lanes*; the inner part is a vector whose lanes sum apart.
+
+        for k: C += f(k)   -->   for k.0: for k.1 in lanes: part[k.1] += f(k.0 * lanes + k.1)
+                                 C = a tree over part
+
+    Each lane starts from the reduction's identity; a last part that is not full leaves the other
+    lanes as they are.  This is where a schedule says that additions may be reordered.
+    """
+
+    iter: str
+    lanes: Count
+    kind: Literal["split_lanes"] = field(default="split_lanes")
+
+    @property
+    def _column(self) -> str:
+        return f"{self.stage}.lanes"
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        it = stage.iter(self.iter)
+        if it.kind is not AxisKind.REDUCE or stage.lanes is not None:
+            reason = (
+                "only a reduce loop has lanes that sum apart" if stage.lanes is None
+                else f'the lanes of loop "{stage.lanes}" sum apart already'
+            )  # fmt: skip
+            raise ScheduleError(
+                reason, step=self.call(), stage=stage.name,
+                program=state.text(stage.name, {it.name}),
+            )  # fmt: skip
+        if isinstance(self.lanes, int) and self.lanes < 1:
+            raise ScheduleError(
+                f"{self.lanes} lanes are impossible; there is at least one", step=self.call(),
+                stage=stage.name, program=state.text(stage.name, {it.name}),
+            )  # fmt: skip
+        lanes, decisions = opened(self._column, self.lanes)
+        state = split_into(state, stage, it, (lanes,), shift=False)
+        split = replace(state.stage(self.stage), lanes=f"{self.iter}.1")
+        return state.replace_stage(split).open(*decisions)
+
+    def call(self) -> str:
+        return f"state, _ = state.split_lanes({self.stage!r}, {self.iter!r}, {printed(self.lanes)})"
+
+    def resolve(self, values: Mapping[str, int]) -> SplitLanesStep:
+        return replace(self, lanes=chosen(self._column, self.lanes, values))

@@ -1,0 +1,120 @@
+"""What the nests of one program share while they are built: names, loops, buffers, packings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.affine import linear
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, Var, as_expr
+from ansorpy.ir.interval import bounds as interval
+from ansorpy.ir.loops import Buffer, ForKind
+from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.simplify import simplify
+from ansorpy.schedule.bounds import Bounds, Span
+from ansorpy.schedule.packing import Packing, plan_packing
+
+__all__ = ["Index", "Surroundings", "minus"]
+
+Index = tuple[Expr, ...]
+
+
+class Surroundings:
+    """Variables, loops and buffers around the statement being built, of one program."""
+
+    def __init__(self, bounds: Bounds):
+        self.bounds = bounds
+        self.state = bounds.state
+        self.buffers: dict[str, Buffer] = {}
+        self.packings: dict[tuple[str, str], Packing] = {}
+        self._origins: dict[str, Index] = {}
+        self._loops: list[tuple[Var, int]] = []
+        self._parallel = 0
+        self._definitions: dict[Var, Expr] = {}
+        self._ranges: dict[Var, tuple[int, int]] = {}
+        self._names: dict[str, int] = {}
+
+    def fresh(self, name: str) -> Var:
+        """A variable; a name already used in this program gets a number behind it."""
+        count = self._names.get(name, 0)
+        self._names[name] = count + 1
+        return Var(name if count == 0 else f"{name}_{count}")
+
+    @contextmanager
+    def loop(self, var: Var, extent: int, kind: ForKind) -> Iterator[None]:
+        """Everything inside runs in this loop."""
+        self._loops.append((var, extent))
+        self._ranges[var] = (0, extent - 1)
+        self._parallel += kind is ForKind.PARALLEL
+        yield
+        self._parallel -= kind is ForKind.PARALLEL
+        self._loops.pop()
+
+    def define(self, var: Var, value: Expr, last: int) -> None:
+        """Note that *var*, at most *last*, is bound to *value*."""
+        self._definitions[var] = value
+        self._ranges[var] = (0, last)
+
+    @property
+    def in_parallel(self) -> bool:
+        """True inside a parallel loop."""
+        return self._parallel > 0
+
+    def origin(self, name: str) -> Index:
+        """Where the box of *name*'s buffer starts, by dimension (zeros for a whole tensor)."""
+        known = self._origins.get(name)
+        return known if known is not None else tuple(as_expr(0) for _ in self.buffers[name].shape)
+
+    def place(self, name: str, region: Sequence[Span], starts: Index) -> list[tuple[Var, Expr]]:
+        """Set the origin of an attached stage, kept inside the tensor; returns what to bind."""
+        shape = self.state.stage(name).op.shape
+        lets: list[tuple[Var, Expr]] = []
+        origins: list[Expr] = []
+        for d, (span, start, whole) in enumerate(zip(region, starts, shape, strict=True)):
+            assert isinstance(span.extent, int)
+            low, high = interval(start, self._ranges)
+            if low >= 0 and high + span.extent <= whole:
+                origins.append(start)
+                continue
+            var = self.fresh(f"{name}.{d}")
+            last = as_expr(whole - span.extent)
+            inside = Binary(BinaryOp.MAX, Binary(BinaryOp.MIN, start, last), as_expr(0))
+            lets.append((var, inside))
+            self._ranges[var] = (0, whole - span.extent)
+            origins.append(var)
+        self._origins[name] = tuple(origins)
+        return lets
+
+    def load(self, stage: str, load: Load) -> Expr:
+        """*load* of a tensor as a load of the buffer that holds (the box of) it."""
+        name = load.source.name
+        if name in self.state.stage(stage).packed:
+            return self._packed(stage, name, load.indices)
+        buffer, origins = self.buffers[name], self.origin(name)
+        inside = zip(load.indices, origins, strict=True)
+        return Load(buffer, tuple(self.simple(index - origin) for index, origin in inside))
+
+    def simple(self, index: Expr) -> Expr:
+        """*index* with what cancels gone, quotients and remainders by the loops' ranges too."""
+        form = linear(index)
+        affine = all(isinstance(atom, Var) for atom in form.terms)
+        return form.to_expr() if affine else simplify(form.to_expr(), self._ranges)
+
+    def _packed(self, stage: str, name: str, indices: Index) -> Expr:
+        key = (stage, name)
+        indices = tuple(linear(substitute(index, self._definitions)).to_expr() for index in indices)
+        if key not in self.packings:
+            self.packings[key] = plan_packing(stage, self.buffers[name], indices, self._loops)
+        packing = self.packings[key]
+        if [linear(i) for i in indices] != [linear(i) for i in packing.indices]:
+            raise ScheduleError(
+                f'"{stage}" reads "{name}" in two ways, so one packed order cannot serve both',
+                stage=stage, hint="do not pack this constant",
+            )  # fmt: skip
+        return Load(packing.buffer, tuple(var for var, _ in packing.loops))
+
+
+def minus(index: Expr, origin: Expr) -> Expr:
+    """``index - origin`` with what they share cancelled."""
+    return linear(index - origin).to_expr()
