@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.ir.affine import index_terms
-from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.expr import Axis, AxisKind, Call, Expr, Function, Load, Select, walk
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_tiled
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.storage import CacheWriteStep
@@ -275,9 +276,12 @@ def _common_outer(
 
 
 def reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool:
-    """True when some read moves through memory with *axis*, and none jumps far with it."""
-    op, follows = stage.compute, False
-    for producer, accesses in state.dag.reads(op).items():
+    """True when some read moves through memory with *axis*, and none jumps far with it.
+
+    What an inlined producer reads counts as read by the stage itself.
+    """
+    op, follows = effective(state).ops.get(stage.name, stage.compute), False
+    for producer, accesses in loads_of(op).items():
         inner = max((d for d, n in enumerate(producer.shape) if n > 1), default=0)
         for indices in accesses:
             for d, index in enumerate(indices):
