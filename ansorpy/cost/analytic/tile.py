@@ -107,7 +107,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
         reduces=reduces,
         unrolled=unrolled,
         unrolled_steps=_unrolled_steps(view, is_reduce, tile_rows, unrolled),
-        sums_apart=(reducing & vector).any(axis=0),
+        sums_apart=np.logical_or.reduce(reducing & vector, axis=0),
         vector=vector,
         row_loops=row_loops,
         extent=view.extent,
