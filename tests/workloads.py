@@ -92,6 +92,30 @@ def _padded(data: Tensor, padding: int, value: float = 0.0) -> Tensor:
     return compute((n, c, h + 2 * padding, w + 2 * padding), at, name="pad")
 
 
+def transposed_conv1d(
+    w: int = 8, ci: int = 16, co: int = 8, kernel: int = 4, stride: int = 2, padding: int = 1
+) -> list[Tensor]:
+    """``Y[i * stride + a]`` summed over the taps that reach residue ``a``, without zeros between."""
+    x = placeholder((w, ci), name="X")
+    weight = placeholder((kernel, ci, co), name="W", constant=True)
+    taps = -(-kernel // stride)
+    t, c = reduce_axis(taps, name="t"), reduce_axis(ci, name="c")
+    wide = taps - 1
+    pad = compute(
+        (w + 2 * wide + 1, ci),
+        lambda i, j: ap.select((i >= wide) & (i < w + wide), x[i - wide, j], 0.0), name="pad",
+    )  # fmt: skip
+
+    def at(i: Expr, a: Expr, o: Expr) -> Expr:
+        tap, place = (a + padding) % stride + t * stride, i + (a + padding) // stride - t + wide
+        product = pad[place, c] * weight[tap, c, o]
+        guarded = ap.select(tap < kernel, product, 0.0) if kernel % stride else product
+        return ap.sum(guarded, axis=(t, c))
+
+    rows = ((w - 1) * stride - 2 * padding + kernel) // stride
+    return [x, weight, compute((rows, stride, co), at, name="Y", names=("i", "a", "o"))]
+
+
 def max_pool2d(
     n: int = 1, h: int = 56, w: int = 56, c: int = 512, padding: int = 1
 ) -> list[Tensor]:

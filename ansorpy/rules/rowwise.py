@@ -32,12 +32,17 @@ def streams(state: State, stage: Stage) -> bool:
     """True when the stage uses each element of its largest input about once, so tiles gain nothing.
 
     Everything elementwise does; of the reductions row sums and norms do, a matrix product and a
-    window do not.
+    window do not.  A vector times a constant matrix does not either: tiles let the matrix be
+    packed, so that it comes from memory in one run.
     """
     op = stage.compute
+    if not op.reduce_axes:
+        return True
     domain = prod(axis.extent for axis in (*op.axes, *op.reduce_axes))
-    largest = max((producer.size for producer in state.dag.reads(op)), default=0)
-    return not op.reduce_axes or domain <= largest
+    largest = max(state.dag.reads(op), key=lambda producer: producer.size, default=None)
+    if largest is None or largest in state.dag.constant_ops:
+        return False
+    return domain <= largest.size
 
 
 def is_evaluated_once(state: State, stage: Stage) -> bool:

@@ -7,7 +7,7 @@ from math import prod
 from typing import TypeGuard
 
 from ansorpy.ir.affine import linear
-from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Expr, as_expr
+from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Const, Expr, as_expr
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
@@ -79,7 +79,10 @@ def _start(
     start = values[relation.children[0]] * tile
     if not is_ragged(relation, extents):
         return start
-    return Binary(BinaryOp.MIN, start, as_expr(extents[relation.parent] - tile))
+    last = extents[relation.parent] - tile
+    if isinstance(start, Const):
+        return as_expr(min(int(start.value), last))
+    return Binary(BinaryOp.MIN, start, as_expr(last))
 
 
 def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:

@@ -84,13 +84,23 @@ def factorizations(extent: int, parts: int, max_innermost: int, *, ragged: bool 
 
 def tiles_of(extent: int) -> tuple[int, ...]:
     """Tile sizes worth having for *extent*: its divisors, and products of 2, 3, 5 and 7 of which
-    whole tiles exceed it by at most an eighth (the share of work done twice)."""
-    ragged = (n for n in _smooth(extent) if -(-extent // n) * n * WASTE <= extent * (WASTE + 1))
+    whole tiles exceed it by at most an eighth (the share of work done twice).
+
+    Of a long axis also whole vectors that are no more in all than the axis itself takes: 71 is
+    five vectors, and so are five tiles of 16, but three of 24 are six.
+    """
+    ragged = {n for n in _smooth(extent) if -(-extent // n) * n * WASTE <= extent * (WASTE + 1)}
+    if extent > 2 * VECTOR:
+        vectors = -(-extent // VECTOR) * VECTOR
+        ragged |= {n for n in range(VECTOR, extent, VECTOR) if -(-extent // n) * n <= vectors}
     return tuple(sorted({*_divisors(extent), *ragged}))
 
 
 WASTE = 8
 """One part in this many of a ragged axis may be computed twice."""
+
+VECTOR = 16
+"""Elements that tiles of the vector axis come in: the widest vector of today's machines."""
 
 
 @lru_cache(maxsize=64)

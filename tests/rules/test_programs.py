@@ -37,6 +37,8 @@ WORKLOADS = {
     "conv": workloads.conv2d_bn_relu(1, 6, 5, 3, 4),
     "strided_conv": workloads.conv2d_bn_relu(2, 7, 7, 2, 3, stride=2),
     "transposed": workloads.transposed_matmul(9, 20, 12),
+    "transposed_conv": workloads.transposed_conv1d(5, 3, 20),
+    "odd_transposed_conv": workloads.transposed_conv1d(5, 3, 7, 3),
     "pool": workloads.max_pool2d(1, 5, 4, 3),
     "minimum": workloads.min_reduce(5, 24),
     "softmax": workloads.softmax(3, 12),

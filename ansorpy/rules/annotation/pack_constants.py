@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ansorpy.ir.access import accesses
+from ansorpy.ir.expr import Axis, Load, walk
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import consumers, is_input
 from ansorpy.schedule.space import Space
@@ -19,9 +21,11 @@ __all__ = ["PackConstants"]
 class PackConstants(AnnotationRule):
     """Pack every constant that one tiled reduction alone reads; it costs nothing when run.
 
-    It must be read with one index tuple that is affine in the loops, so that a layout with one
-    dimension a loop exists, and injective, so that no element is stored twice (isl answers where
-    an index mixes axes).  Source: TVM's layout rewrite for pre-transformed weights.
+    It must be read with one index tuple, without loads, so that a layout with one dimension a
+    loop exists, and no element may be stored twice: the read is injective (isl answers where an
+    index mixes axes), or the axes it moves with have no more values than the constant elements
+    (a transposed convolution's taps by residue).
+    Source: TVM's layout rewrite for pre-transformed weights.
     """
 
     def declare(self, space: Space, target: Target) -> Space:
@@ -39,4 +43,10 @@ class PackConstants(AnnotationRule):
 
 def _packable(state: State, stage: Stage, reader: Stage) -> bool:
     reads = [a for a in accesses(state.dag)[reader.compute] if a.producer is stage.op]
-    return len(reads) == 1 and reads[0].injective and None not in reads[0].terms
+    if len(reads) != 1:
+        return False
+    if None not in reads[0].terms:
+        return reads[0].injective
+    inside = {e for index in reads[0].indices for e in walk(index)}
+    values = prod(axis.extent for axis in inside if isinstance(axis, Axis))
+    return values <= stage.op.size and not any(isinstance(e, Load) for e in inside)

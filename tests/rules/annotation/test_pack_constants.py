@@ -42,13 +42,27 @@ def test_what_is_made_of_constants_is_packed_too() -> None:
 
 def test_not_when_read_twice_or_at_an_index_that_no_layout_has() -> None:
     a, w = placeholder((8, 8), name="A"), placeholder((8, 8), name="W", constant=True)
-    k = reduce_axis(8, name="k")
+    narrow, k = placeholder((8, 4), name="W", constant=True), reduce_axis(8, name="k")
 
     def twice(i: Expr, j: Expr) -> Expr:
         return ap.sum(a[i, k] * (w[k, j] + w[j, k]), axis=k)
 
     def halved(i: Expr, j: Expr) -> Expr:
-        return ap.sum(a[i, k] * w[k, j // 2], axis=k)
+        return ap.sum(a[i, k] * narrow[k, j // 2], axis=k)
 
-    for body in (twice, halved):
-        assert packed(tiled(a, w, compute((8, 8), body, name="C"))) == {}
+    for weight, body in ((w, twice), (narrow, halved)):
+        assert packed(tiled(a, weight, compute((8, 8), body, name="C"))) == {}
+
+
+def test_taps_by_residue_are_packed_as_no_element_is_stored_twice() -> None:
+    a, w = placeholder((9, 8), name="A"), placeholder((4, 8, 8), name="W", constant=True)
+    t, k = reduce_axis(2, name="t"), reduce_axis(8, name="k")
+    c = compute(
+        (8, 2, 8),
+        lambda i, r, j: ap.sum(
+            a[i + (r + 1) // 2 - t + 1, k] * w[(r + 1) % 2 + t * 2, k, j],
+            axis=(t, k),
+        ),
+        name="C",
+    )  # fmt: skip
+    assert packed(tiled(a, w, c)) == {"C": ("W",)}

@@ -86,6 +86,12 @@ def test_where_it_applies(tensors: list[Tensor], answer: object) -> None:
     assert ask(RULE, tensors, tensors[-1].name).answer is answer
 
 
+def test_a_vector_times_a_constant_matrix_is_left_to_tiles() -> None:
+    x, w, c = workloads.matmul(1, 64, 48, constant=True)
+    d = compute((1, 64), lambda i, j: ap.maximum(c[i, j], 0.0), name="D")
+    assert ask(RULE, [x, w, d], "D").answer is SKIP
+
+
 def test_only_the_last_stage_is_asked() -> None:
     assert ask(RULE, workloads.softmax(64, 32), "sum").reason == "not the only output"
 
