@@ -95,7 +95,7 @@ def _padded(data: Tensor, padding: int, value: float = 0.0) -> Tensor:
 def transposed_conv1d(
     w: int = 8, ci: int = 16, co: int = 8, kernel: int = 4, stride: int = 2, padding: int = 1
 ) -> list[Tensor]:
-    """``Y[i * stride + a]`` summed over the taps that reach residue ``a``, without zeros between."""
+    """``Y[i * stride + a]``: the sum over the taps that reach residue ``a``."""
     x = placeholder((w, ci), name="X")
     weight = placeholder((kernel, ci, co), name="W", constant=True)
     taps = -(-kernel // stride)
