@@ -3,10 +3,12 @@
 The driver never waits for ever: each request has a deadline.  A worker that misses it, dies or
 writes what is not a message is ended (SIGTERM, then SIGKILL), and the next request starts a
 fresh one.  Workers have a session of their own, so Ctrl-C in a terminal reaches the driver only.
+A worker ends with its driver however that ends, and from its first instant (:func:`_tie`).
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
@@ -72,6 +74,7 @@ class Worker:
         self._stderr: IO[bytes] | None = None
         self._to_worker = -1
         self._from_worker = -1
+        self._lifeline = -1
         self._is_ready = False
 
     # Life
@@ -91,6 +94,7 @@ class Worker:
         self.kill()
         child_in, self._to_worker = os.pipe()
         self._from_worker, child_out = os.pipe()
+        watched, self._lifeline = os.pipe()
         os.set_blocking(self._to_worker, False)
         os.set_blocking(self._from_worker, False)
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115 (lives as long as the worker)
@@ -100,11 +104,13 @@ class Worker:
             self._process = subprocess.Popen(
                 [*command, str(os.getpid()), self.module],
                 stdin=subprocess.DEVNULL, stdout=self._stderr, stderr=self._stderr,
-                pass_fds=(child_in, child_out), start_new_session=True, env=self._environment(),
+                pass_fds=(child_in, child_out, watched), start_new_session=True,
+                env=self._environment(),
             )  # fmt: skip
+            _tie(self._process.pid, watched)
         finally:
-            os.close(child_in)
-            os.close(child_out)
+            for descriptor in (child_in, child_out, watched):
+                os.close(descriptor)
         if self.cores is not None:
             # Before the imports start any thread, so that every thread inherits it.
             with suppress(ProcessLookupError):
@@ -137,10 +143,10 @@ class Worker:
         self.kill()
 
     def _close_files(self) -> None:
-        for descriptor in (self._to_worker, self._from_worker):
+        for descriptor in (self._to_worker, self._from_worker, self._lifeline):
             if descriptor >= 0:
                 os.close(descriptor)
-        self._to_worker = self._from_worker = -1
+        self._to_worker = self._from_worker = self._lifeline = -1
         if self._stderr is not None:
             self._stderr.close()
             self._stderr = None
@@ -258,6 +264,19 @@ class Worker:
         size = self._stderr.seek(0, os.SEEK_END)
         self._stderr.seek(max(0, size - _KEPT_STDERR_BYTES))
         return self._stderr.read().decode(errors="replace").strip()
+
+
+def _tie(pid: int, watched: int) -> None:
+    """Have the kernel kill *pid* when the other end of the pipe *watched* closes.
+
+    The driver alone holds that end and never writes, so it closes when the driver is gone.  What
+    the worker asks for itself (PR_SET_PDEATHSIG) comes only once its interpreter runs, tens of
+    milliseconds later; this needs nothing of the worker but the descriptor it inherited.
+    """
+    fcntl.fcntl(watched, fcntl.F_SETOWN, pid)
+    fcntl.fcntl(watched, fcntl.F_SETSIG, signal.SIGKILL)
+    flags = fcntl.fcntl(watched, fcntl.F_GETFL)
+    fcntl.fcntl(watched, fcntl.F_SETFL, flags | os.O_ASYNC)
 
 
 def _exit_text(status: int | None) -> str:

@@ -2,7 +2,9 @@
 
 It answers messages from descriptor IN on descriptor OUT with the handlers that MODULE's
 ``make_handlers()`` returns, one at a time, until IN ends.  It never imports the user's
-``__main__``, and does not outlive PARENT: the kernel kills it when its parent dies.
+``__main__``, and does not outlive PARENT: the kernel kills it when the driver's end of a pipe
+closes (:mod:`ansorpy.measure.supervisor`) and, asked here, when its parent dies; the second also
+holds where a program forked from the driver keeps that pipe open.
 """
 
 from __future__ import annotations

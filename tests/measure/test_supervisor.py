@@ -164,6 +164,34 @@ worker.request(Message(sys.argv[1], {"s": 60.0}), 60.0)
 """
 
 
+STARTING = """
+import sys
+from ansorpy.measure.supervisor import Worker
+worker = Worker("tests.measure.payload", environment={"PYTHONPATH": sys.argv[1]})
+worker.start()
+print(worker.pid, flush=True)
+input()
+"""
+
+
+def test_a_driver_killed_while_its_worker_starts_leaves_no_orphan(tmp_path):
+    """The interpreter of this worker sleeps before any line of ours runs in it."""
+    (tmp_path / "sitecustomize.py").write_text("import time\ntime.sleep(60)\n")
+    driver = subprocess.Popen(
+        [sys.executable, "-c", STARTING, str(tmp_path)], stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONPATH": ROOT},
+    )  # fmt: skip
+    assert driver.stdout is not None
+    identity = process_identity(int(driver.stdout.readline()))
+    assert is_running(identity)
+    driver.kill()
+    driver.communicate()
+    deadline = time.monotonic() + 5.0
+    while is_running(identity) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not is_running(identity)
+
+
 @pytest.mark.parametrize("busy_with", ["spin", "deaf", "sleep"])
 def test_a_killed_driver_leaves_no_orphan(busy_with):
     driver = subprocess.Popen(
