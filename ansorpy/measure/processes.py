@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["is_running", "process_identity"]
+__all__ = ["is_running", "process_identity", "processor_s"]
 
 
 def process_identity(pid: int | None = None) -> str:
@@ -27,12 +27,23 @@ def _boot_id() -> str:
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
+def processor_s(pid: int) -> float:
+    """Seconds of processor time *pid* used so far, all threads; 0 when there is no such process."""
+    fields = _stat(pid)
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
+
+
 def _start_ticks(pid: int) -> str:
     """Start time of a process in clock ticks since boot; empty when there is none (or a zombie)."""
+    fields = _stat(pid)
+    return "" if not fields or fields[0] in "ZX" else fields[19]
+
+
+def _stat(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third, the state, on; none when it is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return ""
+        return []
     # The command in parentheses may hold spaces; state is the first field after it.
-    fields = text.rpartition(")")[2].split()
-    return "" if fields[0] in "ZX" else fields[19]
+    return text.rpartition(")")[2].split()

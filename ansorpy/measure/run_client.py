@@ -27,6 +27,8 @@ _BYTES_PER_SECOND = 20e6
 """Slowest credible rate of making inputs, packing constants and comparing outputs."""
 _KEPT_REFERENCE_BYTES = 512 << 20
 _CALLS_ALLOWED = 200
+_STARVED = 10
+"""How much longer a candidate may take while others hold the cores it is pinned to."""
 
 
 class RunClient:
@@ -100,7 +102,9 @@ class RunClient:
             built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
-        result = _measured(self.worker.request(message, self._timeout_s(task, incumbent_s)))
+        timeout_s = self._timeout_s(task, incumbent_s)
+        answer = self.worker.request(message, timeout_s, starved_s=_STARVED * timeout_s)
+        result = _measured(answer)
         if result.kind is TrialKind.RUN_ERROR:
             # It may have written where it should not; the next one gets clean memory.
             self.worker.kill()

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from ansorpy.codegen.llvm.timing import bench_address
 from ansorpy.errors import AnsorpyError, CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import evaluate_points
@@ -202,7 +203,11 @@ def _failed(
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    """The handlers of the run worker."""
+    """The handlers of the run worker, made once the compiler and its clock are loaded.
+
+    The first candidate would pay for that otherwise, within the second or so it may take.
+    """
+    bench_address()
     session = RunSession()
     return {
         "open": session.open,

@@ -24,6 +24,7 @@ from typing import IO, Literal
 
 import ansorpy.measure.worker
 from ansorpy.errors import AnsorpyError
+from ansorpy.measure.processes import processor_s
 from ansorpy.measure.protocol import Decoder, Message, ProtocolError, encode
 
 __all__ = ["Failure", "Outcome", "Worker"]
@@ -153,18 +154,23 @@ class Worker:
 
     # Asking
 
-    def request(self, message: Message, timeout_s: float) -> Outcome:
-        """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready."""
+    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
+        """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready.
+
+        A worker that other processes kept off its cores, so that it got less than half of
+        *timeout_s* on each, is given up to *starved_s* in all.
+        """
         self.make_ready()
         try:
-            return self._ask(message, timeout_s)
+            return self._ask(message, timeout_s, starved_s)
         except BaseException:
             # An interrupt: the late answer must not be taken for the next one's.
             self.kill()
             raise
 
-    def _ask(self, message: Message, timeout_s: float) -> Outcome:
-        deadline = time.monotonic() + timeout_s
+    def _ask(self, message: Message, timeout_s: float, starved_s: float) -> Outcome:
+        begin, worked = time.monotonic(), self._worked_s()
+        deadline = begin + timeout_s
         failure = self.send(message, deadline)
         if failure is not None:
             return failure
@@ -172,7 +178,14 @@ class Worker:
             answer = self.receive(max(0.0, deadline - time.monotonic()))
             if answer is not None:
                 return answer
+            if self._worked_s() - worked < 0.5 * timeout_s * len(self.cores or (0,)):
+                later = min(time.monotonic() + 0.25 * timeout_s, begin + starved_s)
+                deadline = max(deadline, later)
         return self.fail_timeout(timeout_s)
+
+    def _worked_s(self) -> float:
+        """Processor time the worker used so far, of all its threads."""
+        return 0.0 if self._process is None else processor_s(self._process.pid)
 
     def make_ready(self) -> None:
         """Start the process if needed and wait until its imports are done.

@@ -144,6 +144,16 @@ def test_requests_over_several_workers_lose_only_the_bad_ones():
             assert isinstance(outcome, Failure) and outcome.kind == want
 
 
+def test_time_without_a_core_is_not_the_candidates(worker):
+    """Who sleeps looks like who waits for a core; who spins had one."""
+    slept = worker.request(Message("sleep", {"s": 1.0}), 0.3, starved_s=20.0)
+    assert isinstance(slept, Message)
+    spun = worker.request(Message("spin"), 0.3, starved_s=20.0)
+    assert isinstance(spun, Failure) and spun.kind == "timeout"
+    slept = worker.request(Message("sleep", {"s": 20.0}), 0.1, starved_s=0.5)
+    assert isinstance(slept, Failure) and slept.kind == "timeout"
+
+
 def test_an_interrupt_while_waiting_ends_the_worker():
     worker = Worker(PAYLOAD)
     ask(worker, "echo")
