@@ -16,6 +16,7 @@ from ansorpy.report.bench.turns import Contender, Policy, Timing, compare
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
 from benchmarks.ops.case import Case
+from benchmarks.ops.found import algorithm_found
 from benchmarks.ops.reference import Reference
 from benchmarks.ops.result import OURS, EngineTime, Result
 from benchmarks.peak import Peak, measure_peak
@@ -56,9 +57,10 @@ def measure(
 ) -> Result:
     """Tune *case* for *threads* as far as the database does not hold the trials, then compare."""
     failures: dict[str, str] = {}
-    start, program = monotonic(), ""
+    start, program, algorithm = monotonic(), "", ""
     try:
         program = _tuned(case, threads, settings).program
+        algorithm = algorithm_found(case, threads, settings.db)
     except AnsorpyError as error:
         failures[OURS] = error.message
     tuning_s = monotonic() - start
@@ -77,8 +79,9 @@ def measure(
         peak = before.or_better(measure_peak(threads, case.bytes))
     engines = {name: _engine_time(t) for name, t in timings.items()}
     return result_of(
-        case, threads, peak, engines, failures=failures, tuning_s=tuning_s, program=program
-    )
+        case, threads, peak, engines, failures=failures, tuning_s=tuning_s, program=program,
+        algorithm=algorithm,
+    )  # fmt: skip
 
 
 def result_of(

@@ -25,16 +25,17 @@ def cases_table(results: Sequence[Result]) -> Table:
     engines = _engines(results)
     heading = (
         "case", "threads", *(f"{name} ms" for name in engines), "ratio", "roofline ms", "share",
-        "with fork",
+        "with fork", "algorithm",
     )  # fmt: skip
     rows = [
         (
             r.case, str(r.threads), *(_time(r, name) for name in engines), _two(r.ratio),
             _ms(r.roofline_ms), _percent(r.share), _percent(r.share_after_fork),
+            r.algorithm,
         )
         for r in results
     ]  # fmt: skip
-    return Table("", heading, tuple(rows), frozenset(heading[1:]))
+    return Table("", heading, tuple(rows), frozenset(heading[1:-1]))
 
 
 def groups_table(results: Sequence[Result]) -> Table:
@@ -129,7 +130,7 @@ def _cases_document(run: Run) -> str:
     found = {r.key: r for r in results}
     heading = ["case"]
     for count in counts:
-        heading += [f"ms, {count} thr", "best peer", "ratio", "share"]
+        heading += [f"ms, {count} thr", "algorithm", "best peer", "ratio", "share"]
     rows = []
     for case in dict.fromkeys(r.case for r in results):
         row = [case]
@@ -141,9 +142,9 @@ def _cases_document(run: Run) -> str:
 
 def _document_cells(r: Result | None) -> list[str]:
     if r is None:
-        return [""] * 4
+        return [""] * 5
     peer = "" if r.best_peer_ms is None else f"{_ms(r.best_peer_ms)} {r.best_peer}"
-    return [_time(r, OURS), peer, _two(r.ratio), _percent(r.share)]
+    return [_time(r, OURS), r.algorithm, peer, _two(r.ratio), _percent(r.share)]
 
 
 def _markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -39,6 +39,7 @@ class Result(_Model):
             bytes at the bandwidth measured for as many.
         bound: Which of the two, ``compute`` or ``bytes``.
         fork_join_ms: An empty parallel region; 0 at one thread.
+        algorithm: The definition it computes: ``direct`` or another's name.
         program: The loop nest found.
     """
 
@@ -55,6 +56,7 @@ class Result(_Model):
     bound: str
     fork_join_ms: float
     tuning_s: float
+    algorithm: str
     program: str
 
     @property

@@ -28,13 +28,13 @@ def test_cases() -> None:
     table = cases_table(RESULTS)
     assert table.heading == (
         "case", "threads", "ansorpy ms", "onnxruntime ms", "torch ms", "ratio", "roofline ms",
-        "share", "with fork",
+        "share", "with fork", "algorithm",
     )  # fmt: skip
     assert table.rows == (
-        (GEMM.name, "1", "0.5000", "2.000", "1.000", "2.00", "0.2500", "50%", "60%"),
-        (GEMM.name, "2", "0.5000", "4.000", "4.500", "8.00", "0.2500", "50%", "60%"),
-        (NORM.name, "1", "12.50", "6.250", "100.00", "0.50", "0.2500", "2%", "2%"),
-        (NORM.name, "2", "failed", "", "1.000", "", "0.2500", "", ""),
+        (GEMM.name, "1", "0.5000", "2.000", "1.000", "2.00", "0.2500", "50%", "60%", "direct"),
+        (GEMM.name, "2", "0.5000", "4.000", "4.500", "8.00", "0.2500", "50%", "60%", "direct"),
+        (NORM.name, "1", "12.50", "6.250", "100.00", "0.50", "0.2500", "2%", "2%", "direct"),
+        (NORM.name, "2", "failed", "", "1.000", "", "0.2500", "", "", "direct"),
     )
 
 
@@ -77,11 +77,13 @@ def test_document_has_one_line_a_case() -> None:
     ]
     assert families.startswith("| family | cases | bound by | ratio, 1 thr |")
     assert listed.splitlines() == [
-        "| case | ms, 1 thr | best peer | ratio | share | ms, 2 thr | best peer | ratio | share |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        f"| {GEMM.name} | 0.5000 | 1.000 torch | 2.00 | 50% "
-        "| 0.5000 | 4.000 onnxruntime | 8.00 | 50% |",
-        f"| {NORM.name} | 12.50 | 6.250 onnxruntime | 0.50 | 2% | failed | 1.000 torch |  |  |",
+        "| case | ms, 1 thr | algorithm | best peer | ratio | share "
+        "| ms, 2 thr | algorithm | best peer | ratio | share |",
+        "| --- " * 11 + "|",
+        f"| {GEMM.name} | 0.5000 | direct | 1.000 torch | 2.00 | 50% "
+        "| 0.5000 | direct | 4.000 onnxruntime | 8.00 | 50% |",
+        f"| {NORM.name} | 12.50 | direct | 6.250 onnxruntime | 0.50 | 2% "
+        "| failed | direct | 1.000 torch |  |  |",
     ]
 
 
