@@ -52,12 +52,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = argparse.ArgumentParser(prog="python -m benchmarks.ops", description=__doc__)
-    p.add_argument("--only", nargs="+", metavar="GLOB", default=[], help="names or families")
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks.ops",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "--only",
+        nargs="+",
+        metavar="GLOB",
+        default=[],
+        help="names or families of cases; * fits anything",
+    )
     p.add_argument("--list", action="store_true", help="print the names of the cases and end")
     p.add_argument("--trials", type=int, default=128, help="programs to measure a case")
-    p.add_argument("--effort", choices=("none", "full"), default="full", help="none: no trials")
-    p.add_argument("--threads", nargs="+", type=int, default=sorted({1, available_cores()}))
+    p.add_argument(
+        "--effort", choices=("none", "full"), default="full",
+        help="none: no trials; a first guess, or what --db holds",
+    )  # fmt: skip
+    p.add_argument(
+        "--threads", nargs="+", type=int, default=sorted({1, available_cores()}),
+        help="counts to measure at; default: one, and all cores",
+    )  # fmt: skip
     p.add_argument(
         "--against", nargs="*", choices=PEERS, default=installed_peers(),
         help="the peers; default: those installed",
