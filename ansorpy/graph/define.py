@@ -8,7 +8,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, Node
-from ansorpy.graph.op import Concat, Conv, Elementwise, Fn, MatMul, Op, Shape, Shuffle
+from ansorpy.graph.op import (
+    Concat,
+    Conv,
+    ConvTranspose,
+    Elementwise,
+    Fn,
+    MatMul,
+    Op,
+    Shape,
+    Shuffle,
+)
 from ansorpy.graph.ops.matmul import grouped_matmul, matmul
 from ansorpy.graph.ops.movement import Move, Moved
 from ansorpy.graph.ops.names import Names
@@ -108,7 +118,7 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
     match node.op:
         case Conv() if scope.view.collapse:
             return _pointwise(scope, node)
-        case Conv() | MatMul():
+        case Conv() | ConvTranspose() | MatMul():
             operands = [
                 scope.tensor(value, scope.shape(value), role)
                 for value, role in zip(node.inputs, ("data", "weight"), strict=True)

@@ -17,9 +17,9 @@ from typing import ClassVar
 from ansorpy.ir.dtypes import DType
 
 __all__ = [
-    "Cast", "Concat", "Conv", "Elementwise", "Fn", "Lrn", "MatMul", "Op", "Pad", "PadMode",
-    "Pattern", "Pool", "PoolKind", "Reduce", "ReduceOp", "Reshape", "Shape", "Shuffle", "Slice",
-    "Softmax",    "TensorType", "Transpose", "broadcast", "windows",
+    "Cast", "Concat", "Conv", "ConvTranspose", "Elementwise", "Fn", "Lrn", "MatMul", "Op", "Pad",
+    "PadMode", "Pattern", "Pool", "PoolKind", "Reduce", "ReduceOp", "Reshape", "Shape", "Shuffle",
+    "Slice", "Softmax", "TensorType", "Transpose", "broadcast", "windows",
 ]  # fmt: skip
 
 Shape = tuple[int, ...]
@@ -177,6 +177,38 @@ class Conv(Op):
 
     def _channels(self, tail: Shape) -> int:
         return tail[-1] if len(tail) < 3 else tail[0] * tail[-1]
+
+
+@dataclass(frozen=True)
+class ConvTranspose(Op):
+    """A transposed convolution: ``out[i * stride + k * dilation - pad] += data[i] * w[k]``.
+
+    Channels first: data ``[n, c, *s]``, weight ``[c, co / groups, *k]``.
+    Channels last: data ``[n, *s, c]``, weight ``[*k, c, co]``; with groups
+    ``[*k, groups, c / groups, co / groups]``.  ``out`` is the image's size, whatever the rule
+    that chose it; what no tap reaches is 0.
+    """
+
+    strides: Shape
+    pads_begin: Shape
+    out: Shape
+    dilations: Shape
+    groups: int = 1
+    channels_last: bool = False
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        data, weight = inputs
+        rank = len(self.strides)
+        if self.channels_last:
+            tail = weight.shape[rank:]
+            co = tail[-1] if len(tail) == 2 else tail[0] * tail[-1]
+            return TensorType((data.shape[0], *self.out, co), data.dtype)
+        if weight.shape[0] != data.shape[1]:
+            raise ValueError(
+                f"the weight expects {weight.shape[0]} input channels, the data has {data.shape[1]}"
+            )
+        return TensorType((data.shape[0], weight.shape[1] * self.groups, *self.out), data.dtype)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.memory import ArenaPlan, Lifetime, plan_arena
 from ansorpy.graph.network import Call, Network, TensorInfo
-from ansorpy.graph.op import Conv, Pool, Reshape, Shape
+from ansorpy.graph.op import Conv, ConvTranspose, Pool, Reshape, Shape
 from ansorpy.graph.passes.fuse import Group, fuse
 
 __all__ = ["partition"]
@@ -111,7 +111,7 @@ def _title(graph: Graph, group: Group) -> str:
     parts: list[str] = []
     for node in group.nodes:
         label = node.op.label
-        if isinstance(node.op, Conv):
+        if isinstance(node.op, Conv | ConvTranspose):
             label += _window(graph.types[node.inputs[1]].shape[: len(node.op.strides)], node.op)
             label = f"group{label}" if node.op.groups > 1 else label
         elif isinstance(node.op, Pool):
@@ -121,6 +121,6 @@ def _title(graph: Graph, group: Group) -> str:
     return "_".join([*parts, "x".join(map(str, shape[1:] or shape))])
 
 
-def _window(kernel: Shape, op: Conv | Pool) -> str:
+def _window(kernel: Shape, op: Conv | ConvTranspose | Pool) -> str:
     stride = "x".join(map(str, sorted(set(op.strides))))
     return "x".join(map(str, kernel)) + ("" if stride == "1" else f"s{stride}")

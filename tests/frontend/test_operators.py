@@ -207,8 +207,61 @@ REDUCTIONS = {
     "prod": operator_model("ReduceProd", [(3, 5)], axes=[1]),
 }
 
+TRANSPOSED = {
+    "plain": operator_model("ConvTranspose", [IMAGE], [normal(6, 4, 3, 3), normal(4)]),
+    "stride": operator_model(
+        "ConvTranspose",
+        [IMAGE],
+        [normal(6, 4, 4, 4), normal(4)],
+        strides=[2, 2],
+        pads=[1, 1, 1, 1],
+    ),
+    "odd": operator_model(
+        "ConvTranspose",
+        [IMAGE],
+        [normal(6, 5, 3, 2)],
+        strides=[2, 3],
+        pads=[1, 0, 0, 1],
+        output_padding=[1, 0],
+    ),
+    "gap": operator_model("ConvTranspose", [IMAGE], [normal(6, 4, 1, 2)], strides=[3, 2]),
+    "cut": operator_model(
+        "ConvTranspose", [IMAGE], [normal(6, 4, 5, 5)], strides=[2, 2], pads=[4, 3, 3, 4]
+    ),
+    "dilated": operator_model(
+        "ConvTranspose",
+        [IMAGE],
+        [normal(6, 4, 3, 2)],
+        strides=[2, 1],
+        dilations=[2, 3],
+        pads=[1, 1, 0, 2],
+    ),
+    "group": operator_model(
+        "ConvTranspose", [IMAGE], [normal(6, 2, 3, 3), normal(6)], group=3, strides=[2, 2]
+    ),
+    "depthwise": operator_model(
+        "ConvTranspose", [IMAGE], [normal(6, 1, 4, 4)], group=6, strides=[2, 2], pads=[1] * 4
+    ),
+    "same_upper": operator_model(
+        "ConvTranspose", [IMAGE], [normal(6, 4, 3, 3)], strides=[2, 2], auto_pad="SAME_UPPER"
+    ),
+    "same_lower": operator_model(
+        "ConvTranspose", [IMAGE], [normal(6, 4, 4, 3)], strides=[1, 2], auto_pad="SAME_LOWER"
+    ),
+    "shape": operator_model(
+        "ConvTranspose", [IMAGE], [normal(6, 4, 3, 3)], strides=[2, 2], output_shape=[14, 10]
+    ),
+    "1d": operator_model("ConvTranspose", [(2, 3, 7)], [normal(3, 5, 4)], strides=[3]),
+    "3d": operator_model(
+        "ConvTranspose", [(1, 2, 3, 4, 3)], [normal(2, 3, 2, 3, 2)], strides=[2, 1, 2]
+    ),
+    "one_channel": operator_model("ConvTranspose", [(1, 1, 5, 5)], [normal(1, 1, 2, 2)]),
+    "computed_weight": operator_model("ConvTranspose", [IMAGE, (6, 4, 3, 3)], strides=[2, 2]),
+}
+
 FAMILIES = {
     "conv": CONVOLUTIONS,
+    "transposed": TRANSPOSED,
     "pool": POOLS,
     "product": PRODUCTS,
     "normalization": NORMALIZATIONS,

@@ -9,6 +9,7 @@ from ansorpy.graph.op import (
     Cast,
     Concat,
     Conv,
+    ConvTranspose,
     Elementwise,
     Lrn,
     MatMul,
@@ -23,6 +24,7 @@ from ansorpy.graph.op import (
     Transpose,
 )
 from ansorpy.graph.ops.conv import convolution
+from ansorpy.graph.ops.conv_transpose import transposed_convolution
 from ansorpy.graph.ops.elementwise import cast, elementwise
 from ansorpy.graph.ops.lrn import lrn
 from ansorpy.graph.ops.matmul import matmul
@@ -37,6 +39,7 @@ DEFINITIONS: Mapping[type[Op], Callable[[Any, Any, Any], ComputeOp]] = {
     Cast: cast,
     Concat: concat,
     Conv: convolution,
+    ConvTranspose: transposed_convolution,
     Elementwise: elementwise,
     Lrn: lrn,
     MatMul: matmul,

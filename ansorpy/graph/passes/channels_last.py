@@ -15,6 +15,7 @@ from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import (
     Concat,
     Conv,
+    ConvTranspose,
     Lrn,
     MatMul,
     Op,
@@ -61,6 +62,8 @@ class _Layout:
         match node.op:
             case Conv():
                 self._convolution(node, node.op)
+            case ConvTranspose():
+                self._transposed(node, node.op)
             case Pool() | Lrn():
                 perm = _last(self._rank(node.inputs[0]))
                 op = (
@@ -95,6 +98,25 @@ class _Layout:
             name = self.builder.emit(turned, [name], f"{weight}.last")
             if ci == co // op.groups == 1:
                 name = self.builder.emit(Reshape((*kernel, co)), [name], f"{weight}.depthwise")
+        perm = _last(rank + 2)
+        self._emit(
+            replace(op, channels_last=True), [self._get(data, perm), name], node.output, perm
+        )
+
+    def _transposed(self, node: Node, op: ConvTranspose) -> None:
+        """Weight ``[ci, co, *k]`` to ``[*k, ci, co]``, with groups to ``[*k, groups, ci, co]``."""
+        data, weight = node.inputs
+        rank = len(op.strides)
+        taps = tuple(range(2, rank + 2))
+        name = self._get(weight, _identity(rank + 2))
+        ci, co, *kernel = self.graph.types[weight].shape
+        if op.groups == 1:
+            name = self._get(weight, (*taps, 0, 1))
+        else:
+            grouped = Reshape((op.groups, ci // op.groups, co, *kernel))
+            name = self.builder.emit(grouped, [name], f"{weight}.grouped")
+            turned = Transpose((*(t + 1 for t in taps), 0, 1, 2))
+            name = self.builder.emit(turned, [name], f"{weight}.last")
         perm = _last(rank + 2)
         self._emit(
             replace(op, channels_last=True), [self._get(data, perm), name], node.output, perm

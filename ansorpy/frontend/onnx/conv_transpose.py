@@ -1,0 +1,66 @@
+"""Transposed convolution."""
+
+from __future__ import annotations
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.op import ConvTranspose, Fn, Shape
+
+__all__ = ["OPERATORS"]
+
+
+def conv_transpose(ctx: NodeContext) -> str:
+    """Groups, strides, dilations, all paddings, ``output_shape`` and ``output_padding``."""
+    weight = ctx.shape(1)
+    rank = len(weight) - 2
+    if not 1 <= rank <= 3:
+        raise Unsupported(f"weight shape {weight}", "one to three spatial axes are supported")
+    kernel = ctx.ints("kernel_shape", weight[2:])
+    if kernel != weight[2:]:
+        raise Unsupported(f"kernel_shape={kernel}", f"the weight has {weight[2:]}")
+    groups = ctx.attr("group", 1)
+    if groups < 1 or weight[0] % groups:
+        raise Unsupported(f"group={groups}", f"it must divide the {weight[0]} input channels")
+    strides = ctx.ints("strides", (1,) * rank)
+    dilations = ctx.ints("dilations", (1,) * rank)
+    begin, out = _extent(ctx, kernel, strides, dilations)
+    op = ConvTranspose(strides, begin, out, dilations, groups)
+    result = ctx.emit(op, [ctx.input(0), ctx.input(1)])
+    if not ctx.has_input(2):
+        return result
+    bias = ctx.reshape(ctx.input(2), (weight[1] * groups, *(1,) * rank))
+    return ctx.apply(Fn.ADD, result, bias)
+
+
+def _extent(
+    ctx: NodeContext, kernel: Shape, strides: Shape, dilations: Shape
+) -> tuple[Shape, Shape]:
+    """(what is cut off in front, the output's size) of each spatial axis, as ONNX resolves them."""
+    rank = len(kernel)
+    more = ctx.ints("output_padding", (0,) * rank)
+    if not len(strides) == len(dilations) == len(more) == rank:
+        raise Unsupported("strides, dilations, output_padding", f"give {rank} numbers each")
+    size = ctx.shape()[2:]
+    whole = tuple(
+        (n - 1) * s + d * (k - 1) + 1 + extra
+        for n, k, s, d, extra in zip(size, kernel, strides, dilations, more, strict=True)
+    )
+    auto = ctx.attr("auto_pad", "NOTSET")
+    if auto not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
+        raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
+    same = tuple(n * s for n, s in zip(size, strides, strict=True))
+    out = ctx.ints("output_shape", same if auto.startswith("SAME") else ())[-rank:]
+    if out:
+        cut = [max(w - o, 0) for w, o in zip(whole, out, strict=True)]
+        begin = tuple(c // 2 if auto == "SAME_UPPER" else c - c // 2 for c in cut)
+        return begin, out
+    pads = (0,) * (2 * rank) if auto == "VALID" else ctx.ints("pads", (0,) * (2 * rank))
+    if len(pads) != 2 * rank or min(pads) < 0:
+        raise Unsupported(f"pads={pads}", f"give {2 * rank} numbers, none negative")
+    begin, end = pads[:rank], pads[rank:]
+    out = tuple(w - b - e for w, b, e in zip(whole, begin, end, strict=True))
+    if min(out) < 1:
+        raise Unsupported(f"pads={pads}", "they cut off the whole image")
+    return begin, out
+
+
+OPERATORS = {"ConvTranspose": conv_transpose}

@@ -1,0 +1,147 @@
+"""Transposed convolutions, channels last, without multiplications by inserted zeros.
+
+Along an axis of stride ``s``, output ``h * s + a`` is reached by every ``s``-th tap only: those
+of its residue, ``(a + pad) % s + s * t``, from input ``h + (a + pad) // s - t``.  So the sum runs
+over ``ceil(k / s)`` taps, residues are axes of their own, and a last stage puts them in place.
+A dilated axis keeps all of its taps and skips those that miss.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansorpy.graph.op import ConvTranspose
+from ansorpy.graph.ops.names import Names, spatial_axes
+from ansorpy.graph.ops.windows import pad_spatial
+from ansorpy.ir.builders import all_of, select
+from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.expr import Axis, Expr, ExprLike, as_expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+
+__all__ = ["transposed_convolution"]
+
+
+@dataclass(frozen=True)
+class _Spatial:
+    """One spatial axis: input size, taps, stride, zeros cut off in front, dilation, output size."""
+
+    name: str
+    size: int
+    kernel: int
+    stride: int
+    cut: int
+    dilation: int
+    out: int
+
+    @property
+    def parts(self) -> int:
+        """Residues that are an axis of their own; 1 for none."""
+        return self.stride if self.dilation == 1 else 1
+
+    @property
+    def rows(self) -> int:
+        """Outputs of each residue."""
+        return -(-self.out // self.parts)
+
+    @property
+    def taps(self) -> int:
+        """Taps that the sum runs over."""
+        return -(-self.kernel // self.parts)
+
+    def zeros(self) -> tuple[int, int]:
+        """Zeros the input needs in front and behind for every read to be inside."""
+        if self.dilation > 1:
+            first = -(-((self.kernel - 1) * self.dilation - self.cut) // self.stride)
+            last = (self.out - 1 + self.cut) // self.stride
+        else:
+            first = self.taps - 1 - self.cut // self.stride
+            last = self.rows - 1 + (self.stride - 1 + self.cut) // self.stride
+        return max(first, 0), max(last - (self.size - 1), 0)
+
+    def reached(self, h: Expr, a: Expr, t: ExprLike) -> tuple[Expr, ExprLike, list[Expr]]:
+        """(input, tap, conditions) of the *t*-th tap that reaches output *h* of residue *a*."""
+        s, cut = self.stride, self.cut
+        if self.dilation > 1:
+            offset = h + cut - t * self.dilation + self.zeros()[0] * s
+            return offset // s, t, [offset % s < 1] if s > 1 else []
+        if s == 1:
+            return h + cut - t + self.zeros()[0], t, []
+        tap = (a + cut) % s + t * s
+        place = h + (a + cut) // s - t + self.zeros()[0]
+        return place, tap, [tap < self.kernel] if self.kernel % s else []
+
+
+def transposed_convolution(op: ConvTranspose, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """``out[n, *o, co]``: the sum of ``data[n, *i, ci] * weight`` over all ``i``, taps and ``ci``
+    with ``i * stride + tap * dilation - pad == o``.
+
+    Shapes: data ``[n, *s, c]``; the weight as :class:`ConvTranspose` states for channels last.
+    """
+    data, weight = inputs
+    rank = len(op.strides)
+    kernel, tail = weight.shape[:rank], weight.shape[rank:]
+    columns = zip(
+        spatial_axes(rank), data.shape[1:-1], kernel, op.strides, op.pads_begin, op.dilations,
+        op.out, strict=True,
+    )  # fmt: skip
+    spatial = [_Spatial(*column) for column in columns]
+    parts = _by_residue(spatial, pad_spatial(data, *_zeros(spatial), names), weight, names)
+    grouped = len(tail) == 3
+
+    def place(*i: Expr) -> Expr:
+        index: list[Expr] = [i[0]]
+        for axis, o in zip(spatial, i[1:-1], strict=True):
+            index += [o // axis.parts, o % axis.parts] if axis.parts > 1 else [o]
+        channel = [i[-1] // tail[-1], i[-1] % tail[-1]] if grouped else [i[-1]]
+        return parts[(*index, *channel)]
+
+    co = tail[-1] * (tail[0] if grouped else 1)
+    return compute(
+        (data.shape[0], *op.out, co), place,
+        name=names.fresh("placed"), names=("n", *(axis.name for axis in spatial), "co"),
+    )  # fmt: skip
+
+
+def _zeros(spatial: Sequence[_Spatial]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    both = [axis.zeros() for axis in spatial]
+    return tuple(front for front, _ in both), tuple(behind for _, behind in both)
+
+
+def _by_residue(
+    spatial: Sequence[_Spatial], padded: Tensor, weight: Tensor, names: Names
+) -> ComputeOp:
+    """``[n, (row, residue) of each spatial axis, (group,) co]``; residues of one are left out."""
+    tail = weight.shape[len(spatial) :]
+    taps = [reduce_axis(a.taps, name=f"k{a.name}") if a.taps > 1 else None for a in spatial]
+    ci = reduce_axis(tail[-2], name="ci") if tail[-2] > 1 else None
+    shape, axis_names = [padded.shape[0]], ["n"]
+    for axis in spatial:
+        shape += [axis.rows, axis.parts] if axis.parts > 1 else [axis.rows]
+        axis_names += [axis.name, f"{axis.name}r"] if axis.parts > 1 else [axis.name]
+    channels = ("co",) if len(tail) == 2 else ("g", "co")
+
+    def body(*i: Expr) -> Expr:
+        index = list(i[1 : len(i) - len(channels)])
+        where: list[Expr] = []
+        tap_index: list[ExprLike] = []
+        conditions: list[Expr] = []
+        for axis, tap in zip(spatial, taps, strict=True):
+            h, a = index.pop(0), index.pop(0) if axis.parts > 1 else as_expr(0)
+            place, k, needed = axis.reached(h, a, 0 if tap is None else tap)
+            where.append(place)
+            tap_index.append(k)
+            conditions += needed
+        c: ExprLike = 0 if ci is None else ci
+        group, co = i[-len(channels) : -1], i[-1]
+        channel = group[0] * tail[-2] + c if group else c
+        product = padded[(i[0], *where, channel)] * weight[(*tap_index, *group, c, co)]
+        if conditions:
+            product = select(all_of(*conditions), product, 0.0)
+        axes: list[Axis] = [axis for axis in (*taps, ci) if axis is not None]
+        return sum_over(product, axis=axes) if axes else product
+
+    return compute(
+        (*shape, *(tail[:1] if len(channels) == 2 else ()), tail[-1]), body,
+        name=names.fresh("conv_transpose"), names=(*axis_names, *channels),
+    )  # fmt: skip
