@@ -26,25 +26,31 @@ class Winograd(Algorithm):
     """Convolutions of stride 1 without dilation whose weight is constant, in 1, 2, 3 ... windows.
 
     Offers the output tiles that are promising by their number of products (padded tiles
-    included), arithmetic of the transforms and bytes of transformed weights: at most ``offers``,
-    and none that these put above the direct convolution.
+    included), arithmetic of the transforms and bytes of transformed weights: ``offers`` each for
+    weights in a cache and in memory, and none that these put above the direct convolution.
 
     Source: Lavin & Gray 2016; the matrices are :mod:`ansorpy.rules.algorithms.toom_cook`'s.
     """
 
     tiles: tuple[int, ...] = (2, 3, 4, 5)
     largest: int = 6
-    offers: int = 3
+    offers: int = 2
 
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
         for conv in find_convolutions(dag):
             if not _applies(dag, conv):
                 continue
-            direct = _direct_cycles(conv, target)
-            ranked = sorted((_cycles(conv, sizes, target), sizes) for sizes in self.tiles_of(conv))
-            promising = [sizes for cycles, sizes in ranked if cycles < direct]
-            for sizes in _without_mirrored(conv, promising)[: self.offers]:
+            for sizes in self._promising(conv, target):
                 yield winograd(dag, conv, sizes)
+
+    def _promising(self, conv: Convolution, target: Target) -> list[tuple[int, ...]]:
+        """The best tiles where the transformed weights come from a cache, and from memory."""
+        direct, found = _direct_cycles(conv, target), dict[tuple[int, ...], None]()
+        for rate in (BYTES_FROM_CACHE, BYTES_FROM_MEMORY):
+            ranked = sorted((_cycles(conv, s, target, rate), s) for s in self.tiles_of(conv))
+            sizes = _without_mirrored(conv, [s for cycles, s in ranked if cycles < direct])
+            found |= dict.fromkeys(sizes[: self.offers])
+        return list(found)
 
     def tiles_of(self, conv: Convolution) -> Iterable[tuple[int, ...]]:
         """Output tile of each window; at least one transforms."""
@@ -85,7 +91,7 @@ def _multiplies(conv: Convolution) -> int:
     return prod(a.extent for a in (*conv.kept, *conv.channels, *conv.out_channels))
 
 
-def _cycles(conv: Convolution, sizes: Sequence[int], target: Target) -> float:
+def _cycles(conv: Convolution, sizes: Sequence[int], target: Target, bytes_a_cycle: int) -> float:
     """Cycles of one core: the products, the transforms, and reading transformed weights."""
     sides = [m + w.tap.extent - 1 for m, w in zip(sizes, conv.windows, strict=True)]
     tiles = prod(-(-w.out.extent // m) for m, w in zip(sizes, conv.windows, strict=True))
@@ -94,12 +100,12 @@ def _cycles(conv: Convolution, sizes: Sequence[int], target: Target) -> float:
     # Each 1-d transform combines about half the points of a side for each of its results.
     transforms = tiles * points * batch * (inputs + outputs) * sum(s / 2 for s in sides)
     vector = target.lanes(conv.op.dtype.bits) * 2
-    weights = points * inputs * outputs * conv.op.dtype.bytes / BYTES_A_CYCLE
+    weights = points * inputs * outputs * conv.op.dtype.bytes / bytes_a_cycle
     return (tiles * points * _multiplies(conv) + transforms) / vector + weights
 
 
-BYTES_A_CYCLE = 32
-"""What a core reads of transformed weights in a cycle, from L2 or L3."""
+BYTES_FROM_CACHE, BYTES_FROM_MEMORY = 32, 6
+"""What a core reads of transformed weights in a cycle, from L2 or L3 and from memory."""
 
 
 def winograd(dag: ComputeDAG, conv: Convolution, sizes: Sequence[int]) -> Definition:
