@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ansorpy.ir.affine import index_terms
-from ansorpy.ir.expr import AxisKind, Expr
+from ansorpy.ir.affine import index_terms, linear
+from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds import ZERO, Bounds, Origin
@@ -222,15 +222,35 @@ class _Builder:
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
+        """Stride of every loop in *index*; None when it is no sum of axes, quotients and
+        remainders of axes.  Quotients count as if no loop crossed from one group to the next."""
         op = self.bounds.op(name)
         found = index_terms(index, (*op.axes, *op.reduce_axes))
-        if found is None:
-            return None
         strides: dict[tuple[str, str], Size] = {}
-        for axis, c in found[0].items():
-            for loop, s in self.strides(name)[axis.name].items():
+        terms = linear(index).terms if found is None else found[0]
+        for atom, c in terms.items():
+            part = self._part(name, atom)
+            if part is None:
+                return None
+            for loop, s in part.items():
                 strides[loop] = strides.get(loop, 0) + s * c
         return strides
+
+    def _part(self, name: str, atom: Expr) -> Mapping[tuple[str, str], Size] | None:
+        """Strides of an axis, or of its quotient or remainder by a number."""
+        if isinstance(atom, Axis):
+            return self.strides(name)[atom.name]
+        if not (
+            isinstance(atom, Binary) and isinstance(atom.a, Axis) and isinstance(atom.b, Const)
+        ):
+            return None
+        strides, divisor = self.strides(name)[atom.a.name], int(atom.b.value)
+        quotients = {loop: s // divisor for loop, s in strides.items()}
+        if atom.op is BinaryOp.FLOORDIV:
+            return quotients
+        if atom.op is BinaryOp.FLOORMOD:
+            return {loop: s - quotients[loop] * divisor for loop, s in strides.items()}
+        return None
 
 
 def components(stage: Stage, name: str) -> tuple[str, ...]:

@@ -14,7 +14,8 @@ __all__ = ["Tile", "tile_of"]
 
 @dataclass(frozen=True)
 class Tile:
-    """The space loops inside the innermost reduce loop; without a reduction, the vector loops.
+    """The space loops inside the innermost reduce loop; without a reduction, the innermost
+    vector and unrolled loops, whose copies share what they load.
 
     The lanes of a reduction are part of the tile like a vector of space: each has its sum.
     A *step* computes the tile once: one iteration of the innermost reduce loop.  A *visit* is a
@@ -85,8 +86,8 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     run = np.ones(rows)
     for loop in reversed(range(view.depth)):
         here, real = is_reduce[loop], view.real[loop]
-        open_ = open_ & ~here
-        inside[loop] = open_ & real & (reduces | view.vector[loop])
+        open_ = open_ & ~here & (reduces | view.vector[loop] | view.unroll[loop] | ~real)
+        inside[loop] = open_ & real
         in_run = in_run & (here | open_ | ~real)
         run = np.where(here & in_run, run * view.extent[loop], run)
     vector = inside & view.vector
