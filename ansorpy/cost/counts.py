@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import (
     Binary,
     BinaryOp,
@@ -26,7 +27,12 @@ from ansorpy.ir.expr import (
 
 __all__ = ["OpCounts", "count_ops"]
 
-_SIMPLE_CALLS = (Function.NEG, Function.ABS, Function.FLOOR, Function.CEIL, Function.ROUND)
+_SIMPLE_CALLS = (
+    Function.NEG, Function.ABS, Function.FLOOR, Function.CEIL, Function.ROUND, Function.WORD,
+)  # fmt: skip
+_CALL_FIELD = (
+    dict.fromkeys(_SIMPLE_CALLS, "otherfunc") | dict.fromkeys(DOTS, "mul") | {Function.FMA: "mad"}
+)
 
 
 @dataclass
@@ -88,52 +94,90 @@ def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
     Source: the op counters of TVM's per-store features (``mad`` is always 0 there too).
     """
     counts = OpCounts()
-    for expr in _walk(body, indices):
-        match expr:
-            case Binary(op, _, _) if op in (BinaryOp.AND, BinaryOp.OR):
-                counts.bools += 1
-            case Binary(op, _, _):
-                _add(counts, expr, _BINARY_FIELD[op])
-            case Compare(_, a, _):
-                _add(counts, a, "cmp")
-            case Reduce(kind, _, _):
-                _add(counts, expr, _COMBINER_FIELD[kind])
-            case Call(Function.NOT, _):
-                counts.bools += 1
-            case Call(fn, _):
-                simple = fn in _SIMPLE_CALLS
-                name = "mad" if fn is Function.FMA else "otherfunc" if simple else "mathfunc"
-                _add(counts, expr, name)
-            case Select():
-                counts.selects += 1
-            case Cast():
-                _add(counts, expr, "otherfunc")
-            case _:
-                pass
+    for expr, times in _occurrences(body, indices=indices).items():
+        _count(counts, expr, times)
     return counts
 
 
-def _add(counts: OpCounts, typed: Expr, name: str) -> None:
+def _count(counts: OpCounts, expr: Expr, times: int) -> None:
+    match expr:
+        case Binary(op, _, _) if op in (BinaryOp.AND, BinaryOp.OR):
+            counts.bools += times
+        case Binary(op, _, _):
+            _add(counts, expr, _BINARY_FIELD[op], times)
+        case Compare(_, a, _):
+            _add(counts, a, "cmp", times)
+        case Reduce(kind, _, _):
+            _add(counts, expr, _COMBINER_FIELD[kind], times)
+        case Call(Function.NOT, _):
+            counts.bools += times
+        case Call(fn, _):
+            _add(counts, expr, _CALL_FIELD.get(fn, "mathfunc"), times)
+        case Select():
+            counts.selects += times
+        case Cast():
+            _add(counts, expr, "otherfunc", times)
+        case _:
+            pass
+
+
+def _add(counts: OpCounts, typed: Expr, name: str, times: int) -> None:
     group = counts.floats if typed.dtype.is_float else counts.ints
-    setattr(group, name, getattr(group, name) + 1)
+    setattr(group, name, getattr(group, name) + times)
 
 
-def _walk(expr: Expr, indices: bool) -> Iterator[Expr]:
-    if isinstance(expr, Select) and _chooses_by_axis(expr.cond):
-        yield from _walk(max(expr.then, expr.other, key=lambda e: _size(e, indices)), indices)
-        return
-    yield expr
-    if isinstance(expr, Load) and not indices:
-        return
-    for child in children(expr):
-        yield from _walk(child, indices)
+def _occurrences(body: Expr, *, indices: bool) -> dict[Expr, int]:
+    """How often each node of *body* is evaluated when nothing is shared, itself 1.
+
+    Linear in distinct nodes: a node's parents are all counted before the node itself.
+    """
+    tree = _Evaluated(indices)
+    times = dict.fromkeys(_parents_first(body, tree.below), 0)
+    times[body] = 1
+    for expr in times:
+        for child in tree.below(expr):
+            times[child] += times[expr]
+    return {expr: n for expr, n in times.items() if not _chooses_by_axis(expr)}
 
 
-def _chooses_by_axis(cond: Expr) -> bool:
-    """True for an equality of loop indices with a number: a constant once those are unrolled."""
-    equal = isinstance(cond, Compare) and cond.op is CompareOp.EQ and isinstance(cond.b, Const)
-    return equal and not any(isinstance(e, Load) for e in walk(cond))
+class _Evaluated:
+    """Which operands of a node are evaluated with it."""
+
+    def __init__(self, indices: bool) -> None:
+        self.indices = indices
+        self._sizes: dict[Expr, int] = {}
+
+    def below(self, e: Expr) -> Sequence[Expr]:
+        if isinstance(e, Select) and _chooses_by_axis(e):
+            return (max(e.then, e.other, key=self._size),)
+        return () if isinstance(e, Load) and not self.indices else children(e)
+
+    def _size(self, e: Expr) -> int:
+        found = self._sizes.get(e)
+        if found is None:
+            own = int(not _chooses_by_axis(e))
+            found = self._sizes[e] = own + sum(self._size(child) for child in self.below(e))
+        return found
 
 
-def _size(expr: Expr, indices: bool) -> int:
-    return sum(1 for _ in _walk(expr, indices))
+def _parents_first(body: Expr, below: Callable[[Expr], Sequence[Expr]]) -> list[Expr]:
+    done: dict[Expr, None] = {}
+    stack: list[tuple[Expr, bool]] = [(body, False)]
+    while stack:
+        expr, expanded = stack.pop()
+        if expanded:
+            done[expr] = None
+        elif expr not in done:
+            stack.append((expr, True))
+            stack.extend((child, False) for child in below(expr))
+    return list(reversed(done))
+
+
+def _chooses_by_axis(e: Expr) -> bool:
+    """True for a choice by an equality of loop indices with a number: decided once those are
+    unrolled."""
+    match e:
+        case Select(Compare(CompareOp.EQ, _, Const()) as cond, _, _):
+            return not any(isinstance(part, Load) for part in walk(cond))
+        case _:
+            return False

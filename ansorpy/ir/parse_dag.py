@@ -144,7 +144,7 @@ class _RowReader:
 
     def call(self, fn: object, *args: object) -> Expr:
         found = _enum(Function, fn)
-        if len(args) != (3 if found is Function.FMA else 1):
+        if len(args) not in found.arities:
             raise _Bad(f"{self.name}: {found.value} of {len(args)} operands")
         return Call(found, tuple(self._operand(a) for a in args))
 

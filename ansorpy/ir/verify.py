@@ -16,7 +16,6 @@ from ansorpy.ir.expr import (
     Compare,
     Const,
     Expr,
-    Function,
     Load,
     Reduce,
     Select,
@@ -74,6 +73,7 @@ class _Checker:
         self.read_only: set[Buffer] = set()
         self.kinds: list[ForKind] = []
         self.current: Stmt | None = None
+        self.checked: set[Expr] = set()  # in the present scope
 
     def fail(self, message: str) -> None:
         """Raise *message* with the statement it is about."""
@@ -135,8 +135,15 @@ class _Checker:
         if var in self.ranges:
             self.fail(f"{var.name} is bound twice")
         self.ranges[var] = known
-        self.stmt(body)
+        self._scoped(body)
         del self.ranges[var]
+
+    def _scoped(self, body: Stmt) -> None:
+        """*body*, in which more is declared than around it: what was checked inside may not
+        hold outside."""
+        outside, self.checked = self.checked, set()
+        self.stmt(body)
+        self.checked = outside
 
     def _if(self, s: If) -> None:
         self.current = s
@@ -150,7 +157,7 @@ class _Checker:
         if s.buffer.scope is Scope.GLOBAL:
             self.fail(f"{s.buffer.name} is allocated in global memory, which callers provide")
         self._declare(s.buffer)
-        self.stmt(s.body)
+        self._scoped(s.body)
         self.buffers.remove(s.buffer)
 
     def _store(self, s: Store) -> None:
@@ -203,11 +210,14 @@ class _Checker:
 
     def expr(self, e: Expr) -> None:
         """*e* and its operands: bound variables, declared buffers, matching types."""
+        if e in self.checked:
+            return
         check = _EXPRS.get(type(e))
         if check is None:
             self.fail(f"{type(e).__name__} is no expression of a loop program")
         else:
             check(self, e)
+        self.checked.add(e)
 
     def _const(self, e: Const) -> None:
         pass
@@ -245,8 +255,8 @@ class _Checker:
         self._typed(b, a.dtype, "the second operand")
 
     def _call(self, e: Call) -> None:
-        wanted = 3 if e.fn is Function.FMA else 1
-        if len(e.args) != wanted:
+        if len(e.args) not in e.fn.arities:
+            wanted = " or ".join(map(str, e.fn.arities))
             self.fail(f"{e.fn.value} takes {wanted} operands, got {len(e.args)}")
         for arg in e.args:
             self._typed(arg, e.args[0].dtype, f"an operand of {e.fn.value}")

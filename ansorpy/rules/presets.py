@@ -31,6 +31,7 @@ from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
+from ansorpy.rules.sketch.dot_words import DotWords
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
 from ansorpy.rules.sketch.simplify_const import SimplifyComputeWithConstTensor
@@ -75,6 +76,7 @@ DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
     ChainAtBlock(),
     AlwaysInline(),
     SimplifyComputeWithConstTensor(),
+    DotWords(),
     AddRfactor(only_when_short=True),
     AddCacheWrite(),
     MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2), ragged=True),

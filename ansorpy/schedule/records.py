@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ansorpy.errors import ForeignFile
-from ansorpy.schedule.steps import annotate, lanes, loops, place, storage
+from ansorpy.schedule.steps import annotate, dot, lanes, loops, place, storage
 from ansorpy.schedule.steps.base import Step
 
 __all__ = ["STEP_CLASSES", "steps_from_json", "steps_to_json"]
@@ -36,6 +36,7 @@ STEP_CLASSES = (
     storage.CacheWriteStep,
     storage.RfactorStep,
     storage.PackStep,
+    dot.DotStep,
 )
 
 _ANY_STEP: Any = functools.reduce(operator.or_, STEP_CLASSES)

@@ -24,7 +24,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Choices, Decision
 from ansorpy.schedule.stage import Attach, Iter, Stage, initial_stage
-from ansorpy.schedule.steps import annotate, lanes, loops, place, storage
+from ansorpy.schedule.steps import annotate, dot, lanes, loops, place, storage
 from ansorpy.schedule.steps.base import Count, Step
 from ansorpy.schedule.text import stages_text
 
@@ -299,6 +299,10 @@ class State:
         """Make a reduce loop a space axis of a new stage; returns the new stage's name."""
         state = self.do(storage.RfactorStep(self._on(stage), _name(it), factor_axis))
         return state, state.stages[self.index(stage)].name
+
+    def dot(self, stage: StageRef, function: str) -> State:
+        """Sum dot products of words (``"dot_u8s8"``, ``"dot_bf16"``) instead of single products."""
+        return self.do(dot.DotStep(self._on(stage), function))
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
         """Re-lay a constant at bind time in the order the stage's loops read it."""

@@ -22,30 +22,35 @@ from ansorpy.codegen.llvm.conversions import from_stored, to_stored
 from ansorpy.codegen.llvm.module import MAX_VECTOR_BYTES, ZERO_BYTES, mangled
 from ansorpy.codegen.llvm.shuffles import assembled, windows
 from ansorpy.codegen.llvm.text import Value, element_bytes, mask_bits, storage_type
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.loops import Buffer
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter, Place
 
-__all__ = ["Access", "access", "load", "store"]
+__all__ = ["Access", "access", "load", "load_stored", "store"]
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One use of a buffer: the flat element offset, and whether it certainly stays inside."""
+    """One use of a buffer: the flat element offset, and whether it certainly stays inside.
+
+    ``dtype`` is the buffer's, or of words that several of its elements are read as.
+    """
 
     buffer: Buffer
     place: Place
     offset: Affine
     in_bounds: bool
+    dtype: DType
 
     @property
     def element(self) -> str:
-        return storage_type(self.buffer.dtype)
+        return storage_type(self.dtype)
 
     @property
     def size(self) -> int:
-        return element_bytes(self.buffer.dtype)
+        return element_bytes(self.dtype)
 
 
 def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
@@ -55,15 +60,16 @@ def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
     for index, extent in zip(indices, buffer.shape, strict=True):
         low, high = index.bounds()
         inside = inside and low >= 0 and high < extent
-    return Access(buffer, place, flatten(place, indices), inside)
+    return Access(buffer, place, flatten(place, indices), inside, buffer.dtype)
 
 
 def load(e: Emitter, use: Access) -> Value:
     """The element, or one a lane, in the type values are computed in."""
-    return from_stored(e, _load_stored(e, use), use.buffer.dtype)
+    return from_stored(e, load_stored(e, use), use.dtype)
 
 
-def _load_stored(e: Emitter, use: Access) -> Value:
+def load_stored(e: Emitter, use: Access) -> Value:
+    """The same as it lies in memory."""
     offset = use.offset
     if offset.has_vector_symbol:
         return _gather(e, use)

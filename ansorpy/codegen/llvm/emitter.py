@@ -76,10 +76,25 @@ class Emitter:
         self.guards: tuple[Guard, ...] = ()
         self.in_region = False
         self.has_load: dict[Expr, bool] = {}
+        self.values: dict[tuple[Expr, tuple[Guard, ...]], Value] = {}
+        self.evaluating = False
 
     def value(self, expr: Expr) -> Value:
-        """Emit *expr*; a value that is the same in all lanes comes back as a scalar."""
-        return self.module.tables.expressions[type(expr)](self, expr)
+        """Emit *expr*; a value that is the same in all lanes comes back as a scalar.
+
+        A node that one expression uses several times is emitted once under the same guards.
+        """
+        outermost = not self.evaluating
+        self.evaluating = True
+        key = (expr, self.guards)
+        found = self.values.get(key)
+        if found is None:
+            found = self.module.tables.expressions[type(expr)](self, expr)
+            self.values[key] = found
+        if outermost:
+            self.evaluating = False
+            self.values.clear()
+        return found
 
     def index(self, expr: Expr) -> Affine:
         """*expr* (int64) as a linear form."""

@@ -13,10 +13,12 @@ from ansorpy.codegen.llvm.arithmetic import (
     convert,
     integer_binary,
 )
+from ansorpy.codegen.llvm.dots import dot, word
 from ansorpy.codegen.llvm.indices import compare, index_value, is_index
 from ansorpy.codegen.llvm.math import FUNCTIONS, power
 from ansorpy.codegen.llvm.text import Value, float_literal, register_type
 from ansorpy.errors import CodegenError
+from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -26,6 +28,7 @@ from ansorpy.ir.expr import (
     Compare,
     Const,
     Expr,
+    Function,
     Load,
     Reduce,
     Select,
@@ -91,6 +94,10 @@ def _compare(e: Emitter, expr: Compare) -> Value:
 def _call(e: Emitter, expr: Call) -> Value:
     if is_index(e, expr):
         return index_value(e, e.index(expr))
+    if expr.fn is Function.WORD:
+        return word(e, expr)
+    if expr.fn in DOTS:
+        return dot(e, expr.fn, *(e.value(arg) for arg in expr.args))
     return FUNCTIONS[expr.fn](e, expr.dtype, *(e.value(arg) for arg in expr.args))
 
 

@@ -18,13 +18,15 @@ from ansorpy.codegen.llvm.arithmetic import (
     integer_binary,
     number,
 )
+from ansorpy.codegen.llvm.dots import dot
 from ansorpy.codegen.llvm.loops import counted_loop
 from ansorpy.codegen.llvm.parallel import emit_parallel
 from ansorpy.codegen.llvm.text import Value
 from ansorpy.codegen.llvm.vectorized import emit_vectorized
 from ansorpy.errors import CodegenError
+from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, BinaryOp, Expr, ReduceKind, Var, walk
+from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, ReduceKind, Var, walk
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -178,6 +180,9 @@ def _store(e: Emitter, stmt: Store) -> None:
 def combined(e: Emitter, kind: ReduceKind, old: Value, value: Expr) -> Value:
     """*old* combined with *value*; a sum of products becomes fused multiply-adds."""
     dtype = value.dtype
+    if kind is ReduceKind.SUM and isinstance(value, Call) and value.fn in DOTS:
+        a, b = (e.value(arg) for arg in value.args)
+        return dot(e, value.fn, a, b, old)
     if kind is ReduceKind.SUM and dtype.is_float and _is_product(value):
         return fma(e, e.value(value.a), e.value(value.b), old)  # type: ignore[attr-defined]
     return _combine(e, kind, dtype, old, e.value(value))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, CompareOp, Function, ReduceKind
 
@@ -53,6 +56,36 @@ def _fma(a: Value, b: Value, c: Value) -> Value:
     return wide.astype(kind)
 
 
+def _word(*parts: Value) -> Value:
+    """The bits of *parts* (8-bit integers, or 16-bit floats as they are stored) in a uint32."""
+    bits = 32 // len(parts)
+    total: Value = np.uint32(0)
+    for n, part in enumerate(parts):
+        raw = np.asarray(part)
+        if len(parts) == 2:
+            raw = raw.astype(ml_dtypes.bfloat16)
+        raw = np.ascontiguousarray(raw).view(f"u{bits // 8}").reshape(raw.shape)
+        total = total | (raw.astype(np.uint32) << np.uint32(bits * n))
+    return total
+
+
+def _part(word: Value, n: int, kind: DType) -> Value:
+    """Part *n* of each word, as the type its products are added in."""
+    bits = kind.bits
+    raw = (np.asarray(word) >> np.uint32(bits * n)).astype(f"u{bits // 8}")
+    return raw.view(kind.numpy).astype(np.float32 if kind.is_float else np.int32)
+
+
+def _dot(fn: Function) -> Callable[[Value, Value], Value]:
+    dot = DOTS[fn]
+
+    def apply(a: Value, b: Value) -> Value:
+        products = [_part(a, n, dot.left) * _part(b, n, dot.right) for n in range(dot.terms)]
+        return functools.reduce(operator.add, products)
+
+    return apply
+
+
 _ERF = np.frompyfunc(math.erf, 1, 1)
 
 BINARY: dict[BinaryOp, Callable[[Value, Value], Value]] = {
@@ -78,7 +111,7 @@ COMPARE: dict[CompareOp, Callable[[Value, Value], Value]] = {
     CompareOp.NE: operator.ne,
 }
 
-FUNCTIONS: dict[Function, Callable[..., Value]] = {
+_ELEMENTARY: dict[Function, Callable[..., Value]] = {
     Function.NEG: operator.neg,
     Function.NOT: np.logical_not,
     Function.ABS: np.abs,
@@ -94,7 +127,9 @@ FUNCTIONS: dict[Function, Callable[..., Value]] = {
     Function.CEIL: np.ceil,
     Function.ROUND: np.rint,
     Function.FMA: _fma,
+    Function.WORD: _word,
 }
+FUNCTIONS = _ELEMENTARY | {fn: _dot(fn) for fn in DOTS}
 
 COMBINE: dict[ReduceKind, np.ufunc] = {
     ReduceKind.SUM: np.add,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +19,14 @@ from ansorpy.schedule.steps.base import Step
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["CacheReadStep", "CacheWriteStep", "PackStep", "RfactorStep"]
+__all__ = [
+    "CacheReadStep",
+    "CacheWriteStep",
+    "PackStep",
+    "RfactorStep",
+    "free_name",
+    "insert_stages",
+]
 
 
 @dataclass(frozen=True)
@@ -40,7 +48,7 @@ class CacheWriteStep(Step):
                 hint="call cache_write before tiling",
             )  # fmt: skip
         op = stage.compute
-        name = _free_name(state, f"{self.stage}.{self.scope}")
+        name = free_name(state, f"{self.stage}.{self.scope}")
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes), ())
@@ -78,7 +86,7 @@ class CacheReadStep(Step):
                     f'"{reader}" does not read "{self.stage}"',
                     step=self.call(), stage=stage.name, program=state.text(),
                 )  # fmt: skip
-        name = _free_name(state, f"{self.stage}.{self.scope}")
+        name = free_name(state, f"{self.stage}.{self.scope}")
         axes = tuple(Axis(f"i{d}", op.shape[d], AxisKind.SPACE) for d in order)
         source = tuple(axes[order.index(d)] for d in range(op.ndim))
         shape = tuple(axis.extent for axis in axes)
@@ -144,7 +152,7 @@ class RfactorStep(Step):
         for guard in overshoot(reduction, values, iter_extents(reduction, reduction.root_extents)):
             source = Select(guard, source, as_expr(body.kind.identity(source.dtype), source.dtype))
         new_axes = (*axes[: self.factor_axis], factored, *axes[self.factor_axis :])
-        name = _free_name(state, f"{self.stage}.rf")
+        name = free_name(state, f"{self.stage}.rf")
         partial = ComputeOp(
             name, tuple(a.extent for a in new_axes), new_axes, rest,
             Reduce(body.kind, source, rest) if rest else source, op.attrs,
@@ -191,11 +199,19 @@ def insert_stage(
     state: State, old: ComputeOp, new: ComputeOp, extra: ComputeOp, scope: Scope | None
 ) -> State:
     """Replace *old* by *new*, which reads the new operator *extra*, staged just before it."""
+    state = insert_stages(state, old, new, [extra])
+    return state.replace_stage(replace(state.stage(extra.name), scope=scope))
+
+
+def insert_stages(
+    state: State, old: ComputeOp, new: ComputeOp, extra: Sequence[ComputeOp]
+) -> State:
+    """Replace *old* by *new*, which reads the new operators *extra*, staged just before it."""
     dag, became = replace_ops(state.dag, {old: new})
     stages: list[Stage] = []
     for stage in state.stages:
         if stage.op is old:
-            stages.append(replace(initial_stage(extra), scope=scope))
+            stages += [initial_stage(op) for op in extra]
             replaced = became[old]
             assert isinstance(replaced, ComputeOp)
             stages.append(replace(initial_stage(replaced), attach=stage.attach))
@@ -220,7 +236,8 @@ def _reduce_relations(stage: Stage) -> Stage:
     return replace(stage, relations=tuple(kept))
 
 
-def _free_name(state: State, name: str) -> str:
+def free_name(state: State, name: str) -> str:
+    """*name*, or with a number behind it when a stage has that name already."""
     taken = {stage.name for stage in state.stages}
     if name not in taken:
         return name

@@ -1,0 +1,46 @@
+"""The step that computes a sum of narrow products by dot products of words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import Function
+from ansorpy.schedule.dots import dot_form, in_words
+from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.storage import free_name, insert_stages
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["DotStep"]
+
+
+@dataclass(frozen=True)
+class DotStep(Step):
+    """Sum words of several products each; operands are laid out as words where they are not.
+
+    C[i, j] = sum_k A[i, k] * B[k, j]   -->   C[i, j] = sum_q dot(A[i, 4q..], B.words[q, j])
+    """
+
+    function: str
+    kind: Literal["dot"] = field(default="dot")
+
+    def apply(self, state: State) -> State:
+        stage = state.stage(self.stage)
+        form = dot_form(stage.op)
+        if form is None or stage.relations or stage.inlined or state.attached(stage):
+            raise ScheduleError(
+                "only an untiled sum of products of 8-bit integers or bfloat16 is a dot product",
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+                hint="cast both operands to the type of the sum: a[i, k].astype('int32') * ...",
+            )  # fmt: skip
+        new, extra = in_words(
+            stage.compute, form, Function(self.function), tuple(state.dag.constant_ops),
+            lambda name: free_name(state, name),
+        )  # fmt: skip
+        return insert_stages(state, stage.compute, new, extra)
+
+    def call(self) -> str:
+        return f"state = state.dot({self.stage!r}, {self.function!r})"
