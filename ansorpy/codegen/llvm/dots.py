@@ -55,9 +55,7 @@ _INSTRUCTIONS: Mapping[Function, list[_Instruction]] = {
         "avx512bf16.dpbf16ps", "bfloat", ["avx512bf16"], [["avx512bf16", "avx512vl"]]
     ),
     Function.DOT_S8S8: [
-        _Instruction(
-            "llvm.aarch64.neon.sdot.v4i32.v16i8", 128, (frozenset(["neon", "dotprod"]),), "i8"
-        )
+        _Instruction("llvm.aarch64.neon.sdot.v4i32.v16i8", 128, (frozenset(["dotprod"]),), "i8")
     ],
 }
 
