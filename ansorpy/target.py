@@ -138,7 +138,9 @@ _NAMED: dict[str, Target] = {
         Target(
             "x86-64-v4", _X86, "x86-64-v4", _features(_V4), 4, 512, 32, 32 * KIB, 1 * MIB, 16 * MIB
         ),
-        Target("cortex-a76", _ARM, "cortex-a76", "+dotprod", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB),
+        Target(
+            "cortex-a76", _ARM, "cortex-a76", "+dotprod", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB
+        ),
         # The smallest limits that every data-centre GPU since sm_80 meets (CUDA C++ Programming
         # Guide, "Compute Capabilities"); max_vthread 8 is TVM's default.
         Target(
