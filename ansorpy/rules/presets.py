@@ -120,7 +120,7 @@ ANSOR_CUDA = Preset(
 CPU = Preset(
     "default",
     DEFAULT_CPU_SKETCH,
-    (DrawRfactorFactors(), ChangeComputeLocation()),
+    (DrawRfactorFactors(most_parts=64), ChangeComputeLocation()),
     (
         TileTransposes(),
         TileForVectors(),

@@ -15,10 +15,11 @@ from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.size import product
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
+from ansorpy.target import Target
 
 __all__ = [
-    "COSTLY", "block_axes", "contiguous_reduction", "is_evaluated_once", "is_worth_inlining",
-    "space_loops_of", "streams",
+    "COSTLY", "block_axes", "contiguous_reduction", "fills_lanes", "is_evaluated_once",
+    "is_worth_inlining", "space_loops_of", "streams",
 ]  # fmt: skip
 
 COSTLY = frozenset({
@@ -148,6 +149,12 @@ def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
             break
         found.insert(0, axis)
     return tuple(axis.name for axis in found)
+
+
+def fills_lanes(stage: Stage, axes: tuple[str, ...], target: Target) -> bool:
+    """True when reduce *axes* together are longer than a quarter of a vector of *target*."""
+    length = prod(stage.root_extents[axis] for axis in axes)
+    return bool(axes) and length * 4 > target.lanes(max(32, stage.op.dtype.bits))
 
 
 def _steps(tensor: Tensor, terms: list[dict[Axis, int]], axis: Axis, inner: list[Axis]) -> bool:

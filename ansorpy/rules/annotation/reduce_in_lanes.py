@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.predicates import UNROLL_AXES, axis_names
 from ansorpy.rules.relations import host_iters, is_input
-from ansorpy.rules.rowwise import contiguous_reduction
+from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.schedule.decisions import Choices
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
@@ -35,8 +36,6 @@ class ReduceInLanes(AnnotationRule):
     """
 
     most_vectors: int = 8
-    shortest: int = 4
-    """As a share of a vector: 1 / shortest."""
 
     def declare(self, space: Space, target: Target) -> Space:
         state = space.state
@@ -55,12 +54,11 @@ class ReduceInLanes(AnnotationRule):
 
     def _choices(self, state: State, stage: Stage, target: Target) -> tuple[int, ...]:
         """Numbers of lanes worth trying, the last of which may hold the whole reduction."""
-        length = 1
-        for axis in lane_axes(state, stage):
-            length *= stage.root_extents[axis]
-        vector = target.lanes(max(32, stage.op.dtype.bits))
-        if length * self.shortest <= vector:
+        axes = lane_axes(state, stage)
+        if not fills_lanes(stage, axes, target):
             return ()
+        length = prod(stage.root_extents[axis] for axis in axes)
+        vector = target.lanes(max(32, stage.op.dtype.bits))
         found = [vector]
         while found[-1] < min(length, self.most_vectors * vector):
             found.append(found[-1] * 2)

@@ -14,6 +14,7 @@ from ansorpy.rules.predicates import (
     reads_along,
     space_extent,
 )
+from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.rules.tiling import reduce_in_one
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Stage
@@ -31,11 +32,14 @@ class AddRfactor(SketchRule):
 
     The split is made by 1 here; its factor is drawn for each structure.
     Paper: OSDI'20 §4.1, Table 1 rule 6.  Differs: with ``only_when_short`` a reduction is left
-    whole where its space loops already give every core enough vectors (a pooling, for one),
-    though TVM factors any reduction longer than the number of cores.
+    whole where its space loops already give every core enough to do (a pooling, many rows to
+    sum), though TVM factors any reduction longer than the number of cores.  One that reads along
+    what it reduces has its vectors in lanes, so only threads are left to find for it: the
+    outermost reduce loop alone is factored, and what is left reads memory in order.
     """
 
     only_when_short: bool = False
+    rows_per_core: int = 4
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -45,15 +49,34 @@ class AddRfactor(SketchRule):
             return Verdict.skip(f"enough space loops for {target.cores} cores, or no reduction")
         if self.only_when_short and _has_parallel_vectors(state, stage, target):
             return Verdict.skip("its space loops fill all cores and vectors")
+        if self._sums_in_lanes(state, stage, target):
+            enough = 1 if target.cores == 1 else self.rows_per_core * target.cores
+            if space_extent(stage) >= enough:
+                return Verdict.skip("its rows fill all cores and its reduction the vectors")
         return Verdict.apply(f"too few space loops for {target.cores} cores: use the reduction's")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name
         n_space = len(state.stage(stage_id).compute.axes)
+        if self._sums_in_lanes(state, state.stage(stage_id), target):
+            state, (outer, _) = state.split(name, _first_to_share(state.stage(stage_id)), (1,))
+            yield _factored(state, name, outer.name, n_space, innermost=False)
+            return
         state, fused = reduce_in_one(state, name)
         state, (outer, inner) = state.split(name, fused, (1,))
         yield _factored(state, name, outer.name, n_space, innermost=False)
         yield _factored(state, name, inner.name, n_space, innermost=True)
+
+    def _sums_in_lanes(self, state: State, stage: Stage, target: Target) -> bool:
+        if not self.only_when_short or needs_multi_level_tiling(state, stage):
+            return False
+        return fills_lanes(stage, contiguous_reduction(state, stage), target)
+
+
+def _first_to_share(stage: Stage) -> str:
+    """The first reduce axis that has iterations to share out."""
+    axes = stage.compute.reduce_axes
+    return next((axis.name for axis in axes if axis.extent > 1), axes[0].name)
 
 
 def _has_parallel_vectors(state: State, stage: Stage, target: Target) -> bool:

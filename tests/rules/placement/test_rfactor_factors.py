@@ -38,3 +38,12 @@ def test_other_splits_are_left_open(rng: np.random.Generator) -> None:
     assert DrawRfactorFactors().draw(tiled, CPU, rng) is tiled
     fixed, _ = State.initial(workloads.matmul(8, 8, 8)).split("C", "k", (2,))
     assert rfactor_splits(fixed) == {}
+
+
+def test_parts_for_threads_are_few_and_more_than_one(rng: np.random.Generator) -> None:
+    outer, inner = (made for made, _ in derive(AddRfactor(), workloads.min_reduce(5, 720), "B"))
+    rule = DrawRfactorFactors(max_innermost=8, most_parts=6)
+    parts = {rule.draw(outer, CPU, rng).stage("B.rf").compute.shape[1] for _ in range(60)}
+    assert parts == {2, 3, 4, 5, 6}
+    lanes = {rule.draw(inner, CPU, rng).stage("B.rf").compute.shape[1] for _ in range(60)}
+    assert lanes == {1, 2, 3, 4, 5, 6, 8}, "the inner part is for vectors"

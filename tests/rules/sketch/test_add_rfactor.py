@@ -75,5 +75,28 @@ def test_only_when_short_spares_stages_whose_space_fills_the_machine() -> None:
     assert ask(AddRfactor(), pool, "pool", two).answer is APPLY
     assert ask(rule, pool, "pool", two).reason == "its space loops fill all cores and vectors"
     assert ask(rule, workloads.max_pool2d(1, 2, 2, 1), "pool", two).answer is APPLY
-    assert ask(rule, workloads.min_reduce(4096, 64), "B", two).answer is APPLY, "row sums"
+    rows = ask(rule, workloads.min_reduce(4096, 64), "B", two)
+    assert rows.reason == "its rows fill all cores and its reduction the vectors"
+    assert ask(rule, workloads.min_reduce(3, 64), "B", two).answer is APPLY
+    assert ask(rule, workloads.min_reduce(3, 64), "B", replace(CPU, cores=1)).answer is SKIP
     assert ask(rule, workloads.matmul(4, 8, 512), "C", two).answer is APPLY
+
+
+def test_what_sums_in_lanes_shares_its_outermost_loop_only() -> None:
+    rule = AddRfactor(only_when_short=True)
+    [(state, _)] = derive(rule, workloads.matrix_norm(1, 32, 16), "squares")
+    shows(
+        state,
+        """
+        for b in 0..1
+          for r.0 in 0..32
+            for r.1 in 0..1  # reduce
+              for c in 0..16  # reduce
+                squares.rf[b, r.0] += ...
+        for b in 0..1
+          for r.0.v in 0..32  # reduce
+            squares[b] += ...
+        for b in 0..1
+          norm[b] = ...
+        """,
+    )
