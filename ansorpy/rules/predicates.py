@@ -25,9 +25,11 @@ __all__ = [
     "ALWAYS_UNROLL_INNER", "JOBS_PER_CORE", "NO_SPLIT_AT_INNER", "UNROLL_AXES", "AxisAccess",
     "axis_access", "axis_names", "elementwise_match", "fusible_consumer", "has_branch",
     "has_cross_thread_reduction", "has_data_reuse",
-    "has_single_elementwise_matched_consumer", "is_cache_write_stage",
+    "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
+    "is_cache_write_stage",
     "is_strictly_inlineable", "needs_cross_thread_reduction", "needs_multi_level_tiling",
-    "needs_rfactor", "num_common_outer_iterators", "reads_along", "reduce_extent", "space_extent",
+    "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
+    "reduce_extent", "space_extent",
 ]  # fmt: skip
 
 UNROLL_AXES = "unroll_axes"
@@ -107,16 +109,22 @@ def is_strictly_inlineable(
     Paper: IsStrictInlinable, OSDI'20 Table 1; *expensive* is TVM's.
     """
     op = stage.compute
-    reads = state.dag.reads(op)
-    if not reads:
+    if not state.dag.reads(op):
         return True
-    for accesses in reads.values():
-        for indices in accesses:
-            access = axis_access(op, indices)
-            if access is None or access.duplicated or not access.same_order:
-                return False
+    if not reads_in_order(state, stage):
+        return False
     calls = (e.fn for e in walk(op.body) if isinstance(e, Call))
     return not has_branch(op) and not any(fn in expensive for fn in calls)
+
+
+def reads_in_order(state: State, stage: Stage) -> bool:
+    """True when every index is one axis plus a constant, in order; some axes may be left out."""
+    for accesses in state.dag.reads(stage.compute).values():
+        for indices in accesses:
+            access = axis_access(stage.compute, indices)
+            if access is None or access.duplicated or not access.same_order:
+                return False
+    return True
 
 
 def needs_multi_level_tiling(state: State, stage: Stage) -> bool:
@@ -176,13 +184,37 @@ def has_single_elementwise_matched_consumer(state: State, stage: Stage) -> bool:
     return reader.scope is not Scope.SHARED and elementwise_match(state.dag, stage.op, reader.op)
 
 
-def fusible_consumer(state: State, stage: Stage) -> Stage | None:
+def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
+    """True when one stage is left that reads *stage*, element by element in all its reads.
+
+    Several readers in the definition (``x * sigmoid(x)``) are one where all but the last are
+    inlined; Ansor's :func:`has_single_elementwise_matched_consumer` wants a chain.
+    """
+    definition = effective(state)
+    readers = definition.readers.get(stage.name, ())
+    if len(readers) != 1 or state.dag.is_output(stage.op):
+        return False
+    reader, op = state.stage(readers[0]), definition.ops[readers[0]]
+    both_reduce = has_reduce_iters(stage) and has_reduce_iters(reader)
+    if both_reduce or reader.scope is Scope.SHARED or op.shape != stage.op.shape:
+        return False
+    accesses = [axis_access(op, i) for i in definition.index_tuples(readers[0], stage.name)]
+    return all(access is not None and access.elementwise for access in accesses)
+
+
+def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) -> Stage | None:
     """The single elementwise-matched consumer when its loops can still follow the stage's tiles.
+
+    With *once_inlined*, readers that are inlined into one another count as that one.
 
     Differs: TVM aborts where the consumer was tiled before (it re-reads inputs itself) or
     reduces; here such a pair is not fused.
     """
-    if not has_single_elementwise_matched_consumer(state, stage):
+    is_single = (
+        has_single_consumer_once_inlined if once_inlined
+        else has_single_elementwise_matched_consumer
+    )  # fmt: skip
+    if not is_single(state, stage):
         return None
     (reader,) = consumers(state, stage)
     return None if is_tiled(reader) or has_reduce_iters(reader) else reader

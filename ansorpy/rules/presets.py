@@ -74,13 +74,13 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
 DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
     ComputeAtBlock(),
     ChainAtBlock(),
-    AlwaysInline(),
+    AlwaysInline(evaluated_once=True),
     SimplifyComputeWithConstTensor(),
     DotWords(),
     AddRfactor(only_when_short=True),
-    AddCacheWrite(),
-    MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2), ragged=True),
-    MultiLevelTiling(structure="SSRSRS"),
+    AddCacheWrite(whole_epilogue=True),
+    MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2), ragged=True, whole_epilogue=True),
+    MultiLevelTiling(structure="SSRSRS", reductions_only=True),
     AddOperandCopy(),
     SkipStage(),
 )

@@ -18,8 +18,8 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = [
-    "COSTLY", "block_axes", "contiguous_reduction", "fills_lanes", "is_evaluated_once",
-    "is_worth_inlining", "space_loops_of", "streams",
+    "COSTLY", "block_axes", "contiguous_reduction", "fills_lanes", "is_costly_broadcast",
+    "is_evaluated_once", "is_worth_inlining", "space_loops_of", "streams",
 ]  # fmt: skip
 
 COSTLY = frozenset({
@@ -84,6 +84,14 @@ def is_worth_inlining(state: State, stage: Stage) -> bool:
     if is_evaluated_once(state, stage):
         return True
     return not _is_costly(stage.compute.body) and is_strictly_inlineable(state, stage)
+
+
+def is_costly_broadcast(state: State, stage: Stage) -> bool:
+    """True when each costly value of the stage is read by many elements of every reader."""
+    definition = effective(state)
+    readers = [definition.ops[name] for name in definition.readers.get(stage.name, ())]
+    larger = bool(readers) and all(op.size > stage.op.size for op in readers)
+    return larger and _is_costly(stage.compute.body)
 
 
 def _is_costly(body: Expr) -> bool:

@@ -19,16 +19,20 @@ class AddCacheWrite(SketchRule):
     """Compute into ``<stage>.local`` and copy, so that the copy is a consumer to fuse with.
 
     Returns the same stage number, which is now the cache.
-    Paper: OSDI'20 §4.1, Table 1 rule 5.
+    Paper: OSDI'20 §4.1, Table 1 rule 5.  Differs: ``whole_epilogue`` is that of
+    MultiLevelTilingWithFusion.
     """
 
     scope: str = "local"
+    whole_epilogue: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if not needs_multi_level_tiling(state, stage):
             return Verdict.skip("its inputs are not re-read enough to tile")
-        consumer = fusible_consumer(state, stage)
+        if self.whole_epilogue and not stage.compute.reduce_axes:
+            return Verdict.skip("it does not reduce: no tile of sums to keep in registers")
+        consumer = fusible_consumer(state, stage, once_inlined=self.whole_epilogue)
         if consumer is not None:
             return Verdict.skip(f'it can be fused with its consumer "{consumer.name}" instead')
         reason = "no consumer to fuse with: its copy becomes one"

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import Function
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import is_strictly_inlineable
+from ansorpy.rules.predicates import is_strictly_inlineable, reads_in_order
 from ansorpy.rules.relations import has_reduce_iters, is_input
+from ansorpy.rules.rowwise import is_costly_broadcast, is_evaluated_once
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -21,11 +22,22 @@ class AlwaysInline(SketchRule):
     """Inline a stage that costs nothing to recompute; on CUDA, any without a reduction.
 
     Paper: OSDI'20 §4.1, Table 1 rule 2.  ``expensive``: TVM's list of calls not worth repeating.
+    Differs: with ``evaluated_once`` a branch or an expensive call is inlined too where that
+    repeats nothing (a sigmoid behind a convolution), and a root or a quotient of each channel is
+    computed once, not at every element that uses it.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
+    evaluated_once: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        stage = state.stage(stage_id)
+        plain = not is_input(state, stage) and not has_reduce_iters(stage)
+        plain = plain and reads_in_order(state, stage)
+        if self.evaluated_once and plain and is_evaluated_once(state, stage):
+            return Verdict.apply_and_skip_rest("its one reader takes each element once")
+        if self.evaluated_once and plain and is_costly_broadcast(state, stage):
+            return Verdict.skip("costly, and read by many elements")
         return inline_verdict(state, stage_id, target, self.expensive)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import needs_multi_level_tiling
+from ansorpy.rules.rowwise import streams
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
@@ -25,15 +26,23 @@ class MultiLevelTiling(SketchRule):
         for i, j, k:                 for i.0, j.0, k, i.1, j.1:
           C[i, j] += ...       -->     C[...] += ...
 
-    Paper: OSDI'20 §4.1, Table 1 rule 3.  Structures and ``max_innermost`` are TVM's.
+    Paper: OSDI'20 §4.1, Table 1 rule 3.  Structures and ``max_innermost`` are TVM's.  Differs:
+    with ``reductions_only`` a stage that does not reduce is none, whatever it broadcasts (a scale
+    and a shift), so that it can follow the tiles of what it reads; and one that streams its
+    largest input is tried untiled as well.
     """
 
     structure: str = "SSRSRS"
     max_innermost: int = 64
+    reductions_only: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         if not needs_multi_level_tiling(state, state.stage(stage_id)):
             return Verdict.skip("its inputs are not re-read enough to tile")
+        if self.reductions_only and streams(state, state.stage(stage_id)):
+            if not state.stage(stage_id).compute.reduce_axes:
+                return Verdict.skip("it does not reduce: no tile of sums to keep in registers")
+            return Verdict.apply("small inputs can be reused; the largest is read once")
         return Verdict.apply_and_skip_rest("broadcast inputs: tiles can be reused")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:

@@ -33,18 +33,23 @@ class MultiLevelTilingWithFusion(SketchRule):
     The stage itself computes whole tiles into memory of its own, so nothing is summed twice.
 
     Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
+    Differs: with ``whole_epilogue`` only reductions are tiled, and every reader that was inlined
+    counts as part of the one consumer left.
     """
 
     structure: str = "SSRSRS"
     levels: tuple[int, ...] = (1, 2)
     max_innermost: int = 64
     ragged: bool = False
+    whole_epilogue: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if not needs_multi_level_tiling(state, stage):
             return Verdict.skip("its inputs are not re-read enough to tile")
-        consumer = fusible_consumer(state, stage)
+        if self.whole_epilogue and not stage.compute.reduce_axes:
+            return Verdict.skip("it does not reduce: no tile of sums to keep in registers")
+        consumer = fusible_consumer(state, stage, once_inlined=self.whole_epilogue)
         if consumer is None:
             return Verdict.skip("no single consumer reads it element by element")
         reason = f'"{consumer.name}" can take over its tiles'
@@ -54,7 +59,8 @@ class MultiLevelTilingWithFusion(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name
-        consumer = fusible_consumer(state, state.stage(stage_id))
+        stage = state.stage(stage_id)
+        consumer = fusible_consumer(state, stage, once_inlined=self.whole_epilogue)
         assert consumer is not None, name
         tiled = multi_level_tile(
             state, name, self.structure, self.max_innermost, ragged=self.ragged
