@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 
 from ansorpy.ir import builders
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Axis, AxisKind, Expr, as_expr
+from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Var, as_expr
 from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.transposed import SparseWindow, Transposed, axes_of, find_transposed
@@ -99,9 +100,13 @@ def _phase(window: SparseWindow) -> _Phase:
     s, forward = window.stride, window.direction > 0
     up = s - 1 if forward else 0
     first = (window.offset + up) // s
-    last = (window.out.extent - 1 + window.offset + up) // s
-    taps = -(-window.tap.extent // s)
+    last = (window.extent - 1 + window.offset + up) // s
+    taps = -(-window.taps // s)
     return _Phase(window, first, last - first + 1, taps, first - (0 if forward else taps - 1))
+
+
+Slot = Axis | _Phase
+"""A dimension of the plain convolution: an axis of the operator, or the places of a window."""
 
 
 class _Stages:
@@ -109,48 +114,52 @@ class _Stages:
 
     def __init__(self, conv: Transposed) -> None:
         self.conv = conv
-        self.phases = {w.out: _phase(w) for w in conv.windows}
-        by_dim: dict[int, Axis] = {w.dim: w.out for w in conv.windows} | dict(conv.data_axes)
-        self.order = [by_dim[d] for d in range(conv.data.ndim) if by_dim[d] not in conv.channels]
-        self.strides = [w.stride for w in conv.windows if w.stride > 1]
-        self.outputs = prod(a.extent for a in conv.out_channels)
+        self.phases = [_phase(w) for w in conv.windows]
+        self.dims: dict[Slot, int] = {axis: dim for dim, axis in conv.data_axes}
+        self.dims |= {phase: phase.window.dim for phase in self.phases}
+        slots = sorted(self.dims, key=lambda slot: self.dims[slot])
+        self.order = [slot for slot in slots if slot not in conv.channels]
+        # Outputs come last; residues of a depthwise one before its channels, which are vectors.
         self.last = len(self.order)
         if not conv.out_channels:
-            self.last = 1 + max(self.order.index(w.out) for w in conv.windows)
+            self.last = 1 + max(self.order.index(phase) for phase in self.phases)
 
     def result(self) -> ComputeOp:
         """The operator that takes the transposed convolution's place."""
         conv, parts = self.conv, self._parts(self._fitted(), self._weight())
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
         at = dict(zip(conv.op.axes, axes, strict=True))
+        outs = {phase: _counted([at[a] for a in phase.window.outs]) for phase in self.phases}
         mixed: Expr = as_expr(0)
-        for window in conv.windows:
-            if window.stride > 1:
-                mixed = mixed * window.stride + self.phases[window.out].residue(at[window.out])
+        for phase in self._strided():
+            mixed = mixed * phase.window.stride + phase.residue(outs[phase])
         for axis in conv.out_channels:
             mixed = mixed * axis.extent + at[axis]
-        where = [self.phases[a].place(at[a]) if a in self.phases else at[a] for a in self.order]
+        where = [
+            slot.place(outs[slot]) if isinstance(slot, _Phase) else at[slot] for slot in self.order
+        ]
         where.insert(self.last, mixed)
-        return ComputeOp(conv.op.name, conv.op.shape, axes, (), parts[tuple(where)], conv.op.attrs)
+        body = parts[tuple(simplify(index) for index in where)]
+        return ComputeOp(conv.op.name, conv.op.shape, axes, (), body, conv.op.attrs)
 
-    def _name(self, part: str) -> str:
-        return f"{self.conv.op.name}.{part}"
+    def _strided(self) -> list[_Phase]:
+        return [phase for phase in self.phases if phase.window.stride > 1]
 
     def _fitted(self) -> Tensor:
         """The data as far as taps reach, channels last."""
-        conv, phases = self.conv, self.phases
-        order = [*self.order, *conv.channels]
-        dims = {axis: dim for dim, axis in conv.data_axes} | {w.out: w.dim for w in conv.windows}
-        shape = [phases[a].places + phases[a].taps - 1 if a in phases else a.extent for a in order]
-        starts = [phases[a].start if a in phases else 0 for a in order]
-        sizes = [conv.data.shape[dims[a]] for a in order]
-        if shape == sizes and not any(starts) and [dims[a] for a in order] == sorted(dims.values()):
+        conv = self.conv
+        order: list[Slot] = [*self.order, *conv.channels]
+        dims = [self.dims[slot] for slot in order]
+        shape = [s.places + s.taps - 1 if isinstance(s, _Phase) else s.extent for s in order]
+        starts = [s.start if isinstance(s, _Phase) else 0 for s in order]
+        sizes = [conv.data.shape[dim] for dim in dims]
+        if shape == sizes and not any(starts) and dims == sorted(dims):
             return conv.data
 
         def value(*i: Expr) -> Expr:
             at = [x + start if start else x for x, start in zip(i, starts, strict=True)]
-            indices = dict(zip((dims[a] for a in order), at, strict=True))
-            read = conv.data[tuple(indices[d] for d in range(conv.data.ndim))]
+            by_dim = dict(zip(dims, at, strict=True))
+            read = conv.data[tuple(by_dim[dim] for dim in range(conv.data.ndim))]
             inside = [x >= 0 for x, start in zip(at, starts, strict=True) if start < 0]
             inside += [
                 x < size
@@ -159,29 +168,31 @@ class _Stages:
             ]
             return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
 
-        return compute(shape, value, name=self._name("fit"), names=_names("i", len(shape)))
+        return self._stage("fit", shape, value)
 
     def _weight(self) -> Tensor:
         """``[taps..., kept..., channels..., residues and outputs]``, zero beyond the last tap."""
-        conv, phases = self.conv, [self.phases[w.out] for w in self.conv.windows]
-        rest, summed = [*self._shared(), *conv.channels], [p for p in phases if p.taps > 1]
+        conv = self.conv
+        rest, summed = [*self._shared(), *conv.channels], [p for p in self.phases if p.taps > 1]
         shape = [*(p.taps for p in summed), *(a.extent for a in rest), self._mixed_extent()]
 
         def value(*i: Expr) -> Expr:
             taps = dict(zip(summed, i, strict=False))
             residues, outputs = self._taken_apart(i[-1])
-            at: dict[Axis, Expr] = dict(zip(rest, i[len(summed) : -1], strict=True))
+            at: dict[Var, Expr] = dict(zip(rest, i[len(summed) : -1], strict=True))
             at |= dict(zip(conv.out_channels, outputs, strict=True))
+            indices = [substitute(index, at) for index in conv.weight.indices]
             inside: list[Expr] = []
-            for phase in phases:
-                w, t = phase.window, taps.get(phase, as_expr(0))
-                at[w.tap] = phase.tap(t, residues.get(w.out, as_expr(0)))
-                if w.tap.extent % w.stride:
-                    inside.append(at[w.tap] < w.tap.extent)
-            read = substitute(conv.weight, {**at})
+            for phase in self.phases:
+                w, zero = phase.window, as_expr(0)
+                tap = phase.tap(taps.get(phase, zero), residues.get(phase, zero))
+                indices[w.weight_dim] = tap
+                if w.taps % w.stride:
+                    inside.append(tap < w.taps)
+            read = Load(conv.weight.source, tuple(indices))
             return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
 
-        return compute(shape, value, name=self._name("weight"), names=_names("i", len(shape)))
+        return self._stage("weight", shape, value)
 
     def _shared(self) -> list[Axis]:
         """Kept axes that the weight has too: groups."""
@@ -189,42 +200,50 @@ class _Stages:
         return [a for a in self.conv.kept if a in read]
 
     def _mixed_extent(self) -> int:
-        return prod(self.strides) * self.outputs
+        strides = prod(phase.window.stride for phase in self.phases)
+        return strides * prod(a.extent for a in self.conv.out_channels)
 
-    def _taken_apart(self, mixed: Expr) -> tuple[dict[Axis, Expr], list[Expr]]:
+    def _taken_apart(self, mixed: Expr) -> tuple[dict[_Phase, Expr], list[Expr]]:
         """The residue of each strided window, and the output channels, that *mixed* stands for."""
+        strided, outputs = self._strided(), self.conv.out_channels
+        extents = [*(phase.window.stride for phase in strided), *(a.extent for a in outputs)]
         parts: list[Expr] = []
-        extents = [*self.strides, *(a.extent for a in self.conv.out_channels)]
         for extent in reversed(extents):
-            parts.append(mixed % extent if len(parts) + 1 < len(extents) else mixed)
+            parts.insert(0, mixed % extent)
             mixed = mixed // extent
-        parts.reverse()
-        strided = [w.out for w in self.conv.windows if w.stride > 1]
-        residues = dict(zip(strided, parts[: len(strided)], strict=True))
-        return residues, parts[len(strided) :]
+        return dict(zip(strided, parts, strict=False)), parts[len(strided) :]
 
     def _parts(self, fitted: Tensor, weight: Tensor) -> ComputeOp:
         """The convolution: places as windows, residues and outputs as its output channels."""
         conv, shared = self.conv, self._shared()
         taps = {
-            w.out: reduce_axis(self.phases[w.out].taps, name=f"t{k}")
-            for k, w in enumerate(conv.windows)
-            if self.phases[w.out].taps > 1
+            phase: reduce_axis(phase.taps, name=f"t{k}")
+            for k, phase in enumerate(self.phases)
+            if phase.taps > 1
         }
         depth = [reduce_axis(a.extent, name=f"c{k}") for k, a in enumerate(conv.channels)]
-        extents = [self.phases[a].places if a in self.phases else a.extent for a in self.order]
+        extents = [s.places if isinstance(s, _Phase) else s.extent for s in self.order]
         extents.insert(self.last, self._mixed_extent())
 
         def value(*i: Expr) -> Expr:
             rest = [x for d, x in enumerate(i) if d != self.last]
-            at = dict(zip(self.order, rest, strict=True))
-            moved = at | {a: at[a] + t for a, t in taps.items()}
-            read = fitted[(*(moved[a] for a in self.order), *depth)]
+            at: dict[Slot, Expr] = dict(zip(self.order, rest, strict=True))
+            moved = at | {phase: at[phase] + t for phase, t in taps.items()}
+            read = fitted[(*(moved[slot] for slot in self.order), *depth)]
             other = weight[(*taps.values(), *(at[a] for a in shared), *depth, i[self.last])]
             return builders.sum(read * other, axis=[*taps.values(), *depth])
 
-        return compute(extents, value, name=self._name("parts"), names=_names("i", len(extents)))
+        return self._stage("parts", extents, value)
+
+    def _stage(self, part: str, shape: Sequence[int], fn: Callable[..., Expr]) -> ComputeOp:
+        names = [f"i{d}" for d in range(len(shape))]
+        return compute(shape, fn, name=f"{self.conv.op.name}.{part}", names=names)
 
 
-def _names(letter: str, count: int) -> Sequence[str]:
-    return [f"{letter}{k}" for k in range(count)]
+def _counted(axes: Sequence[Expr]) -> Expr:
+    """What *axes* count together, the last one fastest."""
+    total, *rest = axes
+    for axis in rest:
+        assert isinstance(axis, Axis), "outputs are counted by axes"
+        total = total * axis.extent + axis
+    return total

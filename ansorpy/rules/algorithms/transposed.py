@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,36 +35,45 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["SparseWindow", "Transposed", "axes_of", "find_transposed"]
 
-Law = tuple[int, int, int]
-Mask2d = npt.NDArray[np.bool_]
+Points = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class SparseWindow:
-    """A dimension of the data with ``stride * index == out + direction * tap + offset``.
+    """A dimension of the data read where ``stride * index == out + direction * tap + offset``.
 
     Args:
         dim: Of the data.
-        direction: 1 or -1.
+        outs: Output axes that count ``out`` together, the last one fastest.
+        taps: ``tap`` runs below this; it is the index of the weight's dimension *weight_dim*.
+        summed: The reduce axis that runs over all or some of the taps.
     """
 
     dim: int
-    out: Axis
-    tap: Axis
+    outs: tuple[Axis, ...]
+    weight_dim: int
+    taps: int
+    summed: Axis
     stride: int
     direction: int
     offset: int
 
+    @property
+    def extent(self) -> int:
+        """Values of ``out``."""
+        return prod(axis.extent for axis in self.outs)
+
 
 @dataclass(frozen=True, eq=False)
 class Transposed:
-    """``op[...] = sum(data[...] * weight)`` with windows of which some meet few of their taps.
+    """``op[...] = sum(data[...] * weight[...])`` with windows of which some meet few of their taps.
 
     Args:
         data: What is read, below padding and inserted zeros.
-        weight: How the weight is read, in terms of the operator's axes.
+        weight: How the weight is read; dimensions that no window has are in terms of the other
+            axes of the operator.
         data_axes: Dimension of the data -> the axis that alone indexes it, windows left out.
-        channels: Reduce axes that are no taps.
+        channels: Reduce axes that are of no window.
         out_channels: Output axes that only the weight has.
     """
 
@@ -142,13 +152,15 @@ def _as_transposed(
 ) -> Transposed | None:
     rest, windows, plain = list(conditions), list[SparseWindow](), list[tuple[int, Axis]]()
     for dim, index in enumerate(data.indices):
-        axes = axes_of(index)
-        if len(axes) == 1 and isinstance(index, Axis):
+        if isinstance(index, Axis):
             plain.append((dim, index))
             continue
-        own = [c for c in rest if axes_of(c) <= axes]
+        part = _part(op, weight, index)
+        if part is None:
+            return None
+        own = [c for c in rest if axes_of(c) <= part.axes]
         rest = [c for c in rest if c not in own]
-        window = _window(op, data, dim, axes, own)
+        window = _window(part, data, weight, dim, own)
         if window is None:
             return None
         windows.append(window)
@@ -162,15 +174,17 @@ def _assembled(
     plain: list[tuple[int, Axis]],
 ) -> Transposed | None:  # fmt: skip
     """The match, when every axis has one part in it."""
-    of_weight = set[Axis]().union(*map(axes_of, weight.indices))
-    outs, taps = {w.out for w in windows}, {w.tap for w in windows}
-    alone = {axis for _, axis in plain}
-    used = [*alone, *outs, *taps]
-    channels = tuple(a for a in op.reduce_axes if a not in taps)
+    tap_dims = {w.weight_dim for w in windows}
+    others = [axes_of(x) for d, x in enumerate(weight.indices) if d not in tap_dims]
+    of_weight = set[Axis]().union(*others)
+    of_windows = [axis for w in windows for axis in (*w.outs, w.summed)]
+    alone = [axis for _, axis in plain]
+    used = [*alone, *of_windows]
+    channels = tuple(a for a in op.reduce_axes if a not in of_windows)
     out_channels = tuple(a for a in op.axes if a not in used)
-    apart = len(set(used)) == len(plain) + 2 * len(windows)
-    summed = set(channels) <= alone & of_weight and taps <= of_weight
-    covered = set(out_channels) <= of_weight and not outs & of_weight
+    apart = len(set(used)) == len(used) and len(tap_dims) == len(windows)
+    summed = set(channels) <= set(alone) & of_weight
+    covered = set(out_channels) <= of_weight and not set(of_windows) & of_weight
     if not (apart and summed and covered):
         return None
     assert isinstance(data.source, Tensor)
@@ -182,28 +196,54 @@ def axes_of(e: Expr) -> set[Axis]:
     return {x for x in walk(e) if isinstance(x, Axis)}
 
 
+@dataclass(frozen=True)
+class _Part:
+    """The axes of one window, and where the weight has its tap."""
+
+    outs: tuple[Axis, ...]
+    summed: Axis
+    weight_dim: int
+    tap: Expr
+
+    @property
+    def axes(self) -> set[Axis]:
+        return {*self.outs, self.summed}
+
+
+def _part(op: ComputeOp, weight: Load, index: Expr) -> _Part | None:
+    """The part that *index* of the data belongs to: one reduce axis, and output axes."""
+    axes = axes_of(index)
+    summed = [a for a in op.reduce_axes if a in axes]
+    if len(summed) != 1:
+        return None
+    taps = [(d, x) for d, x in enumerate(weight.indices) if summed[0] in axes_of(x)]
+    if len(taps) != 1:
+        return None
+    axes |= axes_of(taps[0][1])
+    outs = tuple(a for a in op.axes if a in axes)
+    return _Part(outs, summed[0], *taps[0]) if outs and len(outs) + 1 == len(axes) else None
+
+
 def _window(
-    op: ComputeOp, data: Load, dim: int, axes: set[Axis], conditions: Sequence[Expr]
+    part: _Part, data: Load, weight: Load, dim: int, conditions: Sequence[Expr]
 ) -> SparseWindow | None:
-    """The window of a dimension when one output and one reduce axis decide what it reads."""
-    outs, taps = ([a for a in of if a in axes] for of in (op.axes, op.reduce_axes))
-    if len(outs) != 1 or len(taps) != 1 or len(axes) != 2:
-        return None
-    (out,), (tap,) = outs, taps
-    index, met = _reads(data.indices[dim], out, tap, conditions)
-    assert isinstance(data.source, Tensor)
-    extent = data.source.shape[dim]
-    if met is None or not met.any() or index[met].min() < 0 or index[met].max() >= extent:
-        return None
-    law = _law(index, met)
-    if law is None:
+    """The window, when what is read at all points of its axes is what its law says."""
+    assert isinstance(data.source, Tensor) and isinstance(weight.source, Tensor)
+    reads = _reads(part, data.indices[dim], conditions)
+    law = None if reads is None else _law(reads)
+    if reads is None or law is None:
         return None
     stride, direction, offset = law
-    at = np.arange(out.extent)[:, None] + direction * np.arange(tap.extent) + offset
-    wanted = (at % stride == 0) & (at >= 0) & (at < stride * extent)
-    if not np.array_equal(met, wanted) or not np.array_equal(index[met] * stride, at[met]):
-        return None
-    return SparseWindow(dim, out, tap, stride, direction, offset)
+    taps = weight.source.shape[part.weight_dim]
+    window = SparseWindow(
+        dim, part.outs, part.weight_dim, taps, part.summed, stride, direction, offset
+    )
+    out, tap = np.meshgrid(np.arange(window.extent), np.arange(taps), indexing="ij")
+    at = out + direction * tap + offset
+    met = (at % stride == 0) & (at >= 0) & (at < stride * data.source.shape[dim])
+    wanted = np.stack([out[met], tap[met], at[met] // stride], axis=1)
+    order = np.lexsort(reads.T[::-1])
+    return window if np.array_equal(reads[order], wanted) else None
 
 
 class _Indices(Evaluator):
@@ -213,38 +253,36 @@ class _Indices(Evaluator):
         raise LookupError
 
 
-def _reads(
-    index: Expr, out: Axis, tap: Axis, conditions: Sequence[Expr]
-) -> tuple[npt.NDArray[np.int64], Mask2d | None]:
-    """The index at every (out, tap), and where it is read; None when it depends on values."""
-    shape = (out.extent, tap.extent)
-    frame = Frame({out: np.arange(out.extent)[:, None], tap: np.arange(tap.extent)[None, :]})
+def _reads(part: _Part, index: Expr, conditions: Sequence[Expr]) -> Points | None:
+    """Rows (out, tap, index) of all that is read; None when that depends on values."""
+    axes = (*part.outs, part.summed)
+    shape = tuple(axis.extent for axis in axes)
+    grid = np.meshgrid(*(np.arange(extent) for extent in shape), indexing="ij")
+    frame = Frame(dict(zip(axes, grid, strict=True)))
     evaluator = _Indices()
     try:
         met = np.ones(shape, dtype=np.bool_)
         for condition in conditions:
             met = met & np.asarray(evaluator.value(condition, frame), dtype=np.bool_)
-        found = np.broadcast_to(np.asarray(evaluator.value(index, frame)), shape)
+        tap, at = (np.broadcast_to(evaluator.value(e, frame), shape) for e in (part.tap, index))
     except LookupError:
-        return np.zeros(shape, dtype=np.int64), None
-    return found.astype(np.int64), met
+        return None
+    out = np.arange(prod(shape[:-1])).reshape(*shape[:-1], 1) + np.zeros(shape, dtype=np.int64)
+    return np.stack([out[met], tap[met], at[met]], axis=1).astype(np.int64)
 
 
-def _law(index: npt.NDArray[np.int64], met: Mask2d) -> Law | None:
-    """(stride, direction, offset) from the first points read, to be checked at all of them."""
-    points = np.argwhere(met)
-    first = points[0]
-    same_tap = points[(points[:, 1] == first[1]) & (points[:, 0] != first[0])]
-    other = points[points[:, 1] != first[1]]
-    if not len(same_tap):
+def _law(reads: Points) -> tuple[int, int, int] | None:
+    """(stride, direction, offset) that the first rows suggest; to be checked at all of them."""
+    if not len(reads):
         return None
-    moved = int(index[tuple(same_tap[0])] - index[tuple(first)])
-    if moved == 0 or (same_tap[0][0] - first[0]) % moved:
+    out, tap, index = (int(x) for x in reads[0])
+    same_tap = reads[(reads[:, 1] == tap) & (reads[:, 2] != index)]
+    other = reads[reads[:, 1] != tap]
+    if not len(same_tap) or (same_tap[0, 0] - out) % (same_tap[0, 2] - index):
         return None
-    stride = int(same_tap[0][0] - first[0]) // moved
-    level = stride * int(index[tuple(first)]) - int(first[0])
-    direction = 1
+    stride = int(same_tap[0, 0] - out) // int(same_tap[0, 2] - index)
+    level, direction = stride * index - out, 1
     if len(other):
-        rise = stride * int(index[tuple(other[0])]) - int(other[0][0]) - level
-        direction = 1 if rise * (other[0][1] - first[1]) > 0 else -1
-    return None if stride < 1 else (stride, direction, level - direction * int(first[1]))
+        rise = stride * other[0, 2] - other[0, 0] - level
+        direction = 1 if rise * (other[0, 1] - tap) > 0 else -1
+    return None if stride < 1 else (stride, direction, level - direction * tap)
