@@ -50,25 +50,14 @@ def definitions(
     target: Target,
     precision: Literal["default", "strict"],
 ) -> tuple[Definition, ...]:
-    """The given definition first, then the others, in the order of *algorithms*.
+    """The given definition first, then the others.
 
-    An algorithm is also asked about what those before it made, so that they combine.  With
-    *precision* ``"strict"`` only definitions that add no rounding error are left.  One that takes
+    With *precision* ``"strict"`` only those that add no rounding error.  A definition that takes
     ``EFFORT`` times the operations of an exact one is left out, be it the given one: no schedule
     makes up for that.
     """
     found = [Definition(DIRECT, dag)]
     for algorithm in algorithms:
-        for base in tuple(found):
-            made = (_on(base, d) for d in algorithm.rewrite(base.dag, target))
-            found += [d for d in made if not d.error or precision != "strict"]
-        least = min(flops(d.dag) for d in found if not d.error)
-        found = [d for d in found if flops(d.dag) < EFFORT * max(least, 1.0)]
-    return tuple(found)
-
-
-def _on(base: Definition, made: Definition) -> Definition:
-    """*made* from the definition *base*, as a definition of the task."""
-    if base.name == DIRECT:
-        return made
-    return Definition(f"{base.name}, {made.name}", made.dag, base.error + made.error)
+        found += [d for d in algorithm.rewrite(dag, target) if not d.error or precision != "strict"]
+    least = min(flops(d.dag) for d in found if not d.error)
+    return tuple(d for d in found if flops(d.dag) < EFFORT * max(least, 1.0))

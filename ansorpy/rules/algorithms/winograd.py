@@ -15,6 +15,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
 from ansorpy.rules.algorithms.convolution import Convolution, find_convolutions
 from ansorpy.rules.algorithms.toom_cook import Matrices, Matrix, Row, matrices
+from ansorpy.rules.algorithms.transposed import find_transposed
 from ansorpy.schedule.dagedit import replace_ops
 from ansorpy.target import Target
 
@@ -37,8 +38,9 @@ class Winograd(Algorithm):
     offers: int = 2
 
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        transposed = {conv.op for conv in find_transposed(dag)}
         for conv in find_convolutions(dag):
-            if not _applies(dag, conv):
+            if conv.op in transposed or not _applies(dag, conv):
                 continue
             for sizes in self._promising(conv, target):
                 yield winograd(dag, conv, sizes)
