@@ -67,7 +67,7 @@ round = _unary(Function.ROUND)
 
 
 def sigmoid(x: Expr) -> Expr:
-    """``1 / (1 + exp(-x))``."""
+    """``1 / (1 + exp(-x))``; 0 below -88.7, where it would be denormal."""
     return 1.0 / (1.0 + exp(-x))
 
 

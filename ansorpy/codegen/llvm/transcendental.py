@@ -62,24 +62,43 @@ def _power_of_two(e: Emitter, n: Value) -> Value:
     return bitcast(e, op(e, "shl", op(e, "add", n, _integer(127)), _integer(23)), "float")
 
 
-def _scaled(e: Emitter, y: Value, n: Value) -> Value:
-    """``y * 2**n``, in two steps so that denormal results and overflow come out right."""
+def _scaled(e: Emitter, y: Value, shifted: Value, rounded: Value) -> Value:
+    """``y * 2**n``; *rounded* is n, *shifted* n + 1.5 * 2**23.
+
+    In two steps so that denormal results and overflow come out right, where no instruction
+    does it in one.
+    """
+    instruction = _SCALE.get(y.lanes)
+    if instruction is not None and {"avx512f", "avx512vl"} <= e.module.target.feature_set:
+        return _scaled_at_once(e, instruction, y, rounded)
+    n = op(e, "sub", bitcast(e, shifted, "i32"), _integer(_ROUND_BITS))
     half = op(e, "ashr", n, _integer(1))
     y = op(e, "fmul", y, _power_of_two(e, half))
     return op(e, "fmul", y, _power_of_two(e, op(e, "sub", n, half)))
+
+
+_SCALE = {16: ("512", "i16", ", i32 4"), 8: ("256", "i8", ""), 4: ("128", "i8", "")}
+
+
+def _scaled_at_once(e: Emitter, form: tuple[str, str, str], y: Value, n: Value) -> Value:
+    """AVX-512 ``vscalefps``; the last operand rounds as the processor is set to."""
+    bits, mask, rounding = form
+    kinds = f"{y.type}, {y.type}, {y.type}, {mask}{', i32' if rounding else ''}"
+    name = e.module.declare(f"llvm.x86.avx512.mask.scalef.ps.{bits}", y.type, kinds)
+    operands = f"{y.typed}, {n.typed}, {y.type} zeroinitializer, {mask} -1{rounding}"
+    return e.text.value("float", y.lanes, f"call {y.type} @{name}({operands})")
 
 
 def exp(e: Emitter, x: Value) -> Value:
     """e ** x, 1.1 ULP: reduced by multiples of ln 2, a polynomial of degree 7 (Cephes expf)."""
     x = _clamped(e, x, -104.0, 89.0)
     shifted = fma(e, x, number(_LOG2_E, x), number(_ROUND, x))
-    n = op(e, "sub", bitcast(e, shifted, "i32"), _integer(_ROUND_BITS))
     rounded = op(e, "fsub", shifted, number(_ROUND, x))
     r = fma(e, rounded, number(-_LN2_HIGH, x), x)
     r = fma(e, rounded, number(-_LN2_LOW, x), r)
     p = _polynomial(e, r, _EXP)
     y = op(e, "fadd", fma(e, p, op(e, "fmul", r, r), r), number(1.0, x))
-    return _scaled(e, y, n)
+    return _scaled(e, y, shifted, rounded)
 
 
 _EXP = (
