@@ -111,7 +111,8 @@ def _provenance(run: Run) -> str:
     lines = [
         f"{run.machine.get('cpu', 'a machine')}, {run.machine.get('cores', '?')} cores; "
         + ", ".join(f"{name} {version}" for name, version in versions.items())
-        + (f"; {run.trials} trials a case." if run.effort != "none" else "; no trials.")
+        + f"; {len({r.case for r in run.results})} cases, "
+        + (f"{run.trials} trials each." if run.effort != "none" else "no trials.")
     ]
     for count in sorted({r.threads for r in run.results}):
         there = [r for r in run.results if r.threads == count]

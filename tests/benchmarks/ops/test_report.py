@@ -71,7 +71,7 @@ def test_document_has_one_line_a_case() -> None:
     )  # fmt: skip
     made, families, listed = document(run).split("\n\n")
     assert made.splitlines() == [
-        "some, 2 cores; ansorpy 1.0, onnxruntime 1.0, torch 1.0; 8 trials a case.",
+        "some, 2 cores; ansorpy 1.0, onnxruntime 1.0, torch 1.0; 2 cases, 8 trials each.",
         "At 1 thread: peak 4 to 4 GFLOP/s.",
         "At 2 threads: peak 4 to 4 GFLOP/s, a fork and join 50.0 µs.",
     ]
