@@ -13,8 +13,12 @@ from ansorpy.ir.expr import (
     Binary,
     BinaryOp,
     Compare,
+    Const,
     Expr,
+    Load,
     Reduce,
+    ReduceKind,
+    Select,
     Var,
     as_expr,
     walk,
@@ -121,7 +125,7 @@ class _Nest:
         self.leaves[it.name] = var
         with self.outer.loop(var, extent, self.kinds[it.name]):
             self._start_tiles(it.name, var)
-            return For(var, extent, self.kinds[it.name], self._with_starts(level, body))
+            return _repeated(var, extent, self.kinds[it.name], self._with_starts(level, body))
 
     def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
         """The parts whose lanes are all in use in a loop, then the last one with some of them."""
@@ -224,8 +228,30 @@ class _Nest:
             lane = linear(made[str(self.stage.lanes)]).to_expr()
             return self._guarded(self.sums.added((*self._element(self.sums_level), lane), value))
         kind = body.kind if isinstance(body, Reduce) else None
+        condition = None if kind is None else self._skipped_unless(value, kind)
+        if condition is not None and isinstance(value, Select):
+            value = value.then
         stmt: Stmt = Store(self.buffer, self._write_index(), value, kind)
-        return self._guarded(stmt)
+        return self._guarded(stmt if condition is None else If(condition, stmt, None))
+
+    def _skipped_unless(self, value: Expr, kind: ReduceKind) -> Expr | None:
+        """The condition without which *value* adds nothing, where a branch costs little.
+
+        A tap that a residue does not have is skipped, not multiplied by zero.  Where rows of a
+        register tile or lanes would differ, the choice stays inside the arithmetic.
+        """
+        if not isinstance(value, Select) or not isinstance(value.other, Const):
+            return None
+        if value.other.value != kind.identity(value.dtype):
+            return None
+        inner = (ForKind.UNROLLED, ForKind.VECTORIZED)
+        tile = {
+            self.leaves[it.name] for it in self.stage.iters
+            if it.kind is not AxisKind.REDUCE and self.kinds[it.name] in inner
+        }  # fmt: skip
+        inside = set(walk(value.cond))
+        plain = not any(isinstance(e, Load) for e in inside)
+        return value.cond if plain and not inside & tile else None
 
     def _initial(self, level: int) -> list[Stmt]:
         """Set the box of this stage inside loop *level* to the reduction's identity."""
@@ -361,6 +387,15 @@ def _start(span: Span, values: Mapping[str, Expr]) -> Expr:
 def quotient(value: Expr, divisor: int) -> Expr:
     """``value // divisor``; dividing by 1 is left out."""
     return value if divisor == 1 else value // as_expr(divisor)
+
+
+def _repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
+    """*body* in a loop; a condition that does not change in the loop is asked once, outside."""
+    if isinstance(body, If) and body.other is None and kind is not ForKind.PARALLEL:
+        inside = set(walk(body.cond))
+        if var not in inside and not any(isinstance(e, Load) for e in inside):
+            return If(body.cond, For(var, extent, kind, body.then), None)
+    return For(var, extent, kind, body)
 
 
 def _is_bound(kind: ForKind) -> bool:
