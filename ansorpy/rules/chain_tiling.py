@@ -13,6 +13,7 @@ from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.chain import Chain
 from ansorpy.rules.predicates import needs_multi_level_tiling, reads_along
 from ansorpy.rules.relations import consumers
+from ansorpy.rules.sketch.add_operand_copy import vector_dimension
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.schedule.bounds import Bounds, Part
 from ansorpy.schedule.inlining import effective
@@ -135,7 +136,7 @@ class ChainTiling:
         """Compute *name* at a block loop, tiled when it is a product."""
         self._state = self._state.compute_at(name, self.chain.last, at)
         if self._is_product(name):
-            self._tile_product(name)
+            self._tile_product(name, at)
         else:
             self._arrange(name, None)
 
@@ -162,7 +163,7 @@ class ChainTiling:
         self._state = self._state.compute_at(name, *host)
         self._arrange(name, 0)
 
-    def _tile_product(self, name: str) -> None:
+    def _tile_product(self, name: str, at: Iter) -> None:
         """Space, reduction, then a register tile; axes of the result follow its tiles."""
         stage, follows = self._state.stage(name), self._followed(name)
         outer: list[Iter] = []
@@ -194,6 +195,19 @@ class ChainTiling:
                 outer.append(stage.iter(axis.name))
         reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
         self._state = self._state.reorder(name, [*outer, *rows, *reduce, *tile])
+        self._copy_transposed(name, at)
+
+    def _copy_transposed(self, name: str, at: Iter) -> None:
+        """Copy, in each block, what the product's vector loop would gather from an input."""
+        for producer in self._state.dag.reads(self._state.stage(name).op):
+            stage = self._state.stage(producer.name)
+            given = stage.is_placeholder and producer not in self._state.dag.constant_ops
+            last = vector_dimension(self._state, stage, self._state.stage(name)) if given else None
+            if last is None or last == producer.ndim - 1:
+                continue
+            order = [*(d for d in range(producer.ndim) if d != last), last]
+            self._state, copy = self._state.cache_read(producer.name, "local", [name], order)
+            self._state = self._state.compute_at(copy, self.chain.last, at)
 
     def _followed(self, name: str) -> dict[str, Part]:
         """Axes of *name* whose box starts at a block (or a quotient of it) of the result."""

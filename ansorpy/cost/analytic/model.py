@@ -53,7 +53,9 @@ def leaf_cost(
     into_l1 = traffic(view, machine.l1_bytes, machine.line_bytes)
     into_l2 = traffic(view, machine.l2_bytes, machine.line_bytes)
     into_l3 = traffic(view, machine.l3_bytes, machine.line_bytes)
-    dram = np.where(into_l3.once <= machine.l3_bytes / 2, 0.0, into_l3.moved)
+    # What exceeds the third level comes from memory each time; the rest mostly stays.
+    beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
+    dram = into_l3.moved * beyond
     if cold_constants:
         for buffer in view.buffers:
             if buffer.is_constant:

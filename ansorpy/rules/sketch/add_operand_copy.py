@@ -14,7 +14,7 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["AddOperandCopy"]
+__all__ = ["AddOperandCopy", "vector_dimension"]
 
 
 @dataclass(frozen=True)
@@ -43,20 +43,20 @@ class AddOperandCopy(SketchRule):
         (reader,) = readers
         if not is_tiled(reader) or not reader.compute.reduce_axes:
             return Verdict.skip(f'"{reader.name}" is no tiled reduction')
-        if _vector_dimension(state, stage, reader) is None:
+        if vector_dimension(state, stage, reader) is None:
             return Verdict.skip(f'the vector loop of "{reader.name}" does not move along it')
         return Verdict.apply(f'tiles of "{reader.name}" read it again and again')
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         (reader,) = consumers(state, stage)
-        last = _vector_dimension(state, stage, reader)
+        last = vector_dimension(state, stage, reader)
         order = [d for d in range(stage.op.ndim) if d != last]
         assert last is not None, stage.name
         yield state.cache_read(stage_id, self.scope, [reader.name], [*order, last])[0], stage_id - 1
 
 
-def _vector_dimension(state: State, stage: Stage, reader: Stage) -> int | None:
+def vector_dimension(state: State, stage: Stage, reader: Stage) -> int | None:
     """The one dimension of *stage* that the innermost loop of *reader* moves along, if one."""
     op = reader.compute
     inner = origins(reader, reader.iters[-1].name)

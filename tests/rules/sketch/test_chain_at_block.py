@@ -94,7 +94,7 @@ def test_winograd_is_computed_a_block_of_tiles_at_a_time() -> None:
 def test_attention_keeps_scores_and_their_sums_in_the_block() -> None:
     (state, _), _ = derive(RULE, workloads.attention(4, 32, 32, 16), "out")
     attached = [s.name for s in state.stages if s.attach is not None]
-    assert attached == ["S", "top", "E", "P", "total"]
+    assert attached == ["K.local", "S", "top", "E", "P", "total"], "K is read across its rows"
     outside = {s.attach.iter for s in state.stages if s.attach is not None and s.name != "P"}
     assert outside == {"i.0"}, "none of them depends on the columns of the result"
 
