@@ -11,7 +11,7 @@ from ansorpy.measure.built import Built, built_from_parts
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.messages import BuildRequest
 from ansorpy.measure.pool import ask_all
-from ansorpy.measure.protocol import Message
+from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.schedule.records import steps_to_json
@@ -30,10 +30,14 @@ def task_symbol(task: Task) -> str:
 class Builder:
     """Build workers, started when first needed.
 
+    What was built lately is kept by the content of its request, so that finalists and the default
+    schedule are not built again.
+
     Args:
         workers: How many build side by side.
         timeout_s: Seconds one candidate may take (TVM: 15).
         module: Where the workers' handlers are.
+        kept: Built candidates kept.
     """
 
     def __init__(
@@ -42,8 +46,11 @@ class Builder:
         *,
         timeout_s: float = 15.0,
         module: str = "ansorpy.measure.build_job",
+        kept: int = 256,
     ) -> None:
         self.timeout_s = timeout_s
+        self.kept = kept
+        self._built: dict[bytes, Built] = {}
         self._workers = [Worker(module) for _ in range(workers)]
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
@@ -57,10 +64,26 @@ class Builder:
             Message("build", fields, (definitions[id(s.base)], steps_to_json(s.history).encode()))
             for s in states
         ]
-        found: dict[int, Built | MeasureResult] = {}
-        for index, outcome in ask_all(self._workers, messages, self.timeout_s):
-            found[index] = _interpreted(outcome)
-        return [found[index] for index in range(len(states))]
+        keys = [hashlib.sha256(encode(message)).digest() for message in messages]
+        found: dict[bytes, Built | MeasureResult] = {
+            key: self._built[key] for key in keys if key in self._built
+        }
+        missing = {key: n for n, key in enumerate(keys) if key not in found}
+        wanted = [messages[n] for n in missing.values()]
+        order = list(missing)
+        for index, outcome in ask_all(self._workers, wanted, self.timeout_s):
+            found[order[index]] = _interpreted(outcome)
+        for key in keys:
+            self._keep(key, found[key])
+        return [found[key] for key in keys]
+
+    def _keep(self, key: bytes, result: Built | MeasureResult) -> None:
+        """Remember what succeeded; a failure may have been the machine's."""
+        if isinstance(result, Built):
+            self._built.pop(key, None)
+            self._built[key] = result
+        while len(self._built) > self.kept:
+            del self._built[next(iter(self._built))]
 
     def close(self) -> None:
         """End the workers."""

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.measure.build_job import BuildSession
 from ansorpy.measure.builder import Builder, task_symbol
 from ansorpy.measure.built import Built
+from ansorpy.measure.database import definition_json
+from ansorpy.measure.messages import BuildRequest
+from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.records import steps_to_json
 from tests.measure import build_payload
 from tests.measure.definitions import matmul, task_of, tiled
 
@@ -38,3 +44,42 @@ def test_each_candidate_is_built_or_says_why_not():
     assert first.run.symbol == task_symbol(task)
     assert first.run.code == repeated.run.code and first.digest == repeated.digest
     assert [p.name for p in first.run_params] == ["A", "B", "C"]
+
+
+def test_what_was_built_is_not_built_again():
+    dag = matmul()
+    states = [tiled(dag, factor) for factor in (1, 2, 1, 3)]
+    builder = Builder(1, kept=2)
+    try:
+        first = builder.build(task_of(dag), states)
+        builder.close()
+        kept = builder.build(task_of(dag), states[2:])
+        alive = any(worker.is_alive for worker in builder._workers)
+        other = builder.build(task_of(dag), states[1:2])
+    finally:
+        builder.close()
+    assert first[0] is first[2]
+    assert kept == first[2:] and all(isinstance(built, Built) for built in kept)
+    assert not alive, "nothing was left to ask a worker for"
+    assert isinstance(other[0], Built) and isinstance(first[1], Built)
+    assert other[0].digest == first[1].digest
+
+
+def test_equal_code_is_compiled_once_in_a_worker():
+    dag = matmul(constant=True)
+    task = task_of(dag)
+    messages = [
+        Message(
+            "build",
+            BuildRequest(target=task.target, symbol="k").model_dump(mode="json"),
+            (definition_json(dag).encode(), steps_to_json(state.history).encode()),
+        )
+        for state in (tiled(dag, 2).pack("C", "B"), tiled(dag, 4).pack("C", "B"))
+    ]
+    compile_ir.cache_clear()
+    session = BuildSession()
+    answers = [session.build(message) for message in messages]
+    assert [answer.kind for answer in answers] == ["built", "built"]
+    made = compile_ir.cache_info().misses
+    assert [session.build(message).blobs for message in messages] == [a.blobs for a in answers]
+    assert compile_ir.cache_info().misses == made

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit import emit_module
@@ -58,8 +58,13 @@ def build(program: Program, target: Target, *, symbol: str) -> ObjectCode:
     )
 
 
+@lru_cache(maxsize=128)
 def compile_ir(text: str, target: Target) -> bytes:
-    """The object file of LLVM IR *text*, after the optimisation passes."""
+    """The object file of LLVM IR *text*, after the optimisation passes; the last ones are kept.
+
+    Candidates of a task that pack their constants alike share that code: with Winograd's weights
+    it is a third of a build.
+    """
     machine, module = _optimised(text, target)
     code: bytes = machine.emit_object(module)
     return code
