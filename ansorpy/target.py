@@ -1,6 +1,7 @@
 """What a machine is: cores, vectors, registers, caches; for CUDA the limits of one SM.
 
-``Target.parse("host" | "x86-64-v3" | "x86-64-v4" | "cortex-a76" | "cuda" | "sm_90" | a triple)``.
+``Target.parse("host" | "x86-64-v3" | "x86-64-v4" | "cortex-a76" | "rv64gcv" | "cuda" | "sm_90")``,
+or an LLVM triple.
 The host's cache sizes come from ``/sys``, its CPU name and features from LLVM, which is loaded
 when asked for and not before.
 """
@@ -115,6 +116,10 @@ class Target:
 
 _X86 = "x86_64-unknown-linux-gnu"
 _ARM = "aarch64-unknown-linux-gnu"
+_RISCV = "riscv64-unknown-linux-gnu"
+
+# What every Linux distribution for 64-bit RISC-V asks for; vectors (V) come on top.
+_RV64GC = ("a", "c", "d", "f", "m", "zicsr", "zifencei")
 
 # The x86-64 psABI's micro-architecture levels, in LLVM's feature names.
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
@@ -140,6 +145,10 @@ _NAMED: dict[str, Target] = {
         ),
         Target(
             "cortex-a76", _ARM, "cortex-a76", "+dotprod", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB
+        ),
+        Target(
+            "rv64gcv", _RISCV, "generic-rv64", _features((*_RV64GC, "v")), 4, 128, 32, 32 * KIB,
+            512 * KIB, 2 * MIB,
         ),
         # The smallest limits that every data-centre GPU since sm_80 meets (CUDA C++ Programming
         # Guide, "Compute Capabilities"); max_vthread 8 is TVM's default.
@@ -181,6 +190,9 @@ def _vectors(arch: str, features: set[str]) -> tuple[int, int]:
     if "avx" in features:
         return 256, 16
     if arch in ("aarch64", "arm64"):
+        return 128, 32
+    if arch.startswith("riscv"):
+        # V guarantees 128 bits; without it LLVM takes vectors apart into its 32 scalar registers.
         return 128, 32
     return 128, 16
 
@@ -225,6 +237,16 @@ def _is_llvm_triple(text: str) -> bool:
     return True
 
 
+# What code for an architecture may use where only the triple is named.
+_BASELINE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "x86_64": ("x86-64", ()),
+    "riscv64": ("generic-rv64", _RV64GC),
+    # Every engine since 2021; without it each vector would be taken apart.
+    "wasm32": ("generic", ("simd128",)),
+    "wasm64": ("generic", ("simd128",)),
+}
+
+
 def _from_triple(triple: str) -> Target:
     """A plain CPU of an architecture: its baseline features, ordinary caches."""
     arch = triple.split("-")[0]
@@ -232,6 +254,7 @@ def _from_triple(triple: str) -> Target:
         raise UsageError(
             f"{triple} is not generated through LLVM", hint="use --target cuda or sm_NN"
         )
-    bits, registers = _vectors(arch, set())
-    cpu = "x86-64" if arch == "x86_64" else "generic"
-    return Target(triple, triple, cpu, "", 4, bits, registers, 32 * KIB, 512 * KIB, 4 * MIB)
+    cpu, names = _BASELINE.get(arch, ("generic", ()))
+    bits, registers = _vectors(arch, set(names))
+    features = _features(names)
+    return Target(triple, triple, cpu, features, 4, bits, registers, 32 * KIB, 512 * KIB, 4 * MIB)

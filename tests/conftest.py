@@ -20,6 +20,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite the golden files, printing each diff"
     )
+    parser.addoption(
+        "--emulated", action="store_true", help="also run code for other machines under qemu-user"
+    )
     parser.addoption("--seed", type=int, default=None, help="seed of the rng fixture")
 
 
@@ -33,7 +36,12 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"ansorpy seed: {session_seed(config)} (change it with --seed N)"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not config.getoption("--emulated"):
+        unasked = pytest.mark.skip(reason="runs with --emulated")
+        for item in items:
+            if "emulated" in item.keywords:
+                item.add_marker(unasked)
     if shutil.which("nvidia-smi"):
         return
     skip = pytest.mark.skip(reason="needs an NVIDIA GPU")

@@ -42,6 +42,13 @@ def test_named_targets() -> None:
     assert Target.parse("x86-64-v4").feature_set > Target.parse("x86-64-v3").feature_set
 
 
+def test_risc_v_has_floating_point_and_vectors_when_asked() -> None:
+    plain, vectors = Target.parse("riscv64-linux-gnu"), Target.parse("rv64gcv")
+    assert {"m", "f", "d", "c"} <= plain.feature_set
+    assert vectors.feature_set - plain.feature_set == {"v"}
+    assert Target.parse("wasm32-unknown-unknown").feature_set == {"simd128"}
+
+
 def test_another_architecture_does_not_run_here() -> None:
     host_arch = Target.host().triple.split("-")[0]
     other = "cortex-a76" if host_arch == "x86_64" else "x86-64-v2"

@@ -44,7 +44,9 @@ Trials = Annotated[
 TrialsPerTask = Annotated[int | None, typer.Option(min=1, help="Programs to measure a task.")]
 TimeLimit = Annotated[str | None, typer.Option(metavar="DURATION", help="10m, 90s, 1h30m.")]
 Records = Annotated[Path, typer.Option("--db", help="Where trials are kept and resumed from.")]
-TargetName = Annotated[str, typer.Option(help="host, x86-64-v3, cortex-a76, sm_90, a triple.")]
+TargetName = Annotated[
+    str, typer.Option(help="host, x86-64-v3, cortex-a76, rv64gcv, sm_90, a triple.")
+]
 Threads = Annotated[
     int | None, typer.Option(min=1, help="Threads to tune for; default: all usable cores.")
 ]

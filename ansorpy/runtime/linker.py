@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ansorpy.config import c_compiler
-from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.errors import CodegenError, MissingDependency, UsageError
 from ansorpy.target import Target
 
 __all__ = ["Linker", "find_linker"]
@@ -62,7 +62,13 @@ def find_linker(target: Target) -> Linker:
 
     Raises:
         MissingDependency: None is installed, or ``$CC`` names what is not there.
+        UsageError: The target has no shared libraries.
     """
+    if target.triple.startswith("wasm"):
+        raise UsageError(
+            f"no library can be made for {target.name}: WebAssembly has no shared libraries",
+            hint="its kernels compile to objects: ansorpy.codegen.llvm.build.build",
+        )
     asked = c_compiler()
     if asked:
         command = shlex.split(asked)

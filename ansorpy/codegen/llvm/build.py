@@ -119,5 +119,15 @@ def _machine(target: Target) -> binding.TargetMachine:
     except RuntimeError as error:
         raise CodegenError(f"LLVM has no target {target.triple}: {error}") from error
     return found.create_target_machine(
-        cpu=target.cpu, features=features, opt=2, reloc="pic", codemodel="small"
+        cpu=target.cpu,
+        features=features,
+        opt=2,
+        reloc="pic",
+        codemodel="small",
+        abiname=_abi(target),
     )
+
+
+def _abi(target: Target) -> str:
+    """The calling convention where LLVM does not take it from the triple: linkers compare it."""
+    return "lp64d" if target.triple.startswith("riscv64") else ""

@@ -85,8 +85,8 @@ def emit_entry(module: Module, program: Program, main: str) -> None:
     module.functions.append(text)
     arguments = []
     for position in range(len(program.params)):
-        slot = text.define(f"getelementptr i8, ptr %args, i64 {8 * position}")
-        arguments.append(f"ptr {text.define(f'load ptr, ptr {slot}, align 8')}")
+        slot = text.define(f"getelementptr ptr, ptr %args, i64 {position}")
+        arguments.append(f"ptr {text.define(f'load ptr, ptr {slot}')}")
     for offset in module.storage.shared.values():
         arguments.append(f"ptr {text.define(f'getelementptr i8, ptr %workspace, i64 {offset}')}")
     shared = module.storage.shared_bytes

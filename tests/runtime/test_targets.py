@@ -1,0 +1,109 @@
+"""Code for other machines: every family of the suite compiles; aarch64 runs, under emulation."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorpy as ap
+from ansorpy.codegen.llvm.build import build
+from ansorpy.errors import UsageError
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.task import Task
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.runtime.export import check_exportable
+from ansorpy.schedule.lower import lower
+from ansorpy.search.population import sample_valid
+from ansorpy.target import Target
+from benchmarks.ops.case import Case
+from benchmarks.ops.families.attention import Attention, TransposedBatchMatmul
+from benchmarks.ops.families.capsule import CapsuleConv2d
+from benchmarks.ops.families.conv1d import Conv1d
+from benchmarks.ops.families.conv2d import Conv2d
+from benchmarks.ops.families.conv3d import Conv3d
+from benchmarks.ops.families.conv_layer import ConvLayer
+from benchmarks.ops.families.depthwise import DepthwiseConv2d
+from benchmarks.ops.families.elementwise import Gelu, Softmax
+from benchmarks.ops.families.grouped import GroupedConv2d
+from benchmarks.ops.families.matmul import Matmul
+from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
+from benchmarks.ops.families.projection import Projection
+from benchmarks.ops.families.transposed import TransposedConv2d
+
+CASES: tuple[Case, ...] = (
+    Conv1d("C1D", (11,), 3, 16, 3, 1, 1), Conv2d("C2D", (5, 7), 5, 16, 3, 1, 1),
+    Conv3d("C3D", (3, 5, 5), 3, 8, 3, 1, 1), ConvLayer("ConvLayer", (7, 7), 3, 16, 3, 2, 1),
+    DepthwiseConv2d("DEP", (7, 7), 12, 12, 3, 1, 1),
+    GroupedConv2d("GRP", (6, 6), 8, 16, 3, 1, 1, parts=4),
+    Conv2d("DIL", (9, 9), 4, 8, 3, 1, 2, dilation=2),
+    TransposedConv2d("T2D", (4, 4), 6, 8, 4, 2, 1),
+    CapsuleConv2d("CAP", (4, 4), 3, 4, 3, 1, 1), Matmul("GMM", 13, 17, 19),
+    TransposedBatchMatmul("TBG", 7, 2, 5), MatrixNorm("NRM", 13, 19),
+    Projection("PROJ", 3, 19, 33),
+    Attention("ATT", 7, 2, 8), Softmax("SOFTMAX", (5, 23)), LayerNorm("LN", 5, 37),
+    Gelu("GELU", (3, 29)),
+)  # fmt: skip
+# ELF machine numbers; None: a WebAssembly object.
+TARGETS = {
+    "x86-64-v3": 62, "x86-64-v4": 62, "cortex-a76": 183, "aarch64-linux-gnu": 183,
+    "riscv64-linux-gnu": 243, "rv64gcv": 243, "wasm32-unknown-unknown": None,
+}  # fmt: skip
+QEMU, CROSS_CC, SYSROOT = "qemu-aarch64", "aarch64-linux-gnu-gcc", "/usr/aarch64-linux-gnu"
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_a_program_of_every_family_compiles(name: str, rng: np.random.Generator) -> None:
+    target = Target.parse(name)
+    for case in CASES:
+        [structure] = StructureSampler(Task(case.dag, target, 1)).draw(1, rng)
+        rows = sample_valid(structure, 1, rng)
+        lowered = lower(structure.bind(rows[0]) if len(rows) else ap.State.initial(case.dag))
+        for program in filter(None, (lowered.run, lowered.bind)):
+            code = build(program, target, symbol="k").code
+            if TARGETS[name] is None:
+                assert code.startswith(b"\0asm"), case.name
+            else:
+                assert code.startswith(b"\x7fELF"), case.name
+                assert int.from_bytes(code[18:20], "little") == TARGETS[name]
+
+
+def test_webassembly_has_no_shared_libraries(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="WebAssembly has no shared libraries"):
+        check_exportable(tmp_path / "net.so", Target.parse("wasm32-unknown-unknown"))
+
+
+@pytest.mark.emulated
+@pytest.mark.skipif(
+    not (shutil.which(QEMU) and shutil.which(CROSS_CC)),
+    reason="needs qemu-user, gcc-aarch64-linux-gnu and libc6-dev-arm64-cross",
+)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.family)
+def test_an_exported_library_and_its_example_run_on_aarch64(case: Case, tmp_path: Path) -> None:
+    """The example's first values are the interpreter's on the inputs that it makes up."""
+    values = case.values(0)
+    for op in case.dag.args:
+        if not op.constant:
+            count = int(np.prod(op.shape))
+            made = (np.arange(count) % 17).astype(np.float32) / np.float32(17)
+            values[op.name] = made.reshape(op.shape)
+    target = Target.parse("aarch64-linux-gnu")
+    kernel = ap.tune(
+        case.tensors(), effort="none", target=target, threads=1, db=tmp_path / "tune.db"
+    )
+    constants = {op.name: values[op.name] for op in case.dag.args if op.constant}
+    kernel.bind(**constants).export(tmp_path / "op.so")
+    command = [CROSS_CC, "-O1", "op_example.c", "-o", "example", "./op.so", "-Wl,-rpath,$ORIGIN"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run(
+        [QEMU, "-L", SYSROOT, "./example"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    got = [float(text) for text in re.findall(r"output0\[\d+\] = (\S+)", done.stdout)]
+    [op] = case.dag.outputs
+    want = np.asarray(run_dag(case.dag, values)[0]).ravel()[:8]
+    assert len(got) == min(8, int(np.prod(op.shape)))
+    np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
