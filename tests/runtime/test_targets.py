@@ -103,7 +103,7 @@ def test_an_exported_library_and_its_example_run_on_aarch64(case: Case, tmp_path
         [QEMU, "-L", SYSROOT, "./example"], cwd=tmp_path, check=True, capture_output=True, text=True
     )
     got = [float(text) for text in re.findall(r"output0\[\d+\] = (\S+)", done.stdout)]
-    [op] = case.dag.outputs
+    [output] = case.dag.outputs
     want = np.asarray(run_dag(case.dag, values)[0]).ravel()[:8]
-    assert len(got) == min(8, int(np.prod(op.shape)))
+    assert len(got) == min(8, int(np.prod(output.shape)))
     np.testing.assert_allclose(got, want, rtol=2e-5, atol=2e-5)
