@@ -43,7 +43,8 @@ def branch_axes(op: ComputeOp) -> frozenset[str]:
 def periods(op: ComputeOp) -> dict[str, int]:
     """Axes that the body takes apart by a number: axis -> the ``m`` of ``axis // m, axis % m``.
 
-    An axis taken apart by several numbers is left out.
+    Taken apart by several numbers, an axis has the largest if it is a multiple of the others, and
+    is left out if not.
     """
     found: dict[str, set[int]] = {}
     for expr in walk(op.body):
@@ -54,22 +55,26 @@ def periods(op: ComputeOp) -> dict[str, int]:
             and isinstance(expr.b, Const)
         ):
             found.setdefault(expr.a.name, set()).add(int(expr.b.value))
-    return {name: numbers.pop() for name, numbers in found.items() if len(numbers) == 1}
+    return {
+        name: max(numbers)
+        for name, numbers in found.items()
+        if all(max(numbers) % number == 0 for number in numbers)
+    }
 
 
 def chosen_by_remainder(op: ComputeOp) -> frozenset[str]:
-    """Axes whose remainder by their period chooses between values: ``(w % 4).equal(0)``."""
+    """Axes a remainder of which chooses between values: ``(w % 4).equal(0)``."""
     found: set[str] = set()
     for expr in walk(op.body):
         if isinstance(expr, Select):
             for cond in _conjuncts(expr.cond):
                 if _is_equality(cond):
                     found |= {
-                        e.a.name
+                        axis.name
                         for e in walk(cond.a)
-                        if isinstance(e, Binary)
-                        and e.op is BinaryOp.FLOORMOD
-                        and isinstance(e.a, Axis)
+                        if isinstance(e, Binary) and e.op is BinaryOp.FLOORMOD
+                        for axis in walk(e.a)
+                        if isinstance(axis, Axis)
                     }
     return frozenset(found)
 

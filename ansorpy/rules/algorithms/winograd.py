@@ -13,7 +13,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Expr, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
-from ansorpy.rules.algorithms.convolution import Convolution, find_convolutions
+from ansorpy.rules.algorithms.convolution import Convolution, Window, find_convolutions
 from ansorpy.rules.algorithms.toom_cook import Matrices, Matrix, Row, matrices
 from ansorpy.rules.algorithms.transposed import find_transposed
 from ansorpy.schedule.dagedit import replace_ops
@@ -24,7 +24,9 @@ __all__ = ["Winograd", "winograd"]
 
 @dataclass(frozen=True)
 class Winograd(Algorithm):
-    """Convolutions of stride 1 without dilation whose weight is constant, in 1, 2, 3 ... windows.
+    """Convolutions of stride 1 whose weight is constant, in 1, 2, 3 ... windows.
+
+    A dilated window is as many undilated ones side by side: its residues are a batch.
 
     Offers the output tiles that are promising by their number of products (padded tiles
     included), arithmetic of the transforms and bytes of transformed weights: ``offers`` each for
@@ -65,7 +67,7 @@ class Winograd(Algorithm):
 
 
 def _applies(dag: ComputeDAG, conv: Convolution) -> bool:
-    plain = all(w.stride == 1 and w.dilation == 1 and w.offset >= 0 for w in conv.windows)
+    plain = all(w.stride == 1 and w.offset >= 0 for w in conv.windows)
     wide = conv.op.dtype in (DType.FLOAT32, DType.FLOAT64)
     return plain and wide and bool(conv.channels) and conv.weight in dag.constant_ops
 
@@ -74,7 +76,7 @@ def _without_mirrored(
     conv: Convolution, options: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
     """*options* less those that only exchange windows of one size and number of taps."""
-    kinds = [(w.out.extent, w.tap.extent) for w in conv.windows]
+    kinds = [(w.out.extent, w.tap.extent, w.dilation) for w in conv.windows]
     found: dict[object, tuple[int, ...]] = {}
     for sizes in options:
         found.setdefault(tuple(sorted(zip(kinds, sizes, strict=True))), sizes)
@@ -96,7 +98,7 @@ def _multiplies(conv: Convolution) -> int:
 def _cycles(conv: Convolution, sizes: Sequence[int], target: Target, bytes_a_cycle: int) -> float:
     """Cycles of one core: the products, the transforms, and reading transformed weights."""
     sides = [m + w.tap.extent - 1 for m, w in zip(sizes, conv.windows, strict=True)]
-    tiles = prod(-(-w.out.extent // m) for m, w in zip(sizes, conv.windows, strict=True))
+    tiles = prod(w.dilation * _tiles(w, m) for m, w in zip(sizes, conv.windows, strict=True))
     points, batch = prod(sides), prod(a.extent for a in conv.kept)
     inputs, outputs = (prod(a.extent for a in axes) for axes in (conv.channels, conv.out_channels))
     # Each 1-d transform combines about half the points of a side for each of its results.
@@ -104,6 +106,11 @@ def _cycles(conv: Convolution, sizes: Sequence[int], target: Target, bytes_a_cyc
     vector = target.lanes(conv.op.dtype.bits) * 2
     weights = points * inputs * outputs * conv.op.dtype.bytes / bytes_a_cycle
     return (tiles * points * _multiplies(conv) + transforms) / vector + weights
+
+
+def _tiles(window: Window, size: int) -> int:
+    """Tiles of *size* outputs, of each residue."""
+    return -(-window.out.extent // (window.dilation * size))
 
 
 BYTES_FROM_CACHE, BYTES_FROM_MEMORY = 32, 6
@@ -115,7 +122,8 @@ def winograd(dag: ComputeDAG, conv: Convolution, sizes: Sequence[int]) -> Defini
 
     The stages, channels innermost so that all are vectors of channels:
 
-        fit:   the data, channels last, zero where tiles reach beyond them
+        fit:   the data, channels last, the residues of dilated windows apart, zero where tiles
+               reach beyond them
         V:     [points of a tile..., kept..., tiles..., channels...], a 1-d transform a window
         U:     [points of a tile..., channels..., kept..., outputs...], at bind time
         M:     V times U, summed over channels
@@ -133,22 +141,22 @@ def winograd(dag: ComputeDAG, conv: Convolution, sizes: Sequence[int]) -> Defini
 class _Stages:
     """Builds the stages of one convolution, producers first.
 
-    Dimensions are named by what they count: ``n`` kept axes, ``t`` tiles, ``p`` points of a
-    transformed tile, ``e`` elements of one, ``s`` spots of an output tile, ``c`` channels,
-    ``o`` outputs; taps are ``k``.
+    Dimensions are named by what they count: ``n`` kept axes and residues, ``t`` tiles, ``p``
+    points of a transformed tile, ``e`` elements of one, ``s`` spots of an output tile, ``c``
+    channels, ``o`` outputs; taps are ``k``.
     """
 
     def __init__(self, conv: Convolution, forms: Sequence[Matrices]) -> None:
         self.conv = conv
         self.forms = forms
         self.windows = range(len(forms))
-        self.tiles = tuple(
-            -(-w.out.extent // f.m) for w, f in zip(conv.windows, forms, strict=True)
-        )
+        self.tiles = tuple(_tiles(w, f.m) for w, f in zip(conv.windows, forms, strict=True))
         self.sides = tuple(f.m + f.r - 1 for f in forms)
         self.kept, self.channels, self.outputs = (
             tuple(a.extent for a in axes) for axes in (conv.kept, conv.channels, conv.out_channels)
         )
+        self.dilated = [w for w in conv.windows if w.dilation > 1]
+        self.kept += tuple(w.dilation for w in self.dilated)
 
     @property
     def error(self) -> float:
@@ -165,11 +173,15 @@ class _Stages:
         conv, y = self.conv, self._outputs(self._products(self._inputs(), self._weights()))
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
         at = dict(zip(conv.op.axes, axes, strict=True))
-        spots = [(at[w.out], form.m) for w, form in zip(conv.windows, self.forms, strict=True)]
+        spots = [
+            (at[w.out], w.dilation, form.m)
+            for w, form in zip(conv.windows, self.forms, strict=True)
+        ]
         body = y[
             *(at[a] for a in conv.kept),
-            *(h if m == 1 else h // m for h, m in spots),
-            *(as_expr(0) if m == 1 else h % m for h, m in spots),
+            *(at[w.out] % w.dilation for w in self.dilated),
+            *(_quotient(h, d * m) for h, d, m in spots),
+            *(as_expr(0) if m == 1 else _quotient(h, d) % m for h, d, m in spots),
             *(at[a] for a in conv.out_channels),
         ]
         attrs = (*conv.op.attrs, ("error", self.error))
@@ -198,18 +210,31 @@ class _Stages:
         ]
         inside = [conv.data.shape[w.dim] - w.offset for w in conv.windows]
         plain = not any(w.offset for w in conv.windows) and order == sorted(order)
+        plain = plain and not self.dilated
         if plain and lengths == inside:
             return conv.data
 
         def value(n: list[Expr], e: list[Expr], c: list[Expr]) -> Expr:
-            at = [x + w.offset if w.offset else x for x, w in zip(e, conv.windows, strict=True)]
-            indices = dict(zip(order, (*n, *at, *c), strict=True))
+            reached = self._undilated(n[len(conv.kept) :], e)
+            at = [
+                x + w.offset if w.offset else x for x, w in zip(reached, conv.windows, strict=True)
+            ]
+            indices = dict(zip(order, (*n[: len(conv.kept)], *at, *c), strict=True))
             read = conv.data[tuple(indices[dim] for dim in range(conv.data.ndim))]
-            beyond = [x < limit for x, limit, length in zip(e, inside, lengths, strict=True)
-                      if length > limit]  # fmt: skip
+            ends = [n * w.dilation for n, w in zip(lengths, conv.windows, strict=True)]
+            beyond = [x < limit for x, limit, end in zip(reached, inside, ends, strict=True)
+                      if end > limit]  # fmt: skip
             return builders.select(builders.all_of(*beyond), read, 0.0) if beyond else read
 
         return self._stage("fit", [("n", self.kept), ("e", lengths), ("c", self.channels)], value)
+
+    def _undilated(self, residues: Sequence[Expr], elements: Sequence[Expr]) -> list[Expr]:
+        """Where in each window elements of the given residues are."""
+        by_window = dict(zip(self.dilated, residues, strict=True))
+        return [
+            x * w.dilation + by_window[w] if w in by_window else x
+            for x, w in zip(elements, self.conv.windows, strict=True)
+        ]
 
     def _inputs(self) -> Tensor:
         """``[points..., kept..., tiles..., channels...]``: one 1-d transform after the other."""
@@ -302,6 +327,10 @@ class _Stages:
                     ("o", self.outputs)]  # fmt: skip
             read = self._stage(f"Y{d}", dims, value)
         return read
+
+
+def _quotient(x: Expr, divisor: int) -> Expr:
+    return x if divisor == 1 else x // divisor
 
 
 Fn = Callable[..., Expr]

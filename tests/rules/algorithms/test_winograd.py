@@ -43,7 +43,7 @@ def alternatives(tensors: list[Tensor]) -> list[str]:
         (first_layout(30, 30, 64, 64, groups=4), True),
         (convolution((56, 56), (1, 1), 64, 64), False),
         (convolution((56, 56), (3, 3), 64, 64, stride=2), False),
-        (convolution((56, 56), (3, 3), 64, 64, dilation=2), False),
+        (convolution((56, 56), (3, 3), 64, 64, dilation=2), True),
         (convolution((56, 56), (3, 3), 64, 64, constant=False), False),
         (convolution((224, 224), (3, 3), 1, 2), False),  # transforms cost more than they save
         (workloads.matmul(64, 64, 64, constant=True), False),
@@ -68,14 +68,18 @@ def test_a_convolution_is_known_by_its_reads() -> None:
     taps=sampled_from([2, 3]),
     channels=sampled_from([(1, 1), (5, 3), (4, 7)]),
     pad=integers(0, 1),
+    dilation=integers(1, 3),
     pick=integers(0, 1000),
     seed=integers(0, 2**31),
 )
 def test_every_tile_computes_the_convolution(
-    sizes: list[int], taps: int, channels: tuple[int, int], pad: int, pick: int, seed: int
-) -> None:
+    sizes: list[int], taps: int, channels: tuple[int, int], pad: int, dilation: int, pick: int,
+    seed: int,
+) -> None:  # fmt: skip
     ci, co = channels
-    tensors = convolution(sizes, [taps] * len(sizes), ci, co, batch=1 + seed % 2, pad=pad)
+    sizes = [size + (dilation - 1) * (taps - 1) for size in sizes]
+    kernel, batch = [taps] * len(sizes), 1 + seed % 2
+    tensors = convolution(sizes, kernel, ci, co, batch=batch, pad=pad, dilation=dilation)
     dag = ComputeDAG.of(tensors)
     [conv] = find_convolutions(dag)
     options = sorted(EVERY.tiles_of(conv))
@@ -90,10 +94,10 @@ def test_every_tile_computes_the_convolution(
     assert np.abs(got - want).max() / scale <= made.error + 2.0**-23 * 64
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(8))
 def test_structures_of_all_definitions_compute_the_convolution(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    dag = ComputeDAG.of(convolution((11, 13), (3, 3), 32, 48, pad=1))
+    dag = ComputeDAG.of(convolution((11, 13), (3, 3), 32, 48, pad=1, dilation=1 + seed // 6))
     sampler = StructureSampler(Task(dag, CPU, 2), DEFAULT)
     assert len(sampler.definitions) > 1
     drawn = [s for s in sampler.draw(12, rng) if s.definition != DIRECT]
