@@ -82,6 +82,7 @@ def compare(name: str, got: Array, want: Array, allowed: float) -> Comparison:
 
     Not-a-numbers and infinities must be where the reference has them.
     """
+    got, want = np.atleast_1d(got), np.atleast_1d(want)  # a tensor without dimensions has one
     if got.dtype.kind in "iub":
         return _compare_exact(name, got, want)
     a, b = _as_float(got), _as_float(want)

@@ -86,3 +86,11 @@ def test_sampled_points_are_distinct_inside_and_hold_the_corners(shape, rng):
     assert (points >= 0).all() and (points < np.array(shape)).all()
     corners = np.stack(np.meshgrid(*[[0, n - 1] for n in shape]), -1).reshape(-1, len(shape))
     assert {tuple(c) for c in corners} <= {tuple(p) for p in points}
+
+
+def test_a_tensor_without_dimensions_is_compared():
+    want = np.array(2.0, np.float32)
+    assert compare("y", want + np.float32(1e-6), want, 1e-5).ok
+    assert "y[0] is 3" in compare("y", np.array(3.0, np.float32), want, 1e-5).reason
+    assert not compare("y", np.array(np.nan, np.float32), want, 1e-5).ok
+    assert not compare("y", np.array(3), np.array(2), 0.0).ok
