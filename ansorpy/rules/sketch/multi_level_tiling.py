@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import needs_multi_level_tiling
-from ansorpy.rules.rowwise import streams
+from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes, streams
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
@@ -29,7 +29,7 @@ class MultiLevelTiling(SketchRule):
     Paper: OSDI'20 §4.1, Table 1 rule 3.  Structures and ``max_innermost`` are TVM's.  Differs:
     with ``reductions_only`` a stage that does not reduce is none, whatever it broadcasts (a scale
     and a shift), so that it can follow the tiles of what it reads; and one that streams its
-    largest input is tried untiled as well.
+    largest input along what it reduces is tried untiled as well.
     """
 
     structure: str = "SSRSRS"
@@ -39,10 +39,12 @@ class MultiLevelTiling(SketchRule):
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         if not needs_multi_level_tiling(state, state.stage(stage_id)):
             return Verdict.skip("its inputs are not re-read enough to tile")
-        if self.reductions_only and streams(state, state.stage(stage_id)):
-            if not state.stage(stage_id).compute.reduce_axes:
-                return Verdict.skip("it does not reduce: no tile of sums to keep in registers")
-            return Verdict.apply("small inputs can be reused; the largest is read once")
+        stage = state.stage(stage_id)
+        if self.reductions_only and not stage.compute.reduce_axes:
+            return Verdict.skip("it does not reduce: no tile of sums to keep in registers")
+        may_stream = self.reductions_only and streams(state, stage)
+        if may_stream and fills_lanes(stage, contiguous_reduction(state, stage), target):
+            return Verdict.apply("broadcast inputs; the largest may be summed in lanes instead")
         return Verdict.apply_and_skip_rest("broadcast inputs: tiles can be reused")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
