@@ -7,8 +7,14 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import needs_multi_level_tiling
 from ansorpy.rules.relations import has_reduce_iters
-from ansorpy.rules.rowwise import block_axes, is_worth_inlining, space_loops_of, streams
+from ansorpy.rules.rowwise import (
+    block_axes,
+    is_worth_inlining,
+    space_loops_of,
+    streams,
+)
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -48,7 +54,7 @@ class ComputeAtBlock(SketchRule):
         state, members = _inlined(state, last)
         if not members:
             return Verdict.skip("no producer needs a place")
-        reused = [name for name in (*members, last.name) if not streams(state, state.stage(name))]
+        reused = [n for n in (*members, last.name) if not _passes_once(state, state.stage(n))]
         if reused:
             return Verdict.skip(f'"{reused[0]}" re-reads its inputs')
         axes = block_axes(state, last, members)
@@ -74,6 +80,12 @@ class ComputeAtBlock(SketchRule):
         for name in members:
             state = state.compute_at(name, last.name, outer)
         yield state, -1
+
+
+def _passes_once(state: State, stage: Stage) -> bool:
+    """True for what streams and is no product; products have rules of their own."""
+    product = has_reduce_iters(stage) and needs_multi_level_tiling(state, stage)
+    return streams(state, stage) and not product
 
 
 def _inlined(state: State, last: Stage) -> tuple[State, list[str]]:
