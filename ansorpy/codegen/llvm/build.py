@@ -62,8 +62,8 @@ def build(program: Program, target: Target, *, symbol: str) -> ObjectCode:
 def compile_ir(text: str, target: Target) -> bytes:
     """The object file of LLVM IR *text*, after the optimisation passes; the last ones are kept.
 
-    Candidates of a task that pack their constants alike share that code: with Winograd's weights
-    it is a third of a build.
+    Finalists and the default schedule are not compiled twice, nor is packing code that several
+    candidates share.
     """
     machine, module = _optimised(text, target)
     code: bytes = machine.emit_object(module)
