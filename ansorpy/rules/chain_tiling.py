@@ -106,8 +106,9 @@ class ChainTiling:
         elif is_vector:
             inner = (*inner, None)
         self._state, loops = self._state.split(
-            name, axis.name, inner, max_innermost=self.max_innermost
-        )
+            name, axis.name, inner, max_innermost=self.max_innermost,
+            tail="shift" if is_vector else "guard",
+        )  # fmt: skip
         self.axis_of.update((it.name, axis.name) for it in loops)
         block.outer.append(loops[0])
         block.middle.append(loops[1])
@@ -264,8 +265,9 @@ class ChainTiling:
         *space, last = stage.iters[: len(op.axes)]
         if vector != 0 and last.name not in folding | passed:
             self._state, (rest, last) = self._state.split(
-                name, last, (vector,), max_innermost=self.max_innermost
-            )
+                name, last, (vector,), max_innermost=self.max_innermost,
+                tail="guard" if op.reduce_axes else "shift",
+            )  # fmt: skip
             space.append(rest)
         self._state = self._state.reorder(name, [
             *(it for it in space if it.name not in folding | passed),

@@ -74,13 +74,15 @@ CPU_SKETCH: tuple[SketchRule, ...] = (
 
 DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
     ComputeAtBlock(),
-    ChainAtBlock(),
+    ChainAtBlock(max_innermost=96),
     AlwaysInline(evaluated_once=True),
     SimplifyComputeWithConstTensor(),
     DotWords(),
     AddRfactor(only_when_short=True),
     AddCacheWrite(whole_epilogue=True),
-    MultiLevelTilingWithFusion(structure="SSRSRS", levels=(1, 2), ragged=True, whole_epilogue=True),
+    MultiLevelTilingWithFusion(
+        structure="SSRSRS", levels=(1, 2), ragged=True, whole_epilogue=True, max_innermost=96
+    ),
     MultiLevelTiling(structure="SSRSRS", reductions_only=True),
     AddOperandCopy(),
     SkipStage(),

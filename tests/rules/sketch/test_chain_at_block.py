@@ -114,6 +114,16 @@ def test_answers(tensors: list[Tensor], answer: Answer) -> None:
     assert ask(RULE, tensors, ComputeDAG.of(tensors).outputs[0].name).answer is answer
 
 
+def test_prime_channels_fill_vectors() -> None:
+    """The last tile of an axis is shifted to fit, so 67 channels are vectors of 16."""
+    dag = ComputeDAG.of(workloads.chosen_winograd(1, 8, 8, 67, 71))
+    rng = np.random.default_rng(0)
+    for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(2, rng):
+        cut = {d.name: set(d.domain.rows[:, -1]) for d in structure.space.decisions}
+        assert cut["V.c"] >= {16, 67}
+        assert cut["out.o"] >= {16, 71}
+
+
 CHAINS = {
     "winograd": lambda a, b, c, d: workloads.chosen_winograd(1 + d % 2, a, b, c, 3 * d),
     "pair": lambda a, b, c, d: workloads.depthwise_pointwise(1 + d % 2, a, b, c, 3 * d),
@@ -124,7 +134,9 @@ CHAINS = {
 @settings(max_examples=25, deadline=None)
 @given(
     kind=sampled_from(sorted(CHAINS)),
-    sizes=sampled_from([(1, 1, 1, 1), (5, 3, 7, 2), (4, 9, 8, 3), (13, 2, 5, 6), (7, 7, 3, 11)]),
+    sizes=sampled_from(
+        [(1, 1, 1, 1), (5, 3, 7, 2), (4, 9, 8, 3), (3, 2, 19, 7), (13, 2, 5, 6), (7, 7, 3, 11)]
+    ),
     seed=integers(0, 2**31),
 )
 def test_every_block_and_tile_computes_the_definition(
