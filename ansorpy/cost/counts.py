@@ -29,6 +29,7 @@ __all__ = ["OpCounts", "count_ops"]
 
 _SIMPLE_CALLS = (
     Function.NEG, Function.ABS, Function.FLOOR, Function.CEIL, Function.ROUND, Function.WORD,
+    Function.BITS, Function.FROM_BITS,
 )  # fmt: skip
 _CALL_FIELD = (
     dict.fromkeys(_SIMPLE_CALLS, "otherfunc") | dict.fromkeys(DOTS, "mul") | {Function.FMA: "mad"}

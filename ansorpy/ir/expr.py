@@ -264,14 +264,14 @@ class Compare(Expr):
 
 @node
 class Call(Expr):
-    """An elementwise function; the result has the first operand's dtype (words have their own)."""
+    """An elementwise function; ``fn.result`` says the type of the value."""
 
     fn: Function
     args: tuple[Expr, ...]
 
     @property
     def dtype(self) -> DType:
-        return self.fn.result or self.args[0].dtype
+        return self.fn.result(self.args[0].dtype)
 
 
 @node

@@ -15,6 +15,11 @@ class Function(Enum):
     ``WORD`` joins the bits of four 8-bit or two 16-bit values into a uint32, the first lowest.
     A ``DOT`` multiplies two words part by part and adds up the products; :mod:`ansorpy.ir.dots`
     says which parts and what result.
+
+    The last three are what approximations are made of (:mod:`ansorpy.ir.elementary`).  ``BITS`` is
+    a float32 or float64 as the unsigned integer of its bits, ``FROM_BITS`` the way back.
+    ``SCALE`` is ``y * 2**n``, rounded once, of a finite y and an integer n given as a float, at
+    most twice the type's largest exponent in size (a NaN gives NaN).
     """
 
     NEG = "neg"
@@ -36,21 +41,35 @@ class Function(Enum):
     DOT_U8S8 = "dot_u8s8"
     DOT_S8S8 = "dot_s8s8"
     DOT_BF16 = "dot_bf16"
+    BITS = "bits"
+    FROM_BITS = "from_bits"
+    SCALE = "scale"
 
     @property
     def arities(self) -> tuple[int, ...]:
         """How many operands a call may have."""
         return _ARITIES.get(self, (1,))
 
-    @property
-    def result(self) -> DType | None:
-        """The type of every call; None when it is the first operand's."""
-        return _RESULTS.get(self)
+    def result(self, operand: DType) -> DType:
+        """The type of a call whose first operand has type *operand*."""
+        if self in (Function.BITS, Function.FROM_BITS):
+            return _REINTERPRETED.get(operand, operand)
+        return _RESULTS.get(self, operand)
+
+    def accepts(self, operand: DType) -> bool:
+        """True when the function is defined on values of type *operand*."""
+        if self is Function.BITS or self is Function.FROM_BITS:
+            return operand in _REINTERPRETED and operand.is_float is (self is Function.BITS)
+        return self is not Function.SCALE or operand in (DType.FLOAT32, DType.FLOAT64)
 
 
 _DOTS = (Function.DOT_U8S8, Function.DOT_S8S8, Function.DOT_BF16)
-_ARITIES = {Function.FMA: (3,), Function.WORD: (2, 4)} | dict.fromkeys(_DOTS, (2,))
+_ARITIES = {Function.FMA: (3,), Function.WORD: (2, 4)} | dict.fromkeys(
+    (*_DOTS, Function.SCALE), (2,)
+)
 _RESULTS = {
     Function.WORD: DType.UINT32, Function.DOT_U8S8: DType.INT32, Function.DOT_S8S8: DType.INT32,
     Function.DOT_BF16: DType.FLOAT32,
 }  # fmt: skip
+_WIDTHS = ((DType.FLOAT32, DType.UINT32), (DType.FLOAT64, DType.UINT64))
+_REINTERPRETED = dict(_WIDTHS) | {unsigned: real for real, unsigned in _WIDTHS}

@@ -260,6 +260,8 @@ class _Checker:
             self.fail(f"{e.fn.value} takes {wanted} operands, got {len(e.args)}")
         for arg in e.args:
             self._typed(arg, e.args[0].dtype, f"an operand of {e.fn.value}")
+        if not e.fn.accepts(e.args[0].dtype):
+            self.fail(f"{e.fn.value} of {e.args[0].dtype.value} values is not defined")
 
 
 _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ansorpy.codegen.elementary import expand_functions
 from ansorpy.codegen.instructions import expand_instructions
 from ansorpy.codegen.llvm.expressions import EXPRESSIONS
 from ansorpy.codegen.llvm.functions import (
@@ -39,7 +40,7 @@ def emit_module(program: Program, target: Target, symbol: str) -> tuple[str, Sto
         raise CodegenError(
             f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
         )
-    program = promote(expand_instructions(program), target)
+    program = expand_functions(promote(expand_instructions(program), target))
     plan = plan_storage(program, target)
     module = Module(symbol, target, plan, Tables(EXPRESSIONS, INDICES, STATEMENTS))
     _emit_main(module, program, f"{symbol}.main")

@@ -82,19 +82,26 @@ class Emitter:
     def value(self, expr: Expr) -> Value:
         """Emit *expr*; a value that is the same in all lanes comes back as a scalar.
 
-        A node that one expression uses several times is emitted once under the same guards.
+        A node that one expression uses several times is emitted once under the same guards, or
+        under some of them: what was computed unguarded holds inside as well.
         """
         outermost = not self.evaluating
         self.evaluating = True
-        key = (expr, self.guards)
-        found = self.values.get(key)
+        found = self._known(expr)
         if found is None:
             found = self.module.tables.expressions[type(expr)](self, expr)
-            self.values[key] = found
+            self.values[expr, self.guards] = found
         if outermost:
             self.evaluating = False
             self.values.clear()
         return found
+
+    def _known(self, expr: Expr) -> Value | None:
+        for count in range(len(self.guards), -1, -1):
+            found = self.values.get((expr, self.guards[:count]))
+            if found is not None:
+                return found
+        return None
 
     def index(self, expr: Expr) -> Affine:
         """*expr* (int64) as a linear form."""

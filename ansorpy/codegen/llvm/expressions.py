@@ -15,7 +15,7 @@ from ansorpy.codegen.llvm.arithmetic import (
 )
 from ansorpy.codegen.llvm.dots import dot, word
 from ansorpy.codegen.llvm.indices import compare, index_value, is_index
-from ansorpy.codegen.llvm.math import FUNCTIONS, power
+from ansorpy.codegen.llvm.math import FUNCTIONS, library_call
 from ansorpy.codegen.llvm.text import Value, float_literal, register_type
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
@@ -62,7 +62,7 @@ def _binary(e: Emitter, expr: Binary) -> Value:
         return _logic(e, expr)
     a, b = e.value(expr.a), e.value(expr.b)
     if expr.op is BinaryOp.POW:
-        return power(e, a, b, expr.dtype)
+        return library_call(e, "pow", a, b)
     if a.is_float:
         return FLOAT_BINARY[expr.op](e, a, b)
     return integer_binary(e, expr.op, expr.dtype, a, b)

@@ -1,7 +1,7 @@
-"""Elementwise functions, listed in :data:`FUNCTIONS`.
+"""Elementwise functions, listed in :data:`FUNCTIONS`: those with instructions of their own.
 
-float32 (and 16-bit floats, computed as float32) is vector code throughout; float64 calls the C
-library's functions lane by lane where the hardware has no instruction.
+Approximated functions are expanded before (:mod:`ansorpy.codegen.elementary`); what has no
+approximation in float64 calls the C library lane by lane.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm import transcendental
-from ansorpy.codegen.llvm.arithmetic import call, fma, number, op
+from ansorpy.codegen.llvm.arithmetic import call, fma, op
+from ansorpy.codegen.llvm.conversions import bitcast
+from ansorpy.codegen.llvm.scaling import scale
 from ansorpy.codegen.llvm.text import Value
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
@@ -19,7 +20,7 @@ from ansorpy.ir.expr import Function
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
 
-__all__ = ["FUNCTIONS", "power"]
+__all__ = ["FUNCTIONS", "library_call"]
 
 
 def _negate(e: Emitter, dtype: DType, x: Value) -> Value:
@@ -54,26 +55,27 @@ def _square_root(e: Emitter, dtype: DType, x: Value) -> Value:
     return call(e, "sqrt", x)
 
 
-def _reciprocal_root(e: Emitter, dtype: DType, x: Value) -> Value:
-    """1 / sqrt(x), both correctly rounded (at most 1.5 ULP together)."""
-    _require_float(Function.RSQRT, dtype)
-    return op(e, "fdiv", number(1.0, x), call(e, "sqrt", x))
-
-
 def _multiply_add(e: Emitter, dtype: DType, a: Value, b: Value, c: Value) -> Value:
     if a.is_float:
         return fma(e, a, b, c)
     return op(e, "add", op(e, "mul", a, b), c)
 
 
-def _elementary(
-    fn: Function, single: Callable[[Emitter, Value], Value]
-) -> Callable[[Emitter, DType, Value], Value]:
-    """*single* for float, the C library's function of the same name for double."""
+def _bits(e: Emitter, dtype: DType, x: Value) -> Value:
+    return bitcast(e, x, "i32" if x.element == "float" else "i64")
 
+
+def _from_bits(e: Emitter, dtype: DType, x: Value) -> Value:
+    return bitcast(e, x, "float" if x.element == "i32" else "double")
+
+
+def _scale(e: Emitter, dtype: DType, y: Value, n: Value) -> Value:
+    return scale(e, y, n)
+
+
+def _library(name: str) -> Callable[[Emitter, DType, Value], Value]:
     def emit(e: Emitter, dtype: DType, x: Value) -> Value:
-        _require_float(fn, dtype)
-        return single(e, x) if x.element == "float" else library_call(e, fn.value, x)
+        return library_call(e, name, x)
 
     return emit
 
@@ -104,56 +106,18 @@ def library_call(e: Emitter, name: str, *operands: Value) -> Value:
     return total
 
 
-def power(e: Emitter, a: Value, b: Value, dtype: DType) -> Value:
-    """``a ** b``; a few constant exponents are multiplications and roots.
-
-    Raises:
-        CodegenError: Integers, other than with a small constant exponent.
-    """
-    special = _constant_power(e, a, b)
-    if special is not None:
-        return special
-    _require_float_power(dtype)
-    if a.element == "double":
-        return library_call(e, "pow", a, b)
-    return transcendental.power(e, a, b)
-
-
-def _require_float_power(dtype: DType) -> None:
-    if not dtype.is_float:
-        raise CodegenError(
-            f"a power of {dtype.value} values with a variable exponent is not defined",
-            hint="convert both operands to a float type first",
-        )
-
-
-def _constant_power(e: Emitter, a: Value, b: Value) -> Value | None:
-    multiply = "fmul" if a.is_float else "mul"
-    if b.text == number(2.0, a).text if a.is_float else b.text == "2":
-        return op(e, multiply, a, a)
-    if b.text == number(3.0, a).text if a.is_float else b.text == "3":
-        return op(e, multiply, op(e, multiply, a, a), a)
-    if b.text == number(1.0, a).text if a.is_float else b.text == "1":
-        return a
-    if a.is_float and b.text == number(-1.0, a).text:
-        return op(e, "fdiv", number(1.0, a), a)
-    return None
-
-
 FUNCTIONS: Mapping[Function, Callable[..., Value]] = {
     Function.NEG: _negate,
     Function.NOT: _not,
     Function.ABS: _absolute,
-    Function.EXP: _elementary(Function.EXP, transcendental.exp),
-    Function.LOG: _elementary(Function.LOG, transcendental.log),
     Function.SQRT: _square_root,
-    Function.RSQRT: _reciprocal_root,
-    Function.TANH: _elementary(Function.TANH, transcendental.tanh),
-    Function.ERF: _elementary(Function.ERF, transcendental.erf),
-    Function.SIN: _elementary(Function.SIN, transcendental.sin),
-    Function.COS: _elementary(Function.COS, transcendental.cos),
+    Function.SIN: _library("sin"),
+    Function.COS: _library("cos"),
     Function.FLOOR: _rounding("floor"),
     Function.CEIL: _rounding("ceil"),
     Function.ROUND: _rounding("roundeven"),
     Function.FMA: _multiply_add,
+    Function.BITS: _bits,
+    Function.FROM_BITS: _from_bits,
+    Function.SCALE: _scale,
 }

@@ -52,8 +52,44 @@ def _fma(a: Value, b: Value, c: Value) -> Value:
     kind = np.result_type(a)
     if np.issubdtype(kind, np.integer):
         return a * b + c
+    if kind == np.float64:
+        return _fma_double(*(np.asarray(x, np.float64) for x in (a, b, c)))
     wide = np.asarray(a, np.float64) * np.asarray(b, np.float64) + np.asarray(c, np.float64)
     return wide.astype(kind)
+
+
+def _fma_double(a: Array, b: Array, c: Array) -> Value:
+    """``a * b + c`` with the errors of product and sum added back: rounded once but for ties."""
+    product = a * b
+    a_high, b_high = _high_half(a), _high_half(b)
+    a_low, b_low = a - a_high, b - b_high
+    lost = ((a_high * b_high - product) + a_high * b_low + a_low * b_high) + a_low * b_low
+    total = product + c
+    other = total - product
+    lost = lost + ((product - (total - other)) + (c - other))
+    return np.where(np.isfinite(lost), total + lost, total)[()]
+
+
+def _high_half(x: Array) -> Array:
+    """The upper 26 bits of each number (Veltkamp's splitting)."""
+    spread = x * 134217729.0
+    high: Array = spread - (spread - x)
+    return high
+
+
+def _bits(x: Value) -> Value:
+    raw = np.ascontiguousarray(x)
+    return raw.view(f"u{raw.dtype.itemsize}").reshape(np.shape(x))[()]
+
+
+def _from_bits(x: Value) -> Value:
+    raw = np.ascontiguousarray(x)
+    return raw.view(f"f{raw.dtype.itemsize}").reshape(np.shape(x))[()]
+
+
+def _scale(y: Value, n: Value) -> Value:
+    limited = np.nan_to_num(np.clip(n, -4096, 4096)).astype(np.int32)
+    return np.where(np.isnan(n), n, np.ldexp(y, limited))[()]
 
 
 def _word(*parts: Value) -> Value:
@@ -128,6 +164,9 @@ _ELEMENTARY: dict[Function, Callable[..., Value]] = {
     Function.ROUND: np.rint,
     Function.FMA: _fma,
     Function.WORD: _word,
+    Function.BITS: _bits,
+    Function.FROM_BITS: _from_bits,
+    Function.SCALE: _scale,
 }
 FUNCTIONS = _ELEMENTARY | {fn: _dot(fn) for fn in DOTS}
 

@@ -1,0 +1,71 @@
+"""Elementary functions expanded into the arithmetic that approximates them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.elementary.power import constant_power
+from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
+from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function
+from ansorpy.ir.loops import Program
+from ansorpy.ir.rewrite import Rewriter
+
+__all__ = ["expand_functions"]
+
+
+def expand_functions(program: Program) -> Program:
+    """*program* with each call of an approximated function replaced by its expression::
+
+        y[i] = log(x[i])    -->    y[i] = select(x[i] >= 0.0, ..., nan)
+
+    16-bit floats are computed as float32.  Runs last before code is emitted: everything that
+    counts operations or looks for patterns sees one call.
+
+    Raises:
+        CodegenError: A function of floats is asked of integers.
+    """
+    body = _Expanded().stmt(program.body)
+    return program if body is program.body else replace(program, body=body)
+
+
+class _Expanded(Rewriter):
+    def leave(self, e: Expr) -> Expr:
+        found = _replacement(e)
+        return e if found is None else found
+
+
+def _replacement(e: Expr) -> Expr | None:
+    match e:
+        case Call(fn, args) if fn in ELEMENTARY:
+            return _expanded(fn, args)
+        case Binary(BinaryOp.POW, a, b):
+            product = constant_power(a, b)
+            return _expanded(BinaryOp.POW, (a, b)) if product is None else product
+        case _:
+            return None
+
+
+def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
+    """The expression of *fn*; None when the generator has the function itself."""
+    dtype = args[0].dtype
+    if not dtype.is_float:
+        raise _undefined(fn, dtype)
+    if dtype in (DType.FLOAT16, DType.BFLOAT16):
+        wide = _expanded(fn, tuple(x.astype(DType.FLOAT32) for x in args))
+        return None if wide is None else wide.astype(dtype)
+    found = APPROXIMATIONS.get((fn, dtype))
+    return None if found is None else found.build(*args)
+
+
+def _undefined(fn: Function | BinaryOp, dtype: DType) -> CodegenError:
+    if fn is BinaryOp.POW:
+        return CodegenError(
+            f"a power of {dtype.value} values with a variable exponent is not defined",
+            hint="convert both operands to a float type first",
+        )
+    return CodegenError(
+        f"{fn.value} of {dtype.value} values is not defined",
+        hint="convert the operand to a float type first",
+    )

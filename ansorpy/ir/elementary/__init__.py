@@ -1,0 +1,1 @@
+"""Elementary functions as scalar expressions: what generators without the function compute."""

@@ -1,0 +1,116 @@
+"""Pieces that several approximations share: polynomials, splitting a float, powers of two."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, BinaryOp, Call, Const, Expr, Function, Select
+
+__all__ = [
+    "FORMATS", "INFINITY", "LOG2_E", "NAN", "absolute", "bits", "clamped", "equal", "fma",
+    "from_bits", "mantissa", "number", "polynomial", "select", "split_integer",
+]  # fmt: skip
+
+INFINITY, NAN = float("inf"), float("nan")
+LOG2_E = 1.44269504088896341
+
+
+@dataclass(frozen=True)
+class Format:
+    """A binary float: ``2**fraction`` steps an octave, its exponents' bias, its bits' type."""
+
+    fraction: int
+    bias: int
+    bits: DType
+
+    @property
+    def rounder(self) -> float:
+        """Adding it leaves the nearest integer in the low bits."""
+        return 1.5 * 2.0**self.fraction
+
+
+FORMATS = {
+    DType.FLOAT32: Format(23, 127, DType.UINT32),
+    DType.FLOAT64: Format(52, 1023, DType.UINT64),
+}
+
+
+def number(value: float, like: Expr) -> Const:
+    """The constant *value* of the type of *like*."""
+    return Const(value, like.dtype)
+
+
+def fma(a: Expr, b: Expr | float, c: Expr | float) -> Expr:
+    """``a * b + c``."""
+    return Call(Function.FMA, tuple(x if isinstance(x, Expr) else number(x, a) for x in (a, b, c)))
+
+
+def polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
+    """Horner's scheme, highest power first."""
+    total: Expr = number(coefficients[0], x)
+    for coefficient in coefficients[1:]:
+        total = fma(total, x, coefficient)
+    return total
+
+
+def absolute(x: Expr) -> Expr:
+    """``|x|``."""
+    return Call(Function.ABS, (x,))
+
+
+def bits(x: Expr) -> Expr:
+    """The bits of a float as an unsigned integer."""
+    return Call(Function.BITS, (x,))
+
+
+def from_bits(x: Expr) -> Expr:
+    """The float with the bits of an unsigned integer."""
+    return Call(Function.FROM_BITS, (x,))
+
+
+def select(cond: Expr, then: Expr | float, other: Expr | float) -> Expr:
+    """*then* where *cond* holds, else *other*; at least one of them is an expression."""
+    like = then if isinstance(then, Expr) else other
+    assert isinstance(like, Expr)
+    sides = (x if isinstance(x, Expr) else number(x, like) for x in (then, other))
+    return Select(cond, *sides)
+
+
+def equal(x: Expr, value: float) -> Expr:
+    """``x == value``."""
+    return x.equal(number(value, x))
+
+
+def clamped(x: Expr, low: float, high: float) -> Expr:
+    """*x* within the limits; a NaN stays one."""
+    x = Binary(BinaryOp.MIN, x, number(high, x))
+    return Binary(BinaryOp.MAX, x, number(low, x))
+
+
+def split_integer(x: Expr, factor: float) -> Expr:
+    """The integer nearest to ``x * factor``, as a float."""
+    rounder = FORMATS[x.dtype].rounder
+    return fma(x, factor, rounder) - rounder
+
+
+def mantissa(x: Expr, lifted: Expr | None = None, lift: int = 0) -> tuple[Expr, Expr]:
+    """``m, n`` with ``x == m * 2**(n + lift)`` and m in ``sqrt(1/2) .. sqrt(2)``, for normal x > 0.
+
+    *lift* counts only where *lifted* holds.
+    """
+    form = FORMATS[x.dtype]
+    step = 1 << form.fraction
+    root = _ROOT[x.dtype]  # the bits of sqrt(1/2)
+    moved = bits(x) - (root - form.bias * step)
+    m = from_bits(moved % step + root)
+    # The exponent becomes the low bits of a float between 2**fraction and twice that.
+    biased = from_bits(moved // step + (form.fraction + form.bias) * step)
+    bias = float(step + form.bias)
+    if lifted is None:
+        return m, biased - bias
+    return m, biased - select(lifted, number(bias + lift, x), bias)
+
+
+_ROOT = {DType.FLOAT32: 0x3F3504F3, DType.FLOAT64: 0x3FE6A09E667F3BCD}

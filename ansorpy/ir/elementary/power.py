@@ -1,0 +1,93 @@
+"""Powers: products for small constant exponents, logarithm and exponential for others."""
+
+from __future__ import annotations
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.elementary.parts import (
+    FORMATS,
+    INFINITY,
+    LOG2_E,
+    NAN,
+    absolute,
+    bits,
+    clamped,
+    equal,
+    fma,
+    from_bits,
+    mantissa,
+    number,
+    polynomial,
+    select,
+)
+from ansorpy.ir.expr import Call, Const, Expr, Function
+
+__all__ = ["constant_power", "power_single"]
+
+
+def constant_power(x: Expr, exponent: Expr) -> Expr | None:
+    """``x ** exponent`` as products, of any type, when *exponent* is a small constant."""
+    if not isinstance(exponent, Const):
+        return None
+    match exponent.value:
+        case 1:
+            return x
+        case 2:
+            return x * x
+        case 3:
+            return x * x * x
+        case -1 if x.dtype.is_float:
+            return number(1.0, x) / x
+        case _:
+            return None
+
+
+def power_single(x: Expr, y: Expr) -> Expr:
+    """``x ** y`` with C's special cases: logarithm and exponential in float64."""
+    magnitude = absolute(x)
+    exponent = y.astype(DType.FLOAT64) * _log2(magnitude.astype(DType.FLOAT64))
+    return _cases(x, y, magnitude, _exp2(exponent).astype(DType.FLOAT32))
+
+
+def _log2(x: Expr) -> Expr:
+    """Binary logarithm of a float32 x >= 0, about 48 bits; -inf at 0."""
+    m, n = mantissa(x)
+    s = (m - 1.0) / (m + 1.0)
+    series = polynomial(s * s, [2 / k for k in range(17, 0, -2)])
+    y = fma(s * series, LOG2_E, n)
+    y = select(equal(x, 0.0), -INFINITY, y)
+    return select(x < INFINITY, y, x)
+
+
+def _exp2(t: Expr) -> Expr:
+    """2.0 ** t, of a t whose result is to be a float32."""
+    form = FORMATS[t.dtype]
+    t = clamped(t, -160.0, 130.0)
+    shifted = t + form.rounder
+    r = (t - (shifted - form.rounder)) * 0.69314718055994530942
+    # The low bits of *shifted* are the exponent; shifting drops the rest.
+    power = from_bits((bits(shifted) + form.bias) * (1 << form.fraction))
+    return polynomial(r, _EXP_SERIES) * power
+
+
+_EXP_SERIES = (
+    1 / 39916800, 1 / 3628800, 1 / 362880, 1 / 40320, 1 / 5040, 1 / 720, 1 / 120, 1 / 24, 1 / 6,
+    1 / 2, 1.0, 1.0,
+)  # fmt: skip
+
+
+def _cases(x: Expr, y: Expr, magnitude: Expr, result: Expr) -> Expr:
+    """Signs and the exceptional operands, as C99 defines ``pow``."""
+    whole = _floor(y).equal(y)
+    half = y * 0.5
+    odd = whole & _floor(half).not_equal(half)
+    negative = bits(x) >= 1 << 31  # a zero has a sign too
+    result = select(odd & negative, -result, result)
+    fraction_of_negative = (x < 0.0) & (magnitude < INFINITY) & _floor(y).not_equal(y)
+    result = select(fraction_of_negative, NAN, result)
+    result = select(x.not_equal(x) | y.not_equal(y), NAN, result)
+    unit_minus = equal(x, -1.0) & equal(absolute(y), INFINITY)
+    return select(equal(x, 1.0) | equal(y, 0.0) | unit_minus, 1.0, result)
+
+
+def _floor(x: Expr) -> Expr:
+    return Call(Function.FLOOR, (x,))
