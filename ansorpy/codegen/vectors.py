@@ -9,7 +9,7 @@ from ansorpy.ir.expr import Cast, Expr, Load, Var, walk
 from ansorpy.ir.loops import For, ForKind, If, Let, Stmt, Store, walk_stmts
 from ansorpy.target import Target
 
-__all__ = ["Chunk", "VectorSpace", "chunks", "lanes_for", "vector_space"]
+__all__ = ["Chunk", "VectorSpace", "chunks", "lanes_for", "loop_lanes", "vector_space"]
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,15 @@ def lanes_for(body: Stmt, target: Target) -> int:
         elif isinstance(stmt, Let):
             bits = max(bits, _data_bits(stmt.value))
     return target.lanes(bits)
+
+
+def loop_lanes(body: Stmt, target: Target) -> dict[Var, int]:
+    """The lanes of each vectorized loop in *body*, by its variable."""
+    return {
+        loop.var: lanes_for(vector_space(loop).body, target)
+        for loop in walk_stmts(body)
+        if isinstance(loop, For) and loop.kind is ForKind.VECTORIZED
+    }
 
 
 def _data_bits(expr: Expr) -> int:

@@ -63,6 +63,7 @@ BAD: list[tuple[Stmt, str]] = [
     (nest(Let(j, load(IN, i), GOOD)), "j is float32, not int64"),
     (nest(Store(OUT, (i,), load(IN, i) + load(IN, j), None)), "j is not bound here"),
     (nest(Store(OUT, (i,), Call(Function.EXP, (ONE, ONE)), None)), "exp takes 1 operands, got 2"),
+    (nest(Store(OUT, (i,), Call(Function.BITS, (const(1),)), None)), "bits of int64 values is not"),
     (nest(Store(OUT, (i,), Reduce(ReduceKind.SUM, ONE, (SPACE,)), None)), "a reduction is left"),
     (nest(Store(OUT, (i,), placeholder((8,), name="t")[i], None)), "t is a tensor, not a buffer"),
     (nest(Store(OUT, (load(IN, i),), ONE, None)), "out is indexed with a float32"),

@@ -25,30 +25,45 @@ def from_stored(e: Emitter, value: Value, dtype: DType) -> Value:
     if dtype is DType.BOOL:
         zero = "zeroinitializer" if lanes else "0"
         return e.text.value("i1", lanes, f"icmp ne {value.type} {value.text}, {zero}")
-    if dtype is DType.FLOAT16:
-        wide = Value("float", "", lanes).type
-        return e.text.value("float", lanes, f"fpext {value.typed} to {wide}")
-    if dtype is DType.BFLOAT16:
-        bits = Value("i32", "", lanes).type
-        wide_bits = e.text.define(f"zext {value.typed} to {bits}")
-        high = e.text.value("i32", lanes, f"shl {bits} {wide_bits}, {_repeat(lanes, 'i32', 16)}")
-        wide = Value("float", "", lanes).type
-        return e.text.value("float", lanes, f"bitcast {high.typed} to {wide}")
-    return value
+    if dtype not in (DType.FLOAT16, DType.BFLOAT16):
+        return value
+    found = _widened_half(e, value) if dtype is DType.FLOAT16 else _widened_bfloat16(e, value)
+    e.stored[found.text, dtype] = value
+    return found
+
+
+def _widened_half(e: Emitter, value: Value) -> Value:
+    wide = Value("float", "", value.lanes).type
+    return e.text.value("float", value.lanes, f"fpext {value.typed} to {wide}")
+
+
+def _widened_bfloat16(e: Emitter, value: Value) -> Value:
+    lanes = value.lanes
+    bits = Value("i32", "", lanes).type
+    wide_bits = e.text.define(f"zext {value.typed} to {bits}")
+    high = e.text.value("i32", lanes, f"shl {bits} {wide_bits}, {_repeat(lanes, 'i32', 16)}")
+    wide = Value("float", "", lanes).type
+    return e.text.value("float", lanes, f"bitcast {high.typed} to {wide}")
 
 
 def to_stored(e: Emitter, value: Value, dtype: DType) -> Value:
-    """A computed value in the form it has in memory (16-bit floats round to nearest even)."""
+    """A computed value in the form it has in memory (16-bit floats round to nearest even).
+
+    What was rounded to that type just before, or read so, is not rounded again.
+    """
     lanes = value.lanes
     if dtype is DType.BOOL:
         byte = Value("i8", "", lanes).type
         return e.text.value("i8", lanes, f"zext {value.typed} to {byte}")
-    if dtype is DType.FLOAT16:
-        half = Value("half", "", lanes).type
-        return e.text.value("half", lanes, f"fptrunc {value.typed} to {half}")
+    if dtype not in (DType.FLOAT16, DType.BFLOAT16):
+        return value
+    known = e.stored.get((value.text, dtype))
+    if known is not None:
+        return known
     if dtype is DType.BFLOAT16:
         return _to_bfloat16(e, value)
-    return value
+    half = Value("half", "", lanes).type
+    return e.text.value("half", lanes, f"fptrunc {value.typed} to {half}")
 
 
 def _repeat(lanes: int, element: str, value: int) -> str:

@@ -18,6 +18,7 @@ from ansorpy.codegen.llvm.module import Module, Tables
 from ansorpy.codegen.llvm.statements import STATEMENTS
 from ansorpy.codegen.promote import promote
 from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
+from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target
@@ -40,9 +41,12 @@ def emit_module(program: Program, target: Target, symbol: str) -> tuple[str, Sto
         raise CodegenError(
             f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
         )
-    program = expand_functions(promote(expand_instructions(program), target))
+    program = promote(expand_instructions(program), target)
     plan = plan_storage(program, target)
-    module = Module(symbol, target, plan, Tables(EXPRESSIONS, INDICES, STATEMENTS))
+    # What a function computes in between (sines reduce in float64) does not choose the lanes.
+    lanes = loop_lanes(program.body, target)
+    program = expand_functions(program)
+    module = Module(symbol, target, plan, Tables(EXPRESSIONS, INDICES, STATEMENTS), lanes=lanes)
     _emit_main(module, program, f"{symbol}.main")
     emit_entry(module, program, f"{symbol}.main")
     return module.render(), plan

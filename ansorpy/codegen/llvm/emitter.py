@@ -14,6 +14,7 @@ from ansorpy.codegen.llvm.affine import Affine
 from ansorpy.codegen.llvm.module import Module
 from ansorpy.codegen.llvm.scopes import Scope
 from ansorpy.codegen.llvm.text import INLINE, FunctionText, Value, mask_bits, mask_literal
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.loops import Buffer, Stmt
 
@@ -78,6 +79,7 @@ class Emitter:
         self.has_load: dict[Expr, bool] = {}
         self.values: dict[tuple[Expr, tuple[Guard, ...]], Value] = {}
         self.evaluating = False
+        self.stored: dict[tuple[str, DType], Value] = {}
 
     def value(self, expr: Expr) -> Value:
         """Emit *expr*; a value that is the same in all lanes comes back as a scalar.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ansorpy.codegen.llvm.text import FunctionText
 from ansorpy.codegen.vectors import lanes_for
+from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import For, Stmt
 from ansorpy.target import Target
 
@@ -46,7 +47,7 @@ class Module:
     declarations: dict[str, str] = field(default_factory=dict)
     uses_zeros: bool = False
     regions: int = 0
-    lanes: dict[For, int] = field(default_factory=dict)
+    lanes: dict[Var, int] = field(default_factory=dict)
 
     def declare(self, name: str, result: str, parameters: str) -> str:
         """Declare an external function or intrinsic once; returns its name."""
@@ -64,9 +65,9 @@ class Module:
 
     def lanes_of(self, loop: For, body: Stmt) -> int:
         """Lanes of vectorized *loop* around *body*; asked again for each unrolled copy."""
-        if loop not in self.lanes:
-            self.lanes[loop] = lanes_for(body, self.target)
-        return self.lanes[loop]
+        if loop.var not in self.lanes:
+            self.lanes[loop.var] = lanes_for(body, self.target)
+        return self.lanes[loop.var]
 
     def region_name(self) -> str:
         self.regions += 1

@@ -119,6 +119,22 @@ def test_conventions_at_the_edges() -> None:
     np.testing.assert_allclose(_of(lambda x: Call(Function.FMA, (x, x, x)), "float32", [3.0]), 12)
 
 
+def test_pieces_of_approximations() -> None:
+    one = _of(lambda x: Call(Function.BITS, (x,)), "float32", [1.0, -0.0])
+    assert one.dtype == np.uint32
+    assert one.tolist() == [0x3F800000, 0x80000000]
+    back = _of(lambda x: Call(Function.FROM_BITS, (x,)), "uint64", [0x3FF0000000000000])
+    assert back.dtype == np.float64
+    assert back.tolist() == [1.0]
+    for kind, least in (("float32", 2.0**-149), ("float64", 2.0**-1074)):
+        exponent = float(np.log2(least))
+        scaled = _of(lambda x: Call(Function.SCALE, (x * 0.0 + 0.75, x)), kind, [3.0, exponent])
+        assert scaled.tolist() == [6.0, least]
+    almost = [1.0 + 2.0**-30]
+    square = _of(lambda x: Call(Function.FMA, (x, x, x * 0.0 - 1.0 - 2.0**-29)), "float64", almost)
+    assert square.tolist() == [2.0**-60]
+
+
 def test_what_a_selection_does_not_take_is_not_read() -> None:
     x = placeholder((4,), name="x")
     v = {"x": np.arange(4, dtype=np.float32)}
