@@ -47,6 +47,11 @@ class TaskArrays:
         self.outputs = [aligned_empty(op.shape, op.dtype.numpy) for op in dag.outputs]
         self.checked = [GuardedArray(op.shape, op.dtype.numpy) for op in dag.outputs]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of inputs and outputs, each counted once."""
+        return sum(a.nbytes for a in (*self.inputs.values(), *self.outputs))
+
     def constant_pool(self, size: int) -> npt.NDArray[np.uint8]:
         """*size* bytes on a huge page's boundary, the same memory for every candidate."""
         if self._pool.size < size:

@@ -108,10 +108,13 @@ class RunSession:
     ) -> Timing:
         """Time a candidate unless its checking run was already far too slow."""
         policy, incumbent_s = request.policy, request.incumbent_s
-        if incumbent_s is not None and first_s > policy.slow_factor * incumbent_s + policy.pause_s:
-            return Timing((first_s,), is_slow=True)
+        fresh_bytes = self.task.nbytes + kernel.workspace_bytes
+        if incumbent_s is not None:
+            slow_s = policy.slow_factor * incumbent_s + 2 * policy.cold_s(fresh_bytes)
+            if first_s > slow_s:
+                return Timing((first_s,), is_slow=True)
         kernel.prepare_timing(buffers, self._options.cold_bytes)
-        return time_calls(kernel.burst, policy, incumbent_s)
+        return time_calls(kernel.burst, policy, incumbent_s, fresh_bytes)
 
     def _checked_run(self, kernel: LoadedKernel) -> tuple[CheckBuffers, float]:
         """Run bind and the kernel on poisoned, guarded buffers; with the seconds it took."""

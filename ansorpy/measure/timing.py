@@ -18,7 +18,10 @@ class TimingPolicy:
     Args:
         warm_s: Untimed calls before the first sample.
         pause_s: What the first call may cost more: waking the threads after a pause takes
-            milliseconds (measured with libgomp: 7.7 ms after 100 ms idle).
+            milliseconds (measured with libgomp: 7.7 ms after 100 ms idle), and so does another
+            process that has a core for a few ticks.
+        touch_s_per_byte: What the first call may cost more for each byte that no call has touched
+            yet: the system finds and clears the pages then.
         sample_s: Least length of one sample, against the clock's and the call's overhead.
         total_s: Samples are taken until they add up to this.
         min_samples: At least so many, however long they take.
@@ -28,11 +31,16 @@ class TimingPolicy:
 
     warm_s: float = 0.002
     pause_s: float = 0.02
+    touch_s_per_byte: float = 1e-9
     sample_s: float = 0.0005
     total_s: float = 0.018
     min_samples: int = 3
     max_samples: int = 60
     slow_factor: float = 3.0
+
+    def cold_s(self, fresh_bytes: int) -> float:
+        """Seconds by which a first call may exceed the others when *fresh_bytes* are untouched."""
+        return self.pause_s + self.touch_s_per_byte * fresh_bytes
 
 
 @dataclass(frozen=True)
@@ -43,13 +51,22 @@ class Timing:
     is_slow: bool = False
 
 
-def time_calls(burst: Burst, policy: TimingPolicy, incumbent_s: float | None = None) -> Timing:
-    """Time a kernel by *policy*; *incumbent_s* is the best time known, None at the start."""
+def time_calls(
+    burst: Burst,
+    policy: TimingPolicy,
+    incumbent_s: float | None = None,
+    fresh_bytes: int = 0,
+) -> Timing:
+    """Time a kernel by *policy*; *incumbent_s* is the best time known, None at the start.
+
+    *fresh_bytes* of its memory are untouched when it is called first.
+    """
     first = burst(1)
     limit = float("inf") if incumbent_s is None else policy.slow_factor * incumbent_s
+    doubt_s = limit + 2 * policy.cold_s(fresh_bytes)
     spent = first
-    while first > limit and spent <= limit + policy.pause_s:
-        # Perhaps only the cold start was slow, or another process had a core for a tick.
+    while first > limit and spent <= doubt_s:
+        # Perhaps only the cold start was slow, or another process had a core meanwhile.
         seconds = burst(1)
         spent += seconds
         first = min(first, seconds)

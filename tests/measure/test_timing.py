@@ -54,6 +54,20 @@ def test_a_cold_start_alone_does_not_condemn_a_candidate():
     assert timing.seconds == pytest.approx([1e-4] * len(timing.seconds))
 
 
+def test_a_core_shared_for_a_while_does_not_condemn_a_candidate():
+    clock = Clock(1.4e-3, cold_s=6e-3, cold_calls=5)
+    assert not time_calls(clock, TimingPolicy(), incumbent_s=1.6e-3).is_slow
+
+
+def test_memory_touched_for_the_first_time_is_allowed_for():
+    def timed(fresh_bytes: int) -> bool:
+        clock = Clock(2e-3, cold_s=0.06)
+        return time_calls(clock, TimingPolicy(), 2e-3, fresh_bytes).is_slow
+
+    assert timed(0)
+    assert not timed(64 << 20)
+
+
 def test_just_below_the_limit_is_timed_in_full():
     assert not time_calls(Clock(0.29), TimingPolicy(), incumbent_s=0.1).is_slow
     assert time_calls(Clock(0.31), TimingPolicy(), incumbent_s=0.1).is_slow
