@@ -87,11 +87,14 @@ class BoostedTrees:
         self._trained_on = 0
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """Relative throughput of each candidate; 1 is the best program measured so far."""
+        """Relative throughput of each candidate; 1 is the best program measured so far.
+
+        While nothing of *task* was measured, programs a second as the prior estimates them.
+        """
         views = view_nest(nest, rows)
         prior_s = self.prior.seconds(task, views)
         samples = self.data.tasks.get(task.key)
-        base = samples.prior(prior_s) if samples else prior_s.min() / prior_s
+        base = samples.prior(prior_s) if samples else 1.0 / prior_s
         return base if self._booster is None else base + self._correction(views)
 
     def _correction(self, views: list[LeafView]) -> Floats:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ansorpy.ir.affine import index_terms
 from ansorpy.ir.dag import loads_of
@@ -16,6 +17,7 @@ from ansorpy.rules.relations import consumers
 from ansorpy.rules.sketch.add_operand_copy import vector_dimension
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.schedule.bounds import Bounds, Part
+from ansorpy.schedule.decisions import VECTOR
 from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
@@ -107,7 +109,7 @@ class ChainTiling:
             inner = (*inner, None)
         self._state, loops = self._state.split(
             name, axis.name, inner, max_innermost=self.max_innermost,
-            tail="shift" if is_vector else "guard",
+            tail=_tail(axis.extent) if is_vector else "guard",
         )  # fmt: skip
         self.axis_of.update((it.name, axis.name) for it in loops)
         block.outer.append(loops[0])
@@ -266,7 +268,7 @@ class ChainTiling:
         if vector != 0 and last.name not in folding | passed:
             self._state, (rest, last) = self._state.split(
                 name, last, (vector,), max_innermost=self.max_innermost,
-                tail="guard" if op.reduce_axes else "shift",
+                tail="guard" if op.reduce_axes else _tail(op.axes[-1].extent),
             )  # fmt: skip
             space.append(rest)
         self._state = self._state.reorder(name, [
@@ -294,6 +296,11 @@ class ChainTiling:
                 self._state = self._state.vectorize(stage.name, [iters[-1]])
             if iters[0].annotation is ForKind.SERIAL and len(iters) > 1:
                 self._state = self._state.parallel(stage.name, [iters[0]])
+
+
+def _tail(extent: int) -> Literal["guard", "shift"]:
+    """How to cut a vector axis: exactly where whole vectors divide it, else the last is shifted."""
+    return "guard" if extent % VECTOR == 0 else "shift"
 
 
 def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:

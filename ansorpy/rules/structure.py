@@ -5,9 +5,10 @@ A round of the search draws a few structures and works on one population table a
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,14 @@ from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["Structure", "StructureSampler"]
+__all__ = ["Pair", "Structure", "StructureSampler"]
+
+
+class Pair(NamedTuple):
+    """A definition of a task, by name, and one of its sketches, by number."""
+
+    definition: str
+    sketch: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +50,11 @@ class Structure:
     space: Space
     target: Target
     preset: Preset
+
+    @property
+    def pair(self) -> Pair:
+        """What was chosen before places and sizes."""
+        return Pair(self.definition, self.sketch)
 
     @property
     def state(self) -> State:
@@ -120,7 +133,7 @@ class StructureSampler:
             for definition in self.definitions
             for sketch in generate_sketches(definition.dag, self.target, self.preset)
         ]
-        self._names = tuple(name for name, _ in found)
+        self.pairs = tuple(Pair(name, number) for number, (name, _) in enumerate(found))
         self.sketches = tuple(sketch for _, sketch in found)
 
     def draw_one(self, rng: np.random.Generator) -> Structure:
@@ -134,20 +147,27 @@ class StructureSampler:
             state = rule.draw(state, self.target, rng)
         steps = len(self.sketches[sketch].history)
         space = _annotated(state, self.target, self.preset)
-        return Structure(self._names[sketch], state, sketch, steps, space, self.target, self.preset)
+        name = self.pairs[sketch].definition
+        return Structure(name, state, sketch, steps, space, self.target, self.preset)
 
-    def draw(self, n: int, rng: np.random.Generator) -> list[Structure]:
+    def draw(
+        self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
+    ) -> list[Structure]:
         """At most *n* different structures: of every sketch one while *n* allows, then random.
 
+        Of the pairs in *shares* only, when given: those of large share first and more often.
         Fewer come back when ``patience`` draws in a row give nothing new.
         """
+        sketches = [pair.sketch for pair in shares or self.pairs]
+        even = np.full(len(sketches), 1 / len(sketches))
+        chance = even if shares is None else (even + np.array(list(shares.values()))) / 2
         found: dict[str, Structure] = {}
-        for sketch in rng.permutation(len(self.sketches))[:n]:
+        for sketch in rng.choice(sketches, min(n, len(sketches)), replace=False, p=chance):
             structure = self.place(int(sketch), rng)
             found.setdefault(structure.key, structure)
         misses = 0
         while len(found) < n and misses < self.patience:
-            structure = self.draw_one(rng)
+            structure = self.place(int(rng.choice(sketches, p=chance)), rng)
             misses = misses + 1 if structure.key in found else 0
             found.setdefault(structure.key, structure)
         return list(found.values())

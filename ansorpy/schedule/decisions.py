@@ -13,7 +13,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Choices", "Decision", "Domain", "Factors", "Product", "factorizations", "resolve"]
+__all__ = [
+    "VECTOR", "Choices", "Decision", "Domain", "Factors", "Product", "factorizations", "resolve",
+]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
 

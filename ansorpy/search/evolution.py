@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.cost.view import Floats
 from ansorpy.measure.result import MeasureResult
-from ansorpy.rules.structure import Structure
+from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.search.allocation import Allocation, in_turns
 from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, top
 from ansorpy.search.strategy import Context
 
@@ -25,8 +26,10 @@ class Evolution:
     """Sample, then repeat: score, select in proportion to score, mutate and cross.
 
     A round draws new structures and keeps those of the best measured programs; each is a table
-    of its own, and crossover stays inside a table.  Offered are, in turns, the best unmeasured
-    candidates of all generations and those of the first, and a few random ones.
+    of its own, and crossover stays inside a table.  Each (definition, sketch) pair breeds and
+    offers its share (:class:`~ansorpy.search.allocation.Allocation`): in turns, its best
+    unmeasured candidates of all generations and those of the first; and there are a few random
+    ones.
 
     Paper: OSDI'20 §5.1.  Source: TVM's SketchPolicy (4 generations, 85 % mutation, a fifth of the
     population from measured programs).  Differs: populations are tables, so a thousand candidates
@@ -46,32 +49,40 @@ class Evolution:
     measured_share: float = 0.2
     smallest_group: int = 48
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
+    _pairs: Allocation | None = field(default=None, repr=False)
+    _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        groups = self._first(context)
+        if self._pairs is None:
+            self._pairs = Allocation(context.task, context.source)
+        groups = self._first(context, self._pairs)
         newcomers = [g for g in groups if len(g)]
         found = list(groups)
         for _ in range(self.generations):
+            self._shares = self._pairs.shares(_best_scores(found))
             groups = self._next(groups, context)
             found += groups
             found = [_merged(found, s, 2 * n, context.measured) for s in _structures(found)]
-        evolved = top(found, 2 * n, context.measured)
-        surveyed = top(newcomers, 2 * n, context.measured)
-        best = chain.from_iterable(zip_longest(evolved, surveyed))
-        different = {c.key: c for c in best if c is not None}
-        return Pool(tuple(different.values()), tuple(_random(newcomers, n, context)))
+        self._shares = self._pairs.shares(_best_scores(found))
+        offers = {pair: _offers(pair, found, newcomers, 2 * n, context) for pair in self._shares}
+        best = islice(in_turns(offers, self._shares), 4 * n)
+        return Pool(tuple(best), tuple(_random(newcomers, n, context)))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         timed = [(result.median_s, c) for c, result in found if result.ok]
         limit = int(self.measured_share * self.population)
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
+        if self._pairs is not None:
+            self._pairs.tell(
+                (c.structure.pair, r.median_s if r.ok else float("inf")) for c, r in found
+            )
 
-    def _first(self, context: Context) -> list[Scored]:
+    def _first(self, context: Context, pairs: Allocation) -> list[Scored]:
         """The first generation: structures of elites, their neighbours, and new ones."""
-        rng = context.rng
+        rng, shares = context.rng, self._open_shares(pairs)
         rows: dict[str, Table] = {}
         structures: dict[str, Structure] = {}
-        for elite in self._best_structures():
+        for elite in self._best_structures(shares):
             structures[elite.key] = elite
             same = [c.row for _, c in self._elites if c.structure.key == elite.key]
             rows[elite.key] = np.array(same)
@@ -79,7 +90,7 @@ class Evolution:
             if moved is not None and structures.setdefault(moved.key, moved) is moved:
                 adopted = moved.adopt(elite, rows[elite.key], rng)
                 rows[moved.key] = adopted[moved.valid(adopted)]
-        for drawn in context.source.draw(self.structures if rows else self.scouts, rng):
+        for drawn in context.source.draw(self.structures if rows else self.scouts, rng, shares):
             structures.setdefault(drawn.key, drawn)
         share = -(-self.population // max(len(structures), 1))
         groups = []
@@ -90,30 +101,44 @@ class Evolution:
             groups.append(score(context.task, context.model, structure, table))
         return groups
 
-    def _best_structures(self) -> list[Structure]:
+    def _open_shares(self, pairs: Allocation) -> dict[Pair, float]:
+        """The last round's shares without the pairs closed since; at first they are even."""
+        shares = {pair: self._shares.get(pair, 0.0) for pair in pairs.open()}
+        total = sum(shares.values())
+        return {p: share / total if total else 1 / len(shares) for p, share in shares.items()}
+
+    def _best_structures(self, among: Iterable[Pair]) -> list[Structure]:
         """Structures of the best measured programs, at most half of a round's."""
         kept: dict[str, Structure] = {}
+        allowed = set(among)
         for _, candidate in self._elites:
+            if candidate.structure.pair not in allowed:
+                continue
             kept.setdefault(candidate.structure.key, candidate.structure)
         return list(kept.values())[: self.structures // 2]
 
     def _next(self, groups: Sequence[Scored], context: Context) -> list[Scored]:
-        """The next generation; structures whose share of it is tiny die out."""
-        if not groups:
+        """The next generation: each pair has its share of it."""
+        children: list[Scored] = []
+        for pair, share in self._shares.items():
+            own = [g for g in groups if g.structure.pair == pair and len(g)]
+            children += self._generation(own, round(share * self.population), context)
+        return children
+
+    def _generation(self, groups: Sequence[Scored], size: int, context: Context) -> list[Scored]:
+        """*size* children of *groups*; structures whose share of them is tiny die out."""
+        if not groups or not size:
             return []
-        everyone = np.concatenate([g.scores for g in groups])
-        if len(everyone) == 0:
-            return []
-        worst = everyone.min()
+        worst = min(float(g.scores.min()) for g in groups)
         weights = [g.scores - worst for g in groups]
         total = sum(float(w.sum()) for w in weights)
-        smallest = min(self.smallest_group, self.population // (2 * len(groups)))
+        smallest = min(self.smallest_group, size // (2 * len(groups)))
         children = []
         for group, weight in zip(groups, weights, strict=True):
-            part = weight.sum() / total if total > 0 else len(group) / len(everyone)
-            size = int(round(self.population * part))
-            if size >= max(smallest, 1):
-                table = self._breed(group, weight, size, context.rng)
+            part = weight.sum() / total if total > 0 else 1 / len(groups)
+            each = int(round(size * part))
+            if each >= max(smallest, 1):
+                table = self._breed(group, weight, each, context.rng)
                 children.append(score(context.task, context.model, group.structure, table))
         return children
 
@@ -175,6 +200,28 @@ def _roulette(weight: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[n
     drawn = np.searchsorted(cumulated, rng.random(n) * cumulated[-1], side="right")
     rows: npt.NDArray[np.intp] = np.minimum(drawn, len(weight) - 1)
     return rows
+
+
+def _best_scores(groups: Iterable[Scored]) -> dict[Pair, float]:
+    """The best score of each pair that has candidates."""
+    best: dict[Pair, float] = {}
+    for group in groups:
+        if len(group):
+            pair = group.structure.pair
+            best[pair] = max(best.get(pair, -np.inf), float(group.scores.max()))
+    return best
+
+
+def _offers(
+    pair: Pair, found: Sequence[Scored], newcomers: Sequence[Scored], n: int, context: Context
+) -> list[Candidate]:
+    """What *pair* has to measure, first things first: in turns its best of all and of the new."""
+    evolved, surveyed = (
+        top((g for g in groups if g.structure.pair == pair), n, context.measured)
+        for groups in (found, newcomers)
+    )
+    best = chain.from_iterable(zip_longest(evolved, surveyed))
+    return list({c.key: c for c in best if c is not None}.values())
 
 
 def _structures(groups: Sequence[Scored]) -> list[Structure]:

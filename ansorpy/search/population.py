@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +12,8 @@ import numpy.typing as npt
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
-from ansorpy.rules.structure import Structure
+from ansorpy.rules.algorithms.base import Definition
+from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
@@ -23,10 +24,21 @@ _SAMPLING_TRIES = 4
 
 
 class StructureSource(Protocol):
-    """Where structures of a task come from."""
+    """Where structures of a task come from: its definitions, and the pairs they make."""
 
-    def draw(self, n: int, rng: np.random.Generator) -> Sequence[Structure]:
-        """At most *n* structures at random, different from each other."""
+    @property
+    def definitions(self) -> Sequence[Definition]: ...
+
+    @property
+    def pairs(self) -> Sequence[Pair]: ...
+
+    def draw(
+        self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
+    ) -> Sequence[Structure]:
+        """At most *n* structures at random, different from each other.
+
+        With *shares* only of these pairs, those of large share more often.
+        """
 
 
 @dataclass(frozen=True)
