@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from ansorpy.cli.options import Dim, ModelFile, Shape, TargetName, TaskName, Threads
+
+if TYPE_CHECKING:
+    from ansorpy.ir.task import Task
+    from ansorpy.rules.algorithms.base import Definition
 
 __all__ = ["explain"]
 
@@ -15,7 +22,11 @@ def explain(
     dim: Dim = None,
     shape: Shape = None,
 ) -> None:
-    """Print rule by stage by verdict by reason, then the sketches, of a network's tasks."""
+    """Print rule by stage by verdict by reason, then the sketches, of a network's tasks.
+
+    Each definition comes with the least time it can take: once a program is faster than that, the
+    search leaves the definition's sketches alone.
+    """
     from ansorpy.cli.searching import make_request, project_of
     from ansorpy.cli.tasks import selected
     from ansorpy.rules.derive import explain as explained
@@ -25,5 +36,15 @@ def explain(
     project = project_of(model, request, shape, dim)
     for chosen in selected(project.tasks, task):
         print(f"task {chosen.name}")
-        print(explained(chosen.dag, chosen.target, preset_for(chosen.target)))
+        preset = preset_for(chosen.target)
+        print(explained(chosen.dag, chosen.target, preset, chosen.precision, _bound(chosen)))
         print()
+
+
+def _bound(task: Task) -> Callable[[Definition], str]:
+    from ansorpy.cost.bound import least_seconds
+
+    def remark(definition: Definition) -> str:
+        return f", takes at least {least_seconds(task, definition.dag) * 1e3:.3g} ms"
+
+    return remark

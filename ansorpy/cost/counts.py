@@ -90,7 +90,8 @@ _COMBINER_FIELD = {
 def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
     """Count the operations of *body*; a reduction adds one combining step.
 
-    With ``indices=False`` the arithmetic inside load indices is left out.
+    With ``indices=False`` the arithmetic inside load indices is left out, and the condition
+    without which a sum gets nothing: it is asked outside the loops that do not change it.
     Of a choice by an axis's value (Winograd's rows) one evaluation makes one: the costliest counts.
     Source: the op counters of TVM's per-store features (``mad`` is always 0 there too).
     """
@@ -151,6 +152,8 @@ class _Evaluated:
     def below(self, e: Expr) -> Sequence[Expr]:
         if isinstance(e, Select) and _chooses_by_axis(e):
             return (max(e.then, e.other, key=self._size),)
+        if isinstance(e, Reduce) and not self.indices:
+            return (_summed(e),)
         return () if isinstance(e, Load) and not self.indices else children(e)
 
     def _size(self, e: Expr) -> int:
@@ -174,11 +177,24 @@ def _parents_first(body: Expr, below: Callable[[Expr], Sequence[Expr]]) -> list[
     return list(reversed(done))
 
 
+def _summed(e: Reduce) -> Expr:
+    """What *e* sums where its condition holds, if it has one that loads nothing."""
+    source = e.source
+    if not isinstance(source, Select) or not isinstance(source.other, Const):
+        return source
+    skips = source.other.value == e.kind.identity(e.dtype)
+    return source.then if skips and not _loads(source.cond) else source
+
+
+def _loads(e: Expr) -> bool:
+    return any(isinstance(part, Load) for part in walk(e))
+
+
 def _chooses_by_axis(e: Expr) -> bool:
     """True for a choice by an equality of loop indices with a number: decided once those are
     unrolled."""
     match e:
         case Select(Compare(CompareOp.EQ, _, Const()) as cond, _, _):
-            return not any(isinstance(part, Load) for part in walk(cond))
+            return not _loads(cond)
         case _:
             return False

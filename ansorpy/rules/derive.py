@@ -6,12 +6,12 @@ it makes go on with the stage it names.  A state past its first stage is a sketc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.rules.algorithms.base import definitions
+from ansorpy.rules.algorithms.base import Definition, definitions
 from ansorpy.rules.base import Derived
 from ansorpy.rules.verdict import Answer, Verdict
 from ansorpy.schedule.state import State
@@ -97,14 +97,18 @@ def explain(
     target: Target,
     preset: Preset,
     precision: Literal["default", "strict"] = "default",
+    remark: Callable[[Definition], str] = lambda definition: "",
 ) -> str:
-    """Each definition: rule × stage × verdict × reason as a table, then its sketches."""
+    """Each definition: rule × stage × verdict × reason as a table, then its sketches.
+
+    What *remark* says of a definition follows its name.
+    """
     parts: list[str] = []
     for definition in definitions(dag, preset.algorithms, target, precision):
         derivation = derive(definition.dag, target, preset)
         error = f", error {definition.error:.1e} of the largest output" * bool(definition.error)
         parts += [
-            f"definition {definition.name}{error}\n",
+            f"definition {definition.name}{error}{remark(definition)}\n",
             *_rows(derivation.trace),
             *_sketch_texts(derivation.sketches),
             "",

@@ -222,8 +222,9 @@ class _Builder:
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
-        """Stride of every loop in *index*; None when it is no sum of axes, quotients and
-        remainders of axes.  Quotients count as if no loop crossed from one group to the next."""
+        """Stride of every loop in *index*; None when it is no sum of axes, and of quotients and
+        remainders of such sums.  Quotients count as if no loop crossed from one group to the
+        next."""
         op = self.bounds.op(name)
         found = index_terms(index, (*op.axes, *op.reduce_axes))
         strides: dict[tuple[str, str], Size] = {}
@@ -237,14 +238,15 @@ class _Builder:
         return strides
 
     def _part(self, name: str, atom: Expr) -> Mapping[tuple[str, str], Size] | None:
-        """Strides of an axis, or of its quotient or remainder by a number."""
+        """Strides of an axis, or of the quotient or remainder of a sum by a number."""
         if isinstance(atom, Axis):
             return self.strides(name)[atom.name]
-        if not (
-            isinstance(atom, Binary) and isinstance(atom.a, Axis) and isinstance(atom.b, Const)
-        ):
+        if not (isinstance(atom, Binary) and isinstance(atom.b, Const)):
             return None
-        strides, divisor = self.strides(name)[atom.a.name], int(atom.b.value)
+        strides = self._index(name, atom.a)
+        divisor = int(atom.b.value)
+        if strides is None or divisor < 1:
+            return None
         quotients = {loop: s // divisor for loop, s in strides.items()}
         if atom.op is BinaryOp.FLOORDIV:
             return quotients

@@ -11,7 +11,7 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.structure import Pair
 from ansorpy.search.population import StructureSource
 
-__all__ = ["Allocation", "in_turns"]
+__all__ = ["Allocation"]
 
 T = TypeVar("T")
 
@@ -29,13 +29,16 @@ class Allocation:
 
     A pair promises its best throughput relative to the best pair's: what the model predicts, and
     what was measured of it, whose weight grows with its trials (the prediction counts as one).
-    Shares go with the fourth power, so that half the speed still is one trial in seventeen.  A
-    pair whose definition cannot be as fast as the best program, by its bound, gets none.
+    Shares go with the fourth power of that; a pair hardly tried has something added, since the
+    model may be wrong about all of its programs.  A pair whose definition cannot be as fast as the
+    best program, by its bound, gets none.
 
     The bounds are those of the machine's description, scaled down when some program beats its own.
     """
 
     sharpness = 4
+    curiosity = 0.25
+    """Added to an untried pair's promise to the fourth; with each trial it falls as its square."""
     least_promise = 0.05
 
     def __init__(self, task: Task, source: StructureSource) -> None:
@@ -66,20 +69,36 @@ class Allocation:
         A pair without a prediction, whose space gave no program, gets none.
         """
         top = max(predicted.values(), default=0.0)
-        promises = {
-            pair: self._promise(pair, predicted[pair] / top if top > 0 else 1.0) ** self.sharpness
+        weights = {
+            pair: self._weight(pair, predicted[pair] / top if top > 0 else 1.0)
             for pair in self.open()
             if pair in predicted
         }
-        total = sum(promises.values())
-        return {pair: promise / total for pair, promise in promises.items()}
+        total = sum(weights.values())
+        return {pair: weight / total for pair, weight in weights.items()}
 
-    def _promise(self, pair: Pair, predicted: float) -> float:
+    def in_turns(
+        self, offers: Mapping[Pair, Sequence[T]], shares: Mapping[Pair, float]
+    ) -> Iterator[T]:
+        """All *offers* of the pairs in *shares*, so that every beginning, with the trials there
+        were, holds of each pair about its share."""
+        given = dict.fromkeys(shares, 0)
+        while True:
+            left = [pair for pair in shares if given[pair] < len(offers[pair])]
+            if not left:
+                return
+            pair = min(left, key=lambda p: (self._records[p].trials + given[p] + 1) / shares[p])
+            yield offers[pair][given[pair]]
+            given[pair] += 1
+
+    def _weight(self, pair: Pair, predicted: float) -> float:
+        """*predicted* is the score relative to the best pair's."""
         record = self._records[pair]
         known = record.trials / (1 + record.trials)
         measured = self.best_s / record.best_s if record.best_s < float("inf") else 0.0
         low = self.least_promise
-        return float(max(predicted, low) ** (1 - known) * max(measured, low) ** known)
+        promise = float(max(predicted, low) ** (1 - known) * max(measured, low) ** known)
+        return promise**self.sharpness + self.curiosity / (1 + record.trials) ** 2
 
     def _scale(self) -> float:
         """At most 1: how far below their bounds programs were measured."""
@@ -89,16 +108,3 @@ class Allocation:
             if self._bounds[pair.definition] > 0
         ]
         return min([1.0, *ratios])
-
-
-def in_turns(lists: Mapping[Pair, Sequence[T]], shares: Mapping[Pair, float]) -> Iterator[T]:
-    """All elements of *lists*; every beginning holds of each about its share."""
-    taken = dict.fromkeys(lists, 0)
-    while True:
-        left = [pair for pair, items in lists.items() if taken[pair] < len(items)]
-        left = [pair for pair in left if shares.get(pair, 0.0) > 0]
-        if not left:
-            return
-        pair = min(left, key=lambda p: (taken[p] + 1) / shares[p])
-        yield lists[pair][taken[pair]]
-        taken[pair] += 1

@@ -14,7 +14,7 @@ from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
-from ansorpy.search.allocation import Allocation, in_turns
+from ansorpy.search.allocation import Allocation
 from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, top
 from ansorpy.search.strategy import Context
 
@@ -65,7 +65,7 @@ class Evolution:
             found = [_merged(found, s, 2 * n, context.measured) for s in _structures(found)]
         self._shares = self._pairs.shares(_best_scores(found))
         offers = {pair: _offers(pair, found, newcomers, 2 * n, context) for pair in self._shares}
-        best = islice(in_turns(offers, self._shares), 4 * n)
+        best = islice(self._pairs.in_turns(offers, self._shares), 4 * n)
         return Pool(tuple(best), tuple(_random(newcomers, n, context)))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -165,6 +166,7 @@ def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str])
     assert main(["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]) == 0
     text = capsys.readouterr().out
     assert "MultiLevelTiling" in text and "sketch 0:" in text
+    assert re.search(r"definition direct, takes at least [0-9.e-]+ ms", text)
 
 
 def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

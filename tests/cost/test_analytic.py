@@ -13,12 +13,15 @@ from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.memory import traffic
 from ansorpy.cost.analytic.model import AnalyticModel, LeafCost, leaf_cost
 from ansorpy.cost.analytic.tile import tile_of
+from ansorpy.cost.counts import count_ops
 from ansorpy.cost.view import view_nest
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.size import Column, Size
 from ansorpy.target import Target
 from tests.cost.nests import elementwise, tiled_matmul
 from tests.cost.tasks import matmul_task
+from tests.rules.algorithms.transposed import by_residue
 
 MACHINE = MachineModel()
 GOOD: dict[str, Size] = {"i1": 4, "i2": 8, "j1": 4, "j2": 32, "k1": 64}
@@ -140,3 +143,10 @@ def test_each_row_of_a_population_costs_what_it_costs_alone(
     for r, row in enumerate(rows):
         [alone] = AnalyticModel().predict(task, tiled_matmul(*shape, **row), 1)
         assert together[r] == alone
+
+
+def test_a_condition_that_skips_terms_is_not_asked_of_every_one() -> None:
+    op = ComputeDAG.of(by_residue(7, 5, 3, 1)).computes[-1]
+    counts = count_ops(op.body, indices=False)
+    assert (counts.floats.mul, counts.floats.addsub) == (1, 1)
+    assert counts.ints.total == counts.bools == counts.selects == 0

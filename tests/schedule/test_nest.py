@@ -8,6 +8,8 @@ import pytest
 from ansorpy.schedule.nest import Leaf, LeafAccess, build_nest
 from ansorpy.schedule.size import Column, Size, as_array
 from ansorpy.schedule.space import Space
+from ansorpy.schedule.state import State
+from tests.rules.algorithms.transposed import by_residue
 from tests.schedule.test_state import tiled
 
 
@@ -54,3 +56,14 @@ def test_iterations_times_stride_cover_the_output_once():
 def test_sizes_refuse_to_be_branched_on():
     with pytest.raises(TypeError, match="must not branch"):
         bool(Column([1, 2]))
+
+
+def test_residues_of_sums_have_strides():
+    """Taps at ``(a + 1) % 3 + t * 3`` move with ``a`` and ``t``, not with the channels."""
+    nest = build_nest(State.initial(by_residue(7, 5, 3, 1)), {})
+    leaf = nest.leaves[-1]
+    loops = [loop.name for loop in leaf.loops]
+    x, w = (next(a for a in leaf.accesses if a.buffer == name) for name in "XW")
+    assert all(x.exact) and all(w.exact)
+    assert dict(zip(loops, w.coefs[0], strict=True)) == {"h": 0, "a": 1, "o": 0, "t": 3, "rc": 0}
+    assert dict(zip(loops, x.coefs[0], strict=True)) == {"h": 1, "a": 0, "o": 0, "t": -1, "rc": 0}

@@ -1,0 +1,88 @@
+"""The least time of a definition: below every program of it, and above what rules it out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.bound import least_seconds
+from ansorpy.ir.builders import select, sum
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Cast
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.nest import build_nest
+from ansorpy.target import Target
+from tests import workloads
+from tests.rules.algorithms.convolutions import convolution
+
+TARGET = Target.parse("x86-64-v4")
+MACHINE = MachineModel.of(TARGET)
+
+
+def task(tensors: list[Tensor], threads: int = 2, cold: bool = False) -> Task:
+    return Task(ComputeDAG.of(tensors), TARGET, threads, cold_constants=cold)
+
+
+def bound(tensors: list[Tensor], threads: int = 2, cold: bool = False) -> float:
+    made = task(tensors, threads, cold)
+    return least_seconds(made, made.dag)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_matmul_runs_at_peak_at_best(threads: int) -> None:
+    vectors = 61 * 67 * 71 / (TARGET.vector_bits / 32)
+    expected = vectors / MACHINE.vector_ops_per_cycle / MACHINE.clock_hz / threads
+    assert bound(workloads.matmul(61, 67, 71), threads) == pytest.approx(expected)
+
+
+def test_narrow_operands_may_be_packed() -> None:
+    def product(bits: str) -> list[Tensor]:
+        a, b = (placeholder((64, 64), name=n, dtype=bits) for n in "AB")
+        k = reduce_axis(64, name="k")
+        c = compute(
+            (64, 64), lambda i, j: sum(Cast(DType.INT32, a[i, k] * b[k, j]), axis=k), name="C"
+        )
+        return [a, b, c]
+
+    assert bound(product("int8")) == bound(product("int32")) / 4
+
+
+def test_what_a_condition_may_skip_costs_nothing() -> None:
+    a, k = placeholder((64, 64), name="A"), reduce_axis(64, name="k")
+    c = compute((64,), lambda i: sum(select((k % 2).equal(0), a[i, k], 0.0), axis=k), name="C")
+    assert bound([a, c]) == 0
+
+
+def test_cold_constants_come_from_memory() -> None:
+    vector = workloads.matmul(1, 512, 512, constant=True)
+    expected = 512 * 512 * 4 / MACHINE.dram_bytes_per_s
+    assert bound(vector, cold=True) == pytest.approx(expected)
+    assert bound(vector) < expected / 2
+
+
+def test_inputs_beyond_twice_the_cache_come_from_memory_too() -> None:
+    a, k = placeholder((4096, 8192), name="A"), reduce_axis(8192, name="k")
+    rows = [a, compute((4096,), lambda i: sum(a[i, k], axis=k), name="S")]
+    small = Task(ComputeDAG.of(rows), replace(TARGET, l3_bytes=1 << 20), 2)
+    beyond = 4096 * 8192 * 4 - (2 << 20)
+    assert least_seconds(small, small.dag) >= beyond / MACHINE.dram_bytes_per_s
+
+
+def test_no_program_is_predicted_below_its_bound(rng: np.random.Generator) -> None:
+    made = task(convolution((14, 13), (3, 3), 61, 67, pad=1))
+    sampler = StructureSampler(made)
+    bounds = {d.name: least_seconds(made, d.dag) for d in sampler.definitions}
+    assert len(bounds) > 1 and min(bounds, key=lambda name: bounds[name]) != "direct"
+    for structure in sampler.draw(8, rng):
+        table = structure.sample(256, rng)
+        rows = table[structure.valid(table)]
+        nest = build_nest(structure.state, structure.space.values(rows))
+        seconds = 1 / AnalyticModel().predict(made, nest, len(rows))
+        assert seconds.min() >= bounds[structure.definition]
