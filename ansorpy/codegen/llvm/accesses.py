@@ -7,6 +7,7 @@ a tail never touch memory that the program does not touch.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,7 @@ from ansorpy.ir.loops import Buffer
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter, Place
 
-__all__ = ["Access", "access", "load", "load_stored", "store"]
+__all__ = ["Access", "access", "load", "load_rows", "load_stored", "store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,11 @@ def load_stored(e: Emitter, use: Access) -> Value:
             parts = [_load_at(e, use, start, width) for start, width in found]
             return assembled(e, parts, found, lanes)
     return _gather(e, use)
+
+
+def load_rows(e: Emitter, use: Access, starts: Sequence[int]) -> list[Value]:
+    """As many consecutive elements as there are *starts* from each, as they lie in memory."""
+    return [_load_at(e, use, start, len(starts)) for start in starts]
 
 
 def _lane_guard(e: Emitter, use: Access) -> Value | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.affine import Affine
 from ansorpy.codegen.llvm.module import Module
@@ -17,6 +18,9 @@ from ansorpy.codegen.llvm.text import INLINE, FunctionText, Value, mask_bits, ma
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.loops import Buffer, Stmt
+
+if TYPE_CHECKING:
+    from ansorpy.codegen.llvm.transposes import Block
 
 __all__ = ["Emitter", "Lanes", "Place"]
 
@@ -75,6 +79,7 @@ class Emitter:
         text.continue_here()
         self.lanes: Lanes | None = None
         self.guards: tuple[Guard, ...] = ()
+        self.block: Block | None = None
         self.in_region = False
         self.has_load: dict[Expr, bool] = {}
         self.values: dict[tuple[Expr, tuple[Guard, ...]], Value] = {}

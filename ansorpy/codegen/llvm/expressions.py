@@ -13,10 +13,12 @@ from ansorpy.codegen.llvm.arithmetic import (
     convert,
     integer_binary,
 )
+from ansorpy.codegen.llvm.conversions import from_stored
 from ansorpy.codegen.llvm.dots import dot, word
 from ansorpy.codegen.llvm.indices import compare, index_value, is_index
 from ansorpy.codegen.llvm.math import FUNCTIONS, library_call
 from ansorpy.codegen.llvm.text import Value, float_literal, register_type
+from ansorpy.codegen.llvm.transposes import load_transposed
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import (
@@ -132,6 +134,9 @@ def _cast(e: Emitter, expr: Cast) -> Value:
 
 
 def _load(e: Emitter, expr: Load) -> Value:
+    in_block = load_transposed(e, _buffer(expr), expr)
+    if in_block is not None:
+        return from_stored(e, in_block, expr.dtype)
     return load(e, access(e, _buffer(expr), [e.index(index) for index in expr.indices]))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.text import Value
@@ -9,7 +10,7 @@ from ansorpy.codegen.llvm.text import Value
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
 
-__all__ = ["MAX_WINDOWS", "assembled", "windows"]
+__all__ = ["MAX_WINDOWS", "assembled", "shuffled", "windows"]
 
 MAX_WINDOWS = 4
 """More loads than this and a gather does no worse (measured on Zen 5: 16 lanes, 10 cycles)."""
@@ -45,17 +46,18 @@ def assembled(e: Emitter, parts: list[Value], found: list[Window], lanes: list[i
     for part, (start, size) in zip(parts, found, strict=True):
         picked = [lane - start if 0 <= lane - start < size else None for lane in lanes]
         picked += [None] * (width - len(picked))
-        part = _shuffled(e, part, part, [p if p is not None else "poison" for p in picked])
+        part = shuffled(e, part, part, [p if p is not None else "poison" for p in picked])
         if total is None:
             total = part
             continue
         merge: list[int | str] = [width + k if p is not None else k for k, p in enumerate(picked)]
-        total = _shuffled(e, total, part, merge)
+        total = shuffled(e, total, part, merge)
     assert total is not None
     return total
 
 
-def _shuffled(e: Emitter, a: Value, b: Value, order: list[int | str]) -> Value:
+def shuffled(e: Emitter, a: Value, b: Value, order: Sequence[int | str]) -> Value:
+    """The elements of *a*, then *b*, at the numbers in *order*."""
     mask = "<" + ", ".join(f"i32 {k}" for k in order) + ">"
     text = f"shufflevector {a.typed}, {b.typed}, <{len(order)} x i32> {mask}"
     return e.text.value(a.element, len(order), text)

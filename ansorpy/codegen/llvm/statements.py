@@ -22,7 +22,8 @@ from ansorpy.codegen.llvm.dots import dot
 from ansorpy.codegen.llvm.loops import counted_loop
 from ansorpy.codegen.llvm.parallel import emit_parallel
 from ansorpy.codegen.llvm.text import Value
-from ansorpy.codegen.llvm.vectorized import emit_vectorized
+from ansorpy.codegen.llvm.transposes import transposes
+from ansorpy.codegen.llvm.vectorized import emit_blocks, emit_vectorized
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.dtypes import DType
@@ -74,6 +75,9 @@ def _serial(e: Emitter, loop: For) -> None:
 
 
 def _unrolled(e: Emitter, loop: For) -> None:
+    if e.lanes is None and transposes(loop):
+        emit_blocks(e, loop)
+        return
     fenced = _refills_registers(e, loop)
     for step in range(loop.extent):
         if fenced and step:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.affine import Affine, from_lane_values
+from ansorpy.codegen.llvm.affine import Affine, constant, from_lane_values
 from ansorpy.codegen.llvm.emitter import Lanes
 from ansorpy.codegen.llvm.loops import counted_loop
+from ansorpy.codegen.llvm.transposes import Block
 from ansorpy.codegen.vectors import Chunk, VectorSpace, chunks, vector_space
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import For
@@ -14,7 +15,7 @@ from ansorpy.ir.loops import For
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
 
-__all__ = ["emit_vectorized"]
+__all__ = ["emit_blocks", "emit_vectorized"]
 
 _UNROLLED_CHUNKS = 16
 """Up to this many vectors a loop is straight code; beyond, chunks are looped over."""
@@ -38,6 +39,19 @@ def emit_vectorized(e: Emitter, loop: For) -> None:
         return
     for chunk in chunks(space.extent, lanes):
         _emit_chunk(e, space, chunk, None, 0)
+
+
+def emit_blocks(e: Emitter, loop: For) -> None:
+    """Emit unrolled *loop* around a vector loop, all of its steps for one chunk after another."""
+    assert isinstance(loop.body, For)
+    space = vector_space(loop.body)
+    for chunk in chunks(space.extent, e.module.lanes_of(loop.body, space.body)):
+        e.block = Block(loop.var, loop.extent)
+        for step in range(loop.extent):
+            e.block.step = step
+            with e.bound({loop.var: constant(step)}):
+                _emit_chunk(e, space, chunk, None, 0)
+    e.block = None
 
 
 def _inside_vector_loop(e: Emitter, loop: For) -> None:

@@ -9,7 +9,7 @@ from ansorpy.ir.expr import Axis
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.schedule.space import Space
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -20,13 +20,16 @@ __all__ = ["TileTransposes"]
 class TileTransposes(AnnotationRule):
     """Split the last axis of a transposing stage and walk the axis its reads are contiguous in.
 
-        for c, v: T[c, v] = A[v, c]   -->   for v.0, c, v.1: T[c, v] = A[v, c]
+        for c, v: T[c, v] = A[v, c]   -->   for v.0, c.0, c.1, v.1: T[c, v] = A[v, c]
 
     A vector of ``v.1`` touches one line of each row of A; walking ``c`` next uses up those lines
-    before they leave the cache.  The tiles need not divide: the last one is shifted.
+    before they leave the cache.  ``c.1`` is unrolled and a vector long, so that a square of
+    elements is read along ``c`` and transposed in registers; an axis shorter than that is walked
+    whole, with gathers.  The tiles need not divide: the last one is shifted.
     """
 
     max_innermost: int = 64
+    narrowest_bits: int = 32
 
     def declare(self, space: Space, target: Target) -> Space:
         state = space.state
@@ -39,8 +42,20 @@ class TileTransposes(AnnotationRule):
                 stage.name, last, (None,), max_innermost=self.max_innermost, tail="shift"
             )
             rest = [it for it in stage.iters if it.name not in (last.name, across.name)]
-            state = state.reorder(stage.name, [*rest, outer, stage.iter(across.name), inner])
+            state, walked = self._walked(state, stage, across, target)
+            state = state.reorder(stage.name, [*rest, outer, *walked, inner])
+            if len(walked) > 1:
+                state = state.unroll(stage.name, walked[-1])
         return Space(state, space.constraints)
+
+    def _walked(
+        self, state: State, stage: Stage, across: Axis, target: Target
+    ) -> tuple[State, tuple[Iter, ...]]:
+        """The loops over *across*: squares as wide as a vector, or one loop where none fits."""
+        lanes = target.lanes(max(self.narrowest_bits, stage.op.dtype.bits))
+        if not 1 < lanes <= across.extent:
+            return state, (stage.iter(across.name),)
+        return state.split(stage.name, across.name, (lanes,), tail="shift")
 
 
 def _across(state: State, stage: Stage) -> Axis | None:

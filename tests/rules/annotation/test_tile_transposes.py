@@ -17,9 +17,9 @@ def tiled(tensors: list[Tensor] | State) -> State:
     return TileTransposes().declare(Space(state), CPU).state
 
 
-def transpose() -> list[Tensor]:
-    a, bias = placeholder((5, 7, 9), name="A"), placeholder((7,), name="bias")
-    shape = (9, 5, 7)
+def transpose(channels: int = 9) -> list[Tensor]:
+    a, bias = placeholder((5, 7, channels), name="A"), placeholder((7,), name="bias")
+    shape = (channels, 5, 7)
     return [a, bias, compute(shape, lambda c, n, v: a[n, v, c] + bias[v], name="T")]
 
 
@@ -29,11 +29,16 @@ def test_the_contiguous_axis_of_the_read_runs_inside_the_blocks_of_the_last_one(
         """
         for n in 0..5
           for v.0 in 0..?
-            for c in 0..9
-              for v.1 in 0..?
-                T[c, n, v] = ...
+            for c.0 in 0..2
+              for c.1 in 0..8  # unrolled
+                for v.1 in 0..?
+                  T[c, n, v] = ...
         """,
     )
+
+
+def test_an_axis_shorter_than_a_vector_is_walked_whole() -> None:
+    assert [it.name for it in tiled(transpose(7)).stage("T").iters] == ["n", "v.0", "c", "v.1"]
 
 
 @pytest.mark.parametrize(
