@@ -52,7 +52,8 @@ class StoragePlan:
 
     def strides(self, buffer: Buffer) -> tuple[int, ...]:
         """Elements between neighbours along each dimension."""
-        return dense_strides((*buffer.shape[:-1], self.rows.get(buffer, buffer.shape[-1])))
+        row = self.rows.get(buffer)
+        return dense_strides(buffer.shape if row is None else (*buffer.shape[:-1], row))
 
     def size(self, buffer: Buffer) -> int:
         """Elements of storage, padding included."""
@@ -137,13 +138,14 @@ def _padded_rows(body: Stmt, target: Target) -> dict[Buffer, int]:
                 continue
             if len(space.loops) > 1:
                 dense.add(buffer)
-            elif last.active < last.width and buffer.shape[-1] == space.extent:
+            elif last.active < last.width and buffer.shape[-1:] == (space.extent,):
                 rows[buffer] = last.start + last.width
     return {buffer: row for buffer, row in rows.items() if buffer not in dense}
 
 
 def _padded_size(buffer: Buffer, rows: Mapping[Buffer, int]) -> int:
-    return buffer.size // buffer.shape[-1] * rows.get(buffer, buffer.shape[-1])
+    row = rows.get(buffer)
+    return buffer.size if row is None else buffer.size // buffer.shape[-1] * row
 
 
 def _on_stack(body: Stmt, rows: Mapping[Buffer, int]) -> frozenset[Buffer]:

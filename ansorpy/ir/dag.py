@@ -32,11 +32,15 @@ class ComputeDAG:
     computes.  A DAG is immutable; analyses are cached on it.
 
     Raises:
-        ValueError: Two operators share a name, or *args* misses a placeholder.
+        ValueError: Two operators share a name, an output is given twice, or *args* misses a
+            placeholder.
     """
 
     def __init__(self, outputs: Sequence[Tensor], args: Sequence[PlaceholderOp] | None = None):
         self.outputs = tuple(outputs)
+        repeated = sorted({op.name for op in self.outputs if self.outputs.count(op) > 1})
+        if repeated:
+            raise ValueError(f"an output is given once; given twice: {', '.join(repeated)}")
         self.ops = _topological(self.outputs)
         reached = [op for op in self.ops if isinstance(op, PlaceholderOp)]
         self.args = tuple(args) if args is not None else tuple(reached)
@@ -81,12 +85,17 @@ class ComputeDAG:
 
     @cached_property
     def constant_ops(self) -> frozenset[Tensor]:
-        """Operators that depend on constant placeholders only: they run at bind time."""
+        """Operators that depend on constant placeholders only: they run at bind time.
+
+        An output is none, and so is what reads one: each call gives it anew.
+        """
         constant: set[Tensor] = set()
         for op in self.ops:
             if isinstance(op, PlaceholderOp):
                 if op.constant:
                     constant.add(op)
+            elif self.is_output(op):
+                continue
             elif self.reads(op) and all(p in constant for p in self.reads(op)):
                 constant.add(op)
         return frozenset(constant)

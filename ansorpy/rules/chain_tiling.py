@@ -109,7 +109,7 @@ class ChainTiling:
             inner = (*inner, None)
         self._state, loops = self._state.split(
             name, axis.name, inner, max_innermost=self.max_innermost,
-            tail=_tail(axis.extent) if is_vector else "guard",
+            tail=_tail(axis.extent) if is_vector and not self._sums_last() else "guard",
         )  # fmt: skip
         self.axis_of.update((it.name, axis.name) for it in loops)
         block.outer.append(loops[0])
@@ -117,6 +117,10 @@ class ChainTiling:
         block.tile.append(loops[2])
         if len(loops) > 3:
             (block.vector if is_vector else block.pieces).append(loops[3])
+
+    def _sums_last(self) -> bool:
+        """True when the last stage reduces: a shifted tile would repeat part of its sums."""
+        return bool(self.ops[self.chain.last].reduce_axes)
 
     def _outer_order(self) -> list[Iter]:
         """Block loops, the vector axis's innermost: what comes before does not depend on it."""
@@ -213,7 +217,10 @@ class ChainTiling:
             self._state = self._state.compute_at(copy, self.chain.last, at)
 
     def _followed(self, name: str) -> dict[str, Part]:
-        """Axes of *name* whose box starts at a block (or a quotient of it) of the result."""
+        """Axes of *name* whose box starts at a block (or a quotient of it) of the result.
+
+        What follows an axis that the last stage sums over has no block to follow.
+        """
         state = self._state
         attach = state.stage(name).attach
         assert attach is not None
@@ -224,7 +231,8 @@ class ChainTiling:
         spans = bounds.region(name, attach.stage, level)
         for axis, span in zip(state.stage(name).compute.axes, spans, strict=True):
             terms = () if span.origin is None else span.origin.terms
-            if len(terms) == 1 and terms[0][1] == 1:
+            blocks = set(self.axis_of.values())
+            if len(terms) == 1 and terms[0][1] == 1 and terms[0][0].axis in blocks:
                 found[axis.name] = terms[0][0]
         return found
 
@@ -261,6 +269,8 @@ class ChainTiling:
         """
         stage = self._state.stage(name)
         op = stage.compute
+        if not op.axes:
+            return
         if op.reduce_axes and not reads_along(self._state, stage, op.axes[-1], self.max_stride):
             return
         folding, passed = branch_axes(op), passed_axes(self._state, op)

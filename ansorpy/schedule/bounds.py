@@ -9,12 +9,13 @@ What is not such a form with non-negative coefficients counts as the whole dimen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import index_terms, linear
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr
+from ansorpy.ir.interval import INT64_MAX
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
@@ -58,12 +59,13 @@ class Span:
     """``extent`` elements of one dimension from ``origin``; None where its start is not affine.
 
     However the loops outside run, ``origin`` is ``origin.offset`` plus a multiple of ``step``
-    (0: always the same start).
+    (0: always the same start).  A *late* one may end outside; its box is moved to start earlier.
     """
 
     origin: Origin | None
     extent: Size
     step: Size = 1
+    late: bool = False
 
 
 class Bounds:
@@ -78,7 +80,8 @@ class Bounds:
         self.values = values
         self.definition: Effective = effective(state)
         self._extents: dict[str, dict[str, Size]] = {}
-        self._regions: dict[tuple[str, str, int], tuple[Span, ...]] = {}
+        self._needs: dict[tuple[str, str, int], tuple[Span, ...]] = {}
+        self._reaches: dict[str, tuple[int, ...]] = {}
 
     def number(self, factors: Product) -> Size:
         """The value of a product of numbers and columns."""
@@ -207,17 +210,56 @@ class Bounds:
         if name == owner:
             return self.inside(name, level)
         op = self.op(name)
-        spans = dict(zip((a.name for a in op.axes), self.region(name, owner, level), strict=True))
+        spans = {
+            axis.name: _moved_inside(span, reach > axis.extent)
+            for axis, span, reach in zip(
+                op.axes, self.needs(name, owner, level), self._reach(name), strict=True
+            )
+        }
         return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
-        """The box of tensor *name* that one iteration of *owner*'s loops down to *level* reads."""
-        key = (name, owner, level)
-        if key not in self._regions:
-            self._regions[key] = tuple(self._region(name, owner, level))
-        return self._regions[key]
+        """The box of tensor *name* that one iteration of *owner*'s loops down to *level* reads,
+        no larger than :meth:`ends`.  Where it starts outside, it is moved inside."""
+        return tuple(
+            replace(span, extent=size_min(span.extent, end))
+            for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
+        )
 
-    def _region(self, name: str, owner: str, level: int) -> Iterable[Span]:
+    def ends(self, name: str) -> tuple[int, ...]:
+        """Where what anything reads of tensor *name* ends, by dimension.
+
+        Boxes are moved to end there at the latest: the last box of a reader, which may be moved
+        itself, starts no further in.
+        """
+        shape = self.state.stage(name).op.shape
+        return tuple(min(end, n) for end, n in zip(self._reach(name), shape, strict=True))
+
+    def _reach(self, name: str) -> tuple[int, ...]:
+        """As :meth:`ends`, with reads beyond the tensor that a condition keeps from happening."""
+        if name not in self._reaches:
+            reach = [1] * len(self.state.stage(name).op.shape)
+            for reader in self.definition.readers.get(name, ()):
+                op = self.op(reader)
+                whole = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
+                for indices in self.definition.index_tuples(reader, name):
+                    found = [_end(touched(index, op, whole)) for index in indices]
+                    reach = list(map(max, reach, found))
+            self._reaches[name] = tuple(reach)
+        return self._reaches[name]
+
+    def needs(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
+        """As :meth:`region`, with what lies outside of the tensor.
+
+        Boxes of producers are derived from these: from a box cut short but not yet moved they
+        would miss what the moved one reads.
+        """
+        key = (name, owner, level)
+        if key not in self._needs:
+            self._needs[key] = tuple(self._reads_of(name, owner, level))
+        return self._needs[key]
+
+    def _reads_of(self, name: str, owner: str, level: int) -> Iterable[Span]:
         shape = self.state.stage(name).op.shape
         found: list[list[Span]] = [[] for _ in shape]
         for reader in self.definition.readers.get(name, ()):
@@ -274,6 +316,9 @@ def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
     extent: Size = 1
     step: Size = 0
     origin: dict[Part, int] = {}
+    parts = list(parts)
+    if any(span.late for span, _ in parts) and _count_moving(parts) > 1:
+        return NOWHERE  # the sum may start early in the middle of the tensor
     for span, c in parts:
         if c < 0 or span.origin is None:
             return NOWHERE
@@ -283,6 +328,10 @@ def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
         for part, k in span.origin.terms:
             origin[part] = origin.get(part, 0) + c * k
     return Span(Origin(tuple(sorted((p, k) for p, k in origin.items() if k)), offset), extent, step)
+
+
+def _count_moving(parts: Iterable[tuple[Span, int]]) -> int:
+    return sum(span.origin is not None and bool(span.origin.terms) for span, _ in parts)
 
 
 def _quotient(span: Span, divisor: Expr) -> Span:
@@ -301,8 +350,21 @@ def _quotient(span: Span, divisor: Expr) -> Span:
     return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c))
 
 
+def _end(span: Span) -> int:
+    """Where a span of known extent ends; beyond every tensor where its start is unknown."""
+    assert isinstance(span.extent, int)
+    return INT64_MAX if span.origin is None else span.origin.offset + span.extent
+
+
+def _moved_inside(span: Span, late: bool) -> Span:
+    """What a box covers in both its places: where it is needed, and inside of its tensor, to
+    which one that starts before it is moved; *late* when one may end beyond it."""
+    before = 0 if span.origin is None else max(0, -span.origin.offset)
+    return replace(span, extent=span.extent + before, late=late) if before or late else span
+
+
 def hull(spans: list[Span], extent: int) -> Span:
-    """The smallest span that covers *spans* of a dimension of *extent* elements."""
+    """The smallest span that covers *spans*; all *extent* elements where one is unknown."""
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
     if len(known) < len(spans) or len({o.terms for o in known}) != 1:
@@ -311,7 +373,7 @@ def hull(spans: list[Span], extent: int) -> Span:
     reach: Size = 0
     for span, origin in zip(spans, known, strict=True):
         reach = size_max(reach, span.extent + (origin.offset - low))
-    return Span(Origin(known[0].terms, low), size_min(reach, extent))
+    return Span(Origin(known[0].terms, low), reach)
 
 
 def _mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:

@@ -22,7 +22,7 @@ __all__ = ["Packing", "pack_stmt", "plan_packing"]
 
 @dataclass(frozen=True)
 class Packing:
-    """``buffer[loops] = source[indices]``, zero where the loops reach beyond the source."""
+    """``buffer[loops] = source[indices]``, zero where the loops reach outside of the source."""
 
     stage: str
     tensor: str
@@ -61,11 +61,13 @@ def pack_stmt(packing: Packing) -> Stmt:
     ranges = {fresh[var]: (0, extent - 1) for var, extent in packing.loops}
     indices = tuple(substitute(index, fresh) for index in packing.indices)
     value: Expr = Load(packing.source, indices)
-    inside = [
-        Compare(CompareOp.LT, index, as_expr(extent))
-        for index, extent in zip(indices, packing.source.shape, strict=True)
-        if interval(index, ranges)[1] >= extent
-    ]
+    inside: list[Expr] = []
+    for index, extent in zip(indices, packing.source.shape, strict=True):
+        low, high = interval(index, ranges)
+        if low < 0:
+            inside.append(Compare(CompareOp.GE, index, as_expr(0)))
+        if high >= extent:
+            inside.append(Compare(CompareOp.LT, index, as_expr(extent)))
     if inside:
         value = Select(all_of(*inside), value, as_expr(0, value.dtype))
     stmt: Stmt = Store(packing.buffer, tuple(fresh[v] for v, _ in packing.loops), value, None)

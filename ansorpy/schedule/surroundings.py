@@ -67,11 +67,12 @@ class Surroundings:
         return known if known is not None else tuple(as_expr(0) for _ in self.buffers[name].shape)
 
     def place(self, name: str, region: Sequence[Span], starts: Index) -> list[tuple[Var, Expr]]:
-        """Set the origin of an attached stage, kept inside the tensor; returns what to bind."""
-        shape = self.state.stage(name).op.shape
+        """Set the origin of an attached stage, kept inside what is read; returns what to bind."""
         lets: list[tuple[Var, Expr]] = []
         origins: list[Expr] = []
-        for d, (span, start, whole) in enumerate(zip(region, starts, shape, strict=True)):
+        for d, (span, start, whole) in enumerate(
+            zip(region, starts, self.bounds.ends(name), strict=True)
+        ):
             assert isinstance(span.extent, int)
             low, high = interval(start, self._ranges)
             if low >= 0 and high + span.extent <= whole:

@@ -10,8 +10,8 @@ from ansorpy.codegen.storage import STACK_BYTES, StoragePlan, plan_storage
 from ansorpy.codegen.vectors import chunks, lanes_for
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Cast
-from ansorpy.ir.loops import Alloc, Scope, Seq, Stmt
+from ansorpy.ir.expr import Cast, Var
+from ansorpy.ir.loops import Alloc, For, ForKind, Scope, Seq, Stmt
 from ansorpy.target import Target
 from tests.codegen.programs import ZERO, at, buffer, nest, program, put
 
@@ -45,6 +45,17 @@ def test_workspace_of_disjoint_lifetimes_is_shared() -> None:
     plan = planned(Seq((Alloc(a, Alloc(b, Seq(()))), Alloc(c, Seq(())))))
     assert plan.shared == {a: 0, b: 256, c: 0}
     assert plan.shared_bytes == 512
+
+
+def test_a_local_without_dimensions_has_one_element() -> None:
+    scalar, row = buffer("scalar", scope=Scope.LOCAL), buffer("row", 7, scope=Scope.LOCAL)
+    j = Var("j")
+    store = put(row, [j], at(scalar))
+    loop = For(j, 7, ForKind.VECTORIZED, store)
+    plan = planned(Alloc(scalar, Alloc(row, loop)))
+    assert plan.stack == {scalar, row}
+    assert (plan.strides(scalar), plan.size(scalar)) == ((), 1)
+    assert (plan.strides(row), plan.size(row)) == ((1,), 8)
 
 
 def test_shared_memory_is_refused() -> None:

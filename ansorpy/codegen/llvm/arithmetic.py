@@ -161,30 +161,46 @@ def _sign(dtype: DType) -> str:
 
 
 def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
-    """*value* of type *source* as *wanted*; floats become integers by truncation."""
+    """*value* of type *source* as *wanted*; floats become integers by truncation.
+
+    Narrow integers are cut from wider ones, as numpy does: LLVM leaves open what a float beyond
+    the range of ``fptosi``'s result becomes, and half of an unsigned type's values are.
+    """
     result = register_type(wanted)
     if wanted is DType.BOOL:
         zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
         return compare_values(e, CompareOp.NE, source, value, zero)
     if wanted in (DType.FLOAT16, DType.BFLOAT16) and source is not wanted:
         return _rounded(e, _cast(e, value, source, "float"), wanted)
+    if value.is_float and wanted.is_int:
+        wide = _INTEGER_OF_FLOAT.get(wanted, wanted)
+        return _cast(e, _cast(e, value, source, register_type(wide), wide), wide, result)
     return _cast(e, value, source, result)
 
 
-def _cast(e: Emitter, value: Value, source: DType, result: str) -> Value:
+_INTEGER_OF_FLOAT = {
+    DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
+    DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
+}  # fmt: skip
+
+
+def _cast(
+    e: Emitter, value: Value, source: DType, result: str, wanted: DType = DType.INT64
+) -> Value:
+    """*value* as register type *result*; a float becomes an integer with *wanted*'s sign."""
     if value.element == result:
         return value
-    name = _cast_name(value, source, result)
+    name = _cast_name(value, source, result, wanted)
     wide = f"<{value.lanes} x {result}>" if value.lanes else result
     return e.text.value(result, value.lanes, f"{name} {value.typed} to {wide}")
 
 
-def _cast_name(value: Value, source: DType, result: str) -> str:
+def _cast_name(value: Value, source: DType, result: str, wanted: DType) -> str:
     to_float = result in ("float", "double")
     if value.is_float and to_float:
         return "fpext" if result == "double" else "fptrunc"
     if value.is_float:
-        return "fptosi"
+        return "fptosi" if wanted.is_signed else "fptoui"
     signed = source.is_signed and source is not DType.BOOL
     if to_float:
         return "sitofp" if signed else "uitofp"

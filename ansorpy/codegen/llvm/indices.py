@@ -178,7 +178,13 @@ def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
 
 
 def _floor_by_variable(e: Emitter, a: Affine, b: Affine) -> tuple[Affine, Affine]:
-    """Floor quotient and remainder by a divisor that is not a positive constant."""
+    """Floor quotient and remainder by a divisor that is not a positive constant.
+
+    A divisor of 0 counts as 1: the quotient is computed ahead of the guard that rules 0 out.
+    """
+    low, high = b.bounds()
+    if low <= 0 <= high:
+        b = _nonzero(e, b)
     quotient = _instruction(e, "sdiv", a, b, *_ANY)
     remainder = a - _multiply(e, quotient, b)
     left, right = e.unified(index_value(e, remainder), index_value(e, b))
@@ -192,6 +198,16 @@ def _floor_by_variable(e: Emitter, a: Affine, b: Affine) -> tuple[Affine, Affine
     fix = Value("i64", e.pure(level, f"sext {bit} {wrong} to {kind}"), left.lanes, level)
     correction = _opaque(e, fix, -1, 0)
     return quotient + correction, remainder - _multiply(e, correction, b)
+
+
+def _nonzero(e: Emitter, index: Affine) -> Affine:
+    value = index_value(e, index)
+    one = e.widened(Value("i64", "1", 0, 0), value.lanes)
+    zero = "zeroinitializer" if value.lanes else "0"
+    bit = f"<{value.lanes} x i1>" if value.lanes else "i1"
+    is_zero = e.pure(value.level, f"icmp eq {value.type} {value.text}, {zero}")
+    text = e.pure(value.level, f"select {bit} {is_zero}, {one.typed}, {value.typed}")
+    return _opaque(e, Value("i64", text, value.lanes, value.level), *index.bounds())
 
 
 def _extremum(op: str) -> Callable[[Emitter, Affine, Affine], Affine]:

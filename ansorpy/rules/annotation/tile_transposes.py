@@ -61,7 +61,7 @@ class TileTransposes(AnnotationRule):
 def _across(state: State, stage: Stage) -> Axis | None:
     """The axis along which an untouched stage reads contiguously, where it is not the last one."""
     op = stage.compute
-    untouched = not (stage.relations or stage.inlined or op.reduce_axes)
+    untouched = bool(op.axes) and not (stage.relations or stage.inlined or op.reduce_axes)
     in_order = [it.name for it in stage.iters] == [axis.name for axis in op.axes]
     if not (untouched and in_order) or host_iters(state, stage):
         return None

@@ -10,7 +10,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.schedule.stage import Marked
-from ansorpy.schedule.steps.base import Count, Step, chosen, opened, printed
+from ansorpy.schedule.steps.base import Count, Step, chosen, named, opened, printed
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -19,6 +19,12 @@ __all__ = [
     "AnnotateStep", "ParallelStep", "PragmaUnrollStep", "ScopeStep", "TensorizeStep",
     "VectorizeStep",
 ]  # fmt: skip
+
+# Parallel and vector loops have steps of their own, which check what such a loop must be.
+_ANNOTATIONS = [
+    k for k in ForKind if k not in (ForKind.SERIAL, ForKind.PARALLEL, ForKind.VECTORIZED)
+]
+_SCOPES = [scope for scope in Scope if scope is not Scope.GLOBAL]
 
 
 @dataclass(frozen=True)
@@ -122,7 +128,7 @@ class AnnotateStep(Step):
 
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
-        annotation = ForKind(self.annotation)
+        annotation = named("loop annotation", self.annotation, self, _ANNOTATIONS)
         reduces = stage.iter(self.iter).kind is AxisKind.REDUCE
         if reduces and annotation not in (ForKind.UNROLLED, ForKind.THREAD_X):
             raise ScheduleError(
@@ -152,7 +158,7 @@ class ScopeStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="cache_write it and set the scope of the cached stage",
             )  # fmt: skip
-        return state.replace_stage(replace(stage, scope=Scope(self.scope)))
+        return state.replace_stage(replace(stage, scope=named("memory", self.scope, self, _SCOPES)))
 
     def call(self) -> str:
         return f"state = state.set_scope({self.stage!r}, {self.scope!r})"

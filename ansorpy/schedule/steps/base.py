@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from enum import Enum
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+from ansorpy.errors import ScheduleError
 from ansorpy.schedule.decisions import Choices, Decision, Product
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Count", "Step", "chosen", "opened", "printed"]
+__all__ = ["Count", "Step", "chosen", "named", "opened", "printed"]
+
+E = TypeVar("E", bound=Enum)
 
 Count: TypeAlias = int | Choices
 """A number, or an open choice of one."""
@@ -34,6 +38,21 @@ class Step:
     def resolve(self, values: Mapping[str, int]) -> Step:
         """This step with its open decisions replaced by *values* (column name -> number)."""
         return self
+
+
+def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:
+    """The one of *allowed* whose value is *value*.
+
+    Raises:
+        ScheduleError: There is none; *what* says in the message what was asked for.
+    """
+    known = {member.value: member for member in allowed}
+    if value not in known:
+        raise ScheduleError(
+            f'"{value}" is no {what}', step=step.call(), stage=step.stage,
+            hint=f"it is one of {', '.join(map(str, known))}",
+        )  # fmt: skip
+    return known[value]
 
 
 def opened(name: str, count: Count) -> tuple[Product, tuple[Decision, ...]]:

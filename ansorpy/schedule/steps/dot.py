@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import Function
-from ansorpy.schedule.dots import dot_form, in_words
-from ansorpy.schedule.steps.base import Step
+from ansorpy.ir.dots import DOTS
+from ansorpy.schedule.dots import dot_form, function_for, in_words
+from ansorpy.schedule.steps.base import Step, named
 from ansorpy.schedule.steps.storage import free_name, insert_stages
 
 if TYPE_CHECKING:
@@ -36,8 +36,10 @@ class DotStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="cast both operands to the type of the sum: a[i, k].astype('int32') * ...",
             )  # fmt: skip
+        possible = [fn for fn in DOTS if function_for(form, {fn}.__contains__) is fn]
+        function = named("dot product of these types", self.function, self, possible)
         new, extra = in_words(
-            stage.compute, form, Function(self.function), tuple(state.dag.constant_ops),
+            stage.compute, form, function, tuple(state.dag.constant_ops),
             lambda name: free_name(state, name),
         )  # fmt: skip
         return insert_stages(state, stage.compute, new, extra)

@@ -14,7 +14,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.axes import axis_exprs, iter_extents, overshoot
 from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage, initial_stage
-from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.base import Step, named
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -52,7 +52,7 @@ class CacheWriteStep(Step):
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes), ())
-        return insert_stage(state, op, copy, cached, Scope(self.scope))
+        return insert_stage(state, op, copy, cached, named("memory", self.scope, self, Scope))
 
     def call(self) -> str:
         return f"state, _ = state.cache_write({self.stage!r}, {self.scope!r})"
@@ -106,7 +106,8 @@ class CacheReadStep(Step):
         for old in state.stages:
             stages.append(old.with_op(became[old.op]))
             if old.op is op:
-                stages.append(replace(initial_stage(copy), scope=Scope(self.scope)))
+                scope = named("memory", self.scope, self, Scope)
+                stages.append(replace(initial_stage(copy), scope=scope))
         return state.with_dag(dag, tuple(stages))
 
     def call(self) -> str:
@@ -130,14 +131,15 @@ class RfactorStep(Step):
 
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
-        op, body = stage.compute, stage.compute.body
         it = stage.iter(self.iter)
+        op, body = stage.compute, stage.compute.body
         if not isinstance(body, Reduce) or it.kind is not AxisKind.REDUCE or it.extent is None:
             reason = "its extent is open" if it.extent is None else "it is not a reduce loop"
             raise ScheduleError(
                 f'loop "{it.name}" cannot be factored out: {reason}',
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
             )  # fmt: skip
+        self._refuse_arranged(state, stage)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         factored = Axis(it.name, it.extent, AxisKind.SPACE)
         rest = tuple(
@@ -164,6 +166,18 @@ class RfactorStep(Step):
             op.name, op.shape, final_axes, (v,), Reduce(body.kind, Load(partial, indices), (v,)), ()
         )
         return insert_stage(state, op, final, partial, None)
+
+    def _refuse_arranged(self, state: State, stage: Stage) -> None:
+        """Both stages start with their first loops: nothing else may have been said of them."""
+        reduction = _reduce_relations(stage).relations
+        marked = stage.parallel or stage.vectorize or stage.lanes or stage.tensorized
+        hosts = state.attached(stage)
+        if stage.relations != reduction or marked or stage.packed or hosts:
+            raise ScheduleError(
+                "only its reduce loops may be split or fused before one is factored out",
+                step=self.call(), stage=stage.name, program=state.text(stage.name),
+                hint="call rfactor first, then schedule the two stages it leaves",
+            )  # fmt: skip
 
     def call(self) -> str:
         return f"state, _ = state.rfactor({self.stage!r}, {self.iter!r}, {self.factor_axis})"

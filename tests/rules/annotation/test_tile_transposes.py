@@ -41,6 +41,12 @@ def test_an_axis_shorter_than_a_vector_is_walked_whole() -> None:
     assert [it.name for it in tiled(transpose(7)).stage("T").iters] == ["n", "v.0", "c", "v.1"]
 
 
+def test_a_stage_without_axes_is_left_alone() -> None:
+    a = placeholder((5,), name="A")
+    state = State.initial([a, compute((), lambda: a[2] * 2.0, name="T")])
+    assert tiled(state) is state
+
+
 @pytest.mark.parametrize(
     "tensors", [workloads.min_reduce(4, 8), workloads.softmax(3, 8), workloads.matmul(4, 4, 4)]
 )

@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 
+from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.rules.verdict import Answer
 from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
 from tests import workloads
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.asking import ALONE, CPU, SKIP, ask, derive
@@ -122,6 +124,34 @@ def test_prime_channels_fill_vectors() -> None:
         cut = {d.name: set(d.domain.rows[:, -1]) for d in structure.space.decisions}
         assert cut["V.c"] >= {16, 67}
         assert cut["out.o"] >= {16, 71}
+
+
+def row_sums_of_products(n: int, m: int, k: int, width: int) -> list[Tensor]:
+    """``out[i]``: the sum of row i of ``(A B) C``, divided by the largest element of A."""
+    a, b, c = (placeholder(s, name=x) for s, x in (((n, m), "A"), ((m, k), "B"), ((k, width), "C")))
+    u, v = reduce_axis(n, name="u"), reduce_axis(m, name="v")
+    top = compute((), lambda: ap.max(ap.abs(a[u, v]), axis=(u, v)), name="top")
+    r, s, t = (reduce_axis(x, name=y) for x, y in ((m, "r"), (k, "s"), (width, "t")))
+    left = compute(
+        (n, k), lambda i, j: ap.sum(a[i, r] / (top[()] + 1.0) * b[r, j], axis=r), name="left"
+    )
+    both = compute((n, width), lambda i, j: ap.sum(left[i, s] * c[s, j], axis=s), name="both")
+    return [a, b, c, compute((n,), lambda i: ap.sum(both[i, t], axis=t), name="out")]
+
+
+@pytest.mark.parametrize("sizes", [(5, 3, 7, 11), (21, 4, 6, 20)])
+def test_a_chain_may_end_in_a_sum_and_hold_a_single_element(sizes: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    dag = ComputeDAG.of(row_sums_of_products(*sizes))
+    sketches = [s for s, _ in derive(RULE, State.initial(dag), "out")]
+    assert sketches and all(s.stage("top").attach is not None for s in sketches[:1])
+    data = inputs_of(State.initial(dag), rng)
+    [want] = run_dag(dag, data)
+    for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(4, rng):
+        table = structure.sample(64, rng)
+        for row in table[structure.valid(table)][:3]:
+            [got] = interpreted(lower(structure.bind(row)), data)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
 CHAINS = {

@@ -1,0 +1,62 @@
+"""Boxes of attached stages that reach outside of their tensors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.ir import builders as b
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from tests.properties.test_schedules import inputs_of, interpreted
+
+
+def padded_twice(n: int = 8, unread: int = 0) -> list[Tensor]:
+    """``d[i] = p[2 i] + .. + p[2 i + 2]``, p being c with two zeros on either side, and c sums of
+    three neighbours of ``a``, whose last *unread* elements nobody reads."""
+    x = placeholder((n + 3 + unread,), name="x")
+    a = compute((n + 3 + unread,), lambda i: x[i] * 2.0, name="a")
+    r, k = reduce_axis(3, name="r"), reduce_axis(3, name="k")
+    c = compute((n,), lambda i: b.sum(a[i + k + 1], axis=k), name="c")
+    p = compute(
+        (n + 4,), lambda i: b.select((i >= 2) & (i < n + 2), c[i - 2], 0.0), name="p"
+    )  # fmt: skip
+    return [x, compute((n // 2 + 1,), lambda i: b.sum(p[i * 2 + r], axis=r), name="d")]
+
+
+def check(state: State) -> None:
+    """The interpreter, which refuses to read outside of a buffer, gets what the definition says."""
+    data = inputs_of(state, np.random.default_rng(0))
+    (expected,) = run_dag(state.base, data)
+    (found,) = interpreted(lower(state), data)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("unread", [0, 9])
+@pytest.mark.parametrize("tile", [1, 2, 3, 5])
+def test_producers_of_a_box_that_starts_outside_have_all_it_reads(tile: int, unread: int) -> None:
+    state, (outer, _) = State.initial(padded_twice(8, unread)).split("d", "i", (tile,))
+    for name in ("p", "c", "a"):
+        state = state.compute_at(name, "d", outer)
+    check(state)
+
+
+def test_a_moved_box_that_reads_sums_of_axes_finds_what_it_reads() -> None:
+    x = placeholder((6,), name="x")
+    a = compute((6,), lambda i: x[i] * 2.0, name="a")
+    t = compute((3, 2), lambda i, j: a[i * 2 + j] + 1.0, name="t")
+    p = compute((3, 4), lambda i, j: b.select((j >= 1) & (j < 3), t[i, j - 1], 0.0), name="p")
+    check(State.initial([x, p]).compute_at("a", "p", "j").compute_at("t", "p", "j"))
+
+
+def test_a_region_is_no_larger_than_its_tensor_but_what_is_needed_may_be() -> None:
+    state, (outer, _) = State.initial(padded_twice()).split("d", "i", (5,))
+    for name in ("p", "c", "a"):
+        state = state.compute_at(name, "d", outer)
+    bounds = Bounds(state, {})
+    (needed,), (region,) = bounds.needs("c", "d", 0), bounds.region("c", "d", 0)
+    assert needed.origin is not None and needed.origin.offset == -2
+    assert (needed.extent, region.extent) == (11, 8)
