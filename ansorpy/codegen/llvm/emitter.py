@@ -81,7 +81,7 @@ class Emitter:
         self.guards: tuple[Guard, ...] = ()
         self.block: Block | None = None
         self.in_region = False
-        self.has_load: dict[Expr, bool] = {}
+        self.has_data: dict[Expr, bool] = {}
         self.values: dict[tuple[Expr, tuple[Guard, ...]], Value] = {}
         self.evaluating = False
         self.stored: dict[tuple[str, DType], Value] = {}

@@ -41,15 +41,20 @@ _ANY = (-(1 << 63), (1 << 63) - 1)
 
 def is_index(e: Emitter, expr: Expr) -> bool:
     """True for int64 arithmetic on loop variables alone, which has a useful linear form."""
-    return expr.dtype is DType.INT64 and not _reads_data(e, expr)
+    return expr.dtype is DType.INT64 and not _has_data(e, expr)
 
 
-def _reads_data(e: Emitter, expr: Expr) -> bool:
-    known = e.has_load.get(expr)
+def _has_data(e: Emitter, expr: Expr) -> bool:
+    known = e.has_data.get(expr)
     if known is None:
-        known = isinstance(expr, Load | Cast) or any(_reads_data(e, c) for c in children(expr))
-        e.has_load[expr] = known
+        known = _is_data(expr) or any(_has_data(e, c) for c in children(expr))
+        e.has_data[expr] = known
     return known
+
+
+def _is_data(expr: Expr) -> bool:
+    """True for what has no linear form whatever its operands are."""
+    return isinstance(expr, Load | Cast) or (isinstance(expr, Call) and expr.fn is not Function.NEG)
 
 
 def index_value(e: Emitter, index: Affine) -> Value:
