@@ -54,6 +54,6 @@ def test_compiled_expressions_equal_the_interpreter(seed: int) -> None:
     want, got = empty((n,), out.dtype), empty((n,), out.dtype)
     run_program(source, [*arrays, want])
     Compiled(source)(*arrays, got)
-    exact = [x.astype(np.float64) for x in (got, want)]
-    slack = tolerance(made[-1]) * np.abs(exact[1]).max(initial=1.0) if out.dtype.is_float else 0.0
-    np.testing.assert_allclose(*exact, rtol=0, atol=slack)
+    found, exact = got.astype(np.float64), want.astype(np.float64)
+    slack = tolerance(made[-1]) * np.abs(exact).max(initial=1.0) if out.dtype.is_float else 0.0
+    np.testing.assert_allclose(found, exact, rtol=0, atol=slack)

@@ -58,13 +58,13 @@ def scheduled(state: State) -> State:
 
 def from_c(folder: Path, x: NDArray[np.generic], like: NDArray[np.generic]) -> NDArray[np.generic]:
     command = [
-        "cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{folder}", HERE / "narrow.c",
-        "-o", folder / "narrow", folder / "net.so", "-Wl,-rpath,$ORIGIN",
+        "cc", "-std=gnu11", "-Wall", "-Wextra", "-Werror", f"-I{folder}", str(HERE / "narrow.c"),
+        "-o", str(folder / "narrow"), str(folder / "net.so"), "-Wl,-rpath,$ORIGIN",
     ]  # fmt: skip
     subprocess.run(command, check=True)
     x.tofile(folder / "in")
-    sizes = [str(x.nbytes), str(like.nbytes)]
-    subprocess.run([folder / "narrow", folder / "in", folder / "out", *sizes], check=True)
+    files = [str(folder / name) for name in ("narrow", "in", "out")]
+    subprocess.run([*files, str(x.nbytes), str(like.nbytes)], check=True)
     return np.fromfile(folder / "out", np.uint8)
 
 
