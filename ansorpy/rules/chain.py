@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from ansorpy.ir.access import accesses
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.tensor import ComputeOp
+from ansorpy.rules.branches import periods
 from ansorpy.rules.predicates import is_strictly_inlineable, needs_multi_level_tiling
 from ansorpy.rules.relations import consumers, has_reduce_iters, is_input
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
@@ -55,7 +57,8 @@ def find_chain(state: State) -> Chain | str:
     before = tuple(s for s in members if s is not product and s.name not in downstream)
     if all(axis.extent == 1 for axis in last.compute.axes):
         return "the result is a single element"
-    if not any(_computes(state, s) for s in before):
+    placed = bool(periods(effective(state).ops[last.name]))
+    if not placed and not any(_computes(state, s) for s in before):
         return f'nothing that "{product.name}" reads is computed first'
     after = tuple(s for s in members if s is not last and s.name in downstream)
     return Chain(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from ansorpy.ir.dag import ComputeDAG, loads_of
-from ansorpy.ir.expr import Expr, Load
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, walk
 from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.dagedit import map_loads, with_body
 
@@ -77,7 +78,8 @@ def _effective(state: State) -> Effective:
         op = inlined.get(load.source.name)
         if op is None:
             return load
-        return substitute(bodies[op.name], dict(zip(op.axes, load.indices, strict=True)))
+        body = substitute(bodies[op.name], dict(zip(op.axes, load.indices, strict=True)))
+        return map_loads(body, _plain_indices) if any(map(_divides, load.indices)) else body
 
     ops: dict[str, ComputeOp] = {}
     for stage in state.stages:
@@ -89,3 +91,12 @@ def _effective(state: State) -> Effective:
         else:
             ops[stage.name] = with_body(stage.compute, body)
     return Effective(ops)
+
+
+def _divides(index: Expr) -> bool:
+    return any(isinstance(e, Binary) and e.op is BinaryOp.FLOORDIV for e in walk(index))
+
+
+def _plain_indices(load: Load) -> Load:
+    """*load* with a quotient of a quotient as one, which is what bounds are found of."""
+    return Load(load.source, tuple(simplify(index) for index in load.indices))

@@ -13,7 +13,13 @@ from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
-from ansorpy.rules.algorithms.transposed import SparseWindow, Transposed, axes_of, find_transposed
+from ansorpy.rules.algorithms.transposed import (
+    SparseWindow,
+    Transposed,
+    axes_of,
+    counted,
+    find_transposed,
+)
 from ansorpy.schedule.dagedit import replace_ops
 from ansorpy.target import Target
 
@@ -37,7 +43,25 @@ class Subpixel(Algorithm):
 
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
         for conv in find_transposed(dag):
-            yield subpixel(dag, conv)
+            if _applies(conv) and _fills_vectors(conv, target):
+                yield subpixel(dag, conv)
+
+
+def _applies(conv: Transposed) -> bool:
+    return all(abs(w.step) == 1 for w in conv.windows)
+
+
+def _fills_vectors(conv: Transposed, target: Target) -> bool:
+    """True when residues beside each other take fewer vectors than each with its own taps.
+
+    Every residue has as many taps as the one with most, which are products with zeros unless the
+    stride divides the taps; few output channels leave lanes unused that other residues can have.
+    """
+    lanes = target.lanes(max(32, conv.op.dtype.bits)) if conv.out_channels else 1
+    outputs = prod(a.extent for a in conv.out_channels)
+    strides = prod(w.stride for w in conv.windows)
+    together = prod(-(-w.taps // w.stride) for w in conv.windows) * -(-strides * outputs // lanes)
+    return together < prod(w.taps for w in conv.windows) * -(-outputs // lanes)
 
 
 def subpixel(dag: ComputeDAG, conv: Transposed) -> Definition:
@@ -79,25 +103,25 @@ class _Phase:
     def residue(self, y: Expr) -> Expr:
         """Which residue an output is; its taps are those of this remainder."""
         w = self.window
-        if w.direction < 0:
+        if w.step < 0:
             return self._shifted(y) % w.stride
         return (w.stride - 1) - self._shifted(y) % w.stride
 
     def _shifted(self, y: Expr) -> Expr:
         """``y + offset`` counted from the first place, rounded up for taps that go forward."""
         w = self.window
-        shift = w.offset - w.stride * self.first + (w.stride - 1) * (w.direction > 0)
+        shift = w.offset - w.stride * self.first + (w.stride - 1) * (w.step > 0)
         return y + shift if shift else y
 
     def tap(self, t: Expr, residue: Expr) -> Expr:
         """The tap that the *t*-th of a residue is; beyond the last one at times."""
         w = self.window
-        at = t if w.direction > 0 else (self.taps - 1) - t
+        at = t if w.step > 0 else (self.taps - 1) - t
         return at if w.stride == 1 else at * w.stride + residue
 
 
 def _phase(window: SparseWindow) -> _Phase:
-    s, forward = window.stride, window.direction > 0
+    s, forward = window.stride, window.step > 0
     up = s - 1 if forward else 0
     first = (window.offset + up) // s
     last = (window.extent - 1 + window.offset + up) // s
@@ -129,7 +153,7 @@ class _Stages:
         conv, parts = self.conv, self._parts(self._fitted(), self._weight())
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
         at = dict(zip(conv.op.axes, axes, strict=True))
-        outs = {phase: _counted([at[a] for a in phase.window.outs]) for phase in self.phases}
+        outs = {phase: counted([at[a] for a in phase.window.outs]) for phase in self.phases}
         mixed: Expr = as_expr(0)
         for phase in self._strided():
             mixed = mixed * phase.window.stride + phase.residue(outs[phase])
@@ -152,20 +176,23 @@ class _Stages:
         dims = [self.dims[slot] for slot in order]
         shape = [s.places + s.taps - 1 if isinstance(s, _Phase) else s.extent for s in order]
         starts = [s.start if isinstance(s, _Phase) else 0 for s in order]
-        sizes = [conv.data.shape[dim] for dim in dims]
-        if shape == sizes and not any(starts) and dims == sorted(dims):
-            return conv.data
+        source = conv.data.source
+        assert isinstance(source, Tensor)
+        if tuple(shape) == source.shape and not any(starts) and dims == sorted(dims):
+            return source
 
         def value(*i: Expr) -> Expr:
-            at = [x + start if start else x for x, start in zip(i, starts, strict=True)]
-            by_dim = dict(zip(dims, at, strict=True))
-            read = conv.data[tuple(by_dim[dim] for dim in range(conv.data.ndim))]
-            inside = [x >= 0 for x, start in zip(at, starts, strict=True) if start < 0]
-            inside += [
-                x < size
-                for x, start, length, size in zip(at, starts, shape, sizes, strict=True)
-                if start + length > size
-            ]
+            by_slot = dict(zip(order, i, strict=True))
+            axes: dict[Var, Expr] = {a: x for a, x in by_slot.items() if isinstance(a, Axis)}
+            indices = [substitute(index, axes) for index in conv.data.indices]
+            inside: list[Expr] = []
+            for phase in self.phases:
+                dim, start = phase.window.dim, phase.start
+                at = by_slot[phase] + start if start else by_slot[phase]
+                indices[dim] = at
+                size, reach = source.shape[dim], start + phase.places + phase.taps - 1
+                inside += [at >= 0] * (start < 0) + [at < size] * (reach > size)
+            read = Load(source, tuple(indices))
             return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
 
         return self._stage("fit", shape, value)
@@ -238,12 +265,3 @@ class _Stages:
     def _stage(self, part: str, shape: Sequence[int], fn: Callable[..., Expr]) -> ComputeOp:
         names = [f"i{d}" for d in range(len(shape))]
         return compute(shape, fn, name=f"{self.conv.op.name}.{part}", names=names)
-
-
-def _counted(axes: Sequence[Expr]) -> Expr:
-    """What *axes* count together, the last one fastest."""
-    total, *rest = axes
-    for axis in rest:
-        assert isinstance(axis, Axis), "outputs are counted by axes"
-        total = total * axis.extent + axis
-    return total

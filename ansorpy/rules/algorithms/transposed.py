@@ -1,8 +1,8 @@
 """Recognising transposed convolutions: sums whose taps meet the data at some places only.
 
 However it is written (a stage that inserts zeros before a convolution, or guards in the sum), a
-window of it reads ``data[i]`` wherever ``stride * i == out + tap + offset`` or
-``== out - tap + offset``, and nothing elsewhere.
+window of it reads ``data[i]`` wherever ``stride * i == out + step * tap + offset``, and nothing
+elsewhere.  The step is -1 in most; dilated ones have a larger one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ansorpy.ir.affine import index_terms
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import (
     Axis,
@@ -33,14 +34,14 @@ from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["SparseWindow", "Transposed", "axes_of", "find_transposed"]
+__all__ = ["SparseWindow", "Transposed", "axes_of", "counted", "find_transposed"]
 
 Points = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class SparseWindow:
-    """A dimension of the data read where ``stride * index == out + direction * tap + offset``.
+    """A dimension of the data read where ``stride * index == out + step * tap + offset``.
 
     Args:
         dim: Of the data.
@@ -55,7 +56,7 @@ class SparseWindow:
     taps: int
     summed: Axis
     stride: int
-    direction: int
+    step: int
     offset: int
 
     @property
@@ -69,16 +70,18 @@ class Transposed:
     """``op[...] = sum(data[...] * weight[...])`` with windows of which some meet few of their taps.
 
     Args:
-        data: What is read, below padding and inserted zeros.
+        data: How the data are read, below padding and inserted zeros; dimensions that no window
+            has are in terms of axes of the operator.
         weight: How the weight is read; dimensions that no window has are in terms of the other
             axes of the operator.
-        data_axes: Dimension of the data -> the axis that alone indexes it, windows left out.
+        data_axes: Dimension of the data and an axis that indexes it, windows left out; several
+            axes of one dimension (groups and their channels) count it together, the last fastest.
         channels: Reduce axes that are of no window.
         out_channels: Output axes that only the weight has.
     """
 
     op: ComputeOp
-    data: Tensor
+    data: Load
     weight: Load
     windows: tuple[SparseWindow, ...]
     data_axes: tuple[tuple[int, Axis], ...]
@@ -152,8 +155,9 @@ def _as_transposed(
 ) -> Transposed | None:
     rest, windows, plain = list(conditions), list[SparseWindow](), list[tuple[int, Axis]]()
     for dim, index in enumerate(data.indices):
-        if isinstance(index, Axis):
-            plain.append((dim, index))
+        alone = _counting(op, index)
+        if alone:
+            plain += [(dim, axis) for axis in alone]
             continue
         part = _part(op, weight, index)
         if part is None:
@@ -187,8 +191,21 @@ def _assembled(
     covered = set(out_channels) <= of_weight and not set(of_windows) & of_weight
     if not (apart and summed and covered):
         return None
-    assert isinstance(data.source, Tensor)
-    return Transposed(op, data.source, weight, tuple(windows), tuple(plain), channels, out_channels)
+    return Transposed(op, data, weight, tuple(windows), tuple(plain), channels, out_channels)
+
+
+def _counting(op: ComputeOp, index: Expr) -> list[Axis]:
+    """The axes that *index* counts, each all values of those after it; none if it does not."""
+    found = index_terms(index, (*op.axes, *op.reduce_axes))
+    if found is None or found[1]:
+        return []
+    axes = sorted(found[0], key=lambda axis: -found[0][axis])
+    run = 1
+    for axis in reversed(axes):
+        if found[0][axis] != run:
+            return []
+        run *= axis.extent
+    return axes
 
 
 def axes_of(e: Expr) -> set[Axis]:
@@ -233,13 +250,11 @@ def _window(
     law = None if reads is None else _law(reads)
     if reads is None or law is None:
         return None
-    stride, direction, offset = law
+    stride, step, offset = law
     taps = weight.source.shape[part.weight_dim]
-    window = SparseWindow(
-        dim, part.outs, part.weight_dim, taps, part.summed, stride, direction, offset
-    )
+    window = SparseWindow(dim, part.outs, part.weight_dim, taps, part.summed, stride, step, offset)
     out, tap = np.meshgrid(np.arange(window.extent), np.arange(taps), indexing="ij")
-    at = out + direction * tap + offset
+    at = out + step * tap + offset
     met = (at % stride == 0) & (at >= 0) & (at < stride * data.source.shape[dim])
     wanted = np.stack([out[met], tap[met], at[met] // stride], axis=1)
     order = np.lexsort(reads.T[::-1])
@@ -272,7 +287,7 @@ def _reads(part: _Part, index: Expr, conditions: Sequence[Expr]) -> Points | Non
 
 
 def _law(reads: Points) -> tuple[int, int, int] | None:
-    """(stride, direction, offset) that the first rows suggest; to be checked at all of them."""
+    """(stride, step, offset) that the first rows suggest; to be checked at all of them."""
     if not len(reads):
         return None
     out, tap, index = (int(x) for x in reads[0])
@@ -281,8 +296,17 @@ def _law(reads: Points) -> tuple[int, int, int] | None:
     if not len(same_tap) or (same_tap[0, 0] - out) % (same_tap[0, 2] - index):
         return None
     stride = int(same_tap[0, 0] - out) // int(same_tap[0, 2] - index)
-    level, direction = stride * index - out, 1
+    level, step = stride * index - out, 1
     if len(other):
-        rise = stride * other[0, 2] - other[0, 0] - level
-        direction = 1 if rise * (other[0, 1] - tap) > 0 else -1
-    return None if stride < 1 else (stride, direction, level - direction * tap)
+        rise = int(stride * other[0, 2] - other[0, 0]) - level
+        step = rise // int(other[0, 1] - tap)
+    return None if stride < 1 or not step else (stride, step, level - step * tap)
+
+
+def counted(axes: Sequence[Expr]) -> Expr:
+    """What *axes* count together, the last one fastest."""
+    total, *rest = axes
+    for axis in rest:
+        assert isinstance(axis, Axis), "outputs are counted by axes"
+        total = total * axis.extent + axis
+    return total

@@ -9,21 +9,25 @@ from ansorpy.ir import builders as ap
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
-__all__ = ["by_residue", "depthwise", "gathered", "zeros_inserted"]
+__all__ = ["by_residue", "depthwise", "gathered", "grouped", "zeros_inserted"]
 
 
 def gathered(
     sizes: Sequence[int], taps: Sequence[int], strides: Sequence[int], pad: int,
-    ci: int = 3, co: int = 4, *, batch: int = 1, constant: bool = True,
+    ci: int = 3, co: int = 4, *, batch: int = 1, constant: bool = True, dilation: int = 1,
+    more: int = 0,
 ) -> list[Tensor]:  # fmt: skip
-    """Channels last: a sum over all taps, guarded where none meets an element; then relu."""
+    """Channels last: a sum over all taps, guarded where none meets an element; then relu.
+
+    *more* outputs follow in each window, as ``output_padding`` asks for.
+    """
     x = placeholder((batch, *sizes, ci), name="X")
     w = placeholder((*taps, ci, co), name="W", constant=constant)
     rc = reduce_axis(ci, name="rc")
     ks = [reduce_axis(k, name=f"k{d}") for d, k in enumerate(taps)]
 
     def summed(*i: Expr) -> Expr:
-        at = [y + pad - k for y, k in zip(i[1:-1], ks, strict=True)]
+        at = [y + pad - k * dilation for y, k in zip(i[1:-1], ks, strict=True)]
         met = [
             c
             for a, s, size in zip(at, strides, sizes, strict=True)
@@ -33,7 +37,10 @@ def gathered(
         product = ap.select(ap.all_of(*met), read * w[(*ks, rc, i[-1])], 0.0)
         return ap.sum(product, axis=(*ks, rc))
 
-    outs = [(n - 1) * s - 2 * pad + k for n, k, s in zip(sizes, taps, strides, strict=True)]
+    outs = [
+        (n - 1) * s - 2 * pad + dilation * (k - 1) + 1 + more
+        for n, k, s in zip(sizes, taps, strides, strict=True)
+    ]
     conv = _compute((batch, *outs, co), summed, "conv")
     return [x, w, _compute(conv.shape, lambda *i: ap.maximum(conv[i], 0.0), "relu")]
 
@@ -93,6 +100,20 @@ def by_residue(
 
     rows = -(-((size - 1) * stride - 2 * pad + taps) // stride)
     return [x, w, compute((rows, stride, co), summed, name="conv")]
+
+
+def grouped(size: int, taps: int, stride: int, groups: int, ci: int, co: int) -> list[Tensor]:
+    """One window, the channels of the data counted by groups and channels of each."""
+    x = placeholder((size, groups * ci), name="X")
+    w = placeholder((taps, groups, ci, co), name="W", constant=True)
+    k, rc = reduce_axis(taps, name="k"), reduce_axis(ci, name="rc")
+
+    def summed(y: Expr, g: Expr, o: Expr) -> Expr:
+        at = y + 1 - k
+        met = ap.all_of((at % stride).equal(0), at >= 0, at < stride * size)
+        return ap.sum(ap.select(met, x[at // stride, g * ci + rc] * w[k, g, rc, o], 0.0), (k, rc))
+
+    return [x, w, compute((stride * size, groups, co), summed, name="conv")]
 
 
 def depthwise(size: int, channels: int) -> list[Tensor]:

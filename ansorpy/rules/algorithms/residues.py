@@ -1,0 +1,326 @@
+"""Transposed convolutions with the taps of each residue apart, so that none is multiplied by 0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from math import gcd, prod
+
+from ansorpy.ir import builders
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Var, as_expr
+from ansorpy.ir.flops import flops
+from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.simplify import simplify
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+from ansorpy.rules.algorithms.base import Algorithm, Definition
+from ansorpy.rules.algorithms.transposed import (
+    SparseWindow,
+    Transposed,
+    axes_of,
+    counted,
+    find_transposed,
+)
+from ansorpy.rules.algorithms.winograd import Winograd
+from ansorpy.schedule.dagedit import replace_ops
+from ansorpy.target import Target
+
+__all__ = ["Residues", "residues"]
+
+
+@dataclass(frozen=True)
+class Residues(Algorithm):
+    """A transposed convolution as a plain one for each residue of its outputs.
+
+        for y, k where (y + p - k) % s == 0:     for u, a, t where r(a) + s * t < K:
+          out[y] += x[(y + p - k) // s] * w[k]     P[u, a] += x[u + d(a) - t] * w[r(a) + s * t]
+                                            -->  for y:
+                                                   out[y] = P[y // s, y % s]
+
+    A residue that has fewer taps than others skips those it lacks.  Blocks of the output are
+    boxes of ``P``, so that what it is put together from stays in a block.  The same with zeros
+    for the missing taps is a plain convolution of stride 1 in ``u``, with the residues as groups:
+    *fast* makes its definitions of that.
+
+    Source: Dumoulin & Visin, "A guide to convolution arithmetic for deep learning", 2016.
+    """
+
+    fast: Winograd = Winograd()
+
+    def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        for conv in find_transposed(dag):
+            made = residues(dag, conv)
+            if not _is_given_so(conv):
+                yield made
+            plain = residues(dag, conv, as_groups=True)
+            least = flops(made.dag) * _part_met(conv)
+            for fast in self.fast.rewrite(plain.dag, target):
+                if flops(fast.dag) < least:
+                    yield Definition(f"{made.name} {fast.name}", fast.dag, fast.error)
+
+
+def _part_met(conv: Transposed) -> float:
+    """Taps that are met over those that are counted, the missing ones of a residue included."""
+    phases = [_Phase(w) for w in conv.windows]
+    return prod(p.window.taps / (p.taps * p.window.stride) for p in phases)
+
+
+def _is_given_so(conv: Transposed) -> bool:
+    """True when the definition has no products with zeros to leave out: all taps are met."""
+    products = flops(conv.op)
+    return products <= flops(_Stages(conv, as_groups=False).parts()) and not any(
+        _Phase(w).is_ragged for w in conv.windows
+    )
+
+
+def residues(dag: ComputeDAG, conv: Transposed, *, as_groups: bool = False) -> Definition:
+    """*dag* with *conv* computed a residue at a time, then put in place.
+
+    The stages:
+
+        fit:     [kept and places..., channels...], the data with zeros where taps reach beyond
+        weight:  [taps..., residues..., kept..., channels..., outputs...], at bind time if constant
+        parts:   [kept, places and residues..., outputs...], the convolutions
+        the transposed convolution's own name and axes, read from ``parts``
+
+    With *as_groups* a residue has all taps, some with weight 0, and data of its own: ``shifted``,
+    ``[kept and residues..., places..., channels...]``.
+    """
+    replaced, _ = replace_ops(dag, {conv.op: _Stages(conv, as_groups=as_groups).result()})
+    return Definition("residues", replaced)
+
+
+class _Phase:
+    """How a window is taken apart: ``out = stride * place + residue``.
+
+    Attributes:
+        taps: Most taps of one residue; ``apart`` lie between two of them.
+        dilation: Between the elements that these meet.
+        first: Lowest index of the data that is met.
+        reach: Elements from there to the last one met.
+    """
+
+    def __init__(self, window: SparseWindow) -> None:
+        self.window = window
+        stride, step = window.stride, window.step
+        self.common = gcd(stride, step)
+        self.apart = stride // self.common
+        self.inverse = pow(step // self.common, -1, self.apart) if self.apart > 1 else 0
+        self.dilation = abs(step) // self.common
+        self.taps = -(-window.taps // self.apart)
+        self.places = -(-window.extent // stride)
+        starts = [self._start(a) for a in range(stride)]
+        self.first = min(starts)
+        span = self.dilation * (self.taps - 1)
+        self.reach = max(starts) - self.first + self.places + span
+
+    @property
+    def is_ragged(self) -> bool:
+        """True when some residues have fewer taps than others."""
+        return self.common > 1 or self.window.taps % self.apart > 0
+
+    def shift(self, residue: Expr) -> Expr:
+        """What is met beyond the place, counted from the first element, by the first tap."""
+        return self._by_residue(lambda a: self._start(a) - self.first, residue)
+
+    def tap(self, t: Expr, residue: Expr) -> Expr:
+        """The *t*-th tap of a residue; beyond the last one at times."""
+        forward = t if self.window.step > 0 else (self.taps - 1) - t
+        return self._by_residue(self._tap, residue) + forward * self.apart
+
+    def is_met(self, t: Expr, residue: Expr) -> list[Expr]:
+        """Conditions under which that is a tap of this residue."""
+        found = [self.tap(t, residue) < self.window.taps] if self.window.taps % self.apart else []
+        if self.common > 1:
+            found.append(((residue + self.window.offset) % self.common).equal(0))
+        return found
+
+    def _tap(self, residue: int) -> int:
+        """The lowest tap of a residue."""
+        return -((residue + self.window.offset) // self.common) * self.inverse % self.apart
+
+    def _start(self, residue: int) -> int:
+        """Index of the data that place 0 meets with tap number 0."""
+        w = self.window
+        lowest = (residue + w.offset + w.step * self._tap(residue)) // w.stride
+        return lowest - (self.dilation * (self.taps - 1) if w.step < 0 else 0)
+
+    def _by_residue(self, value: Callable[[int], int], residue: Expr) -> Expr:
+        """*value* as an expression: a line where it is one, else a choice."""
+        values = [value(a) for a in range(self.window.stride)]
+        rise = values[1] - values[0] if len(values) > 1 else 0
+        if all(v == values[0] + a * rise for a, v in enumerate(values)):
+            return simplify(residue * rise + values[0])
+        chosen = as_expr(values[-1])
+        for a in reversed(range(len(values) - 1)):
+            chosen = builders.select(residue.equal(a), values[a], chosen)
+        return chosen
+
+
+Slot = Axis | _Phase
+"""A dimension of the data: an axis of the operator, or the places of a window."""
+
+
+class _Stages:
+    """Builds the stages of one transposed convolution, producers first."""
+
+    def __init__(self, conv: Transposed, *, as_groups: bool) -> None:
+        self.conv = conv
+        self.as_groups = as_groups
+        self.phases = [_Phase(w) for w in conv.windows]
+        self.strided = [phase for phase in self.phases if phase.window.stride > 1]
+        slots: list[tuple[int, Slot]] = [(phase.window.dim, phase) for phase in self.phases]
+        slots += conv.data_axes
+        slots.sort(key=lambda found: found[0])
+        self.order = [slot for _, slot in slots if slot not in conv.channels]
+
+    def result(self) -> ComputeOp:
+        """The operator that takes the transposed convolution's place."""
+        conv, parts = self.conv, self.parts()
+        axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
+        at = dict(zip(conv.op.axes, axes, strict=True))
+        where: list[Expr] = []
+        for slot in self.order:
+            if not isinstance(slot, _Phase):
+                where.append(at[slot])
+                continue
+            out, stride = counted([at[a] for a in slot.window.outs]), slot.window.stride
+            where += [out // stride, out % stride] if stride > 1 else [out]
+        where += [at[a] for a in conv.out_channels]
+        body = parts[tuple(simplify(index) for index in where)]
+        return ComputeOp(conv.op.name, conv.op.shape, axes, (), body, conv.op.attrs)
+
+    def parts(self) -> ComputeOp:
+        """``[kept, places and residues..., outputs...]``."""
+        conv, weight = self.conv, self._weight()
+        fitted = self._shifted() if self.as_groups else self._fitted()
+        taps = {p: reduce_axis(p.taps, name=f"t{k}") for k, p in enumerate(self.phases)
+                if p.taps > 1}  # fmt: skip
+        depth = [reduce_axis(a.extent, name=a.name) for a in conv.channels]
+        shape: list[int] = []
+        for slot in self.order:
+            shape += _extents(slot)
+        zero = as_expr(0)
+
+        def value(*i: Expr) -> Expr:
+            rest = iter(i)
+            at: dict[Slot, Expr] = {}
+            residue: dict[_Phase, Expr] = {}
+            for slot in self.order:
+                at[slot] = next(rest)
+                if slot in self.strided and isinstance(slot, _Phase):
+                    residue[slot] = next(rest)
+            moved = dict(at)
+            for phase, t in taps.items():
+                moved[phase] = at[phase] + (t * phase.dilation if phase.dilation > 1 else t)
+            if not self.as_groups:
+                for phase, a in residue.items():
+                    moved[phase] = simplify(moved[phase] + phase.shift(a))
+            data = [*residue.values()] if self.as_groups else []
+            data += [moved[slot] for slot in self.order]
+            shared = [at[a] for a in self._shared()]
+            read = fitted[(*data, *depth)]
+            product = read * weight[(*taps.values(), *residue.values(), *shared, *depth, *rest)]
+            met = [c for p in self.phases
+                   for c in p.is_met(taps.get(p, zero), residue.get(p, zero))]  # fmt: skip
+            if met and not self.as_groups:
+                product = builders.select(builders.all_of(*met), product, 0.0)
+            summed = [*taps.values(), *depth]
+            return builders.sum(product, axis=summed) if summed else product
+
+        return self._stage("parts", [*shape, *(a.extent for a in conv.out_channels)], value)
+
+    def _fitted(self) -> Tensor:
+        """The data as far as taps reach, channels last."""
+        conv = self.conv
+        order: list[Slot] = [*self.order, *conv.channels]
+        shape = [slot.reach if isinstance(slot, _Phase) else slot.extent for slot in order]
+        source = conv.data.source
+        assert isinstance(source, Tensor)
+        plain = [x for _, x in sorted(((d, x) for d, x in self._dims(order)), key=lambda f: f[0])]
+        whole = all(not isinstance(s, _Phase) or s.first == 0 for s in order)
+        if plain == order and whole and tuple(shape) == source.shape:
+            return source
+
+        def value(*i: Expr) -> Expr:
+            by_slot = dict(zip(order, i, strict=True))
+            axes: dict[Var, Expr] = {a: x for a, x in by_slot.items() if isinstance(a, Axis)}
+            indices = [substitute(index, axes) for index in conv.data.indices]
+            inside: list[Expr] = []
+            for phase in self.phases:
+                dim, x = phase.window.dim, by_slot[phase]
+                at = x + phase.first if phase.first else x
+                indices[dim] = at
+                size = source.shape[dim]
+                inside += [at >= 0] * (phase.first < 0)
+                inside += [at < size] * (phase.first + phase.reach > size)
+            read = Load(source, tuple(indices))
+            return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
+
+        return self._stage("fit", shape, value)
+
+    def _dims(self, order: Sequence[Slot]) -> list[tuple[int, Slot]]:
+        """The dimension of the data of each of *order*."""
+        found: list[tuple[int, Slot]] = [(phase.window.dim, phase) for phase in self.phases]
+        found += self.conv.data_axes
+        by_slot = {slot: dim for dim, slot in found}
+        return [(by_slot[slot], slot) for slot in order]
+
+    def _shifted(self) -> ComputeOp:
+        """``[residues..., kept and places..., channels...]``: what each residue meets."""
+        fitted, n = self._fitted(), len(self.strided)
+        order: list[Slot] = [*self.order, *self.conv.channels]
+        shape = [p.window.stride for p in self.strided]
+        shape += [
+            s.places + s.dilation * (s.taps - 1) if isinstance(s, _Phase) else s.extent
+            for s in order
+        ]
+
+        def value(*i: Expr) -> Expr:
+            at = dict(zip(order, i[n:], strict=True))
+            for phase, a in zip(self.strided, i[:n], strict=True):
+                at[phase] = simplify(at[phase] + phase.shift(a))
+            return fitted[tuple(at[slot] for slot in order)]
+
+        return self._stage("shifted", shape, value)
+
+    def _weight(self) -> ComputeOp:
+        """``[taps..., residues..., kept..., channels..., outputs...]``, zero for missing taps."""
+        conv = self.conv
+        rest = [*self._shared(), *conv.channels, *conv.out_channels]
+        summed = [p for p in self.phases if p.taps > 1]
+        shape = [*(p.taps for p in summed), *(p.window.stride for p in self.strided)]
+        zero = as_expr(0)
+
+        def value(*i: Expr) -> Expr:
+            found = iter(i)
+            taps = {p: next(found) for p in summed}
+            residue = {p: next(found) for p in self.strided}
+            at: dict[Var, Expr] = dict(zip(rest, found, strict=True))
+            indices = [substitute(index, at) for index in conv.weight.indices]
+            inside: list[Expr] = []
+            for phase in self.phases:
+                where = taps.get(phase, zero), residue.get(phase, zero)
+                indices[phase.window.weight_dim] = phase.tap(*where)
+                inside += phase.is_met(*where)
+            read = Load(conv.weight.source, tuple(indices))
+            return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
+
+        return self._stage("weight", [*shape, *(a.extent for a in rest)], value)
+
+    def _shared(self) -> list[Axis]:
+        """Kept axes that the weight has too: groups."""
+        read = {e for index in self.conv.weight.indices for e in axes_of(index)}
+        return [a for a in self.conv.kept if a in read]
+
+    def _stage(self, part: str, shape: Sequence[int], fn: Callable[..., Expr]) -> ComputeOp:
+        names = [f"i{d}" for d in range(len(shape))]
+        assert prod(shape) > 0
+        return compute(shape, fn, name=f"{self.conv.op.name}.{part}", names=names)
+
+
+def _extents(slot: Slot) -> list[int]:
+    if not isinstance(slot, _Phase):
+        return [slot.extent]
+    stride = slot.window.stride
+    return [slot.places, stride] if stride > 1 else [slot.places]
