@@ -27,7 +27,7 @@ def exp_single(x: Expr) -> Expr:
     return Call(Function.SCALE, (y, n))
 
 
-# Rounded to float32 and then varied in the last bits for the least error of the whole (0.96).
+# Rounded to float32, then varied in the last bits for the least error of the whole.
 _EXP_SINGLE = (
     0.0013165549607947469, 0.008352093398571014, 0.04167648404836655, 0.16666702926158905,
     0.4999997615814209, 1.0,

@@ -39,7 +39,7 @@ def _reciprocal_root(x: Expr) -> Expr:
 
 
 APPROXIMATIONS: Mapping[tuple[Function | BinaryOp, DType], Approximation] = {
-    (Function.EXP, _SINGLE): Approximation(exp_single, 1.0),
+    (Function.EXP, _SINGLE): Approximation(exp_single, 1.1),
     (Function.EXP, _DOUBLE): Approximation(exp_double, 1.0),
     (Function.LOG, _SINGLE): Approximation(log_single, 1.0),
     (Function.LOG, _DOUBLE): Approximation(log_double, 1.0),
