@@ -21,7 +21,7 @@ from ansorpy.ir.expr import (
     Select,
     Var,
 )
-from ansorpy.ir.interval import bounds
+from ansorpy.ir.interval import bounds, can_prove
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -242,7 +242,12 @@ class _Checker:
 
     def _select(self, e: Select) -> None:
         self._typed(e.cond, DType.BOOL, "the condition")
-        self._alike(e.then, e.other)
+        if e.then.dtype is not e.other.dtype:
+            self.fail(f"a choice of {e.then.dtype.value} and {e.other.dtype.value}")
+        known = can_prove(e.cond, self.ranges)
+        for side, taken in ((e.then, True), (e.other, False)):
+            if known in (None, taken):  # what is never chosen may be anywhere
+                self.expr(side)
 
     def _cast(self, e: Cast) -> None:
         self.expr(e.x)
