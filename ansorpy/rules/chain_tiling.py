@@ -143,7 +143,7 @@ class ChainTiling:
         """Compute *name* at a block loop, tiled when it is a product."""
         self._state = self._state.compute_at(name, self.chain.last, at)
         if self._is_product(name):
-            self._tile_product(name, at)
+            self._tile_product(name)
         else:
             self._arrange(name, None)
 
@@ -170,7 +170,7 @@ class ChainTiling:
         self._state = self._state.compute_at(name, *host)
         self._arrange(name, 0)
 
-    def _tile_product(self, name: str, at: Iter) -> None:
+    def _tile_product(self, name: str) -> None:
         """Space, reduction, then a register tile; axes of the result follow its tiles."""
         stage, follows = self._state.stage(name), self._followed(name)
         outer: list[Iter] = []
@@ -202,10 +202,11 @@ class ChainTiling:
                 outer.append(stage.iter(axis.name))
         reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
         self._state = self._state.reorder(name, [*outer, *rows, *reduce, *tile])
-        self._copy_transposed(name, at)
+        self._copy_transposed(name)
 
-    def _copy_transposed(self, name: str, at: Iter) -> None:
-        """Copy, in each block, what the product's vector loop would gather from an input."""
+    def _copy_transposed(self, name: str) -> None:
+        """Copy what the product's vector loop would gather from an input; where is drawn, among
+        the root and the loops inside which a copy is read again."""
         for producer in self._state.dag.reads(self._state.stage(name).op):
             stage = self._state.stage(producer.name)
             given = stage.is_placeholder and producer not in self._state.dag.constant_ops
@@ -213,8 +214,7 @@ class ChainTiling:
             if last is None or last == producer.ndim - 1:
                 continue
             order = [*(d for d in range(producer.ndim) if d != last), last]
-            self._state, copy = self._state.cache_read(producer.name, "local", [name], order)
-            self._state = self._state.compute_at(copy, self.chain.last, at)
+            self._state, _ = self._state.cache_read(producer.name, "local", [name], order)
 
     def _followed(self, name: str) -> dict[str, Part]:
         """Axes of *name* whose box starts at a block (or a quotient of it) of the result.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.expr import AxisKind, Load
+from ansorpy.ir.tensor import ComputeOp, PlaceholderOp
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "consumers", "direct_producers", "has_reduce_iters", "host_iters", "is_input", "is_tiled",
-    "producers", "root_of", "single_consumer",
+    "consumers", "direct_producers", "has_reduce_iters", "host_iters", "is_input",
+    "is_operand_copy", "is_tiled", "producers", "root_of", "single_consumer",
 ]  # fmt: skip
 
 
@@ -80,6 +80,12 @@ def is_input(state: State, stage: Stage) -> bool:
 def is_tiled(stage: Stage) -> bool:
     """True when the stage has another number of loops than its operator has axes (TVM)."""
     return len(stage.iters) != len(stage.root_extents)
+
+
+def is_operand_copy(stage: Stage) -> bool:
+    """True for a stage that only lays out an input anew; computing it with no reuse is waste."""
+    body = None if stage.is_placeholder else stage.compute.body
+    return isinstance(body, Load) and isinstance(body.source, PlaceholderOp)
 
 
 def has_reduce_iters(stage: Stage) -> bool:

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import AxisKind, Load
+from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
-from ansorpy.ir.tensor import PlaceholderOp
 from ansorpy.rules.base import PlacementRule
 from ansorpy.rules.predicates import needs_multi_level_tiling
 from ansorpy.rules.relations import (
     has_reduce_iters,
     host_iters,
     is_input,
+    is_operand_copy,
     is_tiled,
     single_consumer,
 )
@@ -26,7 +26,7 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = [
-    "ChangeComputeLocation", "has_sound_bounds", "is_movable", "is_operand_copy", "locations",
+    "ChangeComputeLocation", "has_sound_bounds", "is_movable", "locations",
 ]  # fmt: skip
 
 
@@ -93,12 +93,6 @@ def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
         used = _reused_inside(state, stage, target)
         found = [at for at in found if (at.stage, at.iter) in used]
     return tuple(found)
-
-
-def is_operand_copy(stage: Stage) -> bool:
-    """True for a stage that only lays out an input anew; computing it with no reuse is waste."""
-    body = None if stage.is_placeholder else stage.compute.body
-    return isinstance(body, Load) and isinstance(body.source, PlaceholderOp)
 
 
 def _reused_inside(state: State, stage: Stage, target: Stage) -> set[tuple[str, str]]:

@@ -14,7 +14,7 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["AddOperandCopy", "vector_dimension"]
+__all__ = ["AddOperandCopy", "moving_dimensions", "vector_dimension"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,13 @@ class AddOperandCopy(SketchRule):
 
 def vector_dimension(state: State, stage: Stage, reader: Stage) -> int | None:
     """The one dimension of *stage* that the innermost loop of *reader* moves along, if one."""
+    along = moving_dimensions(state, stage, reader)
+    return along[0] if along is not None and len(along) == 1 else None
+
+
+def moving_dimensions(state: State, stage: Stage, reader: Stage) -> tuple[int, ...] | None:
+    """The dimensions of *stage* that the innermost loop of *reader* moves along; None where it
+    reads several elements at a time or at no sum of axes."""
     op = reader.compute
     inner = origins(reader, reader.iters[-1].name)
     moving = {axis for axis in op.axes if axis.name in inner}
@@ -67,5 +74,6 @@ def vector_dimension(state: State, stage: Stage, reader: Stage) -> int | None:
     found = [index_terms(index, (*op.axes, *op.reduce_axes)) for index in tuples[0]]
     if any(terms is None for terms in found):
         return None
-    along = [d for d, terms in enumerate(found) if terms is not None and moving & terms[0].keys()]
-    return along[0] if len(along) == 1 else None
+    return tuple(
+        d for d, terms in enumerate(found) if terms is not None and moving & terms[0].keys()
+    )

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import Function
+from ansorpy.ir.expr import Axis, Const, Function, Load
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import is_strictly_inlineable, reads_in_order
-from ansorpy.rules.relations import has_reduce_iters, is_input
+from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_operand_copy, is_tiled
 from ansorpy.rules.rowwise import is_costly_broadcast, is_evaluated_once
+from ansorpy.rules.sketch.add_operand_copy import moving_dimensions
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -24,7 +26,9 @@ class AlwaysInline(SketchRule):
     Paper: OSDI'20 §4.1, Table 1 rule 2.  ``expensive``: TVM's list of calls not worth repeating.
     Differs: with ``evaluated_once`` a branch or an expensive call is inlined too where that
     repeats nothing (a sigmoid behind a convolution), and a root or a quotient of each channel is
-    computed once, not at every element that uses it.
+    computed once, not at every element that uses it; and a copy that moves whole rows of an input
+    is left out where a product's vector loop does not move along it, which only broadcasts its
+    elements, wherever the rows are.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
@@ -32,6 +36,8 @@ class AlwaysInline(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
+        if self.evaluated_once and _is_broadcast_copy(state, stage):
+            return Verdict.apply_and_skip_rest("moves rows of which a product broadcasts elements")
         plain = not is_input(state, stage) and not has_reduce_iters(stage)
         plain = plain and reads_in_order(state, stage)
         if self.evaluated_once and plain and is_evaluated_once(state, stage):
@@ -60,3 +66,23 @@ def inline_verdict(
     if is_strictly_inlineable(state, stage, expensive):
         return Verdict.apply_and_skip_rest("strictly inlineable: reads in order, cheap, no branch")
     return Verdict.skip("a branch, an expensive call, or reads out of axis order")
+
+
+def _is_broadcast_copy(state: State, stage: Stage) -> bool:
+    """True for a copy of whole rows of an input that one tiled reduction reads off its vectors."""
+    readers = consumers(state, stage)
+    if is_input(state, stage) or not is_operand_copy(stage) or len(readers) != 1:
+        return False
+    (reader,) = readers
+    if not (is_tiled(reader) and reader.compute.reduce_axes) or state.dag.is_output(stage.op):
+        return False
+    return _keeps_rows(stage) and moving_dimensions(state, stage, reader) == ()
+
+
+def _keeps_rows(stage: Stage) -> bool:
+    """True when single axes (or numbers) index the input, the last axis the last dimension."""
+    body = stage.compute.body
+    assert isinstance(body, Load)
+    used = [index for index in body.indices if not isinstance(index, Const)]
+    plain = all(isinstance(index, Axis) for index in used) and len(used) == len(set(used))
+    return plain and body.indices[-1] is stage.compute.axes[-1]

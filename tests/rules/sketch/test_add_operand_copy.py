@@ -7,7 +7,8 @@ import pytest
 
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import Tensor
-from ansorpy.rules.placement.compute_location import is_operand_copy, locations
+from ansorpy.rules.placement.compute_location import locations
+from ansorpy.rules.relations import is_operand_copy
 from ansorpy.rules.sketch.add_operand_copy import AddOperandCopy
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.schedule.lower import lower

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import ansorpy as ap
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Function
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.sketch.always_inline import AlwaysInline
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
 from tests import workloads
-from tests.rules.asking import ALONE, CUDA, SKIP, ask, derive
+from tests.properties.test_schedules import inputs_of, interpreted
+from tests.rules.asking import ALONE, CPU, CUDA, SKIP, ask, derive
 
 CONV = workloads.conv2d_bn_relu(1, 6, 6, 4, 4)
 SOFTMAX = workloads.softmax(4, 8)
@@ -48,3 +58,47 @@ def test_cuda_inlines_padding_and_exp() -> None:
     assert ask(AlwaysInline(), CONV, "pad", CUDA).answer is ALONE
     assert ask(AlwaysInline(), SOFTMAX, "exp", CUDA).answer is ALONE
     assert ask(AlwaysInline(), SOFTMAX, "sum", CUDA).answer is SKIP
+
+
+def heads(n: int, h: int, dim: int, *, turned: bool = False) -> list[Tensor]:
+    """``out[h, i, j]``, a product over k of ``x`` and ``y``, each copied heads first before.
+
+    With *turned* the first operand is given as ``[dim, heads, n]``.
+    """
+    x = ap.placeholder((dim, h, n) if turned else (n, h, dim), name="x")
+    y, k = ap.placeholder((n, h, dim), name="y"), ap.reduce_axis(dim, name="k")
+    xt = ap.compute(
+        (h, n, dim), lambda a, i, d: x[d, a, i] if turned else x[i, a, d], name="xt"
+    )  # fmt: skip
+    yt = ap.compute((h, dim, n), lambda a, d, j: y[j, a, d], name="yt")
+    out = ap.compute(
+        (h, n, n), lambda a, i, j: ap.sum(xt[a, i, k] * yt[a, k, j], axis=k), name="out"
+    )
+    return [x, y, out]
+
+
+def sketched(tensors: list[Tensor]) -> set[tuple[bool, bool]]:
+    """Whether xt and yt are inlined, in each sketch of the default preset."""
+    sampler = StructureSampler(Task(ComputeDAG.of(tensors), CPU, 2), DEFAULT)
+    return {(s.stage("xt").inlined, s.stage("yt").inlined) for s in sampler.sketches}
+
+
+def test_rows_that_a_product_broadcasts_are_read_where_they_are() -> None:
+    assert sketched(heads(32, 4, 16)) == {(True, False)}, "vectors run along yt"
+
+
+def test_a_copy_that_turns_rows_stays() -> None:
+    assert sketched(heads(32, 4, 16, turned=True)) == {(False, False)}
+
+
+@pytest.mark.parametrize("sizes", [(32, 3, 16), (19, 5, 7), (1, 2, 40), (77, 1, 18)])
+def test_programs_without_the_copy_compute_the_definition(sizes: tuple[int, int, int]) -> None:
+    rng = np.random.default_rng(sum(sizes))
+    dag = ComputeDAG.of(heads(*sizes))
+    for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(3, rng):
+        table = structure.sample(16, rng)
+        for row in table[structure.valid(table)][:2]:
+            state = structure.bind(row)
+            inputs = inputs_of(state, rng)
+            [want], [got] = run_dag(dag, inputs), interpreted(lower(state), inputs)
+            np.testing.assert_allclose(got, want, atol=1e-4)

@@ -14,6 +14,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.placement.compute_location import locations
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
 from ansorpy.rules.structure import StructureSampler
@@ -96,9 +97,16 @@ def test_winograd_is_computed_a_block_of_tiles_at_a_time() -> None:
 def test_attention_keeps_scores_and_their_sums_in_the_block() -> None:
     (state, _), _ = derive(RULE, workloads.attention(4, 32, 32, 16), "out")
     attached = [s.name for s in state.stages if s.attach is not None]
-    assert attached == ["K.local", "S", "top", "E", "P", "total"], "K is read across its rows"
+    assert attached == ["S", "top", "E", "P", "total"]
     outside = {s.attach.iter for s in state.stages if s.attach is not None and s.name != "P"}
     assert outside == {"i.0"}, "none of them depends on the columns of the result"
+
+
+def test_a_copy_of_keys_serves_all_blocks_of_rows_of_a_head() -> None:
+    """K is read across its rows: copied at the root or once a head, wherever blocks are."""
+    (state, _), _ = derive(RULE, workloads.attention(4, 32, 32, 16), "out")
+    places = locations(state, state.stage("K.local"))
+    assert [(at.stage, at.iter) for at in places] == [("out", "h.0")]
 
 
 @pytest.mark.parametrize(
