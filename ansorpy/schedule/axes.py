@@ -77,7 +77,7 @@ def _start(
         return starts[relation.parent]
     tile = prod(extents[c] for c in relation.children[1:])
     start = values[relation.children[0]] * tile
-    if not is_ragged(relation, extents):
+    if relation.tail != "shift" or not is_ragged(relation, extents):
         return start
     last = extents[relation.parent] - tile
     if isinstance(start, Const):
@@ -86,11 +86,11 @@ def _start(
 
 
 def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:
-    """True for a split whose last tile is shifted because its factors do not divide.
+    """True for a split whose tail is not a guard and whose factors do not divide.
 
-    A tile larger than the axis (of a box that shrank under compute_at) cannot be; it is guarded.
+    A tile larger than the axis (of a box that shrank under compute_at) is guarded all the same.
     """
-    if not isinstance(relation, SplitRelation) or not relation.shift:
+    if not isinstance(relation, SplitRelation) or relation.tail == "guard":
         return False
     tile, extent = prod(extents[c] for c in relation.children[1:]), extents[relation.parent]
     return tile <= extent and extent % tile != 0

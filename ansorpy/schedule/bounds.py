@@ -8,7 +8,7 @@ What is not such a form with non-negative coefficients counts as the whole dimen
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -21,6 +21,7 @@ from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
 from ansorpy.schedule.size import (
     Size,
+    above,
     ceil_div,
     product,
     size_gcd,
@@ -71,13 +72,22 @@ class Span:
 class Bounds:
     """Extents and boxes of one state under *values* (column name -> Size).
 
+    *second* has the extents inside the smaller tiles of splits (by stage and loop) whose second
+    body is looked at.
+
     Raises:
         ScheduleError: A stage is computed inside a loop that one of its readers is outside of.
     """
 
-    def __init__(self, state: State, values: Mapping[str, Size]):
+    def __init__(
+        self,
+        state: State,
+        values: Mapping[str, Size],
+        second: Mapping[tuple[str, str], Sequence[int]] | None = None,
+    ):
         self.state = state
         self.values = values
+        self.second = second or {}
         self.definition: Effective = effective(state)
         self._extents: dict[str, dict[str, Size]] = {}
         self._needs: dict[tuple[str, str, int], tuple[Span, ...]] = {}
@@ -112,6 +122,8 @@ class Bounds:
                     factors = [self.number(p) for p in relation.factors]
                     parts = split_extents(extents[relation.parent], factors)
                     extents.update(zip(relation.children, parts, strict=True))
+                    smaller = self.second.get((name, relation.parent), ())
+                    extents.update(zip(relation.children[1:], smaller, strict=bool(smaller)))
                 else:
                     extents[relation.child] = product(extents[p] for p in relation.parents)
             self._extents[name] = extents
@@ -156,10 +168,18 @@ class Bounds:
             for child, factor in pairs:
                 step = size_gcd(step, steps[child] * stride)
                 stride = stride * self.number(factor)
-            if relation.shift:
-                step = size_gcd(step, size_min(step, 1) * extents[relation.parent])
+            step = size_gcd(step, self._tail_step(relation, step, extents[relation.parent]))
             steps[relation.parent] = step
         return steps
+
+    def _tail_step(self, relation: SplitRelation, step: Size, extent: Size) -> Size:
+        """What divides the starts of the tiles that do not start at a multiple of their size."""
+        if relation.tail == "shift":
+            return size_min(step, 1) * extent
+        if relation.tail == "even":
+            tile = product(self.number(p) for p in relation.factors)
+            return size_min(step, 1) * above(extent - extent // tile * tile, 0)
+        return 0
 
     def _joined(
         self, relation: SplitRelation, spans: Mapping[str, Size], extents: Mapping[str, Size]

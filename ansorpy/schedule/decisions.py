@@ -39,19 +39,19 @@ class Choices:
 class Factors:
     """``parts`` inner factors whose product divides *extent*, the last at most ``max_innermost``.
 
-    With *ragged*, the product may also be a tile that does not divide but whose last one
-    repeats little (:func:`tiles_of`).
+    With a *tail* that is no guard the product may also be a tile that does not divide
+    (:func:`tiles_of`).
     Source: TVM's SplitFactorizationMemo (``max_innermost_split_factor`` = 64).
     """
 
     extent: int
     parts: int
     max_innermost: int = 64
-    ragged: bool = False
+    tail: str = "guard"
 
     @property
     def rows(self) -> Ints:
-        return factorizations(self.extent, self.parts, self.max_innermost, ragged=self.ragged)
+        return factorizations(self.extent, self.parts, self.max_innermost, self.tail)
 
 
 Domain: TypeAlias = Choices | Factors
@@ -73,28 +73,37 @@ def _divisors(n: int) -> tuple[int, ...]:
 
 
 @lru_cache(maxsize=4096)
-def factorizations(extent: int, parts: int, max_innermost: int, *, ragged: bool = False) -> Ints:
+def factorizations(extent: int, parts: int, max_innermost: int, tail: str = "guard") -> Ints:
     """All rows of *parts* positive factors whose product is a tile of *extent*.
 
-    A tile divides the extent, or is one of :func:`tiles_of` when *ragged*.
+    A tile divides the extent, or is one of :func:`tiles_of` for the *tail*.
     """
-    tiles = tiles_of(extent) if ragged else _divisors(extent)
+    tiles = tiles_of(extent, tail)
     rows = [row for tile in tiles for row in _exact_rows(tile, parts)]
     table = np.asarray(sorted(rows), dtype=np.int64).reshape(len(rows), parts)
     return table[table[:, -1] <= max_innermost]
 
 
-def tiles_of(extent: int) -> tuple[int, ...]:
-    """Tile sizes worth having for *extent*: its divisors, and products of 2, 3, 5 and 7 of which
-    whole tiles exceed it by at most an eighth (the share of work done twice).
+def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
+    """Tile sizes worth having for *extent*: its divisors, and by *tail*:
+
+    ``even``: the larger of two sizes that differ by one; ``peel``: those of ``shift``, and every
+    tile up to 32, which registers may hold; ``shift``: products of 2, 3, 5 and 7 of which whole
+    tiles exceed the extent by at most an eighth (the share of work done twice).
 
     Of a long axis also whole vectors that are no more in all than the axis itself takes: 71 is
     five vectors, and so are five tiles of 16, but three of 24 are six.
     """
+    if tail == "guard":
+        return _divisors(extent)
+    if tail == "even":
+        return tuple(sorted({*_divisors(extent), *(-(-extent // n) for n in range(1, extent))}))
     ragged = {n for n in _smooth(extent) if -(-extent // n) * n * WASTE <= extent * (WASTE + 1)}
     if extent > 2 * VECTOR:
         vectors = -(-extent // VECTOR) * VECTOR
         ragged |= {n for n in range(VECTOR, extent, VECTOR) if -(-extent // n) * n <= vectors}
+    if tail == "peel":
+        ragged |= set(range(1, min(extent, 2 * VECTOR) + 1))
     return tuple(sorted({*_divisors(extent), *ragged}))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
@@ -14,8 +14,11 @@ from ansorpy.schedule.decisions import Product
 
 __all__ = [
     "Attach", "FuseRelation", "Iter", "Marked", "Relation", "SplitRelation", "Stage",
-    "initial_stage",
+    "Tail", "initial_stage",
 ]  # fmt: skip
+
+
+Tail: TypeAlias = Literal["guard", "shift", "even", "peel"]
 
 
 @dataclass(frozen=True)
@@ -36,14 +39,24 @@ class Iter:
 class SplitRelation:
     """``parent == ((c0 * f1 + c1) * f2 + c2) ...``; ``factors`` are those of ``children[1:]``.
 
-    With ``shift``, the last tile of a split that does not divide starts early enough to fit:
-    ``parent == min(c0 * tile, extent - tile) + (c1 * f2 + c2) ...``, and repeats some work.
+    ``tail`` says what happens where the tile ``f1 * f2 ...`` does not divide:
+
+    - ``guard``: what lies outside is skipped.
+    - ``shift``: the last tile starts early enough to fit and repeats some work,
+      ``parent == min(c0 * tile, extent - tile) + (c1 * f2 + c2) ...``.
+    - ``even``: tiles of ``tile`` and ``tile - 1``, a body each.
+    - ``peel``: whole tiles and one of what is left, a body each.
     """
 
     parent: str
     children: tuple[str, ...]
     factors: tuple[Product, ...]
-    shift: bool = False
+    tail: Tail = "guard"
+
+    @property
+    def two_bodies(self) -> bool:
+        """True where smaller tiles have code of their own."""
+        return self.tail in ("even", "peel")
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ from ansorpy.schedule.lanes import LaneSums, peeled_loop
 from ansorpy.schedule.loopkinds import loop_kinds
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.surroundings import Index, Surroundings, minus
+from ansorpy.schedule.tails import second_body
 from ansorpy.schedule.tensorize import as_instruction
 
 __all__ = ["StageLowering"]
@@ -78,10 +79,13 @@ class _Nest:
         self.leaves: dict[str, Expr] = {}
         self.starts: dict[str, Expr] = {}
         self.pending: list[tuple[Var, Expr]] = []
+        self.tile: tuple[Var, Var] | None = None
+        """Number and start of the tile that has two bodies, until they are opened."""
         self.peeled = peeled_loop(self.stage, self.extents, self.kinds, hosts)
         self.sums: LaneSums | None = None
         self.sums_level = 0
         self.lanes_in_use: int | None = None
+        self.second = second_body(self.stage, self.extents, self.kinds)
         self._refuse_unsafe_shifts()
         self._demote_guarded_vectors()
 
@@ -123,7 +127,7 @@ class _Nest:
             return self._with_starts(level, body)
         var = self.outer.fresh(it.name)
         self.leaves[it.name] = var
-        with self.outer.loop(var, extent, self.kinds[it.name]):
+        with self.outer.loop((self.name, it.name), var, extent, self.kinds[it.name]):
             self._start_tiles(it.name, var)
             return _repeated(var, extent, self.kinds[it.name], self._with_starts(level, body))
 
@@ -139,14 +143,16 @@ class _Nest:
         return Seq(tuple(parts)) if full else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
-        """Have the start of the tiles that loop *name* counts bound, where the last is shifted."""
+        """Have the start of the tiles that loop *name* counts bound, where it is no multiple."""
         for relation in self.stage.relations:
             if not is_ragged(relation, self.extents) or name != relation.children[0]:
                 continue
             tile = prod(self.extents[c] for c in relation.children[1:])
             last = self.extents[relation.parent] - tile
             start = self.outer.fresh(f"{relation.parent}.start")
-            value = Binary(BinaryOp.MIN, var * tile, as_expr(last))
+            value: Expr = Binary(BinaryOp.MIN, var * tile, as_expr(last))
+            if self.second is not None and self.second.relation is relation:
+                value, self.tile = self.second.start(var), (var, start)
             self.starts[relation.parent] = start
             self.pending.append((start, value))
             self.outer.define(start, value, last)
@@ -157,10 +163,34 @@ class _Nest:
         if any(self.kinds[it.name] is ForKind.PARALLEL for it in following):
             return body()
         starts, self.pending = self.pending, []
-        stmt = body()
+        tile, self.tile = self.tile, None
+        stmt = body() if tile is None else self._two_bodies(*tile, body)
         for var, value in reversed(starts):
             stmt = Let(var, value, stmt)
         return stmt
+
+    def _two_bodies(self, n: Var, start: Var, body: Callable[[], Stmt]) -> Stmt:
+        """*body* for whole tiles, and again for the smaller ones."""
+        second = self.second
+        assert second is not None
+        if self.outer.in_second_body:
+            raise ScheduleError(
+                "it is computed inside tiles that have two bodies already",
+                stage=self.name, program=self.state.text(self.name),
+                hint=f'split "{second.relation.parent}" with tail="guard" or "shift"',
+            )  # fmt: skip
+        whole, extents = dict(self.extents), self.extents
+        smaller = dict(zip(second.relation.children[1:], second.extents, strict=True))
+        made = []
+        for is_second in (False, True):
+            key = (self.name, second.relation.parent)
+            extents.update(smaller if is_second else {})
+            sizes = {key: second.extents} if is_second else {}
+            numbers, starts = second.ranges(second=is_second)
+            with self.outer.body(sizes, {n: numbers, start: starts}):
+                made.append(body())
+        extents.update(whole)
+        return If(n < as_expr(second.first), made[0], made[1])
 
     def _inside(self, level: int) -> Stmt:
         """The body of loop *level*: the stages computed there, then the rest of this one."""
@@ -354,7 +384,7 @@ class _Nest:
         counting = {
             r.children[0]
             for r in self.stage.relations
-            if isinstance(r, SplitRelation) and is_ragged(r, self.extents)
+            if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, self.extents)
         }
         outside = {it.name for it in self.stage.iters[: reduce[0]]}
         together = {n for n, kind in self.kinds.items() if kind is ForKind.PARALLEL}

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Choices, Decision
-from ansorpy.schedule.stage import Attach, Iter, Stage, initial_stage
+from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import annotate, dot, lanes, loops, place, storage
 from ansorpy.schedule.steps.base import Count, Step
 from ansorpy.schedule.text import stages_text
@@ -175,13 +175,15 @@ class State:
         inner: Sequence[int | None],
         *,
         max_innermost: int = 64,
-        tail: Literal["guard", "shift"] = "guard",
+        tail: Tail = "guard",
     ) -> tuple[State, tuple[Iter, ...]]:
         """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors, None is open.
 
         Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outer extent follows by ceil-div.
-        Where they do not divide, *tail* ``"guard"`` skips what lies outside and ``"shift"`` starts
-        the last tile early enough to fit (its open factors then need not divide).
+        Where they do not divide, *tail* ``"guard"`` skips what lies outside, ``"shift"`` starts
+        the last tile early enough to fit, ``"even"`` has tiles of ``n`` and ``n - 1`` and
+        ``"peel"`` a last tile of what is left; the last two make a second body, of one axis a
+        stage.  Open factors need not divide unless it is ``"guard"``.
         Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
         """
         name = self.stage(stage).name

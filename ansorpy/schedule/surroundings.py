@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from ansorpy.errors import ScheduleError
@@ -18,6 +18,8 @@ from ansorpy.schedule.packing import Packing, plan_packing
 __all__ = ["Index", "Surroundings", "minus"]
 
 Index = tuple[Expr, ...]
+LoopKey = tuple[str, str]
+"""Stage and loop: in a second body the same loops have other variables."""
 
 
 class Surroundings:
@@ -29,7 +31,10 @@ class Surroundings:
         self.buffers: dict[str, Buffer] = {}
         self.packings: dict[tuple[str, str], Packing] = {}
         self._origins: dict[str, Index] = {}
-        self._loops: list[tuple[Var, int]] = []
+        self._loops: dict[LoopKey, tuple[Var, int]] = {}
+        self._packed_loops: dict[tuple[str, str], dict[Var, LoopKey]] = {}
+        self.in_second_body = False
+        """True while tiles with two bodies are built: no others may be inside."""
         self._parallel = 0
         self._definitions: dict[Var, Expr] = {}
         self._ranges: dict[Var, tuple[int, int]] = {}
@@ -42,14 +47,31 @@ class Surroundings:
         return Var(name if count == 0 else f"{name}_{count}")
 
     @contextmanager
-    def loop(self, var: Var, extent: int, kind: ForKind) -> Iterator[None]:
-        """Everything inside runs in this loop."""
-        self._loops.append((var, extent))
+    def loop(self, key: LoopKey, var: Var, extent: int, kind: ForKind) -> Iterator[None]:
+        """Everything inside runs in this loop of a stage, which *key* names."""
+        self._loops[key] = (var, extent)
         self._ranges[var] = (0, extent - 1)
         self._parallel += kind is ForKind.PARALLEL
         yield
         self._parallel -= kind is ForKind.PARALLEL
-        self._loops.pop()
+        del self._loops[key]
+
+    @contextmanager
+    def body(
+        self,
+        second: Mapping[LoopKey, Sequence[int]],
+        ranges: Mapping[Var, tuple[int, int]],
+    ) -> Iterator[None]:
+        """Everything inside is one of two bodies: boxes are those of tiles of the given extents."""
+        bounds, known = self.bounds, {var: self._ranges[var] for var in ranges}
+        if second:
+            self.bounds = Bounds(self.state, bounds.values, second)
+        self._ranges.update(ranges)
+        self.in_second_body = True
+        yield
+        self.in_second_body = False
+        self._ranges.update(known)
+        self.bounds = bounds
 
     def define(self, var: Var, value: Expr, last: int) -> None:
         """Note that *var*, at most *last*, is bound to *value*."""
@@ -106,14 +128,26 @@ class Surroundings:
         key = (stage, name)
         indices = tuple(linear(substitute(index, self._definitions)).to_expr() for index in indices)
         if key not in self.packings:
-            self.packings[key] = plan_packing(stage, self.buffers[name], indices, self._loops)
-        packing = self.packings[key]
-        if [linear(i) for i in indices] != [linear(i) for i in packing.indices]:
+            loops = list(self._loops.values())
+            self.packings[key] = plan_packing(stage, self.buffers[name], indices, loops)
+            self._packed_loops[key] = {var: at for at, (var, _) in self._loops.items()}
+        packing, named = self.packings[key], self._packed_loops[key]
+        here = {
+            var: self._loops[named[var]][0] if named[var] in self._loops else as_expr(0)
+            for var, _ in packing.loops
+        }
+        planned = [substitute(index, _changed(here)) for index in packing.indices]
+        if [linear(i) for i in indices] != [linear(i) for i in planned]:
             raise ScheduleError(
                 f'"{stage}" reads "{name}" in two ways, so one packed order cannot serve both',
                 stage=stage, hint="do not pack this constant",
             )  # fmt: skip
-        return Load(packing.buffer, tuple(var for var, _ in packing.loops))
+        return Load(packing.buffer, tuple(here.values()))
+
+
+def _changed(mapping: Mapping[Var, Expr]) -> dict[Var, Expr]:
+    """What *mapping* gives another name; without it expressions stay the same objects."""
+    return {var: value for var, value in mapping.items() if value is not var}
 
 
 def minus(index: Expr, origin: Expr) -> Expr:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
@@ -11,9 +11,11 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as b
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
+from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
 
 Tensors = list[Tensor]
+TAILS: tuple[Tail, ...] = get_args(Tail)
 EXTENTS = (1, 2, 3, 4, 5, 7, 8, 12)
 
 
@@ -126,7 +128,7 @@ def _pick(state: State, stage: str, rng: np.random.Generator) -> str:
 
 def _split(state: State, stage: str, rng: np.random.Generator) -> State:
     factors = [int(rng.integers(1, 6)) for _ in range(int(rng.integers(1, 4)))]
-    tail: Literal["guard", "shift"] = "shift" if rng.integers(2) else "guard"
+    tail = TAILS[int(rng.integers(len(TAILS)))]
     return state.split(stage, _pick(state, stage, rng), factors, tail=tail)[0]
 
 

@@ -103,6 +103,6 @@ def test_ragged_tiles_waste_little_and_contain_all_divisors(extent: int) -> None
         assert -(-extent // tile) * tile <= most
     assert {d for d in range(1, extent + 1) if extent % d == 0} <= set(tiles_of(extent))
     assert extent <= 32 or 16 in tiles_of(extent), "no more vectors than the whole axis takes"
-    rows = factorizations(extent, 3, 64, ragged=True)
+    rows = factorizations(extent, 3, 64, "shift")
     assert set(np.unique(rows.prod(axis=1))) <= set(tiles_of(extent))
     assert len(np.unique(rows, axis=0)) == len(rows)

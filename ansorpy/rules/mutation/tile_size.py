@@ -48,7 +48,7 @@ def _can_change(decision: Decision) -> bool:
 def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> Ints:
     domain = decision.domain
     assert isinstance(domain, Factors), decision.name
-    if domain.ragged:
+    if domain.tail != "guard":
         return _mutate_ragged(domain, inner, rng)
     outer = domain.extent // inner.prod(axis=1)
     return move_factor(np.column_stack((outer, inner)), domain.max_innermost, rng)[:, 1:]

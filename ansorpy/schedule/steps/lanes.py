@@ -54,7 +54,7 @@ class SplitLanesStep(Step):
                 stage=stage.name, program=state.text(stage.name, {it.name}),
             )  # fmt: skip
         lanes, decisions = opened(self._column, self.lanes)
-        state = split_into(state, stage, it, (lanes,), shift=False)
+        state = split_into(state, stage, it, (lanes,), "guard")
         split = replace(state.stage(self.stage), lanes=f"{self.iter}.1")
         return state.replace_stage(split).open(*decisions)
 

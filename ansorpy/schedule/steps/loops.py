@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.schedule.decisions import Decision, Factors, Product
 from ansorpy.schedule.size import split_extents
-from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage
+from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.steps.base import Step
 
 if TYPE_CHECKING:
@@ -24,13 +24,14 @@ class SplitStep(Step):
 
     Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outermost extent follows by ceil-div.
     Where the factors do not divide, *tail* says what happens: ``guard`` skips what lies outside,
-    ``shift`` starts the last tile early enough to fit.
+    ``shift`` starts the last tile early enough to fit, ``even`` has tiles one smaller, ``peel``
+    one smaller tile at the end.
     """
 
     iter: str
     factors: tuple[int | None, ...]
     max_innermost: int = 64
-    tail: Literal["guard", "shift"] = "guard"
+    tail: Tail = "guard"
     kind: Literal["split"] = field(default="split")
 
     @property
@@ -48,19 +49,28 @@ class SplitStep(Step):
                     f"a factor of {factor} is impossible; factors are at least 1",
                     step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
                 )  # fmt: skip
-        if self.tail == "shift" and it.name not in {a.name for a in stage.compute.axes}:
-            raise ScheduleError(
-                "only a space axis itself can be split with a shifted tail: its last tile repeats "
-                "iterations",
-                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
-                hint='use tail="guard" for other loops',
-            )  # fmt: skip
+        self._check_tail(state, stage, it)
         columns = iter(self.columns)
         products: tuple[Product, ...] = tuple(
             (f,) if f is not None else (next(columns),) for f in self.factors
         )
         decisions = () if not self.columns else (self._decision(it, state),)
-        return split_into(state, stage, it, products, self.tail == "shift").open(*decisions)
+        return split_into(state, stage, it, products, self.tail).open(*decisions)
+
+    def _check_tail(self, state: State, stage: Stage, it: Iter) -> None:
+        if self.tail != "guard" and it.name not in {a.name for a in stage.compute.axes}:
+            raise ScheduleError(
+                f'only a space axis itself can be split with tail="{self.tail}"',
+                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+                hint='use tail="guard" for other loops',
+            )  # fmt: skip
+        bodies = [r for r in stage.relations if isinstance(r, SplitRelation) and r.two_bodies]
+        if self.tail in ("even", "peel") and bodies:
+            raise ScheduleError(
+                f'the tiles of "{bodies[0].parent}" have two bodies already; one axis a stage may',
+                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+                hint='use tail="shift" for the others',
+            )  # fmt: skip
 
     def _decision(self, it: Iter, state: State) -> Decision:
         if it.extent is None:
@@ -74,8 +84,8 @@ class SplitStep(Step):
             fixed *= factor or 1
         cap = self.max_innermost if self.factors[-1] is None else it.extent
         whole = it.extent % fixed == 0
-        ragged = self.tail == "shift" and whole
-        domain = Factors(-(-it.extent // fixed), len(self.columns), cap, ragged)
+        tail: Tail = self.tail if whole else "guard"
+        domain = Factors(-(-it.extent // fixed), len(self.columns), cap, tail)
         return Decision(f"{self.stage}.{self.iter}", self.columns, domain)
 
     def call(self) -> str:
@@ -113,7 +123,7 @@ class FollowSplitStep(Step):
             )  # fmt: skip
         last: Product = tuple(f for p in factors[self.n_split - 1 :] for f in p)
         followed = (*factors[: self.n_split - 1], last)
-        return split_into(state, stage, stage.iter(self.iter), followed, source.shift)
+        return split_into(state, stage, stage.iter(self.iter), followed, source.tail)
 
     def call(self) -> str:
         return (
@@ -143,7 +153,7 @@ class FollowFusedSplitStep(Step):
                     step=self.call(), stage=stage.name, program=state.text(stage.name),
                 )  # fmt: skip
             factor += factors[self.level]
-        return split_into(state, stage, stage.iter(self.iter), (factor,), shift=False)
+        return split_into(state, stage, stage.iter(self.iter), (factor,), "guard")
 
     def call(self) -> str:
         return (
@@ -232,13 +242,13 @@ def find_split(state: State, source: tuple[str, str], call: str) -> SplitRelatio
 
 
 def split_into(
-    state: State, stage: Stage, it: Iter, factors: tuple[Product, ...], shift: bool
+    state: State, stage: Stage, it: Iter, factors: tuple[Product, ...], tail: Tail
 ) -> State:
     """Replace *it* by its outer loop and one loop a factor, named ``it.0 .. it.n``."""
     extents = _extents(it.extent, [_number(product) for product in factors])
     children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
     at = stage.index(it.name)
-    relation = SplitRelation(it.name, tuple(c.name for c in children), factors, shift)
+    relation = SplitRelation(it.name, tuple(c.name for c in children), factors, tail)
     state = state.replace_stage(
         replace(
             stage,

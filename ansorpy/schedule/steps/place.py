@@ -112,7 +112,7 @@ def _follow_splits(state: State, stage: Stage, target: Stage) -> dict[str, str]:
 
 def _adopt(stage: Stage, target: Stage, renamed: dict[str, str]) -> Stage:
     relations = tuple(
-        SplitRelation(renamed[r.parent], tuple(renamed[c] for c in r.children), r.factors, r.shift)
+        SplitRelation(renamed[r.parent], tuple(renamed[c] for c in r.children), r.factors, r.tail)
         for r in target.relations
         if isinstance(r, SplitRelation) and r.parent in renamed
     )
