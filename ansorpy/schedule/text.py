@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import AxisKind, Reduce, ReduceKind
 from ansorpy.ir.loops import ForKind
-from ansorpy.schedule.stage import Iter, Marked, Stage
+from ansorpy.schedule.stage import Iter, Marked, SplitRelation, Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -60,6 +60,11 @@ def _note(stage: Stage, it: Iter) -> str:
     notes += _marked(stage.vectorize, it, "vectorized", outermost=False)
     if it.kind is AxisKind.REDUCE:
         notes.append("lanes of a reduction" if it.name == stage.lanes else "reduce")
+    notes += [
+        f"tail: {r.tail}"
+        for r in stage.relations
+        if isinstance(r, SplitRelation) and r.two_bodies and r.children[0] == it.name
+    ]
     return f"  # {', '.join(notes)}" if notes else ""
 
 
