@@ -8,6 +8,7 @@ from ansorpy.rules.algorithms.base import Algorithm
 from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.winograd import Winograd
+from ansorpy.rules.annotation.code_size import LimitCode
 from ansorpy.rules.annotation.pack_constants import PackConstants
 from ansorpy.rules.annotation.parallel import AnnotateParallel
 from ansorpy.rules.annotation.reduce_in_lanes import ReduceInLanes
@@ -134,6 +135,7 @@ CPU = Preset(
         AnnotateUnroll(),
         AnnotateVectorize(max_elements=64, always_innermost=True),
         PackConstants(),
+        LimitCode(),
     ),
     (
         (MutateTileSize(), 0.86),

@@ -121,7 +121,7 @@ def _machine(target: Target) -> binding.TargetMachine:
     return found.create_target_machine(
         cpu=target.cpu,
         features=features,
-        opt=2,
+        opt=1,
         reloc="pic",
         codemodel="small",
         abiname=_abi(target),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.affine import Affine, constant, from_lane_values
@@ -30,13 +31,15 @@ def emit_vectorized(e: Emitter, loop: For) -> None:
         return
     space = vector_space(loop)
     lanes = e.module.lanes_of(loop, space.body)
-    count = space.extent // lanes
-    if count > _UNROLLED_CHUNKS and len(space.loops) == 1:
-        _looped(e, space, lanes)
-        return
-    if count > _UNROLLED_CHUNKS and _inner_fills_lanes(space, lanes):
-        _outermost_serial(e, loop)
-        return
+    if space.extent // lanes > _UNROLLED_CHUNKS:
+        inner = space.extent // space.loops[0][1]
+        if inner >= lanes:
+            _outermost_serial(e, loop)
+            return
+        group = lanes * _CHUNKS_A_STEP if inner == 1 else lanes // math.gcd(inner, lanes)
+        if group <= space.loops[0][1]:
+            _looped(e, space, group, lanes)
+            return
     for chunk in chunks(space.extent, lanes):
         _emit_chunk(e, space, chunk, None, 0)
 
@@ -64,11 +67,6 @@ def _inside_vector_loop(e: Emitter, loop: For) -> None:
     counted_loop(e, loop.extent, loop.var.name, body)
 
 
-def _inner_fills_lanes(space: VectorSpace, lanes: int) -> bool:
-    inner = space.extent // space.loops[0][1]
-    return inner >= lanes and inner % lanes == 0
-
-
 def _outermost_serial(e: Emitter, loop: For) -> None:
     def body(index: Affine) -> None:
         with e.bound({loop.var: index}):
@@ -77,17 +75,20 @@ def _outermost_serial(e: Emitter, loop: For) -> None:
     counted_loop(e, loop.extent, loop.var.name, body)
 
 
-def _looped(e: Emitter, space: VectorSpace, lanes: int) -> None:
-    """A long single loop: several full vectors an iteration, the rest as straight code."""
-    steps = space.extent // (lanes * _CHUNKS_A_STEP)
-    step = lanes * _CHUNKS_A_STEP
+def _looped(e: Emitter, space: VectorSpace, group: int, lanes: int) -> None:
+    """A long space: *group* iterations of its outermost loop at a time, the rest straight.
+
+    A group is whole vectors, whatever part of one the loops inside are.
+    """
+    outer = space.loops[0][1]
+    block = group * (space.extent // outer)
 
     def body(index: Affine) -> None:
-        for chunk in range(_CHUNKS_A_STEP):
-            _emit_chunk(e, space, Chunk(chunk * lanes, lanes, lanes), index, step)
+        for chunk in chunks(block, lanes):
+            _emit_chunk(e, space, chunk, index, group)
 
-    counted_loop(e, steps, space.loops[0][0].name, body)
-    done = steps * step
+    counted_loop(e, outer // group, space.loops[0][0].name, body)
+    done = outer // group * block
     for chunk in chunks(space.extent - done, lanes) if space.extent > done else ():
         moved = Chunk(chunk.start + done, chunk.width, chunk.active)
         _emit_chunk(e, space, moved, None, 0)
@@ -96,7 +97,7 @@ def _looped(e: Emitter, space: VectorSpace, lanes: int) -> None:
 def _emit_chunk(
     e: Emitter, space: VectorSpace, chunk: Chunk, index: Affine | None, step: int
 ) -> None:
-    """Emit the body for one chunk; *index* counts iterations of *step* elements before it."""
+    """Emit the body for one chunk; *index* counts steps of *step* outer iterations before it."""
     values = _lane_values(space, chunk)
     if index is not None:
         var = space.loops[0][0]

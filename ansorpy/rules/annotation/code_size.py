@@ -1,0 +1,132 @@
+"""Refusing programs whose straight-line code is too long to build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, walk
+from ansorpy.ir.loops import ForKind
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.size import Column, Size, above, ceil_div, size_max, size_min
+from ansorpy.schedule.space import Constraint, Space
+from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["MOST_VECTORS", "LimitCode", "instructions"]
+
+MOST_VECTORS = 16
+"""Of a vector loop with more vectors than this the generator makes a loop."""
+CALL_INSTRUCTIONS = 12
+"""About what an elementary function takes."""
+TREE_INSTRUCTIONS = 12
+"""About what the end of a reduction in lanes takes, beside its vectors."""
+
+
+@dataclass(frozen=True)
+class LimitCode(AnnotationRule):
+    """Refuse stages whose body, vectors and unrolled loops written out, exceeds ``most``.
+
+    It comes after the rules that vectorise and unroll.  Building takes time in proportion to the
+    instructions written out, and more of them than the instruction cache holds run no faster
+    than a loop.
+    Differs: TVM's ``auto_unroll_max_step`` bounds iterations, whatever each of them does.
+    """
+
+    most: int = 1536
+
+    def declare(self, space: Space, target: Target) -> Space:
+        some = {
+            c: Column([v])
+            for d in space.decisions
+            for c, v in zip(d.columns, d.domain.rows[0], strict=True)
+        }
+        limits = []
+        for stage in space.state.stages:
+            if is_input(space.state, stage) or stage.inlined:
+                continue
+            predicted = instructions(Bounds(space.state, some), stage, target)
+            if isinstance(predicted, Column):  # what no decision changes is not refused
+                limits.append(self._limit(space.state, stage, target))
+        return Space(space.state, (*space.constraints, *limits))
+
+    def _limit(self, state: State, stage: Stage, target: Target) -> Constraint:
+        def holds(values: Mapping[str, Size]) -> Size:
+            return 1 - above(instructions(Bounds(state, values), stage, target), self.most)
+
+        return Constraint(f"{stage.name}.code", holds)
+
+
+def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:
+    """Instructions in the longest straight-line body of *stage*, as its loops predict them."""
+    op = bounds.op(stage.name)
+    vectors: Size = 1
+    copies: Size = 1
+    sums: Size = 1
+    written = _written_out(bounds, stage)
+    for it, (is_vector, is_unrolled) in zip(stage.iters, written, strict=True):
+        extent = bounds.extents(stage.name)[it.name]
+        vectors = vectors * _where(is_vector, extent)
+        copies = copies * _where(is_unrolled, extent)
+        if it.kind is AxisKind.SPACE:
+            sums = sums * _where(is_unrolled, extent)
+    vectors = ceil_div(vectors, target.lanes(max(32, op.dtype.bits)))
+    straight = copies * size_min(vectors, MOST_VECTORS) * _operations(op.body)
+    return straight if stage.lanes is None else straight + sums * TREE_INSTRUCTIONS
+
+
+def _written_out(bounds: Bounds, stage: Stage) -> list[tuple[Size, Size]]:
+    """Of each loop 0 or 1: is it a vector, and is it unrolled.
+
+    The same as :func:`ansorpy.schedule.loopkinds.loop_kinds`, with masks for branches.
+    """
+    extents, hosts = bounds.extents(stage.name), host_iters(bounds.state, stage)
+    limit = bounds.number(stage.max_unroll)
+    going: Size = 1
+    total: Size = 1
+    found: list[tuple[Size, Size]] = []
+    for it in reversed(stage.iters):
+        is_vector = 0 if it.name in hosts else _is_vector(bounds, stage, it)
+        stays = size_max(is_vector, 1 - above(extents[it.name], 1))
+        total = total * _where(1 - stays, extents[it.name])
+        unrolls = _unrolls(it, total, limit)
+        going = 0 if it.name in hosts else going * size_max(stays, unrolls)
+        found.append((is_vector, going * (1 - is_vector)))
+    return found[::-1]
+
+
+def _is_vector(bounds: Bounds, stage: Stage, it: Iter) -> Size:
+    if it.name == stage.lanes:
+        return 1
+    if stage.vectorize is None or it.name not in stage.vectorize.iters:
+        return 0
+    from_inside = len(stage.vectorize.iters) - stage.vectorize.iters.index(it.name)
+    return above(bounds.number(stage.vectorize.count), from_inside - 1)
+
+
+def _unrolls(it: Iter, steps: Size, limit: Size) -> Size:
+    if it.annotation is ForKind.UNROLLED:
+        return 1
+    return 1 - above(steps - limit, 0) if it.annotation is ForKind.SERIAL else 0
+
+
+def _where(mask: Size, extent: Size) -> Size:
+    """*extent* where *mask*, else 1."""
+    return 1 + mask * (extent - 1)
+
+
+@lru_cache(maxsize=4096)
+def _operations(body: Expr) -> int:
+    """Instructions of one evaluation of *body*; what computes indices is shared or folded."""
+    if isinstance(body, Const | Var):
+        return 0
+    if isinstance(body, Load):
+        return 1
+    if isinstance(body, Select) and not any(isinstance(e, Load) for e in walk(body.cond)):
+        return max(_operations(body.then), _operations(body.other))
+    own = CALL_INSTRUCTIONS if isinstance(body, Call) else 1
+    return own + sum(_operations(part) for part in children(body))
