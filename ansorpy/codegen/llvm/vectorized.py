@@ -101,7 +101,7 @@ def _emit_chunk(
     values = _lane_values(space, chunk)
     if index is not None:
         var = space.loops[0][0]
-        values = {var: values[var] + index.scaled(step)}
+        values[var] = values[var] + index.scaled(step)
     before = e.lanes
     e.lanes = Lanes(chunk.width, chunk.active) if chunk.width > 1 else None
     with e.bound(values):

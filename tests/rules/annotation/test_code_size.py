@@ -1,0 +1,100 @@
+"""LimitCode: what is written out is predicted from the table, and too much of it is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.annotation.code_size import LimitCode, instructions
+from ansorpy.rules.annotation.unroll import AnnotateUnroll
+from ansorpy.rules.annotation.vectorize import AnnotateVectorize
+from ansorpy.rules.relations import is_input
+from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.state import State
+from tests import workloads
+from tests.rules.asking import CPU, derive
+
+WORKLOADS = {
+    "matmul": workloads.matmul(24, 40, 12),
+    "conv": workloads.conv2d_bn_relu(1, 9, 7, 5, 20),
+    "softmax": workloads.softmax(2, 11, 37),
+    "winograd": workloads.chosen_winograd(2, 7, 6, 5, 18),
+    "attention": workloads.attention(2, 6, 9, 16),
+}
+
+
+@pytest.mark.parametrize("tensors", WORKLOADS.values(), ids=WORKLOADS.keys())
+def test_a_column_equals_each_program_alone(
+    tensors: list[Tensor], rng: np.random.Generator
+) -> None:
+    """What the table predicts is what the loops of the bound program predict."""
+    task = Task(ComputeDAG.of(tensors), CPU, 2)
+    for structure in StructureSampler(task).draw(3, rng):
+        table, space = structure.sample(6, rng), structure.space
+        bounds = Bounds(space.state, space.values(table))
+        for stage in space.state.stages:
+            if is_input(space.state, stage) or stage.inlined:
+                continue
+            column = instructions(bounds, stage, CPU)
+            values = np.broadcast_to(getattr(column, "values", column), len(table))
+            for row, predicted in zip(table, values, strict=True):
+                bound = space.bind(row)
+                alone = instructions(Bounds(bound, {}), bound.stage(stage.name), CPU)
+                assert alone == predicted
+
+
+def unrolled_matmul(limit: int) -> Space:
+    [(state, _)] = derive(MultiLevelTiling(), workloads.matmul(64, 64, 64), "C")
+    space = AnnotateUnroll(max_steps=(0, 16, 512)).declare(Space(state), CPU)
+    space = AnnotateVectorize(always_innermost=True).declare(space, CPU)
+    return LimitCode(limit).declare(space, CPU)
+
+
+def test_rows_with_more_code_are_refused(rng: np.random.Generator) -> None:
+    """Refused rows are those whose emitted text is long."""
+    space = unrolled_matmul(limit=400)
+    table = space.sample(400, rng)
+    valid = space.valid(table)
+    assert 0 < valid.sum() < len(table)
+    lines = {
+        held: [emitted_lines(space.bind(row)) for row in table[valid == held][:8]]
+        for held in (True, False)
+    }
+    assert max(lines[True]) < 1200
+    assert np.median(lines[True]) < np.median(lines[False])
+
+
+def emitted_lines(state: State) -> int:
+    return emit_llvm(lower(state).run, CPU, "kernel").count("\n")
+
+
+def test_what_no_decision_changes_is_not_refused() -> None:
+    """A stage that is as long whatever is decided has no constraint: nothing would be left."""
+    state = State.initial(workloads.matmul(4, 4, 4))
+    i, j, k = state.stage("C").iters
+    for it in (i, j, k):
+        state = state.unroll("C", it)
+    assert all(it.annotation is ForKind.UNROLLED for it in state.stage("C").iters)
+    stage = state.stage("C")
+    assert instructions(Bounds(state, {}), stage, CPU) == 64 * 4
+    assert LimitCode(100).declare(Space(state), CPU).constraints == ()
+
+
+def test_vectors_beyond_the_straight_ones_are_a_loop() -> None:
+    """Elements of a long vector loop do not count: the generator loops over its vectors."""
+    sizes = []
+    for n in (8, 128, 8 * 1024):
+        state = State.initial(workloads.matmul(1, n, 1))
+        i, j, k = state.stage("C").iters
+        state = state.reorder("C", [i, k, j]).vectorize("C", [j])
+        sizes.append(instructions(Bounds(state, {}), state.stage("C"), CPU))
+    assert sizes[1] == sizes[2] == 16 * sizes[0]
