@@ -18,6 +18,7 @@ from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.lower import lower
+from ansorpy.schedule.size import as_array
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -45,7 +46,7 @@ def test_a_column_equals_each_program_alone(
             if is_input(space.state, stage) or stage.inlined:
                 continue
             column = instructions(bounds, stage, CPU)
-            values = np.broadcast_to(getattr(column, "values", column), len(table))
+            values = as_array(column, len(table))
             for row, predicted in zip(table, values, strict=True):
                 bound = space.bind(row)
                 alone = instructions(Bounds(bound, {}), bound.stage(stage.name), CPU)
