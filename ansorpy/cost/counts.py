@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from ansorpy.ir.conditions import skip_condition
 from ansorpy.ir.dots import DOTS
 from ansorpy.ir.expr import (
     Binary,
@@ -179,11 +180,8 @@ def _parents_first(body: Expr, below: Callable[[Expr], Sequence[Expr]]) -> list[
 
 def _summed(e: Reduce) -> Expr:
     """What *e* sums where its condition holds, if it has one that loads nothing."""
-    source = e.source
-    if not isinstance(source, Select) or not isinstance(source.other, Const):
-        return source
-    skips = source.other.value == e.kind.identity(e.dtype)
-    return source.then if skips and not _loads(source.cond) else source
+    skips = isinstance(e.source, Select) and skip_condition(e) is not None
+    return e.source.then if skips and isinstance(e.source, Select) else e.source
 
 
 def _loads(e: Expr) -> bool:

@@ -110,6 +110,8 @@ class LeafView:
     vector: Masks
     unroll: Masks
     max_unroll: Floats
+    asks: Masks
+    """``[L, n]``: the loop is real and moves the condition without which the sum gets nothing."""
     inner_prod: Floats
     """``[L + 1, n]``: evaluations inside depth ``d``; depth 0 is the whole statement."""
     outer_prod: Floats
@@ -162,6 +164,7 @@ def _view_leaf(leaf: Leaf, rows: int, seen: dict[tuple[str, str], Touches]) -> L
         vector=_flags([loop.vector for loop in leaf.loops], rows) & real,
         unroll=_flags([loop.unroll for loop in leaf.loops], rows) & real,
         max_unroll=as_array(leaf.max_unroll, rows).astype(np.float64),
+        asks=_flags(leaf.asks or (0,) * len(leaf.loops), rows) & real,
         inner_prod=np.concatenate([np.cumprod(extent[::-1], axis=0)[::-1], ones]),
         outer_prod=np.concatenate([ones, np.cumprod(extent, axis=0)]),
         buffers=buffers,

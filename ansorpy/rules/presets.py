@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorpy.rules.algorithms.base import Algorithm
+from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.winograd import Winograd
@@ -145,7 +146,7 @@ CPU = Preset(
     ),
     MutateComputeLocation(),
     0.05,
-    (Subpixel(), Residues(), Winograd()),
+    (Subpixel(), Residues(), Clipped(), Winograd()),
 )
 """What tuning uses: the original, with register tiles and vectors spelt out for our generator,
 constants packed, chains in blocks, and algorithms as alternatives."""

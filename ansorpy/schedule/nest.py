@@ -7,12 +7,13 @@ in each dimension.  Built on columns, one nest describes a whole population.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.affine import index_terms, linear
-from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr
+from ansorpy.ir.conditions import share_held, skip_condition
+from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds import ZERO, Bounds, Origin
@@ -72,6 +73,11 @@ class Leaf:
     max_unroll: Size
     own_from: int
     """Number of the first of ``loops`` that is the stage's own; those before enclose it."""
+    asks: tuple[Size, ...] = ()
+    """For each loop, whether it moves the condition without which the sum gets nothing; () when
+    there is none."""
+    held: float = 1.0
+    """The share of evaluations in which that condition holds; 1 without one."""
 
 
 @dataclass(frozen=True)
@@ -105,10 +111,25 @@ class _Builder:
             for read in self.bounds.definition.reads[name]
             for indices in read.indices
         )
+        asks, held = self._condition(name, op, loops)
         return Leaf(
             name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
-            self.bounds.number(stage.max_unroll), len(self._outer(stage)),
+            self.bounds.number(stage.max_unroll), len(self._outer(stage)), asks, held,
         )  # fmt: skip
+
+    def _condition(
+        self, name: str, op: ComputeOp, loops: Sequence[Loop]
+    ) -> tuple[tuple[Size, ...], float]:
+        condition = skip_condition(op.body) if isinstance(op.body, Reduce) else None
+        if condition is None:
+            return (), 1.0
+        moved = {
+            loop
+            for axis in walk(condition)
+            if isinstance(axis, Axis)
+            for loop in self.strides(name)[axis.name]
+        }
+        return tuple(int((x.stage, x.name) in moved) for x in loops), share_held(condition)
 
     # Loops
 

@@ -49,7 +49,10 @@ def leaf_cost(
     """The cost of one statement on *threads* cores of *machine*."""
     tile = tile_of(view, machine)
     speedup, tasks, forks = _parallel(view, threads)
-    cycles = core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
+    # A tile whose rows or lanes differ in the condition chooses inside the arithmetic.
+    apart = (tile.inside & view.asks).any(axis=0)
+    run = np.where(apart, 1.0, view.leaf.held)
+    cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
     into_l1 = traffic(view, machine.l1_bytes, machine.line_bytes)
     into_l2 = traffic(view, machine.l2_bytes, machine.line_bytes)
     into_l3 = traffic(view, machine.l3_bytes, machine.line_bytes)

@@ -1,0 +1,84 @@
+"""Conditions on axes: their parts, and how often they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, Load, Reduce, Select, walk
+from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
+from ansorpy.ir.interpret.numerics import Value
+
+__all__ = ["conjuncts", "held_at", "share_held", "skip_condition"]
+
+_MOST_POINTS = 1 << 22
+
+
+def conjuncts(condition: Expr) -> list[Expr]:
+    """The conditions that *condition* is the conjunction of, in order."""
+    if isinstance(condition, Binary) and condition.op is BinaryOp.AND:
+        return [*conjuncts(condition.a), *conjuncts(condition.b)]
+    return [condition]
+
+
+def skip_condition(reduction: Reduce) -> Expr | None:
+    """The condition without which *reduction* gets nothing; None without one, or if it loads."""
+    source = reduction.source
+    if not isinstance(source, Select) or not isinstance(source.other, Const):
+        return None
+    skips = source.other.value == reduction.kind.identity(reduction.dtype)
+    return source.cond if skips and not _loads(source.cond) else None
+
+
+@lru_cache(maxsize=1024)
+def share_held(*conditions: Expr) -> float:
+    """The share of the axes' values for which all *conditions*, which load nothing, hold.
+
+    Parts with no axis in common are independent of each other.  Exact, but for axes that
+    have more than four million values together: those count as if the condition always held.
+
+    >>> h, k = Axis("h", 7, AxisKind.SPACE), Axis("k", 3, AxisKind.REDUCE)
+    >>> share_held(h + k >= 1, h + k < 8)
+    0.9523809523809523
+    """
+    share = 1.0
+    for axes, parts in _independent([part for c in conditions for part in conjuncts(c)]):
+        if prod(axis.extent for axis in axes) <= _MOST_POINTS:
+            share *= float(held_at(axes, parts).mean())
+    return share
+
+
+def held_at(axes: Sequence[Axis], conditions: Sequence[Expr]) -> npt.NDArray[np.bool_]:
+    """Where all *conditions* hold: a dimension for each of *axes*, which are all they use."""
+    grids = np.ogrid[tuple(slice(axis.extent) for axis in axes)] if axes else []
+    frame, evaluator = Frame(dict(zip(axes, grids, strict=True))), _NoLoads()
+    held = np.ones([axis.extent for axis in axes], dtype=np.bool_)
+    for condition in conditions:
+        held = held & evaluator.value(condition, frame)
+    return held
+
+
+def _independent(conditions: Sequence[Expr]) -> list[tuple[tuple[Axis, ...], list[Expr]]]:
+    """Groups of conditions that share axes, directly or through others."""
+    groups: list[tuple[tuple[Axis, ...], list[Expr]]] = []
+    for condition in conditions:
+        axes = dict.fromkeys(e for e in walk(condition) if isinstance(e, Axis))
+        apart = [group for group in groups if not axes.keys() & set(group[0])]
+        joined = [group for group in groups if axes.keys() & set(group[0])]
+        every = dict.fromkeys([*(a for group in joined for a in group[0]), *axes])
+        parts = [c for group in joined for c in group[1]]
+        groups = [*apart, (tuple(every), [*parts, condition])]
+    return groups
+
+
+def _loads(e: Expr) -> bool:
+    return any(isinstance(part, Load) for part in walk(e))
+
+
+class _NoLoads(Evaluator):
+    def load(self, source: object, indices: tuple[Value, ...], frame: Frame, mask: Mask) -> Value:
+        raise LookupError("a condition on axes alone loads nothing")

@@ -1,0 +1,79 @@
+"""Convolutions that skip taps beyond the border: the same sums, fewer of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers, lists, sampled_from
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.printer import text
+from ansorpy.ir.task import Task
+from ansorpy.rules.algorithms.clipped import Clipped
+from ansorpy.rules.presets import CPU as DEFAULT
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
+from ansorpy.target import Target
+from tests.rules.algorithms.convolutions import convolution
+from tests.run_native import run_native
+
+CPU = Target.parse("x86-64-v4")
+
+
+def rewritten(sizes: list[int], taps: int, *, pad: int, **given: int) -> list[ComputeDAG]:
+    dag = ComputeDAG.of(convolution(sizes, [taps] * len(sizes), 3, 5, pad=pad, **given))
+    return [dag, *(d.dag for d in Clipped().rewrite(dag, CPU))]
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=lists(integers(3, 9), min_size=2, max_size=3),
+    taps=sampled_from([2, 3, 5]),
+    pad=integers(1, 2),
+    stride=integers(1, 3),
+    dilation=integers(1, 2),
+    seed=integers(0, 2**31),
+)
+def test_the_sums_are_those_of_the_definition(
+    sizes: list[int], taps: int, pad: int, stride: int, dilation: int, seed: int
+) -> None:
+    sizes = [max(size, dilation * (taps - 1) + 1) for size in sizes]
+    dag, *made = rewritten(sizes, taps, pad=pad, stride=stride, dilation=dilation)
+    rng = np.random.default_rng(seed)
+    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in dag.args}
+    [want] = run_dag(dag, data, dtype=DType.FLOAT64)
+    for other in made:
+        [got] = run_dag(other, data, dtype=DType.FLOAT64)
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_the_last_window_stays_padded() -> None:
+    [_, made] = rewritten([5, 6], 3, pad=1)
+    rows, conv = (line for line in text(made).splitlines() if line.startswith("conv"))
+    assert rows.startswith("conv.rows[n, y0, y1, c] = select(y1 >= 1 and y1 < 7, X[n, y0, y1 - 1")
+    assert "select(h0 + k0 >= 1 and h0 + k0 < 6, conv.rows[n, h0 + k0 - 1, h1 + k1, rc]" in conv
+    assert rows.endswith("float32[1, 5, 8, 3]")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pad"), [([5, 5], 0), ([60, 5], 1), ([7], 1)], ids=["unpadded", "large", "1-d"]
+)
+def test_nothing_is_offered_where_little_would_be_saved(sizes: list[int], pad: int) -> None:
+    assert len(rewritten(sizes, 3, pad=pad)) == 1
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_its_structures_compute_the_convolution(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dag = ComputeDAG.of(convolution((5, 7), (3, 3), 16, 48, pad=1))
+    sampler = StructureSampler(Task(dag, CPU, 2), DEFAULT)
+    drawn = [s for s in sampler.draw(24, rng) if s.definition == "clipped"]
+    structure = drawn[seed % len(drawn)]
+    table = structure.sample(64, rng)
+    state = structure.bind(table[structure.valid(table)][0])
+    data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.base.args}
+    [got], [want] = run_native(lower(state), data), run_dag(dag, data)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
