@@ -23,8 +23,12 @@ from tests.run_native import run_native
 CPU = Target.parse("x86-64-v4")
 
 
-def rewritten(sizes: list[int], taps: int, *, pad: int, **given: int) -> list[ComputeDAG]:
-    dag = ComputeDAG.of(convolution(sizes, [taps] * len(sizes), 3, 5, pad=pad, **given))
+def rewritten(
+    sizes: list[int], taps: int, *, pad: int, stride: int = 1, dilation: int = 1
+) -> list[ComputeDAG]:
+    kernel = [taps] * len(sizes)
+    tensors = convolution(sizes, kernel, 3, 5, pad=pad, stride=stride, dilation=dilation)
+    dag = ComputeDAG.of(tensors)
     return [dag, *(d.dag for d in Clipped().rewrite(dag, CPU))]
 
 
