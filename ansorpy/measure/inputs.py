@@ -25,20 +25,21 @@ _BLOCK = (1 << 20) + 7
 def input_ranges(dag: ComputeDAG) -> dict[str, tuple[int, int]]:
     """``low <= value < high`` of each integer placeholder, by name.
 
-    A placeholder whose elements are read inside another tensor's index gets that dimension's
-    extent; the others small numbers, so that sums of products stay exact.
+    A placeholder whose elements are read inside other tensors' indices gets the smallest of those
+    dimensions' extents; the others small numbers, so that sums of products stay exact.
     """
     ranges = {
         op.name: (0, 2) if op.dtype is DType.BOOL else ((-8, 8) if op.dtype.is_signed else (0, 16))
         for op in dag.args
         if not op.dtype.is_float
     }
+    indexed: dict[str, int] = {}
     for op in dag.computes:
         for load in (e for e in walk(op.body) if isinstance(e, Load)):
             for extent, index in zip(load.source.shape, load.indices, strict=True):
                 for name in _indirect(index):
-                    ranges[name] = (0, extent)
-    return ranges
+                    indexed[name] = min(extent, indexed.get(name, extent))
+    return ranges | {name: (0, extent) for name, extent in indexed.items()}
 
 
 def _indirect(index: object) -> list[str]:

@@ -42,3 +42,11 @@ def test_integers_that_index_stay_inside_and_the_others_are_small():
     picked = input_array(rows, 0, ranges["rows"])
     assert picked.min() >= 0 and picked.max() < 11
     assert input_array(mask, 0, ranges["mask"]).dtype == DType.BOOL.numpy
+
+
+def test_an_index_into_two_tensors_stays_within_the_smaller() -> None:
+    small, big = placeholder((10,), name="small"), placeholder((100,), name="big")
+    at = placeholder((5,), "int32", name="at")
+    for first, second in ((small, big), (big, small)):
+        picked = compute((5,), lambda i: first[at[i]] + second[at[i]], name="picked")  # noqa: B023
+        assert input_ranges(ComputeDAG([picked])) == {"at": (0, 10)}
