@@ -140,7 +140,8 @@ def compile(
         time_limit: Seconds.
         threads: Threads to tune for; default: the cores this process may use.
         shapes: Input name to its shape; ``dims``: name of a dynamic dimension to its size.
-        precision: ``"strict"`` keeps to programs that add no rounding error.
+        precision: ``"strict"`` leaves out algorithms that state an error (Winograd).  Sums are
+            still added up in any order, and bfloat16 dot instructions still flush denormals.
         memory: Bytes that the model's arena and constants may take together.
         db: SQLite file of records; running again with it resumes.
 

@@ -63,7 +63,10 @@ Memory = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Most memory the model may use: 1GiB.")
 ]
 PrecisionOption = Annotated[
-    Precision, typer.Option(help="strict: no rewriting that adds rounding error.")
+    Precision,
+    typer.Option(
+        help="strict: no algorithm with a stated error (Winograd); sums still go in any order."
+    ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -21,8 +21,8 @@ class Task:
 
     Args:
         threads: Threads the program runs on; at least 1.
-        precision: ``"strict"`` allows only what keeps every rounding, ``"default"`` also
-            algorithms with a stated error.
+        precision: ``"strict"`` leaves out algorithms with a stated error.  Either way sums are
+            added up in any order, and bfloat16 dot instructions flush denormals.
         cold_constants: Constants are out of cache when the program starts, as in a network.
         name: For messages; not part of the key.
 

@@ -13,7 +13,8 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role
 from ansorpy.measure.built import ParamSpec
 from ansorpy.measure.guard import GuardedArray
-from ansorpy.measure.inputs import input_array, input_ranges
+from ansorpy.measure.inputs import input_array
+from ansorpy.measure.ranges import input_ranges
 
 __all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays"]
 

@@ -1,7 +1,7 @@
 """Input values for timing and checking: standard normal, the same in every process.
 
-Zeros and constants hide wrong indexing and flatter timings (denormals and early-outs).  Integer
-tensors that index another tensor stay within it.
+Zeros and constants hide wrong indexing and flatter timings (denormals and early-outs).  What
+integers are drawn from, :mod:`ansorpy.measure.ranges` says.
 """
 
 from __future__ import annotations
@@ -11,44 +11,12 @@ import zlib
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.tensor import PlaceholderOp
 
-__all__ = ["input_array", "input_ranges"]
+__all__ = ["input_array"]
 
 _BLOCK = (1 << 20) + 7
 """Values drawn before they repeat, rotated: larger tensors would take seconds to draw."""
-
-
-def input_ranges(dag: ComputeDAG) -> dict[str, tuple[int, int]]:
-    """``low <= value < high`` of each integer placeholder, by name.
-
-    A placeholder whose elements are read inside other tensors' indices gets the smallest of those
-    dimensions' extents; the others small numbers, so that sums of products stay exact.
-    """
-    ranges = {
-        op.name: (0, 2) if op.dtype is DType.BOOL else ((-8, 8) if op.dtype.is_signed else (0, 16))
-        for op in dag.args
-        if not op.dtype.is_float
-    }
-    indexed: dict[str, int] = {}
-    for op in dag.computes:
-        for load in (e for e in walk(op.body) if isinstance(e, Load)):
-            for extent, index in zip(load.source.shape, load.indices, strict=True):
-                for name in _indirect(index):
-                    indexed[name] = min(extent, indexed.get(name, extent))
-    return ranges | {name: (0, extent) for name, extent in indexed.items()}
-
-
-def _indirect(index: object) -> list[str]:
-    """Integer placeholders whose elements *index* is made of."""
-    return [
-        e.source.name
-        for e in walk(index)  # type: ignore[arg-type]
-        if isinstance(e, Load) and isinstance(e.source, PlaceholderOp) and not e.dtype.is_float
-    ]
 
 
 def input_array(

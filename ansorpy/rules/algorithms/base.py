@@ -52,7 +52,7 @@ def definitions(
 ) -> tuple[Definition, ...]:
     """The given definition first, then the others.
 
-    With *precision* ``"strict"`` only those that add no rounding error.  A definition that takes
+    With *precision* ``"strict"`` only those that state no error.  A definition that takes
     ``EFFORT`` times the operations of an exact one is left out, be it the given one: no schedule
     makes up for that.
     """
