@@ -194,8 +194,9 @@ class ChainTiling:
                 tile.append(loops[1])
             elif is_last:
                 self._state, loops = self._state.split(
-                    name, axis.name, (None,), max_innermost=self.max_innermost
-                )
+                    name, axis.name, (None,), max_innermost=self.max_innermost,
+                    tail=_tail(axis.extent),
+                )  # fmt: skip
                 outer.append(loops[0])
                 tile.append(loops[1])
             else:
