@@ -25,6 +25,10 @@ from ansorpy.schedule.state import State
 __all__ = ["ChainTiling"]
 
 
+LEAST_ROWS = 4
+"""Rows of a register tile that re-read a vector often enough to keep the multipliers busy."""
+
+
 @dataclass
 class Block:
     """The loops of the last stage, by level; ``follows`` says which axis a split belongs to."""
@@ -109,7 +113,7 @@ class ChainTiling:
             inner = (*inner, None)
         self._state, loops = self._state.split(
             name, axis.name, inner, max_innermost=self.max_innermost,
-            tail=_tail(axis.extent) if is_vector and not self._sums_last() else "guard",
+            tail=self._last_tail(axis, is_vector, period),
         )  # fmt: skip
         self.axis_of.update((it.name, axis.name) for it in loops)
         block.outer.append(loops[0])
@@ -118,9 +122,13 @@ class ChainTiling:
         if len(loops) > 3:
             (block.vector if is_vector else block.pieces).append(loops[3])
 
-    def _sums_last(self) -> bool:
-        """True when the last stage reduces: a shifted tile would repeat part of its sums."""
-        return bool(self.ops[self.chain.last].reduce_axes)
+    def _last_tail(self, axis: Axis, is_vector: bool, period: int) -> Literal["guard", "shift"]:
+        """How to cut an axis of the last stage; a shifted tile would repeat part of its sums."""
+        if self.ops[self.chain.last].reduce_axes:
+            return "guard"
+        if is_vector:
+            return _tail(axis.extent)
+        return "guard" if period > 1 or _divides_well(axis.extent) else "shift"
 
     def _outer_order(self) -> list[Iter]:
         """Block loops, the vector axis's innermost: what comes before does not depend on it."""
@@ -312,6 +320,11 @@ class ChainTiling:
 def _tail(extent: int) -> Literal["guard", "shift"]:
     """How to cut a vector axis: exactly where whole vectors divide it, else the last is shifted."""
     return "guard" if extent % VECTOR == 0 else "shift"
+
+
+def _divides_well(extent: int) -> bool:
+    """True when some exact tile of rows fills registers, or the axis is as short as one."""
+    return extent <= LEAST_ROWS or any(extent % n == 0 for n in range(LEAST_ROWS, VECTOR + 1))
 
 
 def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:

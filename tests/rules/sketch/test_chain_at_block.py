@@ -134,6 +134,52 @@ def test_prime_channels_fill_vectors() -> None:
         assert cut["out.o"] >= {16, 71}
 
 
+def causal_attention(heads: int, tokens: int, dim: int) -> list[Tensor]:
+    """``softmax(Q K^T) V`` a head, where no token looks at later ones."""
+    given, square = (heads, tokens, dim), (heads, tokens, tokens)
+    q, k, v = (placeholder(given, name=name) for name in "QKV")
+    d, *r = (reduce_axis(n, name=x) for n, x in ((dim, "d"), *((tokens, x) for x in "abc")))
+    scores = compute(square, lambda h, i, j: ap.sum(q[h, i, d] * k[h, j, d], axis=d), name="S")
+    masked = compute(square, lambda h, i, j: ap.select(i >= j, scores[h, i, j], -1e9), name="M")
+    top = compute(square[:2], lambda h, i: ap.max(masked[h, i, r[0]], axis=r[0]), name="top")
+    e = compute(square, lambda h, i, j: ap.exp(masked[h, i, j] - top[h, i]), name="E")
+    total = compute(square[:2], lambda h, i: ap.sum(e[h, i, r[1]], axis=r[1]), name="total")
+    mixed = compute(
+        given, lambda h, i, j: ap.sum(e[h, i, r[2]] * v[h, r[2], j], axis=r[2]), name="P"
+    )
+    return [q, k, v, compute(given, lambda h, i, j: mixed[h, i, j] / total[h, i], name="out")]
+
+
+def test_prime_numbers_of_tokens_are_cut_into_vectors_and_tiles_of_rows() -> None:
+    (state, _), _ = derive(RULE, causal_attention(3, 197, 48), "out")
+    cut = {d.name: set(d.domain.rows[:, -1]) for d in state.decisions}
+    assert 16 in cut["S.j"]
+    assert cut["out.i"] >= {4, 6, 8}
+
+
+@pytest.mark.parametrize(("tokens", "exact"), [(128, True), (56, True), (77, True), (3, True),
+                                               (197, False), (50, True), (34, False)])  # fmt: skip
+def test_rows_with_good_divisors_are_cut_exactly(tokens: int, exact: bool) -> None:
+    for state, _ in derive(RULE, causal_attention(3, tokens, 48), "out"):
+        cut = {d.name: d.domain.rows for d in state.decisions}["out.i"]
+        assert all(tokens % n == 0 for n in cut.prod(axis=1)) is exact
+
+
+@settings(max_examples=20, deadline=None)
+@given(sizes=sampled_from([(2, 37, 5), (3, 17, 18), (1, 29, 33)]), seed=integers(0, 2**31))
+def test_shifted_rows_and_keys_compute_attention(sizes: tuple[int, int, int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    dag = ComputeDAG.of(causal_attention(*sizes))
+    structure = StructureSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
+    table = structure.sample(64, rng)
+    rows = table[structure.valid(table)]
+    assert len(rows)
+    data = inputs_of(structure.bind(rows[0]), rng)
+    [want] = run_dag(dag, data)
+    [got] = interpreted(lower(structure.bind(rows[0])), data)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
 def row_sums_of_products(n: int, m: int, k: int, width: int) -> list[Tensor]:
     """``out[i]``: the sum of row i of ``(A B) C``, divided by the largest element of A."""
     a, b, c = (placeholder(s, name=x) for s, x in (((n, m), "A"), ((m, k), "B"), ((k, width), "C")))
