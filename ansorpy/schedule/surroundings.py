@@ -104,7 +104,7 @@ class Surroundings:
             last = as_expr(whole - span.extent)
             inside = Binary(BinaryOp.MAX, Binary(BinaryOp.MIN, start, last), as_expr(0))
             lets.append((var, inside))
-            self._ranges[var] = (0, whole - span.extent)
+            self.define(var, substitute(inside, self._definitions), whole - span.extent)
             origins.append(var)
         self._origins[name] = tuple(origins)
         return lets
