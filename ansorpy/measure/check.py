@@ -28,6 +28,13 @@ _EPSILON = {
 _BASE_ULPS = 32.0
 _ULPS_PER_ROOT_TERM = 4.0
 
+_BLOCK = 64
+"""Elements of which not all are small by chance: one may be, where the terms of its sum cancel."""
+_BLOCK_FACTOR = 256.0
+"""Times the allowed error that an element of a block may be off, relative to the block."""
+_FLOOR = 2.0**-10
+"""Share of the allowed error that every element may be off, relative to the largest of all."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -77,10 +84,15 @@ def _ancestors(dag: ComputeDAG, output: Tensor) -> list[ComputeOp]:
     return found
 
 
-def compare(name: str, got: Array, want: Array, allowed: float) -> Comparison:
+def compare(
+    name: str, got: Array, want: Array, allowed: float, *, by_block: bool = False
+) -> Comparison:
     """Compare an output with its reference; both have one shape and type.
 
-    Not-a-numbers and infinities must be where the reference has them.
+    Not-a-numbers and infinities must be where the reference has them.  With *by_block* elements
+    are also compared, far less strictly, with the largest one of their row (the trailing
+    dimensions of at least 64 elements), so that wrong elements of a small row are seen.  That is
+    not for algorithms with a stated error, which is relative to the largest output.
     """
     got, want = np.atleast_1d(got), np.atleast_1d(want)  # a tensor without dimensions has one
     if got.dtype.kind in "iub":
@@ -88,7 +100,7 @@ def compare(name: str, got: Array, want: Array, allowed: float) -> Comparison:
     a, b = _as_float(got), _as_float(want)
     quick = _compare_finite(a, b)
     if quick is not None and quick <= allowed:
-        return Comparison(quick, "")
+        return Comparison(quick, _wrong_in_block(name, a, b, allowed) if by_block else "")
     finite = np.isfinite(b)
     same_special = np.where(finite, np.isfinite(a), (a == b) | (np.isnan(a) & np.isnan(b)))
     if not same_special.all():
@@ -100,7 +112,7 @@ def compare(name: str, got: Array, want: Array, allowed: float) -> Comparison:
     largest = float(difference.max(initial=0.0))
     error = largest / scale if scale else (0.0 if largest == 0 else math.inf)
     if error <= allowed:
-        return Comparison(error, "")
+        return Comparison(error, _wrong_in_block(name, a, b, allowed) if by_block else "")
     at = _position(int(difference.argmax()), difference.shape)
     return Comparison(
         error,
@@ -118,6 +130,37 @@ def _compare_finite(a: Floats, b: Floats) -> float | None:
     if not math.isfinite(largest + scale):
         return None
     return largest / scale if scale else (0.0 if largest == 0 else math.inf)
+
+
+def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
+    """Why an element of a row is wrong beside the others of that row; empty when none is."""
+    size, limit = _row_elements(b.shape), _BLOCK_FACTOR * allowed
+    if size >= b.size or limit > 0.5:
+        return ""
+    finite = np.isfinite(b)
+    rows = np.abs(np.where(finite, b, 0)).reshape(-1, size)
+    with np.errstate(invalid="ignore"):
+        off = np.abs(np.where(finite, a - b, 0)).reshape(-1, size)
+    largest = rows.max(axis=1)
+    beyond = off.max(axis=1) > np.maximum(limit * largest, _FLOOR * allowed * largest.max())
+    if not beyond.any():
+        return ""
+    row = int(beyond.argmax())
+    at = _position(row * size + int(off[row].argmax()), b.shape)
+    return (
+        f"{name}{_text(at)} is {a[at]:.9g}, the reference {b[at]:.9g}; "
+        f"the largest value of its row is {largest[row]:.2g}"
+    )
+
+
+def _row_elements(shape: tuple[int, ...]) -> int:
+    """Elements of the fewest trailing dimensions that have enough of them."""
+    size = 1
+    for extent in reversed(shape):
+        if size >= _BLOCK:
+            break
+        size *= extent
+    return size
 
 
 def _compare_exact(name: str, got: Array, want: Array) -> Comparison:

@@ -21,6 +21,7 @@ from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.buffers import Array, CheckBuffers, TaskArrays
 from ansorpy.measure.built import built_from_parts
 from ansorpy.measure.check import Comparison, compare, sample_points, tolerance
+from ansorpy.measure.check import stated_error as error_of
 from ansorpy.measure.kernel import LoadedKernel
 from ansorpy.measure.messages import MeasureRequest, OpenRequest, RetimeRequest
 from ansorpy.measure.protocol import Message
@@ -77,7 +78,7 @@ class RunSession:
             built = built_from_parts(request.built, message.blobs)
             with LoadedKernel(built, self.task, self._options.threads) as kernel:
                 buffers, first_s = self._checked_run(kernel)
-                worst = self._compared(request.stated_error)
+                worst = self.compared(request.stated_error)
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
                 timing = self._timing(kernel, buffers, first_s, request)
@@ -124,13 +125,15 @@ class RunSession:
             raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
         return buffers, seconds
 
-    def _compared(self, stated_error: float) -> Comparison:
+    def compared(self, stated_error: float) -> Comparison:
         """The worst of the outputs against the reference; the first that is wrong."""
         dag, worst = self.task.dag, Comparison(0.0, "")
         if len(self._reference) != len(dag.outputs):
             raise CodegenError("the task has no reference yet")
+        is_exact = stated_error == 0.0 and error_of(dag) == 0.0
         for op, got, want in zip(dag.outputs, self.task.checked, self._reference, strict=True):
-            found = compare(op.name, got.array, want, tolerance(dag, op) + stated_error)
+            allowed = tolerance(dag, op) + stated_error
+            found = compare(op.name, got.array, want, allowed, by_block=is_exact)
             if not found.ok:
                 return found
             worst = max(worst, found, key=lambda c: c.error)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import math
 
 import numpy as np
 import pytest
 
-from ansorpy.ir.builders import sum
+from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.serialize import dag_to_dict
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.measure.buffers import TaskArrays
 from ansorpy.measure.check import compare, sample_points, tolerance
+from ansorpy.measure.messages import OpenRequest
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.run_job import RunSession
 
 
 def matmul(n: int, m: int, k: int, dtype: str = "float32", **attrs: object) -> ComputeDAG:
@@ -94,3 +101,47 @@ def test_a_tensor_without_dimensions_is_compared():
     assert "y[0] is 3" in compare("y", np.array(3.0, np.float32), want, 1e-5).reason
     assert not compare("y", np.array(np.nan, np.float32), want, 1e-5).ok
     assert not compare("y", np.array(3), np.array(2), 0.0).ok
+
+
+@pytest.mark.parametrize("shape", [(8, 512), (8, 3, 40), (4, 2, 64)])
+def test_a_wrong_element_of_a_small_row_is_found_and_rounding_is_not(shape, rng):
+    dag = matmul(8, 512, 512)
+    allowed = tolerance(dag, dag.outputs[0])
+    want = rng.standard_normal(shape).astype(np.float32)
+    want[1:] *= 1e-6
+    rounded = want * (1 + 2e-6 * rng.standard_normal(shape)).astype(np.float32)
+    assert compare("C", rounded, want, allowed, by_block=True).ok
+    got = rounded.copy()
+    at = (2,) + (1,) * (len(shape) - 1)
+    got[at] = 0.0
+    assert compare("C", got, want, allowed).ok
+    found = compare("C", got, want, allowed, by_block=True)
+    assert f"C[{', '.join(map(str, at))}] is 0, the reference" in found.reason
+    want[0, 1], got[0, 1] = np.inf, np.inf
+    assert not compare("C", got, want, allowed, by_block=True).ok
+
+
+def test_noise_where_a_row_is_zero_is_no_error(rng):
+    want = rng.standard_normal((4, 100)).astype(np.float32)
+    want[1] = 0.0
+    got = want.copy()
+    got[1, 3] = 1e-9
+    assert compare("C", got, want, 1e-5, by_block=True).ok
+
+
+def test_a_candidate_with_one_small_element_lost_is_refused_unless_it_states_an_error() -> None:
+    a = placeholder((6, 70), name="A")
+    scaled = compute((6, 70), lambda i, j: a[i, j] * select(i < 5, 1.0, 1e-6), name="C")
+    dag = ComputeDAG.of([a, scaled])
+    (want,) = run_dag(dag, TaskArrays(dag, 0).values())
+    want = want.astype(np.float32)
+    session = RunSession()
+    request = OpenRequest(seed=0, threads=1, cold_bytes=0, check_points=0)
+    blobs = (json.dumps(dag_to_dict(dag)).encode(), want.tobytes())
+    session.open(Message("open", request.model_dump(), blobs))
+    (written,) = session.task.checked
+    written.array[...] = want
+    assert session.compared(0.0).ok
+    written.array[5, 33] = 0.0
+    assert "C[5, 33] is 0, the reference" in session.compared(0.0).reason
+    assert session.compared(1e-5).ok
