@@ -100,6 +100,9 @@ class Surroundings:
             if low >= 0 and high + span.extent <= whole:
                 origins.append(start)
                 continue
+            if whole == span.extent:
+                origins.append(as_expr(0))
+                continue
             var = self.fresh(f"{name}.{d}")
             last = as_expr(whole - span.extent)
             inside = Binary(BinaryOp.MAX, Binary(BinaryOp.MIN, start, last), as_expr(0))
