@@ -41,6 +41,7 @@ def share_held(*conditions: Expr) -> float:
     Parts with no axis in common are independent of each other.  Exact, but for axes that
     have more than four million values together: those count as if the condition always held.
 
+    >>> from ansorpy.ir.expr import AxisKind
     >>> h, k = Axis("h", 7, AxisKind.SPACE), Axis("k", 3, AxisKind.REDUCE)
     >>> share_held(h + k >= 1, h + k < 8)
     0.9523809523809523
