@@ -44,7 +44,7 @@ def share_held(*conditions: Expr) -> float:
     >>> from ansorpy.ir.expr import AxisKind
     >>> h, k = Axis("h", 7, AxisKind.SPACE), Axis("k", 3, AxisKind.REDUCE)
     >>> share_held(h + k >= 1, h + k < 8)
-    0.9523809523809523
+    0.9047619047619048
     """
     share = 1.0
     for axes, parts in _independent([part for c in conditions for part in conjuncts(c)]):
