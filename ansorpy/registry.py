@@ -1,0 +1,128 @@
+"""Names for what users choose between: a table a kind, open to parts of the user's own.
+
+A folder of alternatives has one table, and each alternative one line in it::
+
+    STRATEGIES: Registry[Strategy] = Registry(
+        "strategy", {"evolution": "ansorpy.search.strategies.evolution:Evolution"}
+    )
+
+Entries are loaded when they are first asked for.  A script adds its own::
+
+    @STRATEGIES.register("mine")
+    class Mine: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
+from functools import partial
+from importlib import import_module
+from inspect import getdoc, isroutine
+from typing import Generic, TypeVar, cast
+
+from ansorpy.errors import UsageError
+
+__all__ = ["Registry"]
+
+T = TypeVar("T")
+Made = TypeVar("Made", bound=Callable[..., object])
+
+
+class Registry(Generic[T]):
+    """Factories of one *kind* of part by name.
+
+    A factory makes a part when called without arguments: usually its class.
+
+    Args:
+        kind: What the parts are, as errors call them: ``"strategy"``.
+        homes: Name to ``"module:attribute"``, in the order they are listed.
+    """
+
+    def __init__(self, kind: str, homes: Mapping[str, str]) -> None:
+        self.kind = kind
+        self._homes: dict[str, str] = dict(homes)
+        self._own: dict[str, Callable[[], T]] = {}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every name, those of users last."""
+        return (*self._homes, *self._own)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._homes or name in self._own
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.names)
+
+    def register(self, name: str) -> Callable[[Made], Made]:
+        """A decorator that adds a factory (a class, or a function without arguments) as *name*.
+
+        Raises:
+            UsageError: *name* is taken.
+        """
+
+        def add(factory: Made) -> Made:
+            if name in self:
+                raise UsageError(
+                    f'there is a {self.kind} "{name}" already', hint="choose another name"
+                )
+            self._own[name] = cast(Callable[[], T], factory)
+            return factory
+
+        return add
+
+    def remove(self, name: str) -> None:
+        """Forget the registered *name*, for tests and scripts that are run again.
+
+        Raises:
+            UsageError: No script registered *name*.
+        """
+        if self._own.pop(name, None) is None:
+            raise UsageError(
+                f'no script registered a {self.kind} "{name}"',
+                hint=f"registered are: {', '.join(self._own) or 'none'}",
+            )
+
+    def factory(self, choice: str | T | Callable[[], T]) -> Callable[[], T]:
+        """What makes the chosen part, as often as it is called: each call gives another one.
+
+        *choice* is a name, a factory, or a part, of which each call gives a copy.
+
+        Raises:
+            UsageError: An unknown name.
+        """
+        if isinstance(choice, str):
+            return self._named(choice)
+        if isinstance(choice, type | partial) or isroutine(choice):
+            return cast(Callable[[], T], choice)
+        return partial(deepcopy, cast(T, choice))
+
+    def one(self, choice: str | T | Callable[[], T]) -> T:
+        """The chosen part: *choice* itself, unless it is a name or a factory.
+
+        Raises:
+            UsageError: An unknown name.
+        """
+        make = self.factory(choice)
+        is_copier = isinstance(make, partial) and make.func is deepcopy
+        return cast(T, choice) if is_copier else make()
+
+    def descriptions(self) -> dict[str, str]:
+        """Name to the first line of its factory's docstring; loads every entry."""
+        return {name: _first_line(self._named(name)) for name in self}
+
+    def _named(self, name: str) -> Callable[[], T]:
+        if name in self._own:
+            return self._own[name]
+        if name not in self._homes:
+            raise UsageError(
+                f'unknown {self.kind} "{name}"',
+                hint=f"known are {', '.join(self)}; a script of your own can register more",
+            )
+        module, _, attribute = self._homes[name].partition(":")
+        return cast(Callable[[], T], getattr(import_module(module), attribute))
+
+
+def _first_line(factory: Callable[..., object]) -> str:
+    return (getdoc(factory) or "").partition("\n")[0]

@@ -1,0 +1,89 @@
+"""Registries: names to parts, lazily loaded, open to scripts, errors that say what is known."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.registry import Registry
+
+
+@dataclass
+class Part:
+    """A part with a memory.
+
+    More about it.
+    """
+
+    seen: list[int] = field(default_factory=list)
+
+
+def shapes() -> Registry[Part]:
+    return Registry("shape", {"plain": "tests.test_registry:Part"})
+
+
+def test_a_name_gives_the_class_and_each_call_another_part() -> None:
+    make = shapes().factory("plain")
+    one, other = make(), make()
+    assert isinstance(one, Part)
+    assert one is not other
+
+
+def test_the_description_is_the_first_line() -> None:
+    assert shapes().descriptions() == {"plain": "A part with a memory."}
+
+
+def test_an_unknown_name_says_what_is_known() -> None:
+    with pytest.raises(UsageError) as error:
+        shapes().factory("palin")
+    assert error.value.message == 'unknown shape "palin"'
+    assert error.value.hint == "known are plain; a script of your own can register more"
+
+
+def test_a_script_adds_its_own_once() -> None:
+    registry = shapes()
+
+    @registry.register("bent")
+    def bent() -> Part:
+        """Bent."""
+        return Part([1])
+
+    assert registry.names == ("plain", "bent")
+    assert "bent" in registry
+    assert registry.one("bent").seen == [1]
+    assert registry.descriptions()["bent"] == "Bent."
+    for name in ("bent", "plain"):
+        with pytest.raises(UsageError, match=f'there is a shape "{name}" already'):
+            registry.register(name)(bent)
+    registry.remove("bent")
+    assert list(registry) == ["plain"]
+    with pytest.raises(UsageError, match='no script registered a shape "plain"'):
+        registry.remove("plain")
+
+
+@pytest.mark.parametrize("choice", ["plain", Part, lambda: Part([1])])
+def test_names_and_factories_make_new_parts(choice: str | Callable[[], Part]) -> None:
+    assert shapes().one(choice) is not shapes().one(choice)
+
+
+def test_an_instance_is_taken_as_it_is_or_copied() -> None:
+    mine = Part([3])
+    assert shapes().one(mine) is mine
+    make = shapes().factory(mine)
+    make().seen.append(4)
+    assert make().seen == mine.seen == [3]
+
+
+def test_naming_a_part_loads_nothing() -> None:
+    code = (
+        "import sys; from ansorpy.registry import Registry\n"
+        "r = Registry('font', {'a': 'wave:open'})\n"
+        "assert 'a' in r and r.names and 'wave' not in sys.modules\n"
+        "r.factory('a'); assert 'wave' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
