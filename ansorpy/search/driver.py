@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,10 +16,11 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.evolution import Evolution
 from ansorpy.search.history import Best, History
 from ansorpy.search.population import Candidate, StructureSource
-from ansorpy.search.selector import EpsilonGreedy, Selector
+from ansorpy.search.selector import Selector
+from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
+from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.trials import Trials
 
@@ -37,7 +38,7 @@ class SearchOptions:
             many times above the best measured time.
     """
 
-    strategy: type[Strategy] = Evolution
+    strategy: Callable[[], Strategy] = Evolution
     selector: Selector = EpsilonGreedy()
     default_margin: float = 5.0
     seed: int = 0

@@ -1,4 +1,4 @@
-"""What the driver asks of a search strategy, and the one that only samples."""
+"""What the driver asks of a search strategy."""
 
 from __future__ import annotations
 
@@ -11,16 +11,9 @@ import numpy as np
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import (
-    Candidate,
-    Pool,
-    StructureSource,
-    sample_valid,
-    score,
-    top,
-)
+from ansorpy.search.population import Candidate, Pool, StructureSource
 
-__all__ = ["Context", "RandomSearch", "Strategy"]
+__all__ = ["Context", "Strategy"]
 
 
 @dataclass
@@ -42,27 +35,3 @@ class Strategy(Protocol):
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Results of candidates this strategy or a seed offered."""
-
-
-@dataclass
-class RandomSearch:
-    """Samples afresh each round and lets the model rank; keeps nothing."""
-
-    structures: int = 8
-    population: int = 512
-
-    def ask(self, context: Context, n: int) -> Pool:
-        drawn = context.source.draw(self.structures, context.rng)
-        share = -(-self.population // len(drawn))
-        tables = [sample_valid(structure, share, context.rng) for structure in drawn]
-        groups = [
-            score(context.task, context.model, structure, table)
-            for structure, table in zip(drawn, tables, strict=True)
-        ]
-        best = top(groups, 2 * n, context.measured)
-        everyone = [c for g in groups for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
-        return Pool(tuple(best), tuple(everyone[i] for i in order))
-
-    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Nothing to remember."""

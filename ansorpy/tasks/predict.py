@@ -12,9 +12,9 @@ from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.schedule.state import State
-from ansorpy.search.evolution import Evolution
 from ansorpy.search.population import StructureSource
-from ansorpy.search.selector import TopK
+from ansorpy.search.selectors.top_k import TopK
+from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
 
 __all__ = ["PredictOptions", "predicted_best"]

@@ -21,10 +21,13 @@ from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.evolution import Evolution, crossover, genes
 from ansorpy.search.population import Candidate, Pool, sample_valid, score, top
-from ansorpy.search.selector import EpsilonGreedy, Selector, TopK
-from ansorpy.search.strategy import Context, RandomSearch, Strategy
+from ansorpy.search.selector import Selector
+from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
+from ansorpy.search.selectors.top_k import TopK
+from ansorpy.search.strategies.evolution import Evolution, crossover, genes
+from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.trials import Trials
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.tasks import dense_relu, matmul, scale

@@ -1,0 +1,20 @@
+"""The selector that trusts the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.search.population import Candidate, Pool
+from ansorpy.search.selector import different
+
+__all__ = ["TopK"]
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The candidates with the highest scores."""
+
+    def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
+        return sorted(different([*pool.best, *pool.random]), key=lambda c: -c.score)[:n]

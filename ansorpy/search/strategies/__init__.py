@@ -1,0 +1,16 @@
+"""Search strategies, one file each; a new one is one line in the table."""
+
+from __future__ import annotations
+
+from ansorpy.registry import Registry
+from ansorpy.search.strategy import Strategy
+
+__all__ = ["STRATEGIES"]
+
+STRATEGIES: Registry[Strategy] = Registry(
+    "strategy",
+    {
+        "evolution": "ansorpy.search.strategies.evolution:Evolution",
+        "random": "ansorpy.search.strategies.random:RandomSearch",
+    },
+)
