@@ -10,6 +10,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.flops import flops
 from ansorpy.ir.serialize import structural_hash
+from ansorpy.ir.similarity import class_hash
 from ansorpy.target import Target
 
 __all__ = ["Task"]
@@ -51,6 +52,14 @@ class Task:
         warmth = "cold" if self.cold_constants else "warm"
         parts = (structural_hash(self.dag), self.target.key, str(self.threads), self.precision)
         return "/".join((*parts, warmth))
+
+    @cached_property
+    def class_key(self) -> str:
+        """Text that is equal for tasks of one structure with other shapes, made for one machine.
+
+        Such tasks can be expected to reach similar throughput with similar schedules.
+        """
+        return "/".join((class_hash(self.dag), self.target.key, str(self.threads), self.precision))
 
     @cached_property
     def flops(self) -> float:

@@ -35,7 +35,6 @@ class WeightedTask:
     task: Task
     source: StructureSource
     weight: float = 1.0
-    family: str = ""
 
 
 @dataclass(frozen=True)
@@ -161,7 +160,7 @@ class _Run:
                 best_after=search.history.best_after,
                 flops=float(entry.task.flops),
                 alive=self._is_alive(search),
-                family=entry.family,
+                family=entry.task.class_key,
             )
             for entry, search in zip(self.tasks, self.searches, strict=True)
         ]

@@ -11,6 +11,7 @@ from onnx import ModelProto
 from ansorpy.errors import UnsupportedModel
 from ansorpy.graph import Network
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.similarity import class_hash
 from tests.frontend.models import operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, random_feeds
 from tests.graph.light_models import LIGHT, light_model
@@ -298,3 +299,16 @@ def test_light_networks_with_random_weights_equal_onnxruntime(name: str) -> None
     model.graph.output[0].name = last.input[0]
     del model.graph.node[-1]
     checked(model)
+
+
+@pytest.mark.parametrize(
+    ("name", "tasks", "classes"), [("resnet50", 32, 12), ("shufflenet", 27, 13)]
+)
+def test_tasks_of_real_networks_fall_into_classes(name: str, tasks: int, classes: int) -> None:
+    workloads = compiled(light_model(name)).workloads()
+    found: dict[str, list[str]] = {}
+    for workload in workloads:
+        title = workload.name.rpartition("_")[0]
+        found.setdefault(class_hash(workload.dag), []).append(title)
+    assert len(workloads) == tasks and len(found) == classes
+    assert all(len(set(titles)) == 1 for titles in found.values())
