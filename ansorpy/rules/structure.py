@@ -18,11 +18,12 @@ from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.mutation.compute_location import carry_over
 from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.rules.recover import Skeleton, Steps, placed_like, rows_of, skeleton_of
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["Pair", "Structure", "StructureSampler"]
+__all__ = ["Pair", "Recovered", "Structure", "StructureSampler"]
 
 
 class Pair(NamedTuple):
@@ -113,6 +114,15 @@ class Structure:
         return self.space.valid(table)
 
 
+@dataclass(frozen=True, eq=False)
+class Recovered:
+    """Recorded schedules of one structure: row *r* of ``table`` is schedule ``members[r]``."""
+
+    structure: Structure
+    table: Table
+    members: npt.NDArray[np.intp]
+
+
 class StructureSampler:
     """Draws structures of one task; the sketches of all its definitions are derived once.
 
@@ -145,10 +155,49 @@ class StructureSampler:
         state = self.sketches[sketch]
         for rule in self.preset.placement:
             state = rule.draw(state, self.target, rng)
+        return self._structure(sketch, state)
+
+    def _structure(self, sketch: int, state: State) -> Structure:
+        """The structure of a placed *state* of the given sketch."""
         steps = len(self.sketches[sketch].history)
         space = _annotated(state, self.target, self.preset)
         name = self.pairs[sketch].definition
         return Structure(name, state, sketch, steps, space, self.target, self.preset)
+
+    def recover(self, definition: str, schedules: Sequence[Steps]) -> list[Recovered]:
+        """Recorded *schedules* of a definition as rows of the structures they come from.
+
+        Those that no sketch leads to, or that break a constraint of today, are left out.
+        Cost: a structure is made once for all its schedules.
+        """
+        groups: dict[Skeleton, list[int]] = {}
+        for number, steps in enumerate(schedules):
+            groups.setdefault(skeleton_of(steps), []).append(number)
+        found = []
+        for skeleton, members in groups.items():
+            left = members
+            while left:
+                recovered = self._recovered(definition, skeleton, schedules, left)
+                found += recovered
+                known = {left[0], *(m for r in recovered for m in r.members.tolist())}
+                left = [m for m in left if m not in known]
+        return found
+
+    def _recovered(
+        self, definition: str, skeleton: Skeleton, schedules: Sequence[Steps], members: list[int]
+    ) -> list[Recovered]:
+        """What shares the structure of the first of *members*, if that is found."""
+        for number, pair in enumerate(self.pairs):
+            if pair.definition != definition:
+                continue
+            placed = placed_like(self.sketches[number], schedules[members[0]])
+            if placed is None:
+                continue
+            structure = self._structure(number, placed)
+            if skeleton_of(structure.state.history) == skeleton:
+                table, rows = rows_of(structure.space, [schedules[m] for m in members])
+                return [Recovered(structure, table, np.array(members, dtype=np.intp)[rows])]
+        return []
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None

@@ -82,6 +82,15 @@ class Space:
             mask &= np.asarray(held.values if isinstance(held, Column) else held, dtype=np.bool_)
         return mask
 
+    def within(self, table: Table) -> npt.NDArray[np.bool_]:
+        """Mask of the rows whose every decision lies in its domain; constraints are not asked."""
+        mask = np.ones(len(table), dtype=np.bool_)
+        for decision in self.decisions:
+            allowed = set(map(tuple, decision.domain.rows.tolist()))
+            part = table[:, self.slices[decision.name]]
+            mask &= np.array([tuple(row) in allowed for row in part.tolist()], dtype=np.bool_)
+        return mask
+
     def bind(self, row: Sequence[int] | Table) -> State:
         """The program of one row."""
         numbers = (int(v) for v in row)
@@ -92,8 +101,4 @@ class Space:
         numbers = np.asarray(row, dtype=np.int64)
         if numbers.shape != (len(self.columns),):
             return False
-        in_domain = all(
-            bool((d.domain.rows == numbers[self.slices[d.name]]).all(axis=1).any())
-            for d in self.decisions
-        )
-        return in_domain and bool(self.valid(numbers[None, :])[0])
+        return bool(self.within(numbers[None, :])[0]) and bool(self.valid(numbers[None, :])[0])

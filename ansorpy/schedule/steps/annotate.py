@@ -10,7 +10,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.schedule.stage import Marked
-from ansorpy.schedule.steps.base import Count, Step, chosen, named, opened, printed
+from ansorpy.schedule.steps.base import Count, Step, chosen, named, numbered, opened, printed
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -58,6 +58,12 @@ class ParallelStep(Step):
     def resolve(self, values: Mapping[str, int]) -> ParallelStep:
         return replace(self, count=chosen(f"{self.stage}.parallel", self.count, values))
 
+    def numbers(self) -> dict[str, int]:
+        return numbered(f"{self.stage}.parallel", self.count)
+
+    def skeleton(self) -> ParallelStep:
+        return replace(self, count=0)
+
 
 @dataclass(frozen=True)
 class VectorizeStep(Step):
@@ -98,6 +104,12 @@ class VectorizeStep(Step):
     def resolve(self, values: Mapping[str, int]) -> VectorizeStep:
         return replace(self, count=chosen(f"{self.stage}.vectorize", self.count, values))
 
+    def numbers(self) -> dict[str, int]:
+        return numbered(f"{self.stage}.vectorize", self.count)
+
+    def skeleton(self) -> VectorizeStep:
+        return replace(self, count=0)
+
 
 @dataclass(frozen=True)
 class PragmaUnrollStep(Step):
@@ -116,6 +128,12 @@ class PragmaUnrollStep(Step):
 
     def resolve(self, values: Mapping[str, int]) -> PragmaUnrollStep:
         return replace(self, max_step=chosen(f"{self.stage}.max_unroll", self.max_step, values))
+
+    def numbers(self) -> dict[str, int]:
+        return numbered(f"{self.stage}.max_unroll", self.max_step)
+
+    def skeleton(self) -> PragmaUnrollStep:
+        return replace(self, max_step=0)
 
 
 @dataclass(frozen=True)

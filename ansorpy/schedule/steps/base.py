@@ -13,7 +13,7 @@ from ansorpy.schedule.decisions import Choices, Decision, Product
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Count", "Step", "chosen", "named", "opened", "printed"]
+__all__ = ["Count", "Step", "chosen", "named", "numbered", "opened", "printed"]
 
 E = TypeVar("E", bound=Enum)
 
@@ -37,6 +37,17 @@ class Step:
 
     def resolve(self, values: Mapping[str, int]) -> Step:
         """This step with its open decisions replaced by *values* (column name -> number)."""
+        return self
+
+    def numbers(self) -> dict[str, int]:
+        """The numbers of this step, by the columns that would hold them if they were open.
+
+        Law: ``open.resolve(open.resolve(values).numbers()) == open.resolve(values)``.
+        """
+        return {}
+
+    def skeleton(self) -> Step:
+        """This step without its numbers and what follows from them; equal for all its settings."""
         return self
 
 
@@ -65,6 +76,11 @@ def opened(name: str, count: Count) -> tuple[Product, tuple[Decision, ...]]:
 def chosen(name: str, count: Count, values: Mapping[str, int]) -> Count:
     """*count* with the value of column *name* filled in where it is open."""
     return values.get(name, count) if isinstance(count, Choices) else count
+
+
+def numbered(name: str, count: Count) -> dict[str, int]:
+    """*count* by the name of its column; nothing while it is open."""
+    return {name: count} if isinstance(count, int) else {}
 
 
 def printed(count: Count) -> str:

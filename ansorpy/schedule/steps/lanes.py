@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
-from ansorpy.schedule.steps.base import Count, Step, chosen, opened, printed
+from ansorpy.schedule.steps.base import Count, Step, chosen, numbered, opened, printed
 from ansorpy.schedule.steps.loops import split_into
 
 if TYPE_CHECKING:
@@ -63,3 +63,9 @@ class SplitLanesStep(Step):
 
     def resolve(self, values: Mapping[str, int]) -> SplitLanesStep:
         return replace(self, lanes=chosen(self._column, self.lanes, values))
+
+    def numbers(self) -> dict[str, int]:
+        return numbered(self._column, self.lanes)
+
+    def skeleton(self) -> SplitLanesStep:
+        return replace(self, lanes=0)

@@ -37,8 +37,11 @@ class SplitStep(Step):
     @property
     def columns(self) -> tuple[str, ...]:
         """Column of each open factor, None-positions only."""
-        named = (f"{self.stage}.{self.iter}/{k}" for k in range(1, len(self.factors) + 1))
-        return tuple(n for n, f in zip(named, self.factors, strict=True) if f is None)
+        return tuple(n for n, f in zip(self._names, self.factors, strict=True) if f is None)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return tuple(f"{self.stage}.{self.iter}/{k}" for k in range(1, len(self.factors) + 1))
 
     def apply(self, state: State) -> State:
         stage = state.stage(self.stage)
@@ -99,6 +102,12 @@ class SplitStep(Step):
             self,
             factors=tuple(values.get(next(columns)) if f is None else f for f in self.factors),
         )
+
+    def numbers(self) -> dict[str, int]:
+        return {n: f for n, f in zip(self._names, self.factors, strict=True) if f is not None}
+
+    def skeleton(self) -> SplitStep:
+        return replace(self, factors=(None,) * len(self.factors), max_innermost=0, tail="guard")
 
 
 @dataclass(frozen=True)

@@ -161,15 +161,18 @@ class Evolution:
 def genes(space: Space) -> list[list[int]]:
     """Columns that are inherited together: those of one stage (the paper's node).
 
-    A space with one such group is cut by decision instead: its columns of one split stay together.
+    The columns of one split stay together, also where another stage follows only some of them.
+    A space with one such group is cut by decision instead.
     """
     owner: dict[str, str] = {}
     for stage in space.state.stages:
         for column in _columns(stage):
             owner.setdefault(column, stage.name)
     grouped: dict[str, list[int]] = {}
-    for at, column in enumerate(space.columns):
-        grouped.setdefault(owner.get(column, column), []).append(at)
+    for decision in space.decisions:
+        cut = space.slices[decision.name]
+        stage_name = owner.get(decision.columns[0], decision.name)
+        grouped.setdefault(stage_name, []).extend(range(cut.start, cut.stop))
     if len(grouped) > 1:
         return list(grouped.values())
     return [list(range(cut.start, cut.stop)) for cut in space.slices.values()]

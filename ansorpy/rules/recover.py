@@ -1,0 +1,85 @@
+"""From recorded schedules back to where they came from: structures, and rows of their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import ScheduleError
+from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.place import ComputeAtStep, ComputeInlineStep, ComputeRootStep
+
+__all__ = ["Steps", "Skeleton", "placed_like", "rows_of", "skeleton_of"]
+
+Steps: TypeAlias = Sequence[Step]
+"""A recorded schedule: every number is there."""
+
+Skeleton: TypeAlias = tuple[Step, ...]
+
+_PLACES = (ComputeAtStep, ComputeInlineStep, ComputeRootStep)
+
+
+def skeleton_of(steps: Steps) -> Skeleton:
+    """What the schedules of one structure have in common, and few others have."""
+    return tuple(step.skeleton() for step in steps)
+
+
+def placed_like(sketch: State, steps: Steps) -> State | None:
+    """*sketch* with its stages placed and its drawn numbers chosen as *steps* have it.
+
+    None when *steps* do not begin as the sketch does, or what follows cannot be done with it.
+    """
+    base = sketch.history
+    if skeleton_of(base) != skeleton_of(steps[: len(base)]):
+        return None
+    end = len(base)
+    while end < len(steps) and isinstance(steps[end], _PLACES):
+        end += 1
+    if end == len(base) and not any(_was_drawn(a, b) for a, b in zip(base, steps, strict=False)):
+        return sketch
+    begun = [b if _was_drawn(a, b) else a for a, b in zip(base, steps, strict=False)]
+    try:
+        return State.replay(sketch.base, [*begun, *steps[len(base) : end]])
+    except ScheduleError:
+        return None
+
+
+def _was_drawn(step: Step, recorded: Step) -> bool:
+    """True when a placement rule replaced a number that the sketch had already."""
+    return step != recorded and step.resolve(recorded.numbers()) == step
+
+
+def rows_of(space: Space, schedules: Sequence[Steps]) -> tuple[Table, npt.NDArray[np.intp]]:
+    """Rows of *space* whose programs are among *schedules*, and the number of each one's schedule.
+
+    A schedule that is no program of the space, or of numbers it does not allow, has no row.
+    """
+    rows, members = [], []
+    for number, steps in enumerate(schedules):
+        row = _row(space, steps)
+        if row is not None:
+            rows.append(row)
+            members.append(number)
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), len(space.columns))
+    allowed = space.within(table) & space.valid(table)
+    return table[allowed], np.array(members, dtype=np.intp)[allowed]
+
+
+def _row(space: Space, steps: Steps) -> list[int] | None:
+    """The values that make the space's state the program of *steps*."""
+    history = space.state.history
+    if len(history) != len(steps):
+        return None
+    values: dict[str, int] = {}
+    for step, recorded in zip(history, steps, strict=True):
+        if step != recorded:
+            numbers = recorded.numbers()
+            if step.resolve(numbers) != recorded:
+                return None
+            values.update(numbers)
+    return [values[column] for column in space.columns]
