@@ -195,14 +195,16 @@ class Database:
             self._complete(record.id, result)
 
     def retimed(self, record: Record, result: MeasureResult) -> None:
-        """Replace the times of a correct trial by those of a fairer comparison with others."""
-        self._do(
-            "UPDATE trials SET seconds = ?, median_s = ?, spread = ? WHERE id = ? AND kind = ?",
-            (
-                json.dumps(result.seconds), result.median_s, result.spread, record.id,
-                TrialKind.OK.value,
-            ),
-        )  # fmt: skip
+        """Replace the times of a correct trial by those of a fairer comparison with others.
+
+        An event keeps the former ones, so that a run can be replayed from what it knew.
+        """
+        with self._transaction():
+            before = self._record(record.id)
+            if not before.ok:
+                return
+            self.log("retimed", {"record": record.id, "seconds": before.seconds})
+            self._set_times(record.id, result)
 
     def abandon(self, record: Record) -> None:
         """Take back :meth:`start`: the trial did not run, because the user stopped the work."""
@@ -250,7 +252,23 @@ class Database:
         )
         return {TrialKind(row["kind"]): (int(row["n"]), str(row["reason"])) for row in rows}
 
+    def done_ids(self) -> list[int]:
+        """Numbers of all finished trials, ascending."""
+        rows = self._do("SELECT id FROM trials WHERE status = 'done' ORDER BY id")
+        return [int(row[0]) for row in rows]
+
+    def program(self, state: State) -> str:
+        """A short name of *state*: the beginnings of its definition's id and of its digest."""
+        definition, _ = self._identified(state.base)
+        return f"{definition[:8]}-{trial_digest(state)[:16]}"
+
     # Inside
+
+    def _set_times(self, record_id: int, result: MeasureResult) -> None:
+        self._do(
+            "UPDATE trials SET seconds = ?, median_s = ?, spread = ? WHERE id = ?",
+            (json.dumps(result.seconds), result.median_s, result.spread, record_id),
+        )
 
     def _identified(self, dag: ComputeDAG) -> tuple[str, str]:
         """Id and text of *dag*, which is kept: its address cannot come to mean another."""

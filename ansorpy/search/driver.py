@@ -180,6 +180,7 @@ class TaskSearch:
             seconds = np.array([_seconds(result) for _, result in group])
             self.context.model.learn(self.task, nest, seconds)
         self.context.model.refit()
+        self.trials.journal.note("refit", {"task": self.task.key, "trials": self.history.trials})
 
     def _report(self, phase: Phase, correlation: float | None) -> None:
         history = self.history

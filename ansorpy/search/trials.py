@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
+from ansorpy.measure.journal import Journal, Unrecorded
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.runner import Observer, Runner
+from ansorpy.measure.runner import Runner
 from ansorpy.schedule.state import State
 
 __all__ = ["Heard", "Retimer", "Trials"]
@@ -26,16 +27,20 @@ class Retimer(Protocol):
 
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        """One result a candidate, in order."""
+    ) -> list[MeasureResult] | None:
+        """One result a candidate, in order; None from a clock that cannot compare them."""
 
 
 @dataclass
 class Trials:
-    """Measures programs of a task; without a database nothing is kept."""
+    """Measures programs of a task; without a database nothing is kept.
+
+    *journal* hears what is asked (``ask``) and what is answered (``tell``).
+    """
 
     runner: Runner
     database: Database | None = None
+    journal: Journal = field(default_factory=Unrecorded)
 
     def run(
         self, task: Task, states: Sequence[State], best_s: float | None, heard: Heard
@@ -46,14 +51,39 @@ class Trials:
         """
         if not states:
             return []
-        runner = _Listening(self.runner, heard)
+        told: list[object] = []
+
+        def hear(index: int, result: MeasureResult, known: bool) -> None:
+            seconds = result.median_s if result.seconds else None
+            told.append([index, result.kind.value, seconds, known])
+            if not known:
+                heard(states[index], result)
+
+        self._note("ask", task, {"programs": self._programs(states)})
+        try:
+            return self._measured(task, states, best_s, hear)
+        finally:
+            self._note("tell", task, {"told": told})
+
+    def _measured(
+        self,
+        task: Task,
+        states: Sequence[State],
+        best_s: float | None,
+        hear: Callable[[int, MeasureResult, bool], None],
+    ) -> list[MeasureResult]:
         if self.database is not None:
-            return measure_recorded(runner, self.database, task, states)
-        return runner.measure(task, states, incumbent_s=best_s)
+            return measure_recorded(self.runner, self.database, task, states, hear)
+        return self.runner.measure(task, states, incumbent_s=best_s, observer=_Unkept(hear))
 
     def retime(self, task: Task, states: Sequence[State]) -> list[MeasureResult] | None:
         """Time *states* again in turns; None when the runner has no clock of its own."""
-        return self.runner.retime(task, states) if isinstance(self.runner, Retimer) else None
+        if not isinstance(self.runner, Retimer):
+            return None
+        results = self.runner.retime(task, states)
+        told = [[r.kind.value, list(r.seconds)] for r in results or ()]
+        self._note("retime", task, {"programs": self._programs(states), "told": told})
+        return results
 
     def note(self, task: Task, state: State, result: MeasureResult) -> None:
         """Keep the fairer times *result* of a finished trial."""
@@ -61,38 +91,22 @@ class Trials:
         if self.database is not None and record is not None:
             self.database.retimed(record, result)
 
+    def _note(self, kind: str, task: Task, body: dict[str, object]) -> None:
+        self.journal.note(kind, {"task": task.key, **body})
 
-@dataclass
-class _Listening:
-    """A runner that tells *heard* of each result, after whoever else observes."""
-
-    runner: Runner
-    heard: Heard
-
-    def measure(
-        self,
-        task: Task,
-        candidates: Sequence[State],
-        *,
-        incumbent_s: float | None,
-        observer: Observer | None = None,
-    ) -> list[MeasureResult]:
-        relay = _Relay(candidates, observer, self.heard)
-        return self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=relay)
+    def _programs(self, states: Sequence[State]) -> list[str]:
+        """Names of *states* in the database; none without one."""
+        return [] if self.database is None else [self.database.program(s) for s in states]
 
 
 @dataclass
-class _Relay:
-    """Passes on what an observer is told."""
+class _Unkept:
+    """An observer that only passes on what it hears."""
 
-    candidates: Sequence[State]
-    observer: Observer | None
-    heard: Heard
+    hear: Callable[[int, MeasureResult, bool], None]
 
     def started(self, index: int) -> MeasureResult | None:
-        return None if self.observer is None else self.observer.started(index)
+        return None
 
     def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
-        if self.observer is not None:
-            self.observer.finished(index, result, built)
-        self.heard(self.candidates[index], result)
+        self.hear(index, result, False)

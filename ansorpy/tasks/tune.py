@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.journal import Journal, Recorded, Unrecorded
 from ansorpy.measure.runner import Runner
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
@@ -19,6 +19,7 @@ from ansorpy.search.history import Best, History
 from ansorpy.search.population import StructureSource
 from ansorpy.search.trials import Trials
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.recorded import request_of, space_name
 from ansorpy.tasks.scheduler import Gradient, Standing, TaskScheduler
 
 __all__ = ["Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks"]
@@ -73,24 +74,32 @@ def tune_tasks(
     database: Database | None = None,
     options: TuneOptions | None = None,
     listener: Listener = silent,
+    journal: Journal | None = None,
 ) -> Tuning:
     """Measure programs of *tasks* until *budget* is spent; returns the fastest of each.
 
     Earlier trials in *database* count as spent and teach the model first.  Ctrl-C ends the run
-    with what was found so far.
+    with what was found so far.  *database* keeps the run's events, unless *journal* takes them.
 
     Raises:
         NoValidProgram: A task was tried and no trial gave a correct program.
     """
-    run = _Run(tasks, budget, runner, database, options or TuneOptions(), listener)
+    if journal is None:
+        journal = Unrecorded() if database is None else Recorded(database)
+    chosen = options or TuneOptions()
+    run = _Run(tasks, budget, runner, database, chosen, listener, journal)
     interrupted = False
     try:
+        if database is not None:
+            journal.note("request", _request(tasks, budget, chosen, database))
         run.resume()
         run.spend()
         run.finish()
     except KeyboardInterrupt:
         interrupted = True
+        journal.note("stopped", {})
     outcomes = run.outcomes()
+    journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
     for outcome in outcomes:
         if outcome.best is None and outcome.history.trials and not interrupted:
             raise outcome.history.no_valid_program(outcome.task.name)
@@ -107,11 +116,11 @@ class _Run:
     database: Database | None
     options: TuneOptions
     listener: Listener
-    began_at: float = field(default_factory=time.monotonic)
+    journal: Journal
 
     def __post_init__(self) -> None:
         model = self.options.model()
-        trials = Trials(self.runner, self.database)
+        trials = Trials(self.runner, self.database, self.journal)
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model
         self.searches = [
@@ -145,7 +154,7 @@ class _Run:
         best = [search.history.best_s or 0.0 for search in self.searches]
         shares = [e.weight * s for e, s in zip(self.tasks, best, strict=True)]
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
-            left_s = self._left_s
+            left_s = self._left_s()
             if left_s is None or left_s > 0:
                 self.searches[at].retime()
         self._report(Progress(Phase.FINISHED))
@@ -182,13 +191,13 @@ class _Run:
     def _spent(self) -> int:
         return sum(search.history.trials for search in self.searches)
 
-    @property
     def _left_s(self) -> float | None:
+        """Seconds of the time limit left, as every decision reads them: a replay reads the same."""
         limit = self.budget.time_limit_s
-        return None if limit is None else self.began_at + limit - time.monotonic()
+        return None if limit is None else limit - self.journal.seconds()
 
     def _is_over(self) -> bool:
-        left_s = self._left_s
+        left_s = self._left_s()
         out_of_trials = self.budget.trials is not None and self._spent >= self.budget.trials
         return out_of_trials or (left_s is not None and left_s <= self._reserved_s)
 
@@ -207,12 +216,28 @@ class _Run:
         limit = self.budget.trials
         if limit is None and self.budget.trials_per_task is not None:
             limit = self.budget.trials_per_task * len(self.searches)
+        time_s = self.budget.time_limit_s
         self.listener(
             replace(
                 progress,
                 total_trials=self._spent,
                 trial_limit=limit,
                 total_s=total,
-                left_s=self._left_s,
+                left_s=None if time_s is None else time_s - self.journal.shown_s(),
             )
         )
+
+
+def _request(
+    tasks: Sequence[WeightedTask], budget: Budget, options: TuneOptions, database: Database
+) -> dict[str, object]:
+    """All that the run depends on, apart from versions, results and the clock."""
+    asked = [(e.task, space_name(e.source), e.weight, e.family) for e in tasks]
+    return request_of(asked, budget, options, database).model_dump(mode="json")
+
+
+def _found(database: Database | None, outcome: Outcome) -> dict[str, object]:
+    best, task = outcome.best, outcome.task.key
+    if database is None or best is None:
+        return {"task": task, "program": None}
+    return {"task": task, "program": database.program(best.state), "seconds": best.seconds}

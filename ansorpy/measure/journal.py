@@ -1,0 +1,140 @@
+"""What a tuning run does and what it reads from outside, in order: recorded, or followed again.
+
+A run is determined by its request, the records it starts from, the results it is told and the
+clock.  The last two go through a journal: :class:`Recorded` keeps them in the database;
+:class:`Replayed` answers with what was kept, and compares everything the run does on the way.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from ansorpy.measure.database import Database
+from ansorpy.measure.records import Event
+
+__all__ = ["Diverged", "Journal", "Recorded", "ReplayEnded", "Replayed", "Unrecorded"]
+
+Body = Mapping[str, object]
+
+
+class Journal(Protocol):
+    """Hears of every event of a run, and is its clock.
+
+    Kinds: ``request``, ``clock``, ``ask`` (programs about to be measured), ``tell`` (their
+    results), ``refit``, ``retime`` (finalists timed again), ``stopped`` (by the user), ``found``.
+    """
+
+    def note(self, kind: str, body: Body) -> None:
+        """The run does this; *body* is JSON."""
+
+    def seconds(self) -> float:
+        """Seconds since the run began.  Every decision that depends on time reads them here."""
+
+    def shown_s(self) -> float:
+        """The same for display only: a replay need not show what the run showed."""
+
+
+@dataclass
+class Unrecorded:
+    """A journal that nobody reads."""
+
+    began_at: float = field(default_factory=time.monotonic)
+
+    def note(self, kind: str, body: Body) -> None:
+        """Nothing is kept."""
+
+    def seconds(self) -> float:
+        return self.shown_s()
+
+    def shown_s(self) -> float:
+        return time.monotonic() - self.began_at
+
+
+@dataclass
+class Recorded:
+    """Keeps the run's events in *database*."""
+
+    database: Database
+    began_at: float = field(default_factory=time.monotonic)
+
+    def note(self, kind: str, body: Body) -> None:
+        self.database.log(kind, body)
+
+    def seconds(self) -> float:
+        passed = round(self.shown_s(), 6)
+        self.note("clock", {"s": passed})
+        return passed
+
+    def shown_s(self) -> float:
+        return time.monotonic() - self.began_at
+
+
+class ReplayEnded(Exception):
+    """The recorded run did nothing more: it was killed, or failed, here."""
+
+
+class Diverged(Exception):
+    """The run did something else than the recorded one.
+
+    ``number`` counts its events from 1; ``recorded`` and ``replayed`` are the two that differ.
+    """
+
+    def __init__(self, number: int, recorded: str, replayed: str) -> None:
+        super().__init__(f"event {number}: recorded {recorded}, replayed {replayed}")
+        self.number = number
+        self.recorded = recorded
+        self.replayed = replayed
+
+
+@dataclass
+class Replayed:
+    """Follows the *events* of a recorded run, whose clock is theirs.
+
+    Raises (from both methods):
+        Diverged: The run does not do what the recorded one did.
+        ReplayEnded: The recorded one did nothing more.
+        KeyboardInterrupt: The user stopped the recorded one here.
+    """
+
+    events: Sequence[Event]
+    at: int = 0
+    """How many of them were followed."""
+
+    @property
+    def next(self) -> Event:
+        """The event that is to come."""
+        if self.at == len(self.events):
+            raise ReplayEnded
+        return self.events[self.at]
+
+    def note(self, kind: str, body: Body) -> None:
+        expected = self._after_stop(kind)
+        same = expected.kind == kind and expected.body == json.loads(json.dumps(body))
+        if not same:
+            raise Diverged(self.at + 1, _text(expected.kind, expected.body), _text(kind, body))
+        self.at += 1
+
+    def seconds(self) -> float:
+        event = self._after_stop("clock")
+        passed = event.body.get("s")
+        if event.kind != "clock" or not isinstance(passed, float | int):
+            raise Diverged(self.at + 1, _text(event.kind, event.body), "a look at the clock")
+        self.at += 1
+        return float(passed)
+
+    def shown_s(self) -> float:
+        return 0.0
+
+    def _after_stop(self, kind: str) -> Event:
+        event = self.next
+        if event.kind == "stopped" and kind != "stopped":
+            raise KeyboardInterrupt
+        return event
+
+
+def _text(kind: str, body: Body) -> str:
+    return f"{kind} {json.dumps(body)}"

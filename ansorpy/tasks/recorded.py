@@ -1,0 +1,150 @@
+"""A tuning run's request as the database keeps it: all that its course depends on but results.
+
+Read back it is checked like everything in the file; parts and rules are named, never loaded by
+what the file says.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
+from ansorpy.rules.presets import preset_for
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+
+__all__ = [
+    "RunRequest",
+    "TaskRequest",
+    "described",
+    "ranges",
+    "request_of",
+    "space_name",
+    "unranged",
+]
+
+
+_NAMES = ("default", "ansor")
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TaskRequest(_Body):
+    """One task of a run: its definition (an id of the database), its conditions, its weight."""
+
+    definition: str
+    target: Target
+    threads: int = Field(ge=1)
+    precision: Literal["default", "strict"]
+    cold_constants: bool
+    name: str
+    space: str
+    weight: float
+    family: str
+
+    def task(self, database: Database) -> Task:
+        """The task; its definition is read from *database*."""
+        dag = database.definition(self.definition)
+        return Task(dag, self.target, self.threads, self.precision, self.cold_constants, self.name)
+
+
+class RunRequest(_Body):
+    """What a run was asked for.
+
+    ``known`` are the trials that were finished when it began, as :func:`ranges` writes them;
+    ``parts`` describes whatever can be exchanged in it.
+    """
+
+    tasks: tuple[TaskRequest, ...]
+    budget: Budget
+    parts: dict[str, str]
+    known: str
+
+
+def request_of(
+    tasks: Iterable[tuple[Task, str, float, str]],
+    budget: Budget,
+    options: object,
+    database: Database,
+) -> RunRequest:
+    """The request of a run over *tasks*: each with the name of its space, weight and family."""
+    return RunRequest(
+        tasks=tuple(
+            TaskRequest(
+                definition=database.add_definition(task.dag),
+                target=task.target,
+                threads=task.threads,
+                precision=task.precision,
+                cold_constants=task.cold_constants,
+                name=task.name,
+                space=space,
+                weight=weight,
+                family=family,
+            )
+            for task, space, weight, family in tasks
+        ),
+        budget=budget,
+        parts=described(options),
+        known=ranges(database.done_ids()),
+    )
+
+
+def described(part: object, name: str = "") -> dict[str, str]:
+    """*part* as text by the path of each value: classes by their name, dataclasses by field."""
+    if dataclasses.is_dataclass(part) and not isinstance(part, type):
+        found = {name: _place(type(part))} if name else {}
+        for field in dataclasses.fields(part):
+            inner = f"{name}.{field.name}" if name else field.name
+            if not field.name.startswith("_"):
+                found |= described(getattr(part, field.name), inner)
+        return found
+    if isinstance(part, partial):
+        text = ", ".join([_place(part.func), *(f"{k}={v!r}" for k, v in part.keywords.items())])
+        return {name: text}
+    if part is None or isinstance(part, str | int | float | tuple):
+        return {name: repr(part)}
+    return {name: _place(part)}
+
+
+def space_name(source: object) -> str:
+    """The name of the rules that *source* draws from; empty for rules of the caller's own."""
+    if not isinstance(source, StructureSampler):
+        return ""
+    preset = source.preset
+    known = preset.name in _NAMES and preset == preset_for(source.target, preset.name)
+    return preset.name if known else ""
+
+
+def _place(part: object) -> str:
+    """Where *part*, a class or function, is defined; of an object, where its class is."""
+    named = part if hasattr(part, "__qualname__") else type(part)
+    return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Ascending *numbers* as text: ``"1-64,70"``."""
+    parts: list[list[int]] = []
+    for number in numbers:
+        if parts and number == parts[-1][1] + 1:
+            parts[-1][1] = number
+        else:
+            parts.append([number, number])
+    return ",".join(f"{a}-{b}" if a < b else f"{a}" for a, b in parts)
+
+
+def unranged(text: str) -> list[tuple[int, int]]:
+    """First and last of each range in *text*; raises ValueError for what is none."""
+    found = []
+    for part in filter(None, text.split(",")):
+        first, _, last = part.partition("-")
+        found.append((int(first), int(last or first)))
+    return found
