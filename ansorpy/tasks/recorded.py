@@ -49,7 +49,6 @@ class TaskRequest(_Body):
     name: str
     space: str
     weight: float
-    family: str
 
     def task(self, database: Database) -> Task:
         """The task; its definition is read from *database*."""
@@ -71,12 +70,12 @@ class RunRequest(_Body):
 
 
 def request_of(
-    tasks: Iterable[tuple[Task, str, float, str]],
+    tasks: Iterable[tuple[Task, str, float]],
     budget: Budget,
     options: object,
     database: Database,
 ) -> RunRequest:
-    """The request of a run over *tasks*: each with the name of its space, weight and family."""
+    """The request of a run over *tasks*: each with the name of its space, and weight."""
     return RunRequest(
         tasks=tuple(
             TaskRequest(
@@ -88,9 +87,8 @@ def request_of(
                 name=task.name,
                 space=space,
                 weight=weight,
-                family=family,
             )
-            for task, space, weight, family in tasks
+            for task, space, weight in tasks
         ),
         budget=budget,
         parts=described(options),

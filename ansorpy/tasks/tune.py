@@ -232,7 +232,7 @@ def _request(
     tasks: Sequence[WeightedTask], budget: Budget, options: TuneOptions, database: Database
 ) -> dict[str, object]:
     """All that the run depends on, apart from versions, results and the clock."""
-    asked = [(e.task, space_name(e.source), e.weight, e.family) for e in tasks]
+    asked = [(e.task, space_name(e.source), e.weight) for e in tasks]
     return request_of(asked, budget, options, database).model_dump(mode="json")
 
 
