@@ -17,6 +17,7 @@ from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import LocalRunner, MeasureOptions, Observer
+from ansorpy.phases import Part, phase
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
@@ -72,6 +73,10 @@ class Session:
 
     def choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         """The best recorded program of each task, or the one predicted best where none is."""
+        with phase(Part.ASSEMBLE):
+            return self._choose(tasks)
+
+    def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         chosen = []
         for number, task in enumerate(tasks):
             self.request.stop()

@@ -48,8 +48,9 @@ def compile(
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
     from ansorpy.api.assemble import model_of
-    from ansorpy.cli.searching import make_request, project_of, search, total_text
+    from ansorpy.cli.searching import accounted, make_request, project_of, search, total_text
     from ansorpy.cli.values import parse_bytes
+    from ansorpy.phases import Part, phase
     from ansorpy.runtime.export import check_exportable
 
     request = make_request(
@@ -65,9 +66,11 @@ def compile(
     )
     library = output or Path(f"{model.stem}.so")
     check_exportable(library, request.target)
-    project = project_of(model, request, shape, dim)
-    project.fit(parse_bytes(memory))
-    chosen = search(project, request)
-    written = model_of(project, chosen, request.threads).export(library)
+    with accounted(request):
+        project = project_of(model, request, shape, dim)
+        project.fit(parse_bytes(memory))
+        chosen = search(project, request)
+        with phase(Part.ASSEMBLE):
+            written = model_of(project, chosen, request.threads).export(library)
     total = total_text(project, chosen)
     print(f"wrote {written}" + (f" ({total})" if total else ""))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,11 +18,12 @@ from ansorpy.cli.progress import ProgressDisplay, milliseconds
 from ansorpy.cli.values import parse_dims, parse_duration, parse_shapes
 from ansorpy.config import default_threads
 from ansorpy.errors import Interrupted
+from ansorpy.phases import Part, Phases, phase
 from ansorpy.report.tables import show
-from ansorpy.report.tuning import failures_table, summaries, tasks_table
+from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.target import Target
 
-__all__ = ["make_request", "plan_text", "project_of", "search", "total_text"]
+__all__ = ["accounted", "make_request", "plan_text", "project_of", "search", "total_text"]
 
 
 def make_request(
@@ -55,7 +57,17 @@ def project_of(
 ) -> Project:
     """The network in *model*, with sizes given as ``--shape`` and ``--dim`` values."""
     shapes, dims = parse_shapes(shape or ()), parse_dims(dim or ())
-    return open_project(model, request, shapes=shapes, dims=dims)
+    with phase(Part.OPEN):
+        return open_project(model, request, shapes=shapes, dims=dims)
+
+
+@contextmanager
+def accounted(request: Request) -> Iterator[None]:
+    """Say on stderr at the end where the seconds went, if *request* measures anything."""
+    with Phases() as phases:
+        yield
+    if request.budget(network=True) is not None:
+        show(phases_table(phases.seconds), sys.stderr)
 
 
 def search(project: Project, request: Request, *, quiet: bool = False) -> list[Chosen]:

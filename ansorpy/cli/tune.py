@@ -39,7 +39,7 @@ def tune(
     seed: Seed = 0,
 ) -> None:
     """Tune a network's tasks and keep the records; no library is written."""
-    from ansorpy.cli.searching import make_request, project_of, search, total_text
+    from ansorpy.cli.searching import accounted, make_request, project_of, search, total_text
 
     request = make_request(
         effort=effort,
@@ -52,8 +52,9 @@ def tune(
         precision=precision,
         seed=seed,
     )
-    project = project_of(model, request, shape, dim)
-    chosen = search(project, request)
+    with accounted(request):
+        project = project_of(model, request, shape, dim)
+        chosen = search(project, request)
     total = total_text(project, chosen)
     print(f"tuned {len(chosen)} tasks" + (f", {total}" if total else ""))
     print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")

@@ -26,6 +26,7 @@ from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.records import Event, Record, Session, TaskRow, read_row
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.schema import connect, plain_errors
+from ansorpy.phases import Part, phase
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
 
@@ -323,7 +324,7 @@ class Database:
         return read_row(Record, row, self.path)
 
     def _do(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
-        with plain_errors(self.path):
+        with plain_errors(self.path), phase(Part.RECORD):
             return self._connection.execute(sql, values)
 
     @contextmanager

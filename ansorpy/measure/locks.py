@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from ansorpy.errors import AnsorpyError
+from ansorpy.phases import Part, phase
 
 __all__ = ["lock_cores"]
 
@@ -26,7 +27,8 @@ def lock_cores(cores: Sequence[int], folder: Path | None = None) -> Iterator[Non
         for core in sorted(set(cores)):
             descriptor = _open(where / f"ansorpy-core-{core}.lock")
             held.callback(os.close, descriptor)
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with phase(Part.WAIT):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
 
 

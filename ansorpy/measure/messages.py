@@ -53,10 +53,14 @@ class BuildRequest(_Message):
 
 
 class Measured(_Message):
-    """Fields of the answer to ``measure``; ``max_error`` is None when it is infinite."""
+    """Fields of the answer to ``measure``; ``max_error`` is None when it is infinite.
+
+    ``check_s`` of the ``run_s`` seconds went by before the result was known to be right.
+    """
 
     kind: TrialKind
     reason: str
     seconds: tuple[float, ...]
     max_error: float | None
     run_s: float = Field(ge=0)
+    check_s: float = Field(ge=0)

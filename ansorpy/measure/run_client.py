@@ -16,6 +16,7 @@ from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.measure.timing import TimingPolicy
+from ansorpy.phases import Part, charge, phase
 
 __all__ = ["RunClient"]
 
@@ -94,7 +95,8 @@ class RunClient:
         self, task: Task, built: Built, incumbent_s: float | None, stated_error: float = 0.0
     ) -> MeasureResult:
         """Check and time one candidate, whose definition may lose *stated_error* more."""
-        failure = self._ensure_open(task)
+        with phase(Part.CHECK):
+            failure = self._ensure_open(task)
         if failure is not None:
             return _failed(failure)
         header, blobs = built.parts()
@@ -105,6 +107,7 @@ class RunClient:
         timeout_s = self._timeout_s(task, incumbent_s)
         answer = self.worker.request(message, timeout_s, starved_s=_STARVED * timeout_s)
         result = _measured(answer)
+        charge(Part.CHECK, _check_s(answer))
         if result.kind is TrialKind.RUN_ERROR:
             # It may have written where it should not; the next one gets clean memory.
             self.worker.kill()
@@ -190,6 +193,12 @@ def _failed(failure: Failure) -> MeasureResult:
     if "SIGSEGV" in reason or "SIGBUS" in reason:
         reason = f"{reason}\n{_GUARDED}"
     return MeasureResult(_FAILURES[failure.kind], reason=reason)
+
+
+def _check_s(answer: Outcome) -> float:
+    """Seconds that the worker says went into checking a candidate."""
+    said = None if isinstance(answer, Failure) else answer.fields.get("check_s")
+    return said if isinstance(said, float) else 0.0
 
 
 def _measured(answer: Outcome) -> MeasureResult:

@@ -79,12 +79,13 @@ class RunSession:
             with LoadedKernel(built, self.task, self._options.threads) as kernel:
                 buffers, first_s = self._checked_run(kernel)
                 worst = self.compared(request.stated_error)
+                check_s = time.perf_counter() - begin
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
                 timing = self._timing(kernel, buffers, first_s, request)
         except AnsorpyError as error:
             return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin)
-        return _timed(timing, worst.error, request, begin)
+        return _timed(timing, worst.error, request, begin, check_s)
 
     def retime(self, message: Message) -> Message:
         """Time several candidates in turns; the kernels were checked when first measured."""
@@ -174,7 +175,9 @@ def _at_points(
     )
 
 
-def _timed(timing: Timing, error: float, request: MeasureRequest, begin: float) -> Message:
+def _timed(
+    timing: Timing, error: float, request: MeasureRequest, begin: float, check_s: float
+) -> Message:
     kind, reason = TrialKind.OK, ""
     if timing.is_slow and request.incumbent_s is not None:
         kind = TrialKind.SLOW
@@ -188,6 +191,7 @@ def _timed(timing: Timing, error: float, request: MeasureRequest, begin: float) 
             "seconds": timing.seconds,
             "max_error": error,
             "run_s": time.perf_counter() - begin,
+            "check_s": check_s,
         },
     )
 
@@ -204,6 +208,7 @@ def _failed(
             "seconds": [],
             "max_error": error if math.isfinite(error) else None,
             "run_s": spent,
+            "check_s": spent,
         },
     )
 

@@ -21,6 +21,7 @@ from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run_client import RunClient
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.measure.wide_sums import wide_sums
+from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -125,7 +126,8 @@ class LocalRunner:
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
         """Object code of each candidate, or the result that says why there is none."""
-        return self._builder.build(task, candidates)
+        with phase(Part.BUILD):
+            return self._builder.build(task, candidates)
 
     def built(self, object_digest: str) -> Built | None:
         """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
@@ -154,9 +156,9 @@ class LocalRunner:
         with self._timing(task) as client:
             for index, build in enumerate(builds):
                 known = None if observer is None else observer.started(index)
-                result = known or self._one(
-                    client, task, build, incumbent_s, _extra_error(task, candidates[index])
-                )
+                extra_error = _extra_error(task, candidates[index])
+                with phase(Part.RUN):
+                    result = known or self._one(client, task, build, incumbent_s, extra_error)
                 if result.ok:
                     incumbent_s = min(result.median_s, incumbent_s or result.median_s)
                 if observer is not None and known is None:
@@ -208,7 +210,7 @@ class LocalRunner:
                 f"the default schedule of {task.name or task.key} cannot be built, so no "
                 f"candidate can be checked: {default.reason}"
             )
-        with lock_cores(client.cores, self.options.lock_folder):
+        with lock_cores(client.cores, self.options.lock_folder), phase(Part.CHECK):
             client.make_reference(task, default)
 
     @contextmanager

@@ -10,11 +10,13 @@ from typing import Any
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Session, TaskRow
 from ansorpy.measure.result import TrialKind
+from ansorpy.phases import Part
 from ansorpy.report.tables import Table
 
 __all__ = [
     "TaskSummary",
     "failures_table",
+    "phases_table",
     "sessions_table",
     "summaries",
     "tasks_table",
@@ -116,6 +118,19 @@ def failures_table(tasks: Sequence[TaskSummary]) -> Table:
         rows.append((kind.value, str(count), reason.partition("\n")[0]))
     heading = ("kind", "trials", "first reason")
     return Table("failed trials", heading, tuple(rows), frozenset({"trials"}))
+
+
+def phases_table(seconds: Mapping[Part, float]) -> Table:
+    """What each part of a run took, the longest first, and all together."""
+    total = sum(seconds.values())
+    entries = [*sorted(seconds.items(), key=lambda entry: -entry[1]), (None, total)]
+    rows = tuple(
+        ("all" if part is None else part.value, f"{s:.1f}", f"{s / total:.1%}")
+        for part, s in entries
+        if total and s >= total / 1000
+    )
+    heading = ("time", "seconds", "share")
+    return Table("", heading, rows, frozenset(heading) - {"time"})
 
 
 def sessions_table(sessions: Sequence[Session]) -> Table:

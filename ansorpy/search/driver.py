@@ -13,6 +13,7 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.phases import Part, phase
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Listener, Phase, Progress, silent
@@ -76,8 +77,9 @@ class TaskSearch:
         than that; it is left out when it is certain to lose.
         """
         before = self.history.trials
-        pool = self.strategy.ask(self.context, n)
-        picked = self.options.selector.pick(pool, n, self.context.rng)
+        with phase(Part.SEARCH):
+            pool = self.strategy.ask(self.context, n)
+            picked = self.options.selector.pick(pool, n, self.context.rng)
         self.exhausted = not picked
         with_default = self._default_pending and n > 1
         held_back = picked[n - 1 :] if with_default else []
@@ -86,7 +88,8 @@ class TaskSearch:
             self._default_pending = False
             if not self._measured_default():
                 found += self._measure(held_back)
-        self._tell(found)
+        with phase(Part.MODEL):
+            self._tell(found)
         self.history.end_round()
         self._report(Phase.MEASURED, _correlation(found))
         return self.history.trials - before
@@ -142,7 +145,8 @@ class TaskSearch:
         for candidate in picked:
             self.context.measured.add(candidate.key)
             try:
-                states[candidate.state()] = candidate
+                with phase(Part.SEARCH):
+                    states[candidate.state()] = candidate
             except AnsorpyError as error:
                 result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
                 found.append((candidate, result))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ansorpy.measure.result import TrialKind
+from ansorpy.phases import Part
 
 __all__ = ["Listener", "Phase", "Progress", "silent"]
 
@@ -34,6 +35,7 @@ class Progress:
         failures: Failed trials of the task by kind.
         correlation: Rank correlation of scores with measured speed in this round.
         left_s: Seconds until the time limit; None without one.
+        seconds: What each part of the run took so far.
     """
 
     phase: Phase
@@ -46,6 +48,7 @@ class Progress:
     failures: Mapping[TrialKind, int] | None = None
     correlation: float | None = None
     left_s: float | None = None
+    seconds: Mapping[Part, float] | None = None
 
 
 Listener = Callable[[Progress], None]

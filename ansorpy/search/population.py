@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
+from ansorpy.phases import Part, phase
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.nest import build_nest
@@ -111,7 +112,9 @@ def score(task: Task, model: CostModel, structure: Structure, table: Table) -> S
         return Scored(structure, table, np.zeros(0))
     space = structure.space
     nest = build_nest(space.state, space.values(table))
-    return Scored(structure, table, model.predict(task, nest, len(table)))
+    with phase(Part.MODEL):
+        scores = model.predict(task, nest, len(table))
+    return Scored(structure, table, scores)
 
 
 def top(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.journal import Journal, Recorded, Unrecorded
 from ansorpy.measure.runner import Runner
+from ansorpy.phases import Part, Phases, phase
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
@@ -60,10 +61,14 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Outcomes in the order of the tasks; ``interrupted`` when the user stopped the run."""
+    """Outcomes in the order of the tasks; ``interrupted`` when the user stopped the run.
+
+    ``seconds``: what each part of the run took; together the whole of it.
+    """
 
     outcomes: tuple[Outcome, ...]
     interrupted: bool = False
+    seconds: Mapping[Part, float] = field(default_factory=dict)
 
 
 def tune_tasks(
@@ -87,23 +92,24 @@ def tune_tasks(
     if journal is None:
         journal = Unrecorded() if database is None else Recorded(database)
     chosen = options or TuneOptions()
-    run = _Run(tasks, budget, runner, database, chosen, listener, journal)
     interrupted = False
-    try:
-        if database is not None:
-            journal.note("request", _request(tasks, budget, chosen, database))
-        run.resume()
-        run.spend()
-        run.finish()
-    except KeyboardInterrupt:
-        interrupted = True
-        journal.note("stopped", {})
+    with Phases() as phases:
+        run = _Run(tasks, budget, runner, database, chosen, listener, journal, phases)
+        try:
+            if database is not None:
+                journal.note("request", _request(tasks, budget, chosen, database))
+            run.resume()
+            run.spend()
+            run.finish()
+        except KeyboardInterrupt:
+            interrupted = True
+            journal.note("stopped", {})
     outcomes = run.outcomes()
     journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
     for outcome in outcomes:
         if outcome.best is None and outcome.history.trials and not interrupted:
             raise outcome.history.no_valid_program(outcome.task.name)
-    return Tuning(outcomes, interrupted)
+    return Tuning(outcomes, interrupted, phases.seconds)
 
 
 @dataclass
@@ -117,6 +123,7 @@ class _Run:
     options: TuneOptions
     listener: Listener
     journal: Journal
+    phases: Phases
 
     def __post_init__(self) -> None:
         model = self.options.model()
@@ -136,9 +143,10 @@ class _Run:
     def resume(self) -> None:
         if self.database is None:
             return
-        for search in self.searches:
-            search.resume(self.database.records(search.task.key))
-        self.model.refit()
+        with phase(Part.RESUME):
+            for search in self.searches:
+                search.resume(self.database.records(search.task.key))
+            self.model.refit()
 
     def spend(self) -> None:
         """Give rounds to tasks until a limit is reached or no task has anything new."""
@@ -156,7 +164,8 @@ class _Run:
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
             left_s = self._left_s()
             if left_s is None or left_s > 0:
-                self.searches[at].retime()
+                with phase(Part.RETIME):
+                    self.searches[at].retime()
         self._report(Progress(Phase.FINISHED))
 
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -224,6 +233,7 @@ class _Run:
                 trial_limit=limit,
                 total_s=total,
                 left_s=None if time_s is None else time_s - self.journal.shown_s(),
+                seconds=self.phases.seconds,
             )
         )
 

@@ -10,7 +10,8 @@ import pytest
 from ansorpy.cli.main import main
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.report.tuning import failures_table, summaries, tasks_table
+from ansorpy.phases import Part
+from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from tests.measure.definitions import matmul, task_of, tiled
 
 
@@ -43,6 +44,17 @@ def test_a_task_summed_up(tuned: Path) -> None:
     data = json.loads(json.dumps(task.to_dict()))
     assert data["best_ms"] == pytest.approx(2.0)
     assert data["failures"]["crash"] == {"count": 1, "first_reason": "signal 11\nmore"}
+
+
+def test_the_parts_of_a_run_longest_first() -> None:
+    table = phases_table({Part.SEARCH: 1.0, Part.RUN: 6.0, Part.OTHER: 1e-4, Part.BUILD: 3.0})
+    assert table.rows == (
+        ("run", "6.0", "60.0%"),
+        ("build", "3.0", "30.0%"),
+        ("search", "1.0", "10.0%"),
+        ("all", "10.0", "100.0%"),
+    )
+    assert phases_table({}).rows == ()
 
 
 def test_tables(tuned: Path) -> None:

@@ -12,6 +12,7 @@ from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.phases import Part, Phases
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
@@ -146,3 +147,14 @@ def test_predictions_repeat_themselves() -> None:
         return [str(state.history) for state in predicted_best(task, StructureSampler(task))]
 
     assert texts() == texts()
+
+
+def test_the_parts_of_a_run_make_up_its_wall_clock_time(tmp_path: Path) -> None:
+    reports: list[Progress] = []
+    with Database(tmp_path / "tune.db") as database, Phases() as outer:
+        tuned = tune_tasks(
+            TASKS, Budget(trials=24), FormulaRunner(), database=database, listener=reports.append
+        )
+    assert {Part.SEARCH, Part.MODEL, Part.RECORD, Part.RESUME} <= set(tuned.seconds)
+    assert sum(tuned.seconds.values()) == pytest.approx(outer.total_s, rel=0.05)
+    assert reports[-1].seconds is not None and reports[-1].seconds.keys() <= tuned.seconds.keys()
