@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import resource
 import traceback
 from collections.abc import Mapping
 from pathlib import Path
@@ -83,6 +84,9 @@ def _explained(error: Exception) -> str:
     """One plain message for our own errors; where it happened for anything else."""
     if isinstance(error, AnsorpyError):
         return f"{type(error).__name__}: {error}"
+    if isinstance(error, MemoryError):
+        allowed, _ = resource.getrlimit(resource.RLIMIT_DATA)
+        return f"out of memory: a build worker may take {allowed >> 20} MiB"
     return "".join(traceback.format_exception(error, limit=-6)).strip()
 
 

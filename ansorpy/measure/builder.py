@@ -17,7 +17,10 @@ from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
 
-__all__ = ["Builder", "task_symbol"]
+__all__ = ["BUILD_MEMORY_BYTES", "Builder", "task_symbol"]
+
+BUILD_MEMORY_BYTES = 4 << 30
+"""Memory one build worker may take (measured: 0.1 to 0.3 GB for the largest programs)."""
 
 _FAILURES = {"timeout": TrialKind.BUILD_TIMEOUT, "crash": TrialKind.CRASH}
 
@@ -36,6 +39,7 @@ class Builder:
     Args:
         workers: How many build side by side.
         timeout_s: Seconds one candidate may take (TVM: 15).
+        memory_bytes: Memory each worker may take.
         module: Where the workers' handlers are.
         kept: Built candidates kept.
     """
@@ -45,13 +49,14 @@ class Builder:
         workers: int,
         *,
         timeout_s: float = 15.0,
+        memory_bytes: int = BUILD_MEMORY_BYTES,
         module: str = "ansorpy.measure.build_job",
         kept: int = 256,
     ) -> None:
         self.timeout_s = timeout_s
         self.kept = kept
         self._built: dict[bytes, Built] = {}
-        self._workers = [Worker(module) for _ in range(workers)]
+        self._workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
         """Object code of each of *states*, or why there is none, in the order given."""

@@ -29,8 +29,8 @@ def measure_recorded(
     """Results of *candidates*, in order; only those *database* does not know are run.
 
     Each is committed as started right before it runs and as done right after, so a kill loses
-    one trial; the code of a new best is kept.  The incumbent is the best trial recorded so far.
-    *listener* hears of each result as soon as it is there.
+    one trial a machine; the code of a new best is kept.  The incumbent is the best trial recorded
+    so far.  *listener* hears of each result as soon as it is there.
     """
     tell = listener or (lambda index, result, known: None)
     database.add_task(task)
@@ -64,7 +64,7 @@ def measure_recorded(
 
 
 class _Recorder:
-    """Commits what an observer is told."""
+    """Commits what an observer is told; several trials may be under way at once."""
 
     def __init__(
         self,
@@ -79,28 +79,25 @@ class _Recorder:
         self._task = task
         self._best_s = None if best is None else best.median_s
         self._listener = listener
-        self._running: Record | None = None
+        self._running: dict[int, Record] = {}
 
     def started(self, index: int) -> MeasureResult | None:
         record = self._database.start(self._task, self.candidates[index])
         if record.is_done:
             self._listener(index, record.result, True)
             return record.result
-        self._running = record
+        self._running[index] = record
         return None
 
     def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
-        assert self._running is not None, "started comes first"
         if result.ok and (self._best_s is None or result.median_s < self._best_s):
             self._best_s = result.median_s
             if built is not None:
                 self._database.objects.put(built)
-        self._database.complete(self._running, result)
-        self._running = None
+        self._database.complete(self._running.pop(index), result)
         self._listener(index, result, False)
 
     def abandon(self) -> None:
-        """The user stopped the work: the trial under way did not happen."""
-        if self._running is not None:
-            self._database.abandon(self._running)
-            self._running = None
+        """The user stopped the work: the trials under way did not happen."""
+        while self._running:
+            self._database.abandon(self._running.popitem()[1])

@@ -13,7 +13,7 @@ from typing import Protocol
 from ansorpy.config import available_cores
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.ir.task import Task
-from ansorpy.measure.builder import Builder
+from ansorpy.measure.builder import BUILD_MEMORY_BYTES, Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.check import stated_error
 from ansorpy.measure.locks import lock_cores
@@ -73,6 +73,7 @@ class MeasureOptions:
         reference_timeout_s: Seconds the default schedule, whose output is the reference, may take.
         check_points: Points of the reference checked against the interpreter, once a task.
         builders: Build workers; None: one a core.
+        build_memory_bytes: Memory each of them may take; a build that wants more has failed.
         cores: Cores to time on; None: the first ``task.threads`` this process may use.
         kept_builds: Object codes kept in memory for re-timing and for the database.
         lock_folder: Where the machine-wide core locks lie; None: the temporary folder.
@@ -84,6 +85,7 @@ class MeasureOptions:
     reference_timeout_s: float = 300.0
     check_points: int = 4096
     builders: int | None = None
+    build_memory_bytes: int = BUILD_MEMORY_BYTES
     cores: tuple[int, ...] | None = None
     kept_builds: int = 256
     policy: TimingPolicy = field(default_factory=TimingPolicy)
@@ -102,7 +104,9 @@ class LocalRunner:
     ) -> None:
         self.options = options or MeasureOptions()
         self._builder: BuildService = builder or Builder(
-            self.options.builders or available_cores(), timeout_s=self.options.build_timeout_s
+            self.options.builders or available_cores(),
+            timeout_s=self.options.build_timeout_s,
+            memory_bytes=self.options.build_memory_bytes,
         )
         self._clients: dict[tuple[int, ...], RunClient] = {}
         self._kept: dict[str, Built] = {}

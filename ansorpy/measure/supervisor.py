@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import select
 import signal
 import subprocess
@@ -50,6 +51,7 @@ class Worker:
     Args:
         module: Import path of a module with ``make_handlers()``.
         cores: Cores it is pinned to; None leaves the driver's affinity.
+        memory_bytes: Private memory (heap, stacks) it may take; beyond it allocations fail there.
         environment: Variables added to the driver's.
         start_timeout_s: How long imports may take before the start counts as failed.
         soft_kill_s: Seconds between SIGTERM and SIGKILL.
@@ -60,12 +62,14 @@ class Worker:
         module: str,
         *,
         cores: Sequence[int] | None = None,
+        memory_bytes: int | None = None,
         environment: Mapping[str, str] | None = None,
         start_timeout_s: float = 60.0,
         soft_kill_s: float = 0.2,
     ) -> None:
         self.module = module
         self.cores = None if cores is None else tuple(cores)
+        self.memory_bytes = memory_bytes
         self.environment = dict(environment or {})
         self.start_timeout_s = start_timeout_s
         self.soft_kill_s = soft_kill_s
@@ -112,13 +116,19 @@ class Worker:
         finally:
             for descriptor in (child_in, child_out, watched):
                 os.close(descriptor)
-        if self.cores is not None:
-            # Before the imports start any thread, so that every thread inherits it.
-            with suppress(ProcessLookupError):
-                os.sched_setaffinity(self._process.pid, self.cores)
+        self._restrict(self._process.pid)
         self._decoder = Decoder()
         self._is_ready = False
         self.generation += 1
+
+    def _restrict(self, pid: int) -> None:
+        """Pin and limit the process before its imports start any thread: all inherit it."""
+        with suppress(ProcessLookupError):
+            if self.cores is not None:
+                os.sched_setaffinity(pid, self.cores)
+            if self.memory_bytes is not None:
+                limit = (self.memory_bytes, self.memory_bytes)
+                resource.prlimit(pid, resource.RLIMIT_DATA, limit)
 
     def _environment(self) -> dict[str, str]:
         package_root = str(Path(ansorpy.measure.worker.__file__).parents[2])

@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build_job import BuildSession
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.worker import Handler
 from tests.measure import payload
 
-HANG, DIE, JUNK, LIE = 11, 13, 17, 19
+HANG, DIE, JUNK, LIE, EAT = 11, 13, 17, 19, 23
+
+
+class Hungry(BuildSession):
+    """A compiler that wants all memory."""
+
+    def _definition(self, text: bytes) -> ComputeDAG:
+        return super()._definition(text * (1 << 30))
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    session, bad = BuildSession(), payload.make_handlers()
+    session, bad, hungry = BuildSession(), payload.make_handlers(), Hungry()
     planted = {HANG: bad["spin"], DIE: bad["segfault"], JUNK: bad["junk"], LIE: bad["echo"]}
+    planted[EAT] = hungry.build
 
     def build(message: Message) -> Message:
         steps = json.loads(message.blobs[1])

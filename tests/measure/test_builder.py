@@ -46,6 +46,19 @@ def test_each_candidate_is_built_or_says_why_not():
     assert [p.name for p in first.run_params] == ["A", "B", "C"]
 
 
+def test_a_build_that_wants_too_much_memory_has_failed():
+    dag = matmul()
+    states = [tiled(dag, factor) for factor in (build_payload.EAT, 2)]
+    builder = Builder(1, module="tests.measure.build_payload", memory_bytes=1 << 30)
+    try:
+        hungry, modest = builder.build(task_of(dag), states)
+    finally:
+        builder.close()
+    assert isinstance(hungry, MeasureResult) and isinstance(modest, Built)
+    assert hungry.kind is TrialKind.LOWER_ERROR
+    assert hungry.reason == "out of memory: a build worker may take 1024 MiB"
+
+
 def test_what_was_built_is_not_built_again():
     dag = matmul()
     states = [tiled(dag, factor) for factor in (1, 2, 1, 3)]
