@@ -20,6 +20,7 @@ from ansorpy.ir.printer import text
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.measure.build_job import build_lowered
+from ansorpy.measure.workers import LOCAL
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.runtime.kernel import Kernel
@@ -42,6 +43,7 @@ def tune(
     target: Target | str | None = None,
     threads: int | None = None,
     db: str | Path | None = None,
+    workers: str = LOCAL,
     rules: Sequence[SketchRule] | None = None,
     seed: int | None = None,
 ) -> Kernel:
@@ -58,6 +60,7 @@ def tune(
         threads: Threads to tune for; default: the cores this process may use.
         db: SQLite file.  Its records count as already measured, so running again resumes; each
             new record is committed as soon as it exists.
+        workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
         rules: Derivation rules in order; default: the target's preset.
         seed: Same seed, records and model give the same candidates; timings still vary.
 
@@ -67,6 +70,7 @@ def tune(
 
     Raises:
         UsageError: *tensors* do not make a computation, or an option is wrong.
+        MissingDependency: No machine of *workers* can time the task, or Ray is missing.
         NoValidProgram: No trial succeeded.  The message counts failures by kind and shows the
             first full error of each kind.
 
@@ -79,6 +83,7 @@ def tune(
         target=as_target(target),
         threads=threads or default_threads(),
         db=None if db is None else Path(db),
+        workers=workers,
         seed=_seed(seed),
     )
     request = replace(request, preset=_preset(request.target, rules))
@@ -128,6 +133,7 @@ def compile(
     precision: Literal["default", "strict"] = "default",
     memory: int | None = None,
     db: str | Path | None = None,
+    workers: str = LOCAL,
     seed: int | None = None,
 ) -> Model:
     """Compile the ONNX network *model* for *target*, tuning its tasks first.
@@ -144,6 +150,7 @@ def compile(
             still added up in any order, and bfloat16 dot instructions still flush denormals.
         memory: Bytes that the model's arena and constants may take together.
         db: SQLite file of records; running again with it resumes.
+        workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
 
     Raises:
         ForeignFile: *model* is not an ONNX model.
@@ -160,6 +167,7 @@ def compile(
         threads=threads or default_threads(),
         precision=precision,
         db=None if db is None else Path(db),
+        workers=workers,
         seed=_seed(seed),
     )
     project = open_project(model, request, shapes=shapes, dims=dims)

@@ -9,6 +9,7 @@ from typing import Literal
 
 from ansorpy.config import SEED, default_threads
 from ansorpy.errors import UsageError
+from ansorpy.measure.workers import LOCAL
 from ansorpy.rules.presets import Preset
 from ansorpy.search.events import Listener, silent
 from ansorpy.target import Target
@@ -30,6 +31,8 @@ class Request:
         trials, trials_per_task, time_limit_s: Explicit limits; any of them replaces the effort's.
         threads: Threads the programs are tuned for.
         db: Database file; ``None`` keeps records for this call only.
+        workers: Where programs are timed: ``local``, or a Ray cluster's address
+            (:mod:`ansorpy.measure.workers`).
         preset: The rules; ``None`` takes the target's default.
         listener: Takes progress reports.
         stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search
@@ -45,6 +48,7 @@ class Request:
     precision: Literal["default", "strict"] = "default"
     db: Path | None = None
     seed: int = field(default_factory=lambda: SEED.get() or 0)
+    workers: str = LOCAL
     preset: Preset | None = None
     listener: Listener = silent
     stop: Callable[[], None] = _never
@@ -66,12 +70,17 @@ class Request:
             trials_per_task=self.trials_per_task,
             time_limit_s=self.time_limit_s,
         )
-        if budget is not None and not self.target.runs_on_host():
+        if budget is not None and not self.can_time:
             raise UsageError(
                 f"programs for {self.target.name} cannot be timed on this machine",
-                hint="use effort none, which needs no timing",
+                hint="use effort none, which needs no timing, or workers that can time them",
             )
         return budget
+
+    @property
+    def can_time(self) -> bool:
+        """False when the target's programs run neither here nor, as far as is known, elsewhere."""
+        return self.workers != LOCAL or self.target.runs_on_host()
 
 
 def as_target(target: Target | str | None) -> Target:

@@ -16,7 +16,8 @@ from ansorpy.measure.database import Database
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.runner import LocalRunner, MeasureOptions, Observer
+from ansorpy.measure.runner import MeasureOptions, Observer
+from ansorpy.measure.workers import Machines, open_machines
 from ansorpy.phases import Part, phase
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
@@ -44,7 +45,7 @@ class Session:
 
     request: Request
     database: Database
-    runner: LocalRunner
+    runner: Machines
 
     def tune(self, weights: Mapping[Task, float], *, network: bool) -> Tuning | None:
         """Measure programs of the tasks (with their weights) while the budget lasts.
@@ -102,7 +103,7 @@ class Session:
         problems = []
         options = PredictOptions(seed=self.request.seed)
         for state in predicted_best(task, self._source(task), options=options):
-            if not task.target.runs_on_host():
+            if not self.request.can_time:
                 return Chosen(task, state, self._build(task, state), None)
             [result] = measure_recorded(self.runner, self.database, task, [state])
             if result.ok:
@@ -129,7 +130,9 @@ def open_session(request: Request) -> Iterator[Session]:
         if path is None:
             path = Path(stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))) / "tune.db"
         database = stack.enter_context(Database(path, seed=request.seed))
-        runner = stack.enter_context(LocalRunner(MeasureOptions(seed=request.seed)))
+        runner = stack.enter_context(
+            open_machines(request.workers, MeasureOptions(seed=request.seed))
+        )
         yield Session(request, database, runner)
 
 
@@ -137,7 +140,7 @@ def open_session(request: Request) -> Iterator[Session]:
 class _StoppableRunner:
     """The runner, asking before each batch whether the user wants to stop."""
 
-    runner: LocalRunner
+    runner: Machines
     request: Request
 
     def measure(

@@ -23,6 +23,7 @@ from ansorpy.cli.options import (
     TimeLimit,
     Trials,
     TrialsPerTask,
+    Workers,
 )
 
 __all__ = ["compile"]
@@ -44,6 +45,7 @@ def compile(
     shape: Shape = None,
     memory: Memory = None,
     precision: PrecisionOption = Precision.default,
+    workers: Workers = "local",
     seed: Seed = 0,
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
@@ -62,6 +64,7 @@ def compile(
         target=target,
         threads=threads,
         precision=precision,
+        workers=workers,
         seed=seed,
     )
     library = output or Path(f"{model.stem}.so")

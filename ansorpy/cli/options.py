@@ -11,7 +11,7 @@ import typer
 __all__ = [
     "Against", "AsJson", "Dim", "Effort", "EffortOption", "Memory", "ModelFile", "ModelOption",
     "Precision", "PrecisionOption", "Records", "RunThreads", "Seed", "Shape", "TargetName",
-    "TaskName", "Threads", "TimeLimit", "Trials", "TrialsPerTask",
+    "TaskName", "Threads", "TimeLimit", "Trials", "TrialsPerTask", "Workers",
 ]  # fmt: skip
 
 
@@ -66,6 +66,12 @@ PrecisionOption = Annotated[
     Precision,
     typer.Option(
         help="strict: no algorithm with a stated error (Winograd); sums still go in any order."
+    ),
+]
+Workers = Annotated[
+    str,
+    typer.Option(
+        metavar="ADDRESS", help="Who times programs: local, or a Ray cluster (ray://host:10001)."
     ),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]

@@ -18,6 +18,7 @@ from ansorpy.cli.progress import ProgressDisplay, milliseconds
 from ansorpy.cli.values import parse_dims, parse_duration, parse_shapes
 from ansorpy.config import default_threads
 from ansorpy.errors import Interrupted
+from ansorpy.measure.workers import LOCAL
 from ansorpy.phases import Part, Phases, phase
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
@@ -36,6 +37,7 @@ def make_request(
     target: str = "host",
     threads: int | None = None,
     precision: Precision = Precision.default,
+    workers: str = LOCAL,
     seed: int = 0,
 ) -> Request:
     """The request that command-line values make."""
@@ -47,6 +49,7 @@ def make_request(
         target=Target.parse(target),
         threads=threads or default_threads(),
         precision=precision.value,
+        workers=workers,
         db=db,
         seed=seed,
     )

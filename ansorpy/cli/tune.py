@@ -19,6 +19,7 @@ from ansorpy.cli.options import (
     TimeLimit,
     Trials,
     TrialsPerTask,
+    Workers,
 )
 
 __all__ = ["tune"]
@@ -36,6 +37,7 @@ def tune(
     dim: Dim = None,
     shape: Shape = None,
     precision: PrecisionOption = Precision.default,
+    workers: Workers = "local",
     seed: Seed = 0,
 ) -> None:
     """Tune a network's tasks and keep the records; no library is written."""
@@ -50,6 +52,7 @@ def tune(
         target=target,
         threads=threads,
         precision=precision,
+        workers=workers,
         seed=seed,
     )
     with accounted(request):

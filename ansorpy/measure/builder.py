@@ -20,7 +20,7 @@ from ansorpy.schedule.state import State
 __all__ = ["BUILD_MEMORY_BYTES", "Builder", "task_symbol"]
 
 BUILD_MEMORY_BYTES = 4 << 30
-"""Memory one build worker may take (measured: 0.1 to 0.3 GB for the largest programs)."""
+"""Memory one build worker may take (measured: 0.13 GiB in 96 builds of a 3x3 convolution)."""
 
 _FAILURES = {"timeout": TrialKind.BUILD_TIMEOUT, "crash": TrialKind.CRASH}
 

@@ -251,14 +251,14 @@ def test_a_killed_tuner_leaves_whole_records_no_orphan_and_goes_on(tmp_path):
 def test_an_interrupt_takes_back_the_trial_under_way_and_nothing_else(tmp_path):
     # A wrong one first: without a known time the second may hang for the whole timeout.
     states = [planted_state(DAG, kind) for kind in ("wrong", "hang", "good")]
-    path, main = tmp_path / "tune.db", threading.main_thread().ident
+    path = tmp_path / "tune.db"
 
     def interrupt_the_next(index: int, result: object, known: bool) -> None:
         threading.Thread(target=interrupt_when_started).start()
 
     def interrupt_when_started() -> None:
         wait_until(partial(has_attempts, path, 1))
-        signal.pthread_kill(main, signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
 
     options = MeasureOptions(run_timeout_s=60.0, lock_folder=tmp_path)
     with LocalRunner(options, PlantedBuilder()) as patient, Database(path) as db:

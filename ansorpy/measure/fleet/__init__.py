@@ -1,0 +1,1 @@
+"""Measuring on several machines: what is sent to them, what each does, who gets which trial."""

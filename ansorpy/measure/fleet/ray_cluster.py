@@ -1,0 +1,151 @@
+"""A fleet whose nodes are those of a Ray cluster, an actor on each.
+
+Ray starts, carries and notices losses; what is carried are bytes of our own, so nothing of the
+user's ``__main__`` is pickled.  A node takes part when it was started with a resource named after
+what it can time (:func:`~ansorpy.measure.fleet.base.kind_of`), its amount the most threads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from ansorpy.config import available_cores
+from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.ir.task import Task
+from ansorpy.measure.fleet.base import NodeLost, Ticket, kind_of, offer
+from ansorpy.measure.fleet.node import NodeService, options_to_json
+from ansorpy.measure.runner import MeasureOptions
+
+__all__ = ["RayFleet", "connect"]
+
+_CONNECT = {
+    "logging_level": "ERROR",
+    "log_to_driver": False,
+    "include_dashboard": False,
+    "configure_logging": False,
+}
+
+
+class RayFleet:
+    """The nodes of the cluster this process is connected to; *own* ends the connection at last."""
+
+    def __init__(self, options: MeasureOptions, *, own: bool) -> None:
+        self._ray = _ray()
+        self._options = options_to_json(options)
+        self._own = own
+        self._actors: dict[str, Any] = {}
+
+    def nodes(self, task: Task) -> list[str]:
+        """The nodes that offer the task's kind with enough threads, by id."""
+        kind = kind_of(task.target)
+        return sorted(
+            node["NodeID"]
+            for node in self._living()
+            if node["Resources"].get(kind, 0) >= task.threads
+        )
+
+    def ask(self, node: str, frame: bytes) -> Ticket:
+        """Call the actor of *node*, which is started first if there is none."""
+        if node not in self._actors:
+            self._actors[node] = self._start(node)
+        ticket: Ticket = self._actors[node].answer.remote(frame)
+        return ticket
+
+    def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
+        """Those of *tickets* that have an outcome, after at most *timeout_s*."""
+        ready, _ = self._ray.wait(list(tickets), num_returns=1, timeout=timeout_s)
+        return list(ready)
+
+    def take(self, ticket: Ticket) -> bytes:
+        """The answer; every way in which Ray says there is none is a lost node."""
+        try:
+            answer = self._ray.get(ticket)
+        except self._ray.exceptions.RayTaskError:
+            # The service itself failed: a defect of ours, to be seen as one.
+            raise
+        except self._ray.exceptions.RayError as error:
+            raise NodeLost(str(error).partition("\n")[0]) from None
+        if not isinstance(answer, bytes):
+            raise NodeLost(f"it answered {type(answer).__name__} instead of bytes")
+        return answer
+
+    def drop(self, node: str) -> None:
+        """End the actor of *node*, if there is one."""
+        actor = self._actors.pop(node, None)
+        if actor is not None:
+            self._ray.kill(actor, no_restart=True)
+
+    def offers(self) -> str:
+        """Each kind with the threads offered, a node each."""
+        found = sorted(
+            f"{name} ({amount:g} threads)"
+            for node in self._living()
+            for name, amount in node["Resources"].items()
+            if name.startswith("ansorpy_")
+        )
+        return ", ".join(found) or "nothing"
+
+    def close(self) -> None:
+        """End all actors, and the connection when it is this fleet's."""
+        for node in list(self._actors):
+            self.drop(node)
+        if self._own:
+            self._ray.shutdown()
+
+    def _living(self) -> list[dict[str, Any]]:
+        return [node for node in self._ray.nodes() if node["Alive"]]
+
+    def _start(self, node: str) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        placed = NodeAffinitySchedulingStrategy(node_id=node, soft=False)
+        service = self._ray.remote(num_cpus=0, max_restarts=0)(NodeService)
+        return service.options(scheduling_strategy=placed).remote(self._options)
+
+
+def connect(address: str, options: MeasureOptions) -> RayFleet:
+    """Join the cluster at *address* and give its nodes *options*.
+
+    ``local`` starts Ray on this machine alone; ``auto`` takes the cluster that ``RAY_ADDRESS``
+    names or that this machine is a node of, or the one the process is already connected to.
+
+    Raises:
+        MissingDependency: Ray is not installed, or nothing answers at *address*.
+    """
+    ray = _ray()
+    if ray.is_initialized():
+        if address != "auto":
+            raise UsageError(
+                f"this process is connected to a Ray cluster already, not to {address}",
+                hint="say ray://auto, or call ray.shutdown() first",
+            )
+        return RayFleet(options, own=False)
+    more: dict[str, Any] = {}
+    if address == "local":
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        more = {"resources": offer(available_cores())}
+    try:
+        if address.startswith("ray://"):
+            # The client's own server holds the settings of a driver.
+            ray.init(address, log_to_driver=False)
+        else:
+            ray.init(address, **_CONNECT, **more)
+    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        raise MissingDependency(
+            f"no Ray cluster answers at {address}: {str(error).partition(chr(10))[0]}",
+            hint="see docs/workers.md on starting one",
+        ) from None
+    return RayFleet(options, own=True)
+
+
+def _ray() -> Any:
+    """The package, which takes half a second to import; nothing else of ansorpy loads it."""
+    try:
+        import ray
+    except ImportError:
+        raise MissingDependency(
+            "measuring on other machines needs Ray", hint="pip install 'ansorpy[ray]'"
+        ) from None
+    return ray

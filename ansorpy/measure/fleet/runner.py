@@ -1,0 +1,118 @@
+"""The runner whose machines are the nodes of a fleet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from ansorpy.ir.task import Task
+from ansorpy.measure.builder import Builder
+from ansorpy.measure.built import Built
+from ansorpy.measure.fleet.base import Fleet, NodeLost
+from ansorpy.measure.fleet.batch import Batch, Patience, ask_once, refused
+from ansorpy.measure.fleet.wire import Work
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.runner import MeasureOptions, Observer
+from ansorpy.schedule.state import State
+
+__all__ = ["FleetRunner"]
+
+
+class FleetRunner:
+    """Measures on every node of *fleet* that offers a task's kind of machine.
+
+    The driver builds only what it is asked for itself (:meth:`build`), in one worker.
+    A context manager: leaving it ends the services on the nodes.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        options: MeasureOptions | None = None,
+        patience: Patience | None = None,
+    ) -> None:
+        self.options = options or MeasureOptions()
+        self.patience = patience or Patience()
+        self._fleet = fleet
+        self._builder = Builder(
+            1,
+            timeout_s=self.options.build_timeout_s,
+            memory_bytes=self.options.build_memory_bytes,
+        )
+        self._home: dict[str, str | None] = {}
+        self._kept: dict[str, Built] = {}
+
+    def __enter__(self) -> FleetRunner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End the services on the nodes and the workers here."""
+        self._builder.close()
+        self._fleet.close()
+
+    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
+        """Object code of each candidate, built here, or the result that says why not."""
+        return self._builder.build(task, candidates)
+
+    def built(self, object_digest: str) -> Built | None:
+        """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
+        return self._kept.get(object_digest)
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        """One result a candidate, in order, whatever becomes of the nodes meanwhile.
+
+        Raises:
+            MissingDependency: No node offers what *task* needs, and none joined in time.
+            VerificationFailed: A node's default schedule is wrong, so nothing can be checked.
+        """
+        batch = Batch(
+            self._fleet,
+            task,
+            candidates,
+            incumbent_s,
+            observer,
+            home=self._home.get(task.key),
+            patience=self.patience,
+            keep=self._keep,
+        )
+        results = batch.run()
+        self._home[task.key] = batch.home
+        return results
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        """Time finalists in turns on one node, the task's home; on the next when that is lost."""
+        nodes = self._fleet.nodes(task)
+        home = self._home.get(task.key)
+        said = []
+        for node in sorted(nodes, key=lambda name: name != home):
+            work = Work(task, candidates, rounds=rounds)
+            try:
+                results = ask_once(self._fleet, node, work, "retime")
+            except NodeLost as error:
+                said.append(f"{node}: {error}")
+                continue
+            return [r or MeasureResult(TrialKind.CRASH, reason="no answer") for r in results]
+        raise refused(self._fleet, task, said)
+
+    def _keep(self, built: Built) -> None:
+        self._kept.pop(built.digest, None)
+        self._kept[built.digest] = built
+        while len(self._kept) > self.options.kept_builds:
+            del self._kept[next(iter(self._kept))]

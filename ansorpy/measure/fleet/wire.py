@@ -1,0 +1,213 @@
+"""What a driver and its nodes say to each other: frames of :mod:`ansorpy.measure.protocol`.
+
+The same payload that build workers get: definitions and steps as JSON, object code as bytes.
+Answers are checked field by field; nothing in them is executed or unpickled here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
+
+from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.ir.serialize import dag_from_dict
+from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built, built_from_parts
+from ansorpy.measure.database import definition_json
+from ansorpy.measure.protocol import Decoder, Message, ProtocolError
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = [
+    "Hello", "Work", "read_answer", "read_hello", "read_work", "single", "task_of", "write_answer",
+    "write_work",
+]  # fmt: skip
+
+
+class _Fields(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class Hello(_Fields):
+    """Fields of the answer to ``hello``: which ansorpy a node runs, and how many builds at once."""
+
+    version: str
+    builders: int = Field(ge=1)
+
+
+class _WorkFields(_Fields):
+    """Fields beside the blobs: *definitions* DAGs, the task's first, then each candidate's steps.
+
+    ``bases`` says which definition each candidate's steps apply to.
+    """
+
+    target: Target
+    threads: int
+    precision: Literal["default", "strict"]
+    cold_constants: bool
+    name: str
+    definitions: int = Field(ge=1)
+    bases: tuple[int, ...]
+    incumbent_s: PositiveFloat | None
+    rounds: int = Field(ge=1)
+
+
+class _ResultFields(_Fields):
+    """A :class:`MeasureResult`; ``max_error`` is None when it is infinite."""
+
+    kind: TrialKind
+    seconds: tuple[PositiveFloat, ...]
+    reason: str
+    build_s: float = Field(ge=0)
+    run_s: float = Field(ge=0)
+    max_error: float | None = Field(ge=0)
+    object_digest: str
+
+
+class _AnswerFields(_Fields):
+    """Fields of ``answer``; the blobs are the code that ``built`` describes, where there is one."""
+
+    results: tuple[_ResultFields | None, ...]
+    built: dict[str, object] | None
+
+
+@dataclass(frozen=True)
+class Work:
+    """Candidates of a task, and what a node needs to know to measure or re-time them."""
+
+    task: Task
+    states: Sequence[State]
+    incumbent_s: float | None = None
+    rounds: int = 9
+
+
+def write_work(kind: str, work: Work) -> Message:
+    """*work* as a request: ``build``, ``measure`` or ``retime``."""
+    task = work.task
+    texts = [definition_json(task.dag)]
+    places = {id(task.dag): 0}
+    for state in work.states:
+        if id(state.base) not in places:
+            places[id(state.base)] = len(texts)
+            texts.append(definition_json(state.base))
+    fields = _WorkFields(
+        target=task.target,
+        threads=task.threads,
+        precision=task.precision,
+        cold_constants=task.cold_constants,
+        name=task.name,
+        definitions=len(texts),
+        bases=tuple(places[id(state.base)] for state in work.states),
+        incumbent_s=work.incumbent_s,
+        rounds=work.rounds,
+    )
+    steps = [steps_to_json(state.history) for state in work.states]
+    blobs = tuple(text.encode() for text in (*texts, *steps))
+    return Message(kind, fields.model_dump(mode="json"), blobs)
+
+
+def task_of(fields: _WorkFields, definition: bytes) -> Task:
+    """The task that *fields* and its definition make."""
+    return Task(
+        dag_from_dict(json.loads(definition)),
+        fields.target,
+        fields.threads,
+        fields.precision,
+        fields.cold_constants,
+        fields.name,
+    )
+
+
+def read_work(message: Message) -> Work:
+    """What :func:`write_work` wrote; raises :class:`ProtocolError` for anything else."""
+    try:
+        fields = _WorkFields.model_validate(message.fields)
+        definitions = message.blobs[: fields.definitions]
+        task = task_of(fields, definitions[0])
+        dags = [task.dag, *(dag_from_dict(json.loads(text)) for text in definitions[1:])]
+        steps = message.blobs[fields.definitions :]
+        states = [
+            State.replay(dags[base], steps_from_json(text))
+            for base, text in zip(fields.bases, steps, strict=True)
+        ]
+    except (AnsorpyError, ValueError, TypeError, KeyError, IndexError) as error:
+        raise ProtocolError(f"not work for a node: {error}") from None
+    return Work(task, states, fields.incumbent_s, fields.rounds)
+
+
+def write_answer(results: Sequence[MeasureResult | None], built: Built | None = None) -> Message:
+    """*results* (None: built, to be run later) and the code of the one that ran."""
+    header, blobs = (None, ()) if built is None else built.parts()
+    fields = _AnswerFields(results=tuple(map(_fields_of, results)), built=header)
+    return Message("answer", fields.model_dump(mode="json"), blobs)
+
+
+def read_answer(message: Message, n: int) -> tuple[list[MeasureResult | None], Built | None]:
+    """The *n* results of an answer and the code with it.
+
+    Raises:
+        ProtocolError: It is something else.
+    """
+    try:
+        fields = _AnswerFields.model_validate(message.fields)
+        built = None if fields.built is None else built_from_parts(fields.built, message.blobs)
+    except (ValidationError, ForeignFile) as error:
+        raise ProtocolError(f"not an answer: {error}") from None
+    if len(fields.results) != n:
+        raise ProtocolError(f"{len(fields.results)} results for {n} candidates")
+    results = [None if r is None else _result_of(r) for r in fields.results]
+    for result in results:
+        if result is not None and result.ok and not result.seconds:
+            raise ProtocolError("a correct program without a time")
+    return results, built
+
+
+def read_hello(message: Message) -> Hello:
+    """What a node says of itself; raises :class:`ProtocolError`."""
+    try:
+        return Hello.model_validate(message.fields)
+    except ValidationError as error:
+        raise ProtocolError(f"not a greeting: {error}") from None
+
+
+def single(frame: bytes) -> Message:
+    """The one message in *frame*; raises :class:`ProtocolError` when there is not exactly one."""
+    decoder = Decoder()
+    decoder.feed(frame)
+    message = decoder.take()
+    if message is None or not decoder.is_empty:
+        raise ProtocolError(f"a frame of {len(frame)} bytes is not one message")
+    return message
+
+
+def _fields_of(result: MeasureResult | None) -> _ResultFields | None:
+    if result is None:
+        return None
+    return _ResultFields(
+        kind=result.kind,
+        seconds=result.seconds,
+        reason=result.reason,
+        build_s=result.build_s,
+        run_s=result.run_s,
+        max_error=result.max_error if math.isfinite(result.max_error) else None,
+        object_digest=result.object_digest,
+    )
+
+
+def _result_of(fields: _ResultFields) -> MeasureResult:
+    return MeasureResult(
+        kind=fields.kind,
+        seconds=fields.seconds,
+        reason=fields.reason,
+        build_s=fields.build_s,
+        run_s=fields.run_s,
+        max_error=math.inf if fields.max_error is None else fields.max_error,
+        object_digest=fields.object_digest,
+    )

@@ -1,0 +1,72 @@
+"""Where candidates are built and timed: on this machine, or by the nodes of a Ray cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Protocol
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
+from ansorpy.measure.fleet.ray_cluster import connect
+from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.runner import LocalRunner, MeasureOptions, Runner
+from ansorpy.schedule.state import State
+
+__all__ = ["LOCAL", "Machines", "open_machines", "ray_address"]
+
+LOCAL = "local"
+
+
+class Machines(Runner, Protocol):
+    """A runner with what a session needs beside: re-timing, and the code that was timed."""
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        """Times of finalists taken in turns on one machine."""
+
+    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
+        """Object code of each candidate, or the result that says why there is none."""
+
+    def built(self, object_digest: str) -> Built | None:
+        """Code that was measured lately, by its digest."""
+
+
+def open_machines(workers: str, options: MeasureOptions) -> AbstractContextManager[Machines]:
+    """The machines that *workers* names; leaving the context ends what runs there.
+
+    Raises:
+        UsageError: *workers* is no address (:func:`ray_address`).
+        MissingDependency: Ray is not installed, or no cluster answers.
+    """
+    if workers == LOCAL:
+        return LocalRunner(options)
+    return FleetRunner(connect(ray_address(workers), options), options)
+
+
+def ray_address(workers: str) -> str:
+    """*workers* as Ray takes addresses.
+
+        ray, ray://auto    -->  auto               the cluster of this machine or RAY_ADDRESS
+        ray://local        -->  local              Ray started for this run, on this machine
+        ray://host:10001   -->  ray://host:10001   a cluster's client port, from anywhere
+        host:6379          -->  host:6379          a cluster that this machine is a node of
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    scheme, separator, rest = workers.rpartition("://")
+    if workers == "ray" or (scheme == "ray" and rest in ("auto", "")):
+        return "auto"
+    if scheme == "ray" and rest == "local":
+        return "local"
+    host, _, port = rest.rpartition(":")
+    if scheme in (("ray",) if separator else ("",)) and host and port.isdecimal():
+        return workers
+    raise UsageError(
+        f"--workers {workers} is no address",
+        hint="use local, ray, ray://local, ray://HOST:PORT or HOST:PORT",
+    )

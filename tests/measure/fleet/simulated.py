@@ -1,0 +1,114 @@
+"""A fleet of nodes that answer at once from a table of times, and are lost on command."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from ansorpy import __version__
+from ansorpy.errors import AnsorpyError
+from ansorpy.ir.task import Task
+from ansorpy.measure.fleet.base import NodeLost, Ticket
+from ansorpy.measure.fleet.wire import read_work, single, write_answer
+from ansorpy.measure.protocol import Message, encode
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.state import State
+
+Outcome = Callable[[str, State], MeasureResult]
+"""What running a schedule on a node gives."""
+
+
+def factor_of(state: State) -> int:
+    """The inner factor a candidate is told apart by; 1 for the default schedule."""
+    extents = [it.extent for it in state.stage("C").iters]
+    return extents[1] or 1
+
+
+@dataclass
+class SimulatedFleet:
+    """Nodes by name; *outcome* says what they measure, *fate* when they are lost.
+
+    ``fate(node, kind, state)`` is asked when a question of *kind* is taken up, with the first of
+    its candidates: True loses the node.  Answers arrive in an order drawn from *seed*.
+    """
+
+    names: list[str]
+    outcome: Outcome
+    fate: Callable[[str, str, State | None], bool] = lambda node, kind, state: False
+    seed: int = 0
+    builders: int = 2
+    version: str = __version__
+    error: AnsorpyError | None = None
+    spoil: Callable[[str, bytes], bytes] = lambda node, frame: frame
+    log: list[tuple[str, str, int]] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    closed: bool = False
+    _waiting: dict[Ticket, tuple[str, bytes]] = field(default_factory=dict)
+    _asked: int = 0
+
+    def __post_init__(self) -> None:
+        self._rng = random.Random(self.seed)
+
+    def nodes(self, task: Task) -> list[str]:
+        return list(self.names)
+
+    def ask(self, node: str, frame: bytes) -> Ticket:
+        self._asked += 1
+        self._waiting[self._asked] = (node, frame)
+        return self._asked
+
+    def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
+        return [self._rng.choice(list(tickets))]
+
+    def take(self, ticket: Ticket) -> bytes:
+        node, frame = self._waiting.pop(ticket)
+        message = single(frame)
+        work = None if message.kind == "hello" else read_work(message)
+        first = None if work is None else work.states[0]
+        if node not in self.names:
+            raise NodeLost("it is gone")
+        if self.fate(node, message.kind, first):
+            self.names.remove(node)
+            raise NodeLost("the plug was pulled")
+        if work is None:
+            return encode(Message("hello", {"version": self.version, "builders": self.builders}))
+        self.log += [(node, message.kind, factor_of(state)) for state in work.states]
+        if self.error is not None:
+            fields = {"type": type(self.error).__name__, "text": str(self.error)}
+            return encode(Message("error", fields))
+        results: list[MeasureResult | None] = [None] * len(work.states)
+        if message.kind != "build":
+            results = [self.outcome(node, state) for state in work.states]
+        return self.spoil(node, encode(write_answer(results)))
+
+    def drop(self, node: str) -> None:
+        self.dropped.append(node)
+
+    def offers(self) -> str:
+        return f"{len(self.names)} simulated nodes"
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def speeds(**factors: float) -> Outcome:
+    """Times of 1 ms over the factor of the schedule, times how slow the node is."""
+
+    def outcome(node: str, state: State) -> MeasureResult:
+        seconds = 1e-3 / factor_of(state) * factors[node]
+        return MeasureResult(TrialKind.OK, (seconds,), object_digest=f"{factor_of(state)}")
+
+    return outcome
+
+
+def failing(outcome: Outcome, *factors: int) -> Outcome:
+    """*outcome*, but these schedules crash."""
+
+    def changed(node: str, state: State) -> MeasureResult:
+        result = outcome(node, state)
+        if factor_of(state) in factors:
+            return replace(result, kind=TrialKind.CRASH, seconds=(), reason="SIGSEGV")
+        return result
+
+    return changed

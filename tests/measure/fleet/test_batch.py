@@ -1,0 +1,197 @@
+"""Whatever becomes of the nodes, every candidate is started once and answered once."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+
+import pytest
+
+from ansorpy.errors import MissingDependency, UsageError, VerificationFailed
+from ansorpy.measure.built import Built
+from ansorpy.measure.fleet.batch import Patience
+from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.state import State
+from tests.measure.definitions import matmul, task_of, tiled
+from tests.measure.fleet.simulated import SimulatedFleet, factor_of, failing, speeds
+
+DAG = matmul(64, 40, 17)
+TASK = task_of(DAG)
+FACTORS = list(range(2, 30))
+STATES = [tiled(DAG, factor) for factor in FACTORS]
+HASTY = Patience(rejoin_s=0.0, look_s=0.0)
+EVEN = speeds(a=1.0, b=1.0, c=1.0)
+
+
+@dataclass
+class Listener:
+    """Counts what an observer is told."""
+
+    known: dict[int, MeasureResult] = field(default_factory=dict)
+    started_at: list[int] = field(default_factory=list)
+    finished_at: dict[int, MeasureResult] = field(default_factory=dict)
+
+    def started(self, index: int) -> MeasureResult | None:
+        self.started_at.append(index)
+        return self.known.get(index)
+
+    def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
+        assert index in self.started_at and index not in self.finished_at
+        self.finished_at[index] = result
+
+
+def measure(fleet, states=STATES, incumbent_s=None, known=(), patience=HASTY):
+    """Results of *states*, checked to be what the observer was told."""
+    heard = Listener(dict(known))
+    runner = FleetRunner(fleet, patience=patience)
+    results = runner.measure(TASK, states, incumbent_s=incumbent_s, observer=heard)
+    runner.close()
+    assert fleet.closed and len(results) == len(states)
+    assert sorted(heard.started_at) == list(range(len(states)))
+    assert {**heard.finished_at, **heard.known} == dict(enumerate(results))
+    return results
+
+
+def test_every_node_takes_a_share_and_results_are_in_order():
+    fleet = SimulatedFleet(["a", "b", "c"], failing(EVEN, 7, 11))
+    results = measure(fleet)
+    assert [r.object_digest for r in results] == [str(f) for f in FACTORS]
+    assert [f for f, r in zip(FACTORS, results, strict=True) if not r.ok] == [7, 11]
+    ran = Counter(node for node, kind, _ in fleet.log if kind == "measure")
+    assert set(ran) == {"a", "b", "c"}
+    built = Counter(factor for _, kind, factor in fleet.log if kind == "build")
+    assert built == dict.fromkeys(FACTORS, 1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_lost_nodes_lose_and_double_nothing(seed):
+    rng = random.Random(seed)
+    names = ["a", "b", "c"]
+    doomed = set(rng.sample(names, rng.randint(0, 2)))
+    slow = {name: rng.choice([1.0, 1.3, 0.8]) for name in names}
+
+    def fate(node: str, kind: str, state: State | None) -> bool:
+        return node in doomed and rng.random() < 0.2
+
+    fleet = SimulatedFleet(names, failing(speeds(**slow), 5, 13), fate, seed=seed)
+    results = measure(fleet, incumbent_s=rng.choice([None, 1e-4]))
+    assert [f for f, r in zip(FACTORS, results, strict=True) if not r.ok] == [5, 13]
+    assert all(r.seconds for r in results if r.ok)
+
+
+def test_the_best_times_are_all_of_the_home_node():
+    fleet = SimulatedFleet(["a", "b"], speeds(a=1.0, b=0.5))
+    results = measure(fleet, incumbent_s=2e-3)
+    best = min(results, key=lambda r: r.median_s)
+    home_s = {f"{factor}": 1e-3 / factor for factor in FACTORS}
+    assert best.median_s == pytest.approx(home_s[best.object_digest])
+    # What is still the other node's time was no candidate for the best when it was measured.
+    so_far = 2e-3
+    for result in sorted(results, key=lambda r: r.median_s)[:3]:
+        assert result.median_s < so_far
+    ran = Counter(factor for _, kind, factor in fleet.log if kind == "measure")
+    assert max(ran.values()) == 2, "new bests of the other node are run again on the first"
+
+
+def test_a_repeat_moves_to_the_next_home_when_its_node_is_lost():
+    def fate(node: str, kind: str, state: State | None) -> bool:
+        repeats = [entry for entry in fleet.log if entry[0] == "b" and entry[1] == "measure"]
+        return node == "a" and kind == "measure" and bool(repeats)
+
+    fleet = SimulatedFleet(["a", "b"], speeds(a=1.0, b=0.5), fate, seed=3)
+    results = measure(fleet)
+    assert fleet.names == ["b"] and all(r.ok for r in results)
+
+
+def test_what_another_tuner_measured_meanwhile_is_not_run():
+    known = {3: MeasureResult(TrialKind.OK, (1e-6,)), 5: MeasureResult(TrialKind.CRASH)}
+    fleet = SimulatedFleet(["a", "b"], EVEN)
+    results = measure(fleet, known=known)
+    assert results[3] is known[3] and results[5] is known[5]
+    ran = {factor for _, kind, factor in fleet.log if kind == "measure"}
+    assert ran.isdisjoint({FACTORS[3], FACTORS[5]})
+
+
+def test_a_candidate_that_takes_node_after_node_with_it_is_a_crash():
+    def fate(node: str, kind: str, state: State | None) -> bool:
+        return kind == "measure" and state is not None and factor_of(state) == 9
+
+    names = [f"n{number}" for number in range(5)]
+    fleet = SimulatedFleet(names, speeds(**dict.fromkeys(names, 1.0)), fate)
+    results = measure(fleet)
+    assert len(fleet.names) == 2
+    bad = results[FACTORS.index(9)]
+    assert bad.kind is TrialKind.CRASH and "3 nodes were lost" in bad.reason
+    assert sum(not r.ok for r in results) == 1
+
+
+def test_a_node_that_cannot_work_is_left_out(caplog):
+    def spoil(node: str, frame: bytes) -> bytes:
+        return frame[:-3] if node == "b" else frame
+
+    fleet = SimulatedFleet(["a", "b"], EVEN, spoil=spoil)
+    assert all(r.ok for r in measure(fleet))
+    assert "node b is left out" in caplog.text
+    ran = Counter(node for node, kind, _ in fleet.log if kind == "measure")
+    assert set(ran) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        ({"version": "0.0.1"}, MissingDependency, "it runs ansorpy 0.0.1, the driver"),
+        ({"error": UsageError("it is no znver5")}, MissingDependency, "a: it is no znver5"),
+        ({"error": VerificationFailed("C[0] is wrong")}, VerificationFailed, r"on a: C\[0\]"),
+        ({"names": []}, MissingDependency, "no node offers ansorpy_.* offered: 0 simulated"),
+        ({"fate": lambda *_: True}, MissingDependency, "a: the plug was pulled"),
+        ({"spoil": lambda node, frame: b"junk"}, MissingDependency, "expected a message"),
+    ],
+)
+def test_without_a_node_the_error_says_why(change, error, match):
+    fleet = SimulatedFleet(**{"names": ["a"], "outcome": EVEN, **change})
+    with pytest.raises(error, match=match):
+        measure(fleet)
+
+
+def test_nodes_that_join_later_take_over():
+    def fate(node: str, kind: str, state: State | None) -> bool:
+        if node == "a" and kind == "measure":
+            fleet.names.append("b")
+            return True
+        return False
+
+    fleet = SimulatedFleet(["a"], EVEN, fate)
+    assert all(r.ok for r in measure(fleet))
+    assert {node for node, kind, _ in fleet.log if kind == "measure"} == {"b"}
+
+
+def test_an_interrupt_ends_what_nodes_do():
+    def outcome(node: str, state: State) -> MeasureResult:
+        raise KeyboardInterrupt
+
+    fleet = SimulatedFleet(["a", "b"], outcome)
+    with pytest.raises(KeyboardInterrupt):
+        measure(fleet)
+    assert fleet.dropped
+
+
+def test_finalists_are_timed_on_one_node_and_on_the_next_when_it_is_lost():
+    fleet = SimulatedFleet(["a", "b", "c"], speeds(a=1.0, b=2.0, c=3.0))
+    runner = FleetRunner(fleet, patience=HASTY)
+    runner.measure(TASK, STATES[:4], incumbent_s=None)
+    fleet.names.reverse()
+    first = runner.retime(TASK, STATES[:3])
+    fleet.fate = lambda node, kind, state: node == "a"
+    second = runner.retime(TASK, STATES[:3])
+    runner.close()
+    assert [r.median_s for r in first] == [1e-3 / f for f in FACTORS[:3]]
+    assert [r.median_s for r in second] == [3e-3 / f for f in FACTORS[:3]]
+    fleet.fate = lambda node, kind, state: True
+    with pytest.raises(MissingDependency, match="the plug was pulled"):
+        runner.retime(TASK, STATES[:3])
+
+
+def test_nothing_to_measure_asks_nobody():
+    assert FleetRunner(SimulatedFleet([], EVEN)).measure(TASK, [], incumbent_s=None) == []
