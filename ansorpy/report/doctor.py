@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib.metadata
+import json
 import platform
 import sys
 from collections.abc import Callable
@@ -12,6 +13,7 @@ from typing import Any
 
 from ansorpy.config import available_cores, cgroup_quota, default_threads
 from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.measure.fleet.base import offer
 from ansorpy.report.bench.result import machine_name
 from ansorpy.report.tables import Table
 from ansorpy.runtime.linker import find_linker
@@ -67,7 +69,7 @@ class Examination:
 
 def examine() -> Examination:
     """Look at Python, CPU, libgomp, linker, CUDA and the packages; starts no search."""
-    parts = (_python, _cpu, _threads, _llvm, _libgomp, _linker, _cuda)
+    parts = (_python, _cpu, _threads, _worker, _llvm, _libgomp, _linker, _cuda)
     findings = [_guarded(part) for part in parts]
     findings += [_package(name, needed=True) for name in _NEEDED]
     findings += [_package(name, needed=False, extra=extra) for name, extra in _OPTIONAL]
@@ -108,6 +110,11 @@ def _threads() -> Finding:
     limit = "" if quota is None else f", control group grants {quota:g}"
     detail = f"{default_threads()} by default; {available_cores()} usable cores{limit}"
     return Finding("threads", True, True, detail)
+
+
+def _worker() -> Finding:
+    resources = json.dumps(offer(available_cores()))
+    return Finding("as a node", True, False, f"ray start --resources='{resources}'")
 
 
 def _llvm() -> Finding:

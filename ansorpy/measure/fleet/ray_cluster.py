@@ -7,7 +7,9 @@ what it can time (:func:`~ansorpy.measure.fleet.base.kind_of`), its amount the m
 
 from __future__ import annotations
 
+import logging
 import os
+import socket
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,12 +22,7 @@ from ansorpy.measure.runner import MeasureOptions
 
 __all__ = ["RayFleet", "connect"]
 
-_CONNECT = {
-    "logging_level": "ERROR",
-    "log_to_driver": False,
-    "include_dashboard": False,
-    "configure_logging": False,
-}
+_REACH_S = 10.0
 
 
 class RayFleet:
@@ -122,22 +119,34 @@ def connect(address: str, options: MeasureOptions) -> RayFleet:
                 hint="say ray://auto, or call ray.shutdown() first",
             )
         return RayFleet(options, own=False)
-    more: dict[str, Any] = {}
-    if address == "local":
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        more = {"resources": offer(available_cores())}
+    logging.getLogger("ray").setLevel(logging.ERROR)
     try:
-        if address.startswith("ray://"):
-            # The client's own server holds the settings of a driver.
-            ray.init(address, log_to_driver=False)
-        else:
-            ray.init(address, **_CONNECT, **more)
-    except (ConnectionError, RuntimeError, ValueError, TimeoutError) as error:
+        if ":" in address:
+            _reach(address)
+        ray.init(address, log_to_driver=False, **_settings(address))
+    except (OSError, RuntimeError, ValueError) as error:
         raise MissingDependency(
             f"no Ray cluster answers at {address}: {str(error).partition(chr(10))[0]}",
-            hint="see docs/workers.md on starting one",
+            hint="docs/workers.md says how to start one",
         ) from None
     return RayFleet(options, own=True)
+
+
+def _settings(address: str) -> dict[str, Any]:
+    """What else ``ray.init`` is told: nothing when another process holds a driver's settings."""
+    if address.startswith("ray://"):
+        return {}
+    quiet = {"logging_level": "ERROR", "include_dashboard": False, "configure_logging": False}
+    if address != "local":
+        return quiet
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    return {**quiet, "resources": offer(available_cores())}
+
+
+def _reach(address: str) -> None:
+    """Raise ``OSError`` when nothing listens: Ray itself takes minutes to say so, then exits."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    socket.create_connection((host, int(port)), timeout=_REACH_S).close()
 
 
 def _ray() -> Any:

@@ -29,13 +29,13 @@ def factor_of(state: State) -> int:
 class SimulatedFleet:
     """Nodes by name; *outcome* says what they measure, *fate* when they are lost.
 
-    ``fate(node, kind, state)`` is asked when a question of *kind* is taken up, with the first of
-    its candidates: True loses the node.  Answers arrive in an order drawn from *seed*.
+    ``fate(node, kind, state)`` is asked when a question of *kind* is taken up, with its
+    candidates: True loses the node.  Answers arrive in an order drawn from *seed*.
     """
 
     names: list[str]
     outcome: Outcome
-    fate: Callable[[str, str, State | None], bool] = lambda node, kind, state: False
+    fate: Callable[[str, str, Sequence[State]], bool] = lambda node, kind, states: False
     seed: int = 0
     builders: int = 2
     version: str = __version__
@@ -65,10 +65,10 @@ class SimulatedFleet:
         node, frame = self._waiting.pop(ticket)
         message = single(frame)
         work = None if message.kind == "hello" else read_work(message)
-        first = None if work is None else work.states[0]
+        states = [] if work is None else work.states
         if node not in self.names:
             raise NodeLost("it is gone")
-        if self.fate(node, message.kind, first):
+        if self.fate(node, message.kind, states):
             self.names.remove(node)
             raise NodeLost("the plug was pulled")
         if work is None:

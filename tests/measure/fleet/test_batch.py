@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
@@ -72,7 +73,7 @@ def test_lost_nodes_lose_and_double_nothing(seed):
     doomed = set(rng.sample(names, rng.randint(0, 2)))
     slow = {name: rng.choice([1.0, 1.3, 0.8]) for name in names}
 
-    def fate(node: str, kind: str, state: State | None) -> bool:
+    def fate(node: str, kind: str, states: Sequence[State]) -> bool:
         return node in doomed and rng.random() < 0.2
 
     fleet = SimulatedFleet(names, failing(speeds(**slow), 5, 13), fate, seed=seed)
@@ -87,16 +88,12 @@ def test_the_best_times_are_all_of_the_home_node():
     best = min(results, key=lambda r: r.median_s)
     home_s = {f"{factor}": 1e-3 / factor for factor in FACTORS}
     assert best.median_s == pytest.approx(home_s[best.object_digest])
-    # What is still the other node's time was no candidate for the best when it was measured.
-    so_far = 2e-3
-    for result in sorted(results, key=lambda r: r.median_s)[:3]:
-        assert result.median_s < so_far
     ran = Counter(factor for _, kind, factor in fleet.log if kind == "measure")
     assert max(ran.values()) == 2, "new bests of the other node are run again on the first"
 
 
 def test_a_repeat_moves_to_the_next_home_when_its_node_is_lost():
-    def fate(node: str, kind: str, state: State | None) -> bool:
+    def fate(node: str, kind: str, states: Sequence[State]) -> bool:
         repeats = [entry for entry in fleet.log if entry[0] == "b" and entry[1] == "measure"]
         return node == "a" and kind == "measure" and bool(repeats)
 
@@ -114,9 +111,10 @@ def test_what_another_tuner_measured_meanwhile_is_not_run():
     assert ran.isdisjoint({FACTORS[3], FACTORS[5]})
 
 
-def test_a_candidate_that_takes_node_after_node_with_it_is_a_crash():
-    def fate(node: str, kind: str, state: State | None) -> bool:
-        return kind == "measure" and state is not None and factor_of(state) == 9
+@pytest.mark.parametrize("doing", ["build", "measure"])
+def test_a_candidate_that_takes_node_after_node_with_it_is_a_crash(doing):
+    def fate(node: str, kind: str, states: Sequence[State]) -> bool:
+        return kind == doing and 9 in map(factor_of, states)
 
     names = [f"n{number}" for number in range(5)]
     fleet = SimulatedFleet(names, speeds(**dict.fromkeys(names, 1.0)), fate)
@@ -156,7 +154,7 @@ def test_without_a_node_the_error_says_why(change, error, match):
 
 
 def test_nodes_that_join_later_take_over():
-    def fate(node: str, kind: str, state: State | None) -> bool:
+    def fate(node: str, kind: str, states: Sequence[State]) -> bool:
         if node == "a" and kind == "measure":
             fleet.names.append("b")
             return True
@@ -183,12 +181,12 @@ def test_finalists_are_timed_on_one_node_and_on_the_next_when_it_is_lost():
     runner.measure(TASK, STATES[:4], incumbent_s=None)
     fleet.names.reverse()
     first = runner.retime(TASK, STATES[:3])
-    fleet.fate = lambda node, kind, state: node == "a"
+    fleet.fate = lambda node, kind, states: node == "a"
     second = runner.retime(TASK, STATES[:3])
     runner.close()
     assert [r.median_s for r in first] == [1e-3 / f for f in FACTORS[:3]]
     assert [r.median_s for r in second] == [3e-3 / f for f in FACTORS[:3]]
-    fleet.fate = lambda node, kind, state: True
+    fleet.fate = lambda node, kind, states: True
     with pytest.raises(MissingDependency, match="the plug was pulled"):
         runner.retime(TASK, STATES[:3])
 
