@@ -23,6 +23,7 @@ from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, single, wr
 from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Observer
+from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 
 __all__ = ["Batch", "Patience", "ask_once", "refused"]
@@ -109,7 +110,7 @@ class Batch:
                 self._have_nodes()
                 self._give_all()
                 busy = {n.ticket: name for name, n in self._nodes.items() if n.ticket is not None}
-                for ticket in self._fleet.wait(list(busy), self._patience.look_s) if busy else ():
+                for ticket in self._wait(list(busy)):
                     self._take(busy[ticket])
         except BaseException:
             # Nobody waits for what they do any more.
@@ -118,6 +119,11 @@ class Batch:
                     self._fleet.drop(name)
             raise
         return [self._results[index] for index in range(len(self._candidates))]
+
+    def _wait(self, tickets: Sequence[Ticket]) -> list[Ticket]:
+        runs = any(node.kind == "measure" for node in self._nodes.values())
+        with phase(Part.RUN if runs else Part.BUILD):
+            return self._fleet.wait(tickets, self._patience.look_s) if tickets else []
 
     # Nodes come and go
 

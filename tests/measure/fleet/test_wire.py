@@ -88,8 +88,9 @@ def test_other_answers_are_refused(change):
 )
 def test_results_no_runner_gives_are_refused(wrong):
     message = write_answer([RESULT])
-    [result] = message.fields["results"]  # type: ignore[misc,attr-defined]
-    fields = {**message.fields, "results": [{**result, **wrong}]}
+    results = message.fields["results"]
+    assert isinstance(results, list)
+    fields = {**message.fields, "results": [{**results[0], **wrong}]}
     with pytest.raises(ProtocolError):
         read_answer(single(encode(replace(message, fields=fields))), 1)
 
