@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import sqrt
+from statistics import fmean, stdev
 
 __all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved"]
 
@@ -27,6 +29,11 @@ class TimingPolicy:
         min_samples: At least so many, however long they take.
         max_samples: At most so many, however short they are.
         slow_factor: A candidate whose first timed call takes this times the incumbent stops there.
+        spread: With it, ``total_s`` is the most, and samples end as soon as the standard error of
+            their mean is at most this share of it.  Source: AdaTune (NeurIPS 2020), which stops at
+            a coefficient of variation and leaves out the extremes of five samples or more.
+        worse_factor: With a spread, samples also end when the mean is this times the incumbent by
+            two standard errors: how slow a loser is need not be known well.
     """
 
     warm_s: float = 0.002
@@ -37,6 +44,21 @@ class TimingPolicy:
     min_samples: int = 3
     max_samples: int = 60
     slow_factor: float = 3.0
+    spread: float | None = None
+    worse_factor: float = 1.25
+
+    def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
+        """Whether to take another sample after these, which took *spent_s* in all."""
+        if len(samples) < self.min_samples:
+            return True
+        if len(samples) >= self.max_samples or spent_s >= self.total_s:
+            return False
+        if self.spread is None:
+            return True
+        mean, error = _mean_and_error(samples)
+        if incumbent_s is not None and mean - 2 * error > self.worse_factor * incumbent_s:
+            return False
+        return error > self.spread * mean
 
     def cold_s(self, fresh_bytes: int) -> float:
         """Seconds by which a first call may exceed the others when *fresh_bytes* are untouched."""
@@ -75,9 +97,7 @@ def time_calls(
     number = _calls_per_sample(burst, first, policy)
     samples: list[float] = []
     spent = 0.0
-    while len(samples) < policy.min_samples or spent < policy.total_s:
-        if len(samples) >= policy.max_samples:
-            break
+    while policy.more(samples, spent, incumbent_s):
         seconds = burst(number)
         spent += seconds
         samples.append(seconds / number)
@@ -96,6 +116,13 @@ def time_interleaved(
             burst(1)
             taken.append(burst(number) / number)
     return [Timing(tuple(taken)) for taken in samples]
+
+
+def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error; of five samples or more without the least and the largest."""
+    kept = sorted(samples)[1:-1] if len(samples) >= 5 else samples
+    mean = fmean(kept)
+    return mean, stdev(kept, mean) / sqrt(len(kept)) if len(kept) > 1 else 0.0
 
 
 def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 
@@ -36,6 +36,10 @@ class PlacementRule(ABC):
     @abstractmethod
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
         """*state* with this rule's choices made."""
+
+    @abstractmethod
+    def every(self, state: State, target: Target) -> Iterator[State]:
+        """Each state that :meth:`draw` may give, in order; a state may come more than once."""
 
 
 class AnnotationRule(ABC):

@@ -5,7 +5,7 @@ A round of the search draws a few structures and works on one population table a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ansorpy.ir.task import Task
 from ansorpy.rules.algorithms.base import definitions
+from ansorpy.rules.base import PlacementRule
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.mutation.compute_location import carry_over
 from ansorpy.rules.presets import Preset, preset_for
@@ -220,6 +221,23 @@ class StructureSampler:
             misses = misses + 1 if structure.key in found else 0
             found.setdefault(structure.key, structure)
         return list(found.values())
+
+    def every(self) -> Iterator[Structure]:
+        """All structures, each once, those of a sketch together; made as they are asked for."""
+        seen: set[str] = set()
+        for number, sketch in enumerate(self.sketches):
+            for placed in self._every_place(sketch, self.preset.placement):
+                structure = self._structure(number, placed)
+                if structure.key not in seen:
+                    seen.add(structure.key)
+                    yield structure
+
+    def _every_place(self, state: State, rules: Sequence[PlacementRule]) -> Iterator[State]:
+        if not rules:
+            yield state
+            return
+        for placed in rules[0].every(state, self.target):
+            yield from self._every_place(placed, rules[1:])
 
 
 def _annotated(placed: State, target: Target, preset: Preset) -> Space:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 __all__ = [
     "VECTOR", "Choices", "Decision", "Domain", "Factors", "Product", "factorizations", "resolve",
+    "steps_from",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
@@ -135,6 +136,32 @@ def _exact_rows(number: int, parts: int) -> tuple[tuple[int, ...], ...]:
         for first in _divisors(number)
         for rest in _exact_rows(number // first, parts - 1)
     )
+
+
+def steps_from(rows: Ints, at: Ints, radius: int) -> Ints:
+    """Those of *rows* that are *radius* steps from *at*.
+
+    Along a column, a step is to the next larger or smaller value that *rows* have for it while the
+    others stay.  Between two columns it is to the next larger or smaller value of the first with
+    the product of both, and the others, unchanged.
+    """
+    differ = rows != at
+    count = differ.sum(axis=1)
+    alone, paired = rows[count == 1], rows[(count == 2) & (rows.prod(axis=1) == at.prod())]
+    found = [np.zeros((0, len(at)), dtype=np.int64)]
+    for first in range(len(at)):
+        found.append(_ranked(alone[alone[:, first] != at[first]], first, at[first], radius))
+        for second in range(first + 1, len(at)):
+            both = paired[(paired[:, [first, second]] != at[[first, second]]).all(axis=1)]
+            found.append(_ranked(both, first, at[first], radius))
+    return np.concatenate(found)
+
+
+def _ranked(rows: Ints, column: int, value: np.int64, rank: int) -> Ints:
+    """The rows whose *column* is the *rank*-th above and the *rank*-th below *value*."""
+    ordered = rows[np.argsort(rows[:, column], kind="stable")]
+    below = int(np.searchsorted(ordered[:, column], value))
+    return ordered[[at for at in (below - rank, below + rank - 1) if 0 <= at < len(ordered)]]
 
 
 def resolve(product: Product, values: dict[str, int]) -> Product:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.schedule.decisions import Decision
+from ansorpy.schedule.decisions import Decision, steps_from
 from ansorpy.schedule.size import Column, Size
 from ansorpy.schedule.state import State
 
@@ -68,6 +68,47 @@ class Space:
         """*n* rows, each decision uniform over its domain, constraints not applied."""
         parts = [d.domain.rows[rng.integers(len(d.domain.rows), size=n)] for d in self.decisions]
         return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0), dtype=np.int64)
+
+    def rows(self, start: int, n: int) -> Table:
+        """At most *n* rows from number *start* on, of all :attr:`size` in order.
+
+        The last decision changes fastest; constraints are not applied.
+        """
+        number, carry = start, np.arange(max(min(n, self.size - start), 0))
+        table = np.zeros((len(carry), len(self.columns)), dtype=np.int64)
+        for decision in reversed(self.decisions):
+            domain = decision.domain.rows
+            number, digit = divmod(number, len(domain))
+            carry, digits = np.divmod(digit + carry, len(domain))
+            table[:, self.slices[decision.name]] = domain[digits]
+        return table
+
+    def neighbours(self, row: Table, decision: str, radius: int = 1) -> Table:
+        """The rows *radius* steps from *row* along one decision; constraints are not applied.
+
+        A step takes one column to the next value that the domain has for it, or moves a factor
+        from one column of the decision to another and keeps their product.
+        """
+        at = self.slices[decision]
+        [domain] = [d.domain for d in self.decisions if d.name == decision]
+        parts = steps_from(domain.rows, row[at], radius)
+        table = np.tile(row, (len(parts), 1))
+        table[:, at] = parts
+        return table
+
+    def redraw(self, table: Table, rng: np.random.Generator) -> Table:
+        """Each row with one decision, drawn uniformly, drawn again from its domain."""
+        redrawn = table.copy()
+        picked = rng.integers(max(len(self.decisions), 1), size=len(table))
+        for number, decision in enumerate(self.decisions):
+            chosen, domain = np.flatnonzero(picked == number), decision.domain.rows
+            at = self.slices[decision.name]
+            redrawn[chosen, at] = domain[rng.integers(len(domain), size=len(chosen))]
+        return redrawn
+
+    def tokens(self, row: Table) -> tuple[tuple[str, tuple[int, ...]], ...]:
+        """What *row* decides, as (decision, values): equal parts of two rows are equal tokens."""
+        return tuple((d.name, tuple(row[self.slices[d.name]].tolist())) for d in self.decisions)
 
     def values(self, table: Table) -> dict[str, Size]:
         """Column name -> the table's column, for code that computes with sizes."""

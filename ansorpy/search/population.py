@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +40,9 @@ class StructureSource(Protocol):
 
         With *shares* only of these pairs, those of large share more often.
         """
+
+    def every(self) -> Iterator[Structure]:
+        """All structures, each once, in an order that is always the same."""
 
 
 @dataclass(frozen=True)

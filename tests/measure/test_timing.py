@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ansorpy.measure.policies import POLICIES
 from ansorpy.measure.timing import TimingPolicy, time_calls, time_interleaved
 
 
@@ -88,3 +89,43 @@ def test_interleaved_timing_spreads_drift_over_all():
     assert len(a.seconds) == len(b.seconds) == 11
     wins = sum(x < y for x, y in zip(a.seconds, b.seconds, strict=True))
     assert wins == 11
+
+
+class NoisyClock:
+    """A kernel of 1 ms whose samples scatter by *noise*, a share of it."""
+
+    def __init__(self, noise: float, seed: int) -> None:
+        self.noise, self.rng = noise, np.random.default_rng(seed)
+        self.calls = 0
+
+    def __call__(self, number: int) -> float:
+        self.calls += number
+        return number * 1e-3 * max(1 + self.noise * float(self.rng.normal()), 0.1)
+
+
+def test_samples_end_when_the_mean_is_known_well_enough():
+    policy = POLICIES.one("variance_adaptive")
+    quiet = [time_calls(NoisyClock(0.005, seed), policy) for seed in range(200)]
+    assert max(len(timing.seconds) for timing in quiet) < 15
+    errors = [abs(np.median(timing.seconds) / 1e-3 - 1) for timing in quiet]
+    assert np.mean(np.array(errors) < 0.01) > 0.95
+
+
+def test_scattered_samples_go_on_to_the_limit():
+    policy = POLICIES.one("variance_adaptive")
+    counts = [len(time_calls(NoisyClock(0.3, seed), policy).seconds) for seed in range(50)]
+    assert np.mean(np.array(counts) > 50) > 0.9
+    fixed = [len(time_calls(NoisyClock(0.3, seed), POLICIES.one("fixed")).seconds) for seed in [1]]
+    assert fixed[0] < 25
+
+
+def test_losers_are_timed_roughly():
+    policy = POLICIES.one("variance_adaptive")
+
+    def samples(incumbent_s: float | None, noise: float) -> list[int]:
+        timings = [time_calls(NoisyClock(noise, s), policy, incumbent_s) for s in range(20)]
+        assert not any(timing.is_slow for timing in timings)
+        return [len(timing.seconds) for timing in timings]
+
+    assert np.mean(samples(0.6e-3, 0.08)) < 0.3 * np.mean(samples(None, 0.08))
+    assert np.mean(samples(0.95e-3, 0.08)) == np.mean(samples(None, 0.08)), "not clearly worse"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -41,24 +43,53 @@ class ChangeComputeLocation(PlacementRule):
     """
 
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
-        for name in reversed([stage.name for stage in state.stages if stage.attach is None]):
+        for name in _unplaced(state):
             if is_movable(state, state.stage(name)):
-                moved = self._move(state, name, rng)
+                places = _places(state, name)
+                moved = _moved(state, name, places[int(rng.integers(len(places)))])
                 state = moved if has_sound_bounds(moved) else state
         return state
 
-    def _move(self, state: State, name: str, rng: np.random.Generator) -> State:
-        stage = state.stage(name)
-        candidates = locations(state, stage)
-        choice = int(rng.integers(len(candidates) + 2))
-        if choice >= 2:
-            at = candidates[choice - 2]
-            return state.compute_at(name, at.stage, at.iter)
-        if stage.attach is None:
-            return state
-        if choice == 1:
-            return state.compute_root(name)
-        return state if has_reduce_iters(stage) else state.compute_inline(name)
+    def every(self, state: State, target: Target) -> Iterator[State]:
+        return self._every(state, _unplaced(state))
+
+    def _every(self, state: State, names: Sequence[str]) -> Iterator[State]:
+        if not names:
+            yield state
+            return
+        name, *others = names
+        places = _places(state, name) if is_movable(state, state.stage(name)) else ()
+        reached = {str(state.history): state}
+        for place in places:
+            moved = _moved(state, name, place)
+            if has_sound_bounds(moved):
+                reached.setdefault(str(moved.history), moved)
+        for placed in reached.values():
+            yield from self._every(placed, others)
+
+
+Place = Attach | Literal["inline", "root"]
+
+
+def _unplaced(state: State) -> list[str]:
+    """Stages that no sketch rule attached, consumers first."""
+    return [stage.name for stage in reversed(state.stages) if stage.attach is None]
+
+
+def _places(state: State, name: str) -> tuple[Place, ...]:
+    """What is drawn from, each as likely as the others."""
+    return ("inline", "root", *locations(state, state.stage(name)))
+
+
+def _moved(state: State, name: str, place: Place) -> State:
+    stage = state.stage(name)
+    if isinstance(place, Attach):
+        return state.compute_at(name, place.stage, place.iter)
+    if stage.attach is None:
+        return state
+    if place == "root":
+        return state.compute_root(name)
+    return state if has_reduce_iters(stage) else state.compute_inline(name)
 
 
 def is_movable(state: State, stage: Stage) -> bool:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 import numpy.typing as npt
@@ -36,14 +38,13 @@ class DrawRfactorFactors(PlacementRule):
             at: int(rng.choice(self._factors(state, at, extent)))
             for at, extent in rfactor_splits(state).items()
         }
-        if not chosen:
-            return state
-        steps = [
-            replace(step, factors=(chosen[at],)) if isinstance(step, SplitStep) and at in chosen
-            else step
-            for at, step in enumerate(state.history)
-        ]  # fmt: skip
-        return State.replay(state.base, steps)
+        return _with_factors(state, chosen)
+
+    def every(self, state: State, target: Target) -> Iterator[State]:
+        splits = rfactor_splits(state)
+        domains = [self._factors(state, at, extent) for at, extent in splits.items()]
+        for factors in product(*domains):
+            yield _with_factors(state, dict(zip(splits, map(int, factors), strict=True)))
 
     def _factors(self, state: State, at: int, extent: int) -> npt.NDArray[np.int64]:
         """The inner factors to draw from for the split that is step number *at*."""
@@ -54,6 +55,18 @@ class DrawRfactorFactors(PlacementRule):
             if len(shared):
                 return shared
         return factorizations(extent, 1, self.max_innermost)[:, 0]
+
+
+def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
+    """*state* with the splits that are these steps splitting by these factors."""
+    if not chosen:
+        return state
+    steps = [
+        replace(step, factors=(chosen[at],)) if isinstance(step, SplitStep) and at in chosen
+        else step
+        for at, step in enumerate(state.history)
+    ]  # fmt: skip
+    return State.replay(state.base, steps)
 
 
 def rfactor_splits(state: State) -> dict[int, int]:

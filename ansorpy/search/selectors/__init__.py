@@ -11,6 +11,7 @@ SELECTORS: Registry[Selector] = Registry(
     "selector",
     {
         "epsilon_greedy": "ansorpy.search.selectors.epsilon_greedy:EpsilonGreedy",
+        "diversity": "ansorpy.search.selectors.diversity:Diversity",
         "top_k": "ansorpy.search.selectors.top_k:TopK",
     },
 )

@@ -11,6 +11,10 @@ STRATEGIES: Registry[Strategy] = Registry(
     "strategy",
     {
         "evolution": "ansorpy.search.strategies.evolution:Evolution",
+        "evolution_droplet": "ansorpy.search.strategies.droplet:evolution_droplet",
+        "droplet": "ansorpy.search.strategies.droplet:random_droplet",
+        "annealing": "ansorpy.search.strategies.annealing:Annealing",
         "random": "ansorpy.search.strategies.random:RandomSearch",
+        "grid": "ansorpy.search.strategies.grid:Grid",
     },
 )

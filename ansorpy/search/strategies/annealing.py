@@ -1,0 +1,100 @@
+"""Simulated annealing under the cost model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ansorpy.cost.view import Floats
+from ansorpy.measure.result import MeasureResult
+from ansorpy.rules.structure import Structure
+from ansorpy.schedule.space import Table
+from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, top
+from ansorpy.search.strategy import Context
+
+__all__ = ["Annealing"]
+
+
+@dataclass
+class Annealing:
+    """Many chains walk to neighbours, downhill too while it is hot; the best on the way are tried.
+
+    A step draws one decision of each chain again.  The new place is taken when the model scores
+    it higher, and else with chance ``exp((new - old) / t)``, where the temperature *t* falls
+    linearly to 0 in each round.  Chains go on from round to round, with the model as it then is;
+    a share of the structures, those with the lowest best score, makes room for new ones.
+
+    Paper: AutoTVM, arXiv 1805.08318 §3.  Source: TVM's SimulatedAnnealingOptimizer (128 chains,
+    500 steps, temperature 1 to 0).  Differs: a step of all chains of a structure is one table,
+    so there are more chains and fewer steps; the temperature is in standard deviations of the
+    first scores, which makes it independent of the model's unit.
+
+    Args:
+        structures: Worked on in a round; ``renewed`` of them are new in the next.
+        chains: In all.
+        steps: In a round.
+        heat: The temperature at the beginning of a round.
+    """
+
+    structures: int = 8
+    renewed: int = 3
+    chains: int = 512
+    steps: int = 24
+    heat: float = 1.0
+    _chains: dict[str, tuple[Structure, Table]] = field(default_factory=dict, repr=False)
+
+    def ask(self, context: Context, n: int) -> Pool:
+        started = self._started(context)
+        if not started:
+            return Pool(())
+        spread = float(np.std(np.concatenate([g.scores for g in started])))
+        found = list(started)
+        groups = started
+        for step in range(self.steps):
+            temperature = self.heat * spread * (1 - step / self.steps)
+            groups = [_stepped(group, temperature, context) for group in groups]
+            found += groups
+        self._keep(groups)
+        everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
+        order = context.rng.permutation(len(everyone))[: 2 * n]
+        best = top(found, 2 * n, context.measured)
+        return Pool(tuple(best), tuple(everyone[i] for i in order))
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        """Nothing to remember: results change the walk through the model."""
+
+    def _started(self, context: Context) -> list[Scored]:
+        """The chains of the last round and those of new structures, scored."""
+        chains = dict(self._chains)
+        each = -(-self.chains // self.structures)
+        for structure in context.source.draw(self.structures - len(chains), context.rng):
+            if structure.key not in chains:
+                chains[structure.key] = (structure, sample_valid(structure, each, context.rng))
+        scored = [score(context.task, context.model, s, table) for s, table in chains.values()]
+        return [group for group in scored if len(group)]
+
+    def _keep(self, groups: Sequence[Scored]) -> None:
+        """Remember all chains but those of the least promising structures."""
+        ranked = sorted(groups, key=lambda g: -float(g.scores.max()))
+        kept = ranked[: max(self.structures - self.renewed, 1)]
+        self._chains = {g.structure.key: (g.structure, g.table) for g in kept}
+
+
+def _stepped(group: Scored, temperature: float, context: Context) -> Scored:
+    """Each chain of *group* one step on, where it accepts the step."""
+    structure, rng = group.structure, context.rng
+    proposed = structure.space.redraw(group.table, rng)
+    proposed = np.where(structure.valid(proposed)[:, None], proposed, group.table)
+    scored = score(context.task, context.model, structure, proposed)
+    accepted = _chance(scored.scores - group.scores, temperature) > rng.random(len(group))
+    table = np.where(accepted[:, None], proposed, group.table)
+    return Scored(structure, table, np.where(accepted, scored.scores, group.scores))
+
+
+def _chance(gain: Floats, temperature: float) -> Floats:
+    """The chance of accepting each change of score."""
+    if temperature <= 0:
+        return (gain >= 0).astype(np.float64)
+    return np.exp(np.minimum(gain / temperature, 0.0))

@@ -1,0 +1,96 @@
+"""Coordinate descent from the best program measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from math import sqrt
+from statistics import fmean, variance
+
+import numpy as np
+
+from ansorpy.measure.result import MeasureResult
+from ansorpy.rules.structure import Structure
+from ansorpy.schedule.space import Table
+from ansorpy.search.population import Candidate, Pool, score
+from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategies.sequence import Then
+from ansorpy.search.strategy import Context
+
+__all__ = ["Droplet", "evolution_droplet", "random_droplet"]
+
+
+@dataclass
+class Droplet:
+    """Measures the neighbours of the best program and moves to one that is certainly faster.
+
+    A neighbour differs in one decision by one step
+    (:meth:`~ansorpy.schedule.space.Space.neighbours`).  Where these are fewer than a round's
+    trials, the round is filled with those two steps away, then three, and so on.  Has nothing to
+    offer before a program ran and when all around the best was measured: combine it with a
+    strategy that finds starts (:class:`~ansorpy.search.strategies.sequence.Then`).
+
+    Paper: "Explore as a Storm, Exploit as a Raindrop", arXiv 2406.20037.  Source: TVM #14683,
+    #17104.  Differs: values do not wrap around at the ends of a domain; a tile's factors move
+    between its levels, so no step leaves the domain; of equally distant neighbours those the
+    model prefers come first; the test of means takes the normal distribution.
+
+    Args:
+        radius: Steps along a decision at most.
+        certainty: Standard errors by which a program must be faster to be moved to, so that
+            noise does not lead the way (1.65: one chance in twenty).
+    """
+
+    radius: int = 8
+    certainty: float = 1.65
+    _centre: Candidate | None = field(default=None, repr=False)
+    _times: tuple[float, ...] = field(default=(), repr=False)
+
+    def ask(self, context: Context, n: int) -> Pool:
+        offers: dict[tuple[str, bytes], Candidate] = {}
+        if self._centre is None:
+            return Pool(())
+        for radius in range(1, self.radius + 1):
+            if len(offers) >= n:
+                break
+            for candidate in self._around(self._centre, radius, context):
+                if candidate.key not in context.measured:
+                    offers.setdefault(candidate.key, candidate)
+        return Pool(tuple(offers.values()))
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        for candidate, result in found:
+            if result.ok and (self._centre is None or self._is_faster(result.seconds)):
+                self._centre, self._times = candidate, result.seconds
+
+    def _around(self, centre: Candidate, radius: int, context: Context) -> list[Candidate]:
+        """Valid programs *radius* steps from *centre*, those of high score first."""
+        structure = centre.structure
+        table = np.concatenate([*_steps(structure, centre.row, radius), centre.row[None][:0]])
+        table = table[structure.valid(table)]
+        scored = score(context.task, context.model, structure, table).candidates()
+        return sorted(scored, key=lambda c: -c.score)
+
+    def _is_faster(self, times: Sequence[float]) -> bool:
+        """True when *times* are on average below the centre's by more than chance."""
+        gain = fmean(self._times) - fmean(times)
+        if min(len(times), len(self._times)) < 2:
+            return gain > 0
+        error = sqrt(variance(times) / len(times) + variance(self._times) / len(self._times))
+        return gain > self.certainty * error
+
+
+def _steps(structure: Structure, row: Table, radius: int) -> Iterator[Table]:
+    for decision in structure.space.decisions:
+        yield structure.space.neighbours(row, decision.name, radius)
+
+
+def random_droplet() -> Then:
+    """Coordinate descent from the best of a first random round; random again where it ends."""
+    return Then(RandomSearch(), 1, Droplet())
+
+
+def evolution_droplet() -> Then:
+    """Evolution for 96 trials, then coordinate descent from the best; evolution where that ends."""
+    return Then(Evolution(), 96, Droplet())
