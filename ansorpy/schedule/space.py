@@ -96,16 +96,6 @@ class Space:
         table[:, at] = parts
         return table
 
-    def redraw(self, table: Table, rng: np.random.Generator) -> Table:
-        """Each row with one decision, drawn uniformly, drawn again from its domain."""
-        redrawn = table.copy()
-        picked = rng.integers(max(len(self.decisions), 1), size=len(table))
-        for number, decision in enumerate(self.decisions):
-            chosen, domain = np.flatnonzero(picked == number), decision.domain.rows
-            at = self.slices[decision.name]
-            redrawn[chosen, at] = domain[rng.integers(len(domain), size=len(chosen))]
-        return redrawn
-
     def tokens(self, row: Table) -> tuple[tuple[str, tuple[int, ...]], ...]:
         """What *row* decides, as (decision, values): equal parts of two rows are equal tokens."""
         return tuple((d.name, tuple(row[self.slices[d.name]].tolist())) for d in self.decisions)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 import numpy as np
 import pytest
 
@@ -102,3 +104,15 @@ def test_presets_by_kind_of_target() -> None:
     assert preset_for(Target.parse("cuda"), "ansor") is ANSOR_CUDA
     assert preset_for(Target.parse("x86-64-v4")) is CPU
     assert preset_for(Target.parse("x86-64-v4"), "ansor") is ANSOR_CPU
+
+
+@preset_and_target
+@pytest.mark.parametrize("name", ["pool", "softmax", "deep_matmul"])
+def test_every_structure_that_can_be_drawn_is_listed_once(
+    name: str, preset: Preset, target: str
+) -> None:
+    source = sampler(SMALL[name], preset, target)
+    listed = [structure.key for structure in islice(source.every(), 2000)]
+    assert len(set(listed)) == len(listed)
+    drawn = [source.draw_one(np.random.default_rng(seed)).key for seed in range(60)]
+    assert set(drawn) <= set(listed) or len(listed) == 2000

@@ -22,9 +22,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.population import Candidate, Pool, sample_valid, score, top
-from ansorpy.search.selector import Selector
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
-from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution, crossover, genes
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategy import Context, Strategy
@@ -261,12 +259,3 @@ def test_epsilon_greedy_mixes_in_random_candidates() -> None:
     assert len(picked) == len({c.key for c in picked}) == 20
     assert sum(c.key in keys for c in picked) == 5
     assert [c.key for c in picked[:15]] == [c.key for c in pool.best[:15]]
-
-
-def test_selectors_fill_up_from_what_there_is() -> None:
-    pool = _pool(3, 4)
-    selectors: list[Selector] = [EpsilonGreedy(), TopK()]
-    for selector in selectors:
-        assert len(selector.pick(pool, 6, np.random.default_rng(0))) == 6
-        assert len(selector.pick(pool, 60, np.random.default_rng(0))) == 7
-        assert selector.pick(Pool(()), 5, np.random.default_rng(0)) == []

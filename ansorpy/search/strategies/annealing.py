@@ -14,22 +14,23 @@ from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, top
 from ansorpy.search.strategy import Context
 
-__all__ = ["Annealing"]
+__all__ = ["Annealing", "stepped"]
 
 
 @dataclass
 class Annealing:
     """Many chains walk to neighbours, downhill too while it is hot; the best on the way are tried.
 
-    A step draws one decision of each chain again.  The new place is taken when the model scores
+    A step mutates each chain once, as evolution does.  The new place is taken when the model scores
     it higher, and else with chance ``exp((new - old) / t)``, where the temperature *t* falls
     linearly to 0 in each round.  Chains go on from round to round, with the model as it then is;
     a share of the structures, those with the lowest best score, makes room for new ones.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.  Source: TVM's SimulatedAnnealingOptimizer (128 chains,
     500 steps, temperature 1 to 0).  Differs: a step of all chains of a structure is one table,
-    so there are more chains and fewer steps; the temperature is in standard deviations of the
-    first scores, which makes it independent of the model's unit.
+    so there are more chains and fewer steps; TVM draws a whole decision again, which here ends
+    below plain sampling with as many calls of the model; the temperature is in standard deviations
+    of the first scores, which makes it independent of the model's unit.
 
     Args:
         structures: Worked on in a round; ``renewed`` of them are new in the next.
@@ -40,9 +41,9 @@ class Annealing:
 
     structures: int = 8
     renewed: int = 3
-    chains: int = 512
-    steps: int = 24
-    heat: float = 1.0
+    chains: int = 384
+    steps: int = 12
+    heat: float = 0.3
     _chains: dict[str, tuple[Structure, Table]] = field(default_factory=dict, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
@@ -54,7 +55,7 @@ class Annealing:
         groups = started
         for step in range(self.steps):
             temperature = self.heat * spread * (1 - step / self.steps)
-            groups = [_stepped(group, temperature, context) for group in groups]
+            groups = [stepped(group, temperature, context) for group in groups]
             found += groups
         self._keep(groups)
         everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
@@ -82,10 +83,10 @@ class Annealing:
         self._chains = {g.structure.key: (g.structure, g.table) for g in kept}
 
 
-def _stepped(group: Scored, temperature: float, context: Context) -> Scored:
+def stepped(group: Scored, temperature: float, context: Context) -> Scored:
     """Each chain of *group* one step on, where it accepts the step."""
     structure, rng = group.structure, context.rng
-    proposed = structure.space.redraw(group.table, rng)
+    proposed = structure.mutate(group.table, rng)
     proposed = np.where(structure.valid(proposed)[:, None], proposed, group.table)
     scored = score(context.task, context.model, structure, proposed)
     accepted = _chance(scored.scores - group.scores, temperature) > rng.random(len(group))

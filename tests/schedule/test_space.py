@@ -1,0 +1,74 @@
+"""Spaces as strategies walk them: all rows in order, neighbours, tokens."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.schedule.decisions import factorizations, steps_from
+from tests.search.tasks import matmul, scale
+
+RNG = np.random.default_rng(0)
+
+
+def structure(n: int = 6, m: int = 7, k: int = 5) -> Structure:
+    [drawn, *_] = StructureSampler(matmul(n, m, k)).draw(1, np.random.default_rng(0))
+    return drawn
+
+
+def test_every_row_is_walked_once() -> None:
+    [drawn, *_] = StructureSampler(scale(7)).draw(1, np.random.default_rng(0))
+    space = drawn.space
+    table = space.rows(0, space.size)
+    assert len(table) == space.size == len(np.unique(table, axis=0))
+    sampled = space.sample(500, RNG)
+    assert {tuple(r) for r in sampled.tolist()} <= {tuple(r) for r in table.tolist()}
+
+
+def test_a_walk_may_stop_and_go_on_anywhere() -> None:
+    space = structure().space
+    for start in (0, 1, 977, space.size - 3):
+        whole = space.rows(start, 50)
+        parts = [space.rows(start + at, 7) for at in range(0, 50, 7)]
+        np.testing.assert_array_equal(np.concatenate(parts)[: len(whole)], whole[:50])
+    assert len(space.rows(space.size - 3, 50)) == 3
+    assert len(space.rows(space.size, 50)) == 0
+
+
+def test_neighbours_differ_in_one_decision_and_stay_in_its_domain() -> None:
+    space = structure().space
+    row = space.sample(1, RNG)[0]
+    for decision in space.decisions:
+        at = space.slices[decision.name]
+        found = space.neighbours(row, decision.name)
+        others = np.delete(np.arange(len(row)), np.arange(at.start, at.stop))
+        assert (found[:, others] == row[others]).all()
+        assert all((decision.domain.rows == part).all(axis=1).any() for part in found[:, at])
+        assert not (found == row).all(axis=1).any()
+
+
+@pytest.mark.parametrize("extent", [1, 7, 12, 64])
+def test_one_step_reaches_the_whole_domain(extent: int) -> None:
+    """No value is out of reach, so a descent can end at the optimum wherever it starts."""
+    domain = factorizations(extent, 2, 64, "shift")
+    reached, border = {tuple(domain[0])}, [domain[0]]
+    while border:
+        found = [tuple(r) for r in steps_from(domain, border.pop(), 1).tolist()]
+        border += [np.array(r) for r in found if r not in reached]
+        reached |= set(found)
+    assert reached == {tuple(r) for r in domain.tolist()}
+
+
+def test_a_step_takes_the_next_value_or_moves_a_factor() -> None:
+    domain = factorizations(8, 2, 64)
+    found = {tuple(r) for r in steps_from(domain, np.array([2, 2]), 1).tolist()}
+    assert found == {(1, 2), (4, 2), (2, 1), (2, 4), (1, 4), (4, 1)}
+    assert {tuple(r) for r in steps_from(domain, np.array([2, 1]), 2).tolist()} == {(8, 1), (2, 4)}
+
+
+def test_equal_parts_are_equal_tokens() -> None:
+    space = structure().space
+    one, other = space.sample(2, RNG)
+    equal = sum((one[at] == other[at]).all() for at in space.slices.values())
+    assert len(set(space.tokens(one)) & set(space.tokens(other))) == equal

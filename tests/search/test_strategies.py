@@ -1,0 +1,220 @@
+"""Strategies, each on its own: what only it promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.ir.task import Task
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.search.population import Candidate, Pool, sample_valid, score
+from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.strategies.annealing import Annealing, stepped
+from ansorpy.search.strategies.droplet import Droplet
+from ansorpy.search.strategies.grid import Grid
+from ansorpy.search.strategies.sequence import Then
+from ansorpy.search.strategy import Context, Strategy
+from tests.search.tasks import matmul, scale
+
+EVERY = pytest.mark.parametrize("name", STRATEGIES.names)
+Seconds = Callable[[Candidate], float]
+
+
+def context(seed: int = 0, n: int = 24) -> Context:
+    task = matmul(n, n, n)
+    return Context(task, StructureSampler(task), AnalyticModel(), np.random.default_rng(seed))
+
+
+def ok(*seconds: float) -> MeasureResult:
+    return MeasureResult(TrialKind.OK, seconds)
+
+
+def measured(
+    strategy: Strategy, at: Context, seconds: Seconds, rounds: int, n: int = 8
+) -> list[Candidate]:
+    """The candidates of *rounds* rounds, each measured as *seconds* says."""
+    tried: list[Candidate] = []
+    for _ in range(rounds):
+        picked = strategy.ask(at, n).best[:n]
+        at.measured |= {c.key for c in picked}
+        strategy.tell([(c, ok(seconds(c))) for c in picked])
+        tried += picked
+        if not picked:
+            break
+    return tried
+
+
+def predicted(candidate: Candidate) -> float:
+    return 1 / candidate.score
+
+
+@EVERY
+def test_offers_are_valid_new_and_the_same_for_the_same_seed(name: str) -> None:
+    runs = []
+    for _ in range(2):
+        at = context(seed=5)
+        tried = measured(STRATEGIES.factory(name)(), at, predicted, rounds=2)
+        assert len({c.key for c in tried}) == len(tried) == 16
+        assert all(c.structure.valid(c.row[None])[0] for c in tried)
+        assert all(c.structure.space.within(c.row[None])[0] for c in tried)
+        runs.append([c.key for c in tried])
+    assert runs[0] == runs[1]
+
+
+@EVERY
+def test_failures_end_no_strategy(name: str) -> None:
+    strategy, at = STRATEGIES.factory(name)(), context()
+    for _ in range(2):
+        picked = strategy.ask(at, 8).best[:8]
+        assert picked
+        at.measured |= {c.key for c in picked}
+        strategy.tell([(c, MeasureResult(TrialKind.CRASH, reason="crash")) for c in picked])
+
+
+def test_every_strategy_has_a_description() -> None:
+    assert all(STRATEGIES.descriptions().values())
+
+
+@pytest.mark.parametrize("task", [scale(60), matmul(1, 2, 2)], ids=lambda task: task.name)
+def test_the_grid_visits_every_program_once_and_then_ends(task: Task) -> None:
+    source = StructureSampler(task)
+    at = Context(task, source, AnalyticModel(), np.random.default_rng(0))
+    tried = measured(Grid(chunk=700), at, predicted, rounds=10_000, n=300)
+    expected = 0
+    for structure in source.every():
+        rows = structure.space.rows(0, structure.space.size)
+        expected += len(np.unique(rows[structure.valid(rows)], axis=0))
+    assert len({c.key for c in tried}) == len(tried) == expected > 20
+    drawn = source.draw(20, np.random.default_rng(1))
+    assert {s.key for s in drawn} <= {c.structure.key for c in tried}
+
+
+def test_the_grid_offers_again_what_was_not_picked() -> None:
+    at, grid = context(), Grid()
+    first = grid.ask(at, 8).best
+    at.measured |= {c.key for c in first[:3]}
+    assert [c.key for c in grid.ask(at, 8).best[:5]] == [c.key for c in first[3:]]
+
+
+@dataclass
+class Bowl:
+    """Seconds that grow with each decision's distance from a goal: one convex basin."""
+
+    structure: Structure
+    goal: np.ndarray
+
+    def __call__(self, candidate: Candidate) -> float:
+        space = self.structure.space
+        total = 1.0
+        for decision in space.decisions:
+            at = space.slices[decision.name]
+            distance = np.abs(np.log2(candidate.row[at] + 1.0) - np.log2(self.goal[at] + 1.0))
+            total += float(distance.sum())
+        return total
+
+
+def _bowl(at: Context, seed: int) -> tuple[Bowl, Candidate]:
+    rng = np.random.default_rng(seed)
+    [structure, *_] = at.source.draw(1, rng)
+    rows = structure.sample(200, rng)
+    rows = rows[structure.valid(rows)]
+    return Bowl(structure, rows[0]), Candidate(structure, rows[1], 0.0)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_droplet_runs_down_to_the_bottom(seed: int) -> None:
+    at, droplet = context(n=32), Droplet()
+    bowl, start = _bowl(at, seed)
+    droplet.tell([(start, ok(bowl(start)))])
+    tried = measured(droplet, at, bowl, rounds=40)
+    best = min(bowl(c) for c in tried)
+    assert best == 1.0, "the goal itself"
+    assert len(tried) <= 320
+
+
+def test_the_droplet_ends_when_all_around_is_measured() -> None:
+    at = context(n=8)
+    droplet = Droplet(radius=2)
+    bowl, start = _bowl(at, 0)
+    at.measured.add(start.key)
+    droplet.tell([(start, ok(bowl(start)))])
+    flat = measured(droplet, at, lambda c: 9.0, rounds=200)
+    assert 0 < len(flat) < 200
+    assert droplet.ask(at, 8) == Pool(())
+
+
+def test_noise_alone_does_not_move_the_droplet() -> None:
+    at, droplet = context(), Droplet()
+    _, start = _bowl(at, 0)
+    droplet.tell([(start, ok(1.0, 1.1, 0.9))])
+    around = droplet.ask(at, 8).best
+    droplet.tell([(around[0], ok(0.99, 1.09, 0.89))])
+    assert [c.key for c in droplet.ask(at, 8).best] == [c.key for c in around]
+    droplet.tell([(around[0], ok(0.5, 0.51, 0.49))])
+    assert [c.key for c in droplet.ask(at, 8).best] != [c.key for c in around]
+
+
+@dataclass
+class Fixed:
+    """Offers *left*, and notes what it hears."""
+
+    left: list[Candidate]
+    heard: list[Candidate] = field(default_factory=list)
+
+    def ask(self, context: Context, n: int) -> Pool:
+        return Pool(tuple(c for c in self.left if c.key not in context.measured))
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        self.heard += [c for c, _ in found]
+
+
+def test_the_second_strategy_follows_and_the_first_takes_over_again() -> None:
+    at = context()
+    [structure, *_] = at.source.draw(1, at.rng)
+    rows = np.unique(structure.sample(64, at.rng), axis=0)
+    made = [Candidate(structure, row, 1.0) for row in rows[:10]]
+    first, second = Fixed(made[:7]), Fixed(made[7:])
+    tried = measured(Then(first, 4, second), at, predicted, rounds=9, n=2)
+    keys = [c.key for c in made]
+    order = [keys.index(c.key) for c in tried]
+    assert order == [0, 1, 2, 3, 7, 8, 9, 4, 5, 6]
+    assert first.heard == second.heard == tried
+
+
+def test_annealing_finds_what_sampling_as_much_does_not() -> None:
+    """Same number of model calls, same structures to choose from."""
+
+    def best(steps: int, chains: int, seed: int) -> float:
+        strategy = Annealing(chains=chains, steps=steps)
+        return max(c.score for c in strategy.ask(context(seed, n=384), 8).best)
+
+    gains = [best(12, 256, s) / best(0, 13 * 256, s) for s in range(4)]
+    assert np.mean(gains) > 1.0
+
+
+def test_chains_climb_when_cold_and_wander_when_hot() -> None:
+    at = context(n=96)
+    [structure, *_] = at.source.draw(1, at.rng)
+    start = score(at.task, at.model, structure, sample_valid(structure, 200, at.rng))
+    cold, hot = stepped(start, 0.0, at), stepped(start, 1e9, at)
+    assert (cold.scores >= start.scores).all() and (cold.scores > start.scores).any()
+    assert (hot.scores < start.scores).any() and (hot.scores > start.scores).any()
+    for group in (cold, hot):
+        again = score(at.task, at.model, structure, group.table)
+        np.testing.assert_array_equal(again.scores, group.scores)
+        assert structure.valid(group.table).all()
+
+
+def test_the_better_chains_go_on() -> None:
+    at, strategy = context(), Annealing(chains=64, steps=2)
+    before = strategy.ask(at, 8)
+    at.measured |= {c.key for c in before.best[:8]}
+    after = strategy.ask(at, 8)
+    known = {c.structure.key for c in before.best}
+    assert known & {c.structure.key for c in after.best}
+    assert not at.measured & {c.key for c in (*after.best, *after.random)}
