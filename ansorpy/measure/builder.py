@@ -60,16 +60,8 @@ class Builder:
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
         """Object code of each of *states*, or why there is none, in the order given."""
-        fields = BuildRequest(target=task.target, symbol=task_symbol(task)).model_dump(mode="json")
-        definitions = {id(state.base): b"" for state in states}
-        for state in states:
-            if not definitions[id(state.base)]:
-                definitions[id(state.base)] = definition_json(state.base).encode()
-        messages = [
-            Message("build", fields, (definitions[id(s.base)], steps_to_json(s.history).encode()))
-            for s in states
-        ]
-        keys = [hashlib.sha256(encode(message)).digest() for message in messages]
+        messages = _requests(task, states)
+        keys = [_key(message) for message in messages]
         found: dict[bytes, Built | MeasureResult] = {
             key: self._built[key] for key in keys if key in self._built
         }
@@ -81,6 +73,11 @@ class Builder:
         for key in keys:
             self._keep(key, found[key])
         return [found[key] for key in keys]
+
+    def remember(self, task: Task, state: State, built: Built) -> None:
+        """Take *built*, made elsewhere, as what building *state* gives."""
+        [message] = _requests(task, [state])
+        self._keep(_key(message), built)
 
     def _keep(self, key: bytes, result: Built | MeasureResult) -> None:
         """Remember what succeeded; a failure may have been the machine's."""
@@ -94,6 +91,23 @@ class Builder:
         """End the workers."""
         for worker in self._workers:
             worker.close()
+
+
+def _requests(task: Task, states: Sequence[State]) -> list[Message]:
+    """What a worker is asked for each of *states*."""
+    fields = BuildRequest(target=task.target, symbol=task_symbol(task)).model_dump(mode="json")
+    definitions = {id(state.base): b"" for state in states}
+    for state in states:
+        if not definitions[id(state.base)]:
+            definitions[id(state.base)] = definition_json(state.base).encode()
+    return [
+        Message("build", fields, (definitions[id(s.base)], steps_to_json(s.history).encode()))
+        for s in states
+    ]
+
+
+def _key(message: Message) -> bytes:
+    return hashlib.sha256(encode(message)).digest()
 
 
 def _interpreted(outcome: Outcome) -> Built | MeasureResult:

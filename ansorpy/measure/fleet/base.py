@@ -8,12 +8,15 @@ from typing import Protocol
 from ansorpy.ir.task import Task
 from ansorpy.target import Target
 
-__all__ = ["Fleet", "NodeLost", "Ticket", "kind_of", "offer"]
+__all__ = ["BUILDER", "Fleet", "NodeLost", "Ticket", "kind_of", "offer"]
 
 Ticket = Hashable
 """A question that is under way."""
 
 _PREFIX = "ansorpy_"
+
+BUILDER = f"{_PREFIX}builder"
+"""The resource of nodes that build for others and time nothing; its amount says nothing."""
 
 
 class NodeLost(Exception):
@@ -25,6 +28,9 @@ class Fleet(Protocol):
 
     def nodes(self, task: Task) -> list[str]:
         """The nodes, in a fixed order, that are alive and offer to time *task*."""
+
+    def builders(self, task: Task) -> list[str]:
+        """The nodes, in a fixed order, that are alive, offer to build and do not time *task*."""
 
     def ask(self, node: str, frame: bytes) -> Ticket:
         """Send *frame* to *node*, whose service is started if needed; does not wait."""

@@ -1,8 +1,9 @@
 """One batch of candidates over the nodes of a fleet: who builds, runs and repeats what.
 
-Each node is given a chunk of candidates; it builds them, then runs them one by one.  A node that
-is lost gives its candidates back to the queue: they were started once and are answered once.
-What seems a new best on any node is run again on the *home* node of the task, and its time there
+Each node is given a chunk of candidates; it builds them, then runs them one by one.  Where some
+nodes offer to build, they do all of it, and the code is sent to those that time.  A node that is
+lost gives its candidates back to the queue: they were started once and are answered once.  What
+seems a new best on any node is run again on the *home* node of the task, and its time there
 counts, so the best times of a task are all of one machine.
 """
 
@@ -19,7 +20,7 @@ from ansorpy.errors import MissingDependency, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.fleet.base import Fleet, NodeLost, Ticket, kind_of
-from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, single, write_work
+from ansorpy.measure.fleet.wire import Found, Work, read_answer, read_hello, single, write_work
 from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Observer
@@ -53,6 +54,7 @@ class Patience:
 class _Node:
     """A node at work: what it was asked, and what it has built and not yet run."""
 
+    times: bool = True
     builders: int = 0
     ticket: Ticket | None = None
     kind: str = ""
@@ -90,6 +92,8 @@ class Batch:
         self._keep = keep
         self._results: dict[int, MeasureResult] = {}
         self._queue = deque(range(len(candidates)))
+        self._code: dict[int, Built] = {}
+        self._ready: deque[int] = deque()
         self._confirm: dict[int, MeasureResult] = {}
         self._started: set[int] = set()
         self._losses = [0] * len(candidates)
@@ -130,26 +134,34 @@ class Batch:
     def _have_nodes(self) -> None:
         """Look for nodes now and then; without any, wait for those that were lost."""
         now = time.monotonic()
-        if self._nodes and now < self._look_at:
+        if self._timing and now < self._look_at:
             return
         there = self._join()
         give_up_at = now + (self._patience.rejoin_s if self._said and not there else 0.0)
-        while not self._nodes:
+        while not self._timing:
             if time.monotonic() >= give_up_at:
                 raise refused(self._fleet, self._task, self._said)
             time.sleep(0.2)
             self._join()
         self._look_at = time.monotonic() + self._patience.look_s
 
+    @property
+    def _timing(self) -> list[str]:
+        """The nodes that time, in the order they joined."""
+        return [name for name, node in self._nodes.items() if node.times]
+
     def _join(self) -> list[str]:
         """Take in the nodes that are there now; one that keeps failing is left out."""
         there = self._fleet.nodes(self._task)
-        for name in there:
+        for name in (*there, *self._fleet.builders(self._task)):
             if self._failures.get(name, 0) < self._patience.failures:
-                self._nodes.setdefault(name, _Node())
-        if self.home not in self._nodes:
-            self.home = next(iter(self._nodes), None)
+                self._nodes.setdefault(name, _Node(times=name in there))
+        self._elect()
         return there
+
+    def _elect(self) -> None:
+        if self.home not in self._nodes:
+            self.home = next(iter(self._timing), None)
 
     def _lose(self, name: str, reason: str, *, for_good: bool = False) -> None:
         """Give back what *name* had; its repeats go to the next home.
@@ -172,9 +184,9 @@ class Batch:
                     self._settle(index, MeasureResult(TrialKind.CRASH, reason=what), None)
             elif index not in self._confirm:
                 given_back.append(index)
-        self._queue.extendleft(reversed(given_back))
-        if self.home == name:
-            self.home = next(iter(self._nodes), None)
+        for index in reversed(given_back):
+            (self._ready if index in self._code else self._queue).appendleft(index)
+        self._elect()
 
     # Work is given
 
@@ -188,19 +200,32 @@ class Batch:
         if not node.builders:
             self._ask(name, node, "hello", [], _HELLO)
             return
-        repeats = [i for i in self._confirm if name == self.home]
-        if repeats:
-            self._measure(name, node, repeats[0])
-            return
-        while node.built:
-            index = node.built.popleft()
-            if self._start(index):
-                self._measure(name, node, index)
-                return
-        if self._queue:
+        index = self._next_to_run(name, node) if node.times else None
+        if index is not None:
+            code = self._code.get(index)
+            work = Work(self._task, [self._candidates[index]], self._best_s, built=code)
+            self._ask(name, node, "measure", [index], encode(write_work("measure", work)))
+        elif self._queue and node in self._building:
+            kind = "build" if node.times else "compile"
             chunk = [self._queue.popleft() for _ in range(self._share(node))]
             work = Work(self._task, [self._candidates[index] for index in chunk])
-            self._ask(name, node, "build", chunk, encode(write_work("build", work)))
+            self._ask(name, node, kind, chunk, encode(write_work(kind, work)))
+
+    def _next_to_run(self, name: str, node: _Node) -> int | None:
+        """What *node* is to run next: a repeat, what it built, what was built for anyone."""
+        for index in self._confirm if name == self.home else ():
+            return index
+        while node.built or self._ready:
+            index = (node.built or self._ready).popleft()
+            if self._start(index):
+                return index
+        return None
+
+    @property
+    def _building(self) -> list[_Node]:
+        """Those that only build, or all when there are none."""
+        nodes = list(self._nodes.values())
+        return [node for node in nodes if not node.times] or nodes
 
     def _share(self, node: _Node) -> int:
         """How many candidates *node* builds next: fewer towards the end, so that all end at once.
@@ -209,7 +234,7 @@ class Batch:
         """
         if self._losses[self._queue[0]]:
             return 1
-        share = -(-len(self._queue) // (2 * len(self._nodes)))
+        share = -(-len(self._queue) // (2 * len(self._building)))
         return min(len(self._queue), max(share, node.builders))
 
     def _start(self, index: int) -> bool:
@@ -222,10 +247,6 @@ class Batch:
             self._results[index] = known
             self._note(known)
         return known is None
-
-    def _measure(self, name: str, node: _Node, index: int) -> None:
-        work = Work(self._task, [self._candidates[index]], self._best_s)
-        self._ask(name, node, "measure", [index], encode(write_work("measure", work)))
 
     def _ask(self, name: str, node: _Node, kind: str, indices: list[int], frame: bytes) -> None:
         node.kind, node.asked = kind, indices
@@ -245,10 +266,7 @@ class Batch:
                 node.builders = _checked_hello(message)
                 node.ticket = None
             else:
-                results, built = read_answer(message, len(node.asked))
-                asked, kind = node.asked, node.kind
-                node.ticket, node.asked = None, []
-                self._answered(name, kind, dict(zip(asked, results, strict=True)), built)
+                self._answered(name, node, read_answer(message, len(node.asked)))
         except NodeLost as error:
             self._lose(name, str(error))
         except ProtocolError as error:
@@ -261,22 +279,21 @@ class Batch:
             raise VerificationFailed(f"on {name}: {text}")
         self._lose(name, text, for_good=True)
 
-    def _answered(
-        self,
-        name: str,
-        kind: str,
-        results: dict[int, MeasureResult | None],
-        built: Built | None,
-    ) -> None:
-        for index, result in results.items():
-            if result is None:
-                self._nodes[name].built.append(index)
-            elif kind == "build":
-                if self._start(index):
-                    self._settle(index, result, None)
-            elif self._is_to_repeat(name, index, result):
+    def _answered(self, name: str, node: _Node, answers: Sequence[Found]) -> None:
+        ran = node.kind == "measure"
+        for result, built in answers:
+            if result is None and (ran or (built is None) != node.times):
+                raise ProtocolError(f"it answers {node.kind} with neither result nor code")
+        asked, node.ticket, node.asked = node.asked, None, []
+        for index, (result, built) in zip(asked, answers, strict=True):
+            if result is None and built is not None:
+                self._code[index] = built
+                self._ready.append(index)
+            elif result is None:
+                node.built.append(index)
+            elif ran and self._is_to_repeat(name, index, result):
                 self._confirm[index] = result
-            else:
+            elif self._start(index):
                 self._confirm.pop(index, None)
                 self._settle(index, result, built)
 
@@ -290,6 +307,7 @@ class Batch:
 
     def _settle(self, index: int, result: MeasureResult, built: Built | None) -> None:
         self._results[index] = result
+        self._code.pop(index, None)
         self._note(result)
         if built is not None:
             self._keep(built)
@@ -317,7 +335,7 @@ def ask_once(fleet: Fleet, node: str, work: Work, kind: str) -> list[MeasureResu
         message = single(fleet.take(ticket))
         if message.kind == "error":
             raise NodeLost(str(message.fields.get("text", "")))
-        return read_answer(message, len(work.states))[0]
+        return [result for result, _ in read_answer(message, len(work.states))]
     except ProtocolError as error:
         raise NodeLost(str(error)) from None
     except BaseException:
@@ -328,7 +346,7 @@ def ask_once(fleet: Fleet, node: str, work: Work, kind: str) -> list[MeasureResu
 def refused(fleet: Fleet, task: Task, said: Sequence[str]) -> MissingDependency:
     """The error for a task that no node will time."""
     lines = [
-        f"no node offers {kind_of(task.target)} for {task.threads} threads; offered: "
+        f"no node can time {kind_of(task.target)} with {task.threads} threads; offered: "
         f"{fleet.offers()}",
         *said,
     ]

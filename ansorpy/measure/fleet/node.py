@@ -14,10 +14,12 @@ from pydantic import TypeAdapter
 from ansorpy import __version__
 from ansorpy.config import available_cores
 from ansorpy.errors import AnsorpyError, UsageError
-from ansorpy.measure.fleet.wire import Hello, Work, read_work, single, write_answer
+from ansorpy.measure.builder import Builder
+from ansorpy.measure.built import Built
+from ansorpy.measure.fleet.wire import Found, Hello, Work, read_work, single, write_answer
 from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.runner import BuildService, LocalRunner, MeasureOptions
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 
 __all__ = ["NodeService", "options_from_json", "options_to_json"]
@@ -38,10 +40,17 @@ def options_from_json(text: bytes) -> MeasureOptions:
 class NodeService:
     """Answers frames with frames, one at a time; *options* are those of the driver's runner."""
 
-    def __init__(self, options: bytes, builder: BuildService | None = None) -> None:
+    def __init__(self, options: bytes) -> None:
         # What started this process may have cut the threads of what it starts (Ray does, to one).
         os.environ.pop("OMP_NUM_THREADS", None)
-        self._runner = LocalRunner(options_from_json(options), builder)
+        read = options_from_json(options)
+        self._builders = read.builders or available_cores()
+        self._builder = Builder(
+            self._builders,
+            timeout_s=read.build_timeout_s,
+            memory_bytes=read.build_memory_bytes,
+        )
+        self._runner = LocalRunner(read, self._builder)
 
     def answer(self, frame: bytes) -> bytes:
         """``answer`` or ``hello``; ``error`` with the text of what keeps this node from working."""
@@ -56,17 +65,30 @@ class NodeService:
 
     def _answer(self, message: Message) -> Message:
         if message.kind == "hello":
-            builders = self._runner.options.builders or available_cores()
-            return Message("hello", Hello(version=__version__, builders=builders).model_dump())
+            fields = Hello(version=__version__, builders=self._builders)
+            return Message("hello", fields.model_dump())
         work = read_work(message)
+        if message.kind == "compile":
+            return write_answer([_found(b) for b in self._runner.build(work.task, work.states)])
         _refuse_foreign(work)
         if message.kind == "build":
-            found = self._runner.build(work.task, work.states)
-            return write_answer([b if isinstance(b, MeasureResult) else None for b in found])
+            found = [_found(b) for b in self._runner.build(work.task, work.states)]
+            return write_answer([(result, None) for result, _ in found])
         if message.kind == "retime":
-            return write_answer(self._runner.retime(work.task, work.states, rounds=work.rounds))
-        [result] = self._runner.measure(work.task, work.states, incumbent_s=work.incumbent_s)
-        return write_answer([result], self._runner.built(result.object_digest))
+            results = self._runner.retime(work.task, work.states, rounds=work.rounds)
+            return write_answer([(result, None) for result in results])
+        return write_answer([self._measured(work)])
+
+    def _measured(self, work: Work) -> Found:
+        [state] = work.states
+        if work.built is not None:
+            self._builder.remember(work.task, state, work.built)
+        [result] = self._runner.measure(work.task, [state], incumbent_s=work.incumbent_s)
+        return result, self._runner.built(result.object_digest)
+
+
+def _found(build: Built | MeasureResult) -> Found:
+    return (build, None) if isinstance(build, MeasureResult) else (None, build)
 
 
 def _refuse_foreign(work: Work) -> None:

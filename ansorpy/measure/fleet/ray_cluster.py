@@ -16,7 +16,7 @@ from typing import Any
 from ansorpy.config import available_cores
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Task
-from ansorpy.measure.fleet.base import NodeLost, Ticket, kind_of, offer
+from ansorpy.measure.fleet.base import BUILDER, NodeLost, Ticket, kind_of, offer
 from ansorpy.measure.fleet.node import NodeService, options_to_json
 from ansorpy.measure.runner import MeasureOptions
 
@@ -36,12 +36,11 @@ class RayFleet:
 
     def nodes(self, task: Task) -> list[str]:
         """The nodes that offer the task's kind with enough threads, by id."""
-        kind = kind_of(task.target)
-        return sorted(
-            node["NodeID"]
-            for node in self._living()
-            if node["Resources"].get(kind, 0) >= task.threads
-        )
+        return self._offering(kind_of(task.target), task.threads)
+
+    def builders(self, task: Task) -> list[str]:
+        """The nodes that offer to build, by id, but for those that time *task*."""
+        return sorted(set(self._offering(BUILDER, 0)) - set(self.nodes(task)))
 
     def ask(self, node: str, frame: bytes) -> Ticket:
         """Call the actor of *node*, which is started first if there is none."""
@@ -90,6 +89,11 @@ class RayFleet:
             self.drop(node)
         if self._own:
             self._ray.shutdown()
+
+    def _offering(self, kind: str, least: int) -> list[str]:
+        return sorted(
+            node["NodeID"] for node in self._living() if node["Resources"].get(kind, -1) >= least
+        )
 
     def _living(self) -> list[dict[str, Any]]:
         return [node for node in self._ray.nodes() if node["Alive"]]

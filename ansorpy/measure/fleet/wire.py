@@ -26,7 +26,7 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = [
-    "Hello", "Work", "read_answer", "read_hello", "read_work", "single", "task_of", "write_answer",
+    "Found", "Hello", "Work", "read_answer", "read_hello", "read_work", "single", "write_answer",
     "write_work",
 ]  # fmt: skip
 
@@ -42,10 +42,18 @@ class Hello(_Fields):
     builders: int = Field(ge=1)
 
 
+class _Code(_Fields):
+    """What :meth:`Built.parts` says of the next *blobs* blobs."""
+
+    header: dict[str, object]
+    blobs: int = Field(ge=1)
+
+
 class _WorkFields(_Fields):
     """Fields beside the blobs: *definitions* DAGs, the task's first, then each candidate's steps.
 
-    ``bases`` says which definition each candidate's steps apply to.
+    ``bases`` says which definition each candidate's steps apply to.  The last blobs are the
+    ``code`` of the one candidate, where it was built elsewhere.
     """
 
     target: Target
@@ -55,6 +63,7 @@ class _WorkFields(_Fields):
     name: str
     definitions: int = Field(ge=1)
     bases: tuple[int, ...]
+    code: _Code | None
     incumbent_s: PositiveFloat | None
     rounds: int = Field(ge=1)
 
@@ -72,10 +81,14 @@ class _ResultFields(_Fields):
 
 
 class _AnswerFields(_Fields):
-    """Fields of ``answer``; the blobs are the code that ``built`` describes, where there is one."""
+    """Fields of ``answer``: a result or a code or both for each candidate; the blobs are code."""
 
     results: tuple[_ResultFields | None, ...]
-    built: dict[str, object] | None
+    codes: tuple[_Code | None, ...]
+
+
+Found = tuple[MeasureResult | None, Built | None]
+"""A result (None: built, not run) and the code, where that is passed on."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +99,11 @@ class Work:
     states: Sequence[State]
     incumbent_s: float | None = None
     rounds: int = 9
+    built: Built | None = None
 
 
 def write_work(kind: str, work: Work) -> Message:
-    """*work* as a request: ``build``, ``measure`` or ``retime``."""
+    """*work* as a request: ``build`` (keep), ``compile`` (return), ``measure`` or ``retime``."""
     task = work.task
     texts = [definition_json(task.dag)]
     places = {id(task.dag): 0}
@@ -97,6 +111,7 @@ def write_work(kind: str, work: Work) -> Message:
         if id(state.base) not in places:
             places[id(state.base)] = len(texts)
             texts.append(definition_json(state.base))
+    [code], blobs = _written([work.built])
     fields = _WorkFields(
         target=task.target,
         threads=task.threads,
@@ -105,15 +120,16 @@ def write_work(kind: str, work: Work) -> Message:
         name=task.name,
         definitions=len(texts),
         bases=tuple(places[id(state.base)] for state in work.states),
+        code=code,
         incumbent_s=work.incumbent_s,
         rounds=work.rounds,
     )
     steps = [steps_to_json(state.history) for state in work.states]
-    blobs = tuple(text.encode() for text in (*texts, *steps))
-    return Message(kind, fields.model_dump(mode="json"), blobs)
+    lines = tuple(text.encode() for text in (*texts, *steps))
+    return Message(kind, fields.model_dump(mode="json"), (*lines, *blobs))
 
 
-def task_of(fields: _WorkFields, definition: bytes) -> Task:
+def _task_of(fields: _WorkFields, definition: bytes) -> Task:
     """The task that *fields* and its definition make."""
     return Task(
         dag_from_dict(json.loads(definition)),
@@ -130,43 +146,65 @@ def read_work(message: Message) -> Work:
     try:
         fields = _WorkFields.model_validate(message.fields)
         definitions = message.blobs[: fields.definitions]
-        task = task_of(fields, definitions[0])
+        task = _task_of(fields, definitions[0])
         dags = [task.dag, *(dag_from_dict(json.loads(text)) for text in definitions[1:])]
-        steps = message.blobs[fields.definitions :]
+        end = fields.definitions + len(fields.bases)
+        steps = message.blobs[fields.definitions : end]
+        [built] = _read([fields.code], message.blobs[end:])
         states = [
             State.replay(dags[base], steps_from_json(text))
             for base, text in zip(fields.bases, steps, strict=True)
         ]
     except (AnsorpyError, ValueError, TypeError, KeyError, IndexError) as error:
         raise ProtocolError(f"not work for a node: {error}") from None
-    return Work(task, states, fields.incumbent_s, fields.rounds)
+    return Work(task, states, fields.incumbent_s, fields.rounds, built)
 
 
-def write_answer(results: Sequence[MeasureResult | None], built: Built | None = None) -> Message:
-    """*results* (None: built, to be run later) and the code of the one that ran."""
-    header, blobs = (None, ()) if built is None else built.parts()
-    fields = _AnswerFields(results=tuple(map(_fields_of, results)), built=header)
+def write_answer(found: Sequence[Found]) -> Message:
+    """What was found of each candidate, in order."""
+    codes, blobs = _written([built for _, built in found])
+    results = tuple(_fields_of(result) for result, _ in found)
+    fields = _AnswerFields(results=results, codes=tuple(codes))
     return Message("answer", fields.model_dump(mode="json"), blobs)
 
 
-def read_answer(message: Message, n: int) -> tuple[list[MeasureResult | None], Built | None]:
-    """The *n* results of an answer and the code with it.
+def read_answer(message: Message, n: int) -> list[Found]:
+    """What an answer says of *n* candidates, in order.
 
     Raises:
         ProtocolError: It is something else.
     """
     try:
         fields = _AnswerFields.model_validate(message.fields)
-        built = None if fields.built is None else built_from_parts(fields.built, message.blobs)
-    except (ValidationError, ForeignFile) as error:
+        built = _read(fields.codes, message.blobs)
+    except (ValueError, ForeignFile) as error:
         raise ProtocolError(f"not an answer: {error}") from None
-    if len(fields.results) != n:
+    if not len(fields.results) == len(built) == n:
         raise ProtocolError(f"{len(fields.results)} results for {n} candidates")
     results = [None if r is None else _result_of(r) for r in fields.results]
     for result in results:
         if result is not None and result.ok and not result.seconds:
             raise ProtocolError("a correct program without a time")
-    return results, built
+    return list(zip(results, built, strict=True))
+
+
+def _written(built: Sequence[Built | None]) -> tuple[list[_Code | None], tuple[bytes, ...]]:
+    """Headers, and all blobs one after the other."""
+    parts = [None if b is None else b.parts() for b in built]
+    codes = [None if p is None else _Code(header=p[0], blobs=len(p[1])) for p in parts]
+    return codes, tuple(blob for p in parts if p is not None for blob in p[1])
+
+
+def _read(codes: Sequence[_Code | None], blobs: Sequence[bytes]) -> list[Built | None]:
+    """What :func:`_written` wrote; raises :class:`ForeignFile` or ``ValueError`` otherwise."""
+    found: list[Built | None] = []
+    for code in codes:
+        taken = 0 if code is None else code.blobs
+        found.append(None if code is None else built_from_parts(code.header, blobs[:taken]))
+        blobs = blobs[taken:]
+    if blobs:
+        raise ValueError(f"{len(blobs)} blobs too many")
+    return found
 
 
 def read_hello(message: Message) -> Hello:

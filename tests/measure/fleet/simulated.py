@@ -9,14 +9,22 @@ from dataclasses import dataclass, field, replace
 from ansorpy import __version__
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
 from ansorpy.measure.fleet.base import NodeLost, Ticket
-from ansorpy.measure.fleet.wire import read_work, single, write_answer
+from ansorpy.measure.fleet.wire import Found, read_work, single, write_answer
 from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
+from tests.measure.planted import KINDS, planted
 
 Outcome = Callable[[str, State], MeasureResult]
 """What running a schedule on a node gives."""
+
+
+def shelf(factor: int) -> Built:
+    """Code that stands for the schedule with this factor."""
+    kinds = list(KINDS)
+    return replace(planted("good"), bind=planted(kinds[factor % len(kinds)]).run)
 
 
 def factor_of(state: State) -> int:
@@ -37,21 +45,26 @@ class SimulatedFleet:
     outcome: Outcome
     fate: Callable[[str, str, Sequence[State]], bool] = lambda node, kind, states: False
     seed: int = 0
-    builders: int = 2
+    at_once: int = 2
     version: str = __version__
     error: AnsorpyError | None = None
     spoil: Callable[[str, bytes], bytes] = lambda node, frame: frame
     log: list[tuple[str, str, int]] = field(default_factory=list)
     dropped: list[str] = field(default_factory=list)
     closed: bool = False
+    building: list[str] = field(default_factory=list)
     _waiting: dict[Ticket, tuple[str, bytes]] = field(default_factory=dict)
     _asked: int = 0
+    sent: int = 0
 
     def __post_init__(self) -> None:
         self._rng = random.Random(self.seed)
 
     def nodes(self, task: Task) -> list[str]:
         return list(self.names)
+
+    def builders(self, task: Task) -> list[str]:
+        return list(self.building)
 
     def ask(self, node: str, frame: bytes) -> Ticket:
         self._asked += 1
@@ -66,21 +79,30 @@ class SimulatedFleet:
         message = single(frame)
         work = None if message.kind == "hello" else read_work(message)
         states = [] if work is None else work.states
-        if node not in self.names:
+        home = next((names for names in (self.names, self.building) if node in names), None)
+        if home is None:
             raise NodeLost("it is gone")
         if self.fate(node, message.kind, states):
-            self.names.remove(node)
+            home.remove(node)
             raise NodeLost("the plug was pulled")
         if work is None:
-            return encode(Message("hello", {"version": self.version, "builders": self.builders}))
+            return encode(Message("hello", {"version": self.version, "builders": self.at_once}))
         self.log += [(node, message.kind, factor_of(state)) for state in work.states]
         if self.error is not None:
             fields = {"type": type(self.error).__name__, "text": str(self.error)}
             return encode(Message("error", fields))
-        results: list[MeasureResult | None] = [None] * len(work.states)
-        if message.kind != "build":
-            results = [self.outcome(node, state) for state in work.states]
-        return self.spoil(node, encode(write_answer(results)))
+        found = [self._found(node, message.kind, state, work.built) for state in work.states]
+        return self.spoil(node, encode(write_answer(found)))
+
+    def _found(self, node: str, kind: str, state: State, built: Built | None) -> Found:
+        code = shelf(factor_of(state))
+        assert built is None or built.digest == code.digest, "the code of another schedule"
+        if kind == "build":
+            return None, None
+        if kind == "compile":
+            return None, code
+        self.sent += built is not None
+        return self.outcome(node, state), None
 
     def drop(self, node: str) -> None:
         self.dropped.append(node)

@@ -13,6 +13,8 @@ from ansorpy.errors import MissingDependency, UsageError, VerificationFailed
 from ansorpy.measure.built import Built
 from ansorpy.measure.fleet.batch import Patience
 from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.fleet.wire import single, write_answer
+from ansorpy.measure.protocol import encode
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from tests.measure.definitions import matmul, task_of, tiled
@@ -24,6 +26,13 @@ FACTORS = list(range(2, 30))
 STATES = [tiled(DAG, factor) for factor in FACTORS]
 HASTY = Patience(rejoin_s=0.0, look_s=0.0)
 EVEN = speeds(a=1.0, b=1.0, c=1.0)
+
+
+def unrun(node: str, frame: bytes) -> bytes:
+    """Answers that say of what ran that it did not."""
+    results = single(frame).fields["results"]
+    assert isinstance(results, list)
+    return encode(write_answer([(None, None)])) if any(results) else frame
 
 
 @dataclass
@@ -70,13 +79,15 @@ def test_every_node_takes_a_share_and_results_are_in_order():
 def test_lost_nodes_lose_and_double_nothing(seed):
     rng = random.Random(seed)
     names = ["a", "b", "c"]
-    doomed = set(rng.sample(names, rng.randint(0, 2)))
+    building = ["x", "y"][: seed % 3]
+    doomed = {*rng.sample(names, rng.randint(0, 2)), *building}
     slow = {name: rng.choice([1.0, 1.3, 0.8]) for name in names}
 
     def fate(node: str, kind: str, states: Sequence[State]) -> bool:
         return node in doomed and rng.random() < 0.2
 
-    fleet = SimulatedFleet(names, failing(speeds(**slow), 5, 13), fate, seed=seed)
+    outcome = failing(speeds(**slow), 5, 13)
+    fleet = SimulatedFleet(names, outcome, fate, seed=seed, building=building)
     results = measure(fleet, incumbent_s=rng.choice([None, 1e-4]))
     assert [f for f, r in zip(FACTORS, results, strict=True) if not r.ok] == [5, 13]
     assert all(r.seconds for r in results if r.ok)
@@ -100,6 +111,20 @@ def test_a_repeat_moves_to_the_next_home_when_its_node_is_lost():
     fleet = SimulatedFleet(["a", "b"], speeds(a=1.0, b=0.5), fate, seed=3)
     results = measure(fleet)
     assert fleet.names == ["b"] and all(r.ok for r in results)
+
+
+def test_nodes_that_offer_to_build_do_all_of_it():
+    fleet = SimulatedFleet(["a", "b"], failing(EVEN, 7), building=["x"])
+    results = measure(fleet)
+    assert [f for f, r in zip(FACTORS, results, strict=True) if not r.ok] == [7]
+    did = Counter((node, kind) for node, kind, _ in fleet.log)
+    assert did["x", "compile"] == len(FACTORS) and fleet.sent >= len(FACTORS)
+    assert {kind for node, kind in did if node != "x"} == {"measure"}
+
+
+def test_nodes_that_only_build_are_not_enough():
+    with pytest.raises(MissingDependency, match="no node can time"):
+        measure(SimulatedFleet([], EVEN, building=["x"]))
 
 
 def test_what_another_tuner_measured_meanwhile_is_not_run():
@@ -142,8 +167,9 @@ def test_a_node_that_cannot_work_is_left_out(caplog):
         ({"version": "0.0.1"}, MissingDependency, "it runs ansorpy 0.0.1, the driver"),
         ({"error": UsageError("it is no znver5")}, MissingDependency, "a: it is no znver5"),
         ({"error": VerificationFailed("C[0] is wrong")}, VerificationFailed, r"on a: C\[0\]"),
-        ({"names": []}, MissingDependency, "no node offers ansorpy_.* offered: 0 simulated"),
+        ({"names": []}, MissingDependency, "no node can time ansorpy_.* offered: 0 simulated"),
         ({"fate": lambda *_: True}, MissingDependency, "a: the plug was pulled"),
+        ({"spoil": unrun}, MissingDependency, "neither result nor code"),
         ({"spoil": lambda node, frame: b"junk"}, MissingDependency, "expected a message"),
     ],
 )

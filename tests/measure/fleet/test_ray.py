@@ -7,6 +7,8 @@ import shutil
 import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -14,16 +16,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import onnx
 import pytest
+from onnx import TensorProto, helper
 
 import ansorpy
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
+from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
-from ansorpy.measure.fleet.base import kind_of
+from ansorpy.measure.fleet.base import BUILDER, kind_of
+from ansorpy.measure.fleet.batch import Patience
+from ansorpy.measure.fleet.ray_cluster import connect
+from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.runner import MeasureOptions
 from ansorpy.search.events import Progress
 from ansorpy.target import Target
-from tests.measure.definitions import matmul
+from tests.measure.definitions import matmul, tiled
 from tests.measure.test_runner import started_by
 
 pytestmark = pytest.mark.timeout(240)
@@ -88,37 +97,80 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return raw.execute(sql).fetchall()
 
 
-def test_a_search_outlives_the_loss_of_a_node(cluster: Any, tmp_path: Path) -> None:
-    nodes = {node.node_id: node for node in (add_node(cluster, resources={KIND: 2}),) * 1}
-    second = add_node(cluster, resources={KIND: 2})
-    nodes[second.node_id] = second
-    home = min(nodes)
-    db = tmp_path / "t.db"
+def test_a_search_outlives_the_loss_of_a_node(
+    cluster: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    nodes = {node.node_id: node for node in (timer(cluster), timer(cluster))}
+    home, db = min(nodes), tmp_path / "t.db"
+    killed: list[str] = []
     heard: list[int] = []
 
     def listener(progress: Progress) -> None:
         heard.append(progress.total_trials)
-        if progress.total_trials >= 8 and nodes:
+        if progress.total_trials >= 8 and not killed:
             # The node whose times count, with no chance to say good-bye.
-            os.kill(raylet_pid(nodes[home]), signal.SIGKILL)
-            nodes.clear()
+            kill(nodes[home])
+            killed.append(home)
 
     request = Request(effort="none", trials=24, threads=1, db=db, workers="ray", listener=listener)
     with open_session(request) as session:
         tuning = session.tune({TASK: 1.0}, network=False)
         [chosen] = session.choose([TASK])
-    assert tuning is not None and not tuning.interrupted and not nodes
+    assert tuning is not None and not tuning.interrupted
+    assert killed == [home] and f"node {home} is left out" in caplog.text
     [outcome] = tuning.outcomes
-    assert outcome.history.trials == 24 and max(heard) == 24
+    assert outcome.history.trials == 24 == max(heard)
     assert rows(db, "PRAGMA integrity_check") == [("ok",)]
-    assert rows(db, "SELECT status, attempts, count(*) FROM trials GROUP BY 1, 2") == [
-        ("done", 1, 24)
-    ]
+    counts = "SELECT status, attempts, count(*), count(DISTINCT digest) FROM trials GROUP BY 1, 2"
+    assert rows(db, counts) == [("done", 1, 24, 24)]
     assert rows(db, "SELECT DISTINCT kind FROM trials WHERE kind NOT IN ('ok', 'slow')") == []
-    assert rows(db, "SELECT count(DISTINCT digest) FROM trials") == [(24,)]
     assert chosen.median_s is not None and chosen.built.digest
 
 
-def raylet_pid(node: Any) -> int:
+def test_a_node_may_build_for_those_that_time(cluster: Any) -> None:
+    pi = Target.parse("cortex-a76")
+    builder = add_node(cluster, resources={BUILDER: 1, kind_of(pi): 4})
+    fleet = connect("auto", MeasureOptions())
+    patience = Patience(rejoin_s=0.0)
+    with FleetRunner(fleet, MeasureOptions(), patience) as runner:
+        assert fleet.builders(TASK) == [builder.node_id]
+        results = runner.measure(TASK, [tiled(TASK.dag, n) for n in (2, 4)], incumbent_s=None)
+        assert all(result.ok for result in results)
+        assert set(fleet._actors) == {builder.node_id, *fleet.nodes(TASK)}
+        one, two = runner.retime(TASK, [tiled(TASK.dag, n) for n in (2, 4)], rounds=3)
+        assert len(one.seconds) == len(two.seconds) == 3
+        with pytest.raises(MissingDependency, match="cannot time code for cortex-a76"):
+            runner.measure(Task(TASK.dag, pi, 4), [tiled(TASK.dag, 2)], incumbent_s=None)
+
+
+def test_the_command_line_reaches_a_cluster_from_outside(cluster: Any, tmp_path: Path) -> None:
+    info = helper.make_tensor_value_info
+    x, y = (info(name, TensorProto.FLOAT, [33, 21]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Exp", ["x"], ["y"])], "net", [x], [y])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(model, tmp_path / "net.onnx")
+    command = [
+        sys.executable, "-m", "ansorpy", "tune", "net.onnx", "--db", "t.db", "--trials", "4",
+        "--threads", "1", "--workers", f"ray://127.0.0.1:{cluster.client_port}",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "tuned 1 tasks" in done.stdout
+    assert rows(tmp_path / "t.db", "SELECT count(*) FROM trials WHERE status = 'done'") == [(4,)]
+
+
+def timer(cluster: Any) -> Any:
+    """A node that times programs of this machine."""
+    return add_node(cluster, resources={KIND: 2})
+
+
+def kill(node: Any) -> None:
+    """What the power switch does to *node*: its raylet and all that this started, at once."""
     [raylet] = [p for kind, group in node.all_processes.items() if kind == "raylet" for p in group]
-    return int(raylet.process.pid)
+    for pid in (raylet.process.pid, *children(raylet.process.pid)):
+        os.kill(pid, signal.SIGKILL)
+
+
+def children(pid: int) -> list[int]:
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(number) for number in text.split()]

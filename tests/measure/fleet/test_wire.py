@@ -53,10 +53,9 @@ def test_work_keeps_its_task_its_definitions_and_its_schedules():
     ],
 )
 def test_answers_come_back_with_their_code(result):
-    built = planted("good")
-    message = single(encode(write_answer([result], built)))
-    assert read_answer(message, 1) == ([result], built)
-    assert read_answer(single(encode(write_answer([None, result]))), 2) == ([None, result], None)
+    alone, both = planted("good"), replace(planted("good"), bind=planted("slow").run)
+    found = [(result, both), (None, None), (result, None), (None, alone)]
+    assert read_answer(single(encode(write_answer(found))), 4) == found
 
 
 @pytest.mark.parametrize(
@@ -65,14 +64,17 @@ def test_answers_come_back_with_their_code(result):
         {"results": [{"kind": "ok"}]},
         {"results": []},
         {"results": [None, None]},
-        {"built": {"run": 1}},
+        {"codes": [{"header": {"run": 1}, "blobs": 1}]},
+        {"codes": []},
         {"more": 1},
     ],
 )
 def test_other_answers_are_refused(change):
-    message = write_answer([RESULT])
+    message = write_answer([(RESULT, None)])
     with pytest.raises(ProtocolError):
         read_answer(replace(message, fields={**message.fields, **change}), 1)
+    with pytest.raises(ProtocolError, match="too many"):
+        read_answer(replace(message, blobs=(b"x",)), 1)
 
 
 @pytest.mark.parametrize(
@@ -87,12 +89,18 @@ def test_other_answers_are_refused(change):
     ],
 )
 def test_results_no_runner_gives_are_refused(wrong):
-    message = write_answer([RESULT])
+    message = write_answer([(RESULT, None)])
     results = message.fields["results"]
     assert isinstance(results, list)
     fields = {**message.fields, "results": [{**results[0], **wrong}]}
     with pytest.raises(ProtocolError):
         read_answer(single(encode(replace(message, fields=fields))), 1)
+
+
+def test_code_travels_with_its_candidate():
+    dag, built = matmul(), planted("good")
+    sent = write_work("measure", Work(task_of(dag), [tiled(dag, 2)], built=built))
+    assert read_work(sent).built == built
 
 
 def test_work_that_does_not_fit_together_is_refused():
