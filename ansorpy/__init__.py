@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ansorpy.api import build, compile, load, tune
+    from ansorpy.api.replay import replay
     from ansorpy.errors import AnsorpyError
     from ansorpy.ir.builders import (
         abs,
@@ -57,7 +58,8 @@ __all__ = [
     "AnsorpyError", "Choices", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor",
     "abs", "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf",
     "exp", "floor", "load", "log", "max", "maximum", "min", "minimum", "placeholder", "prod",
-    "reduce_axis", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt", "sum", "tanh", "tune",
+    "reduce_axis", "replay", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt", "sum", "tanh",
+    "tune",
 ]  # fmt: skip
 
 _HOME = {
@@ -75,6 +77,7 @@ _HOME = {
     "load": "ansorpy.api",
     "placeholder": "ansorpy.ir.tensor",
     "reduce_axis": "ansorpy.ir.tensor",
+    "replay": "ansorpy.api.replay",
     "tune": "ansorpy.api",
 }
 

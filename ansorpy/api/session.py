@@ -17,6 +17,7 @@ from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import MeasureOptions, Observer
+from ansorpy.measure.versions import versions
 from ansorpy.measure.workers import Machines, open_machines
 from ansorpy.phases import Part, phase
 from ansorpy.rules.structure import StructureSampler
@@ -129,7 +130,7 @@ def open_session(request: Request) -> Iterator[Session]:
         path = request.db
         if path is None:
             path = Path(stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))) / "tune.db"
-        database = stack.enter_context(Database(path, seed=request.seed))
+        database = stack.enter_context(Database(path, seed=request.seed, versions=versions()))
         runner = stack.enter_context(
             open_machines(request.workers, MeasureOptions(seed=request.seed))
         )

@@ -1,40 +1,107 @@
-"""``ansorpy db``: what a tuning database holds; leaving tasks out of it."""
+"""``ansorpy db``: what a tuning database holds, its runs, and a run once more."""
 
 from __future__ import annotations
 
 import json
+import sys
+from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ansorpy.cli.options import AsJson
 
+if TYPE_CHECKING:
+    from ansorpy.measure.database import Database
+
 __all__ = ["db"]
 
 
+class Action(StrEnum):
+    """What ``ansorpy db`` does with the file."""
+
+    tasks = "tasks"
+    runs = "runs"
+    replay = "replay"
+
+
 def db(
-    file: Annotated[Path, typer.Argument(metavar="DB", help="A tuning database.")] = Path(
-        "ansorpy.db"
-    ),
-    sessions: Annotated[bool, typer.Option("--sessions", help="List runs, not tasks.")] = False,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[tasks|runs|replay] [DB]",
+            help="What to do (default: tasks), and the tuning database (default: ansorpy.db).",
+        ),
+    ] = None,
+    run: Annotated[
+        int | None, typer.Option(min=1, help="replay: this run; default: the last one.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks (or the runs) that a tuning database holds."""
+    """List the tasks or the runs of a tuning database, or replay a run and compare."""
     from ansorpy.cli.files import open_database
-    from ansorpy.report.tables import show
-    from ansorpy.report.tuning import sessions_table, summaries, tasks_table
 
+    action, file = _parsed(words or [])
     with open_database(file) as database:
-        if sessions:
-            runs = database.sessions()
-            if as_json:
-                print(json.dumps([run.model_dump() for run in runs], indent=2))
-            else:
-                show(sessions_table(runs))
-            return
-        tasks = summaries(database)
-        if as_json:
-            print(json.dumps([task.to_dict() for task in tasks], indent=2))
+        if action is Action.runs:
+            _runs(database, as_json)
+        elif action is Action.replay:
+            _replay(database, run, as_json)
         else:
-            show(tasks_table(tasks, str(file)))
+            _tasks(database, as_json)
+
+
+def _parsed(words: list[str]) -> tuple[Action, Path]:
+    """The action and the file; a single word that is no action is a file."""
+    from ansorpy.errors import UsageError
+
+    named = bool(words) and words[0] in Action.__members__
+    files = words[1:] if named else words
+    if len(files) > 1:
+        raise UsageError(
+            f"one database is read at a time, not {', '.join(files)}",
+            hint=f"write: ansorpy db [{'|'.join(Action)}] [DB]",
+        )
+    return Action(words[0]) if named else Action.tasks, Path(files[0] if files else "ansorpy.db")
+
+
+def _tasks(database: Database, as_json: bool) -> None:
+    from ansorpy.report.tables import show
+    from ansorpy.report.tuning import summaries, tasks_table
+
+    tasks = summaries(database)
+    if as_json:
+        print(json.dumps([task.to_dict() for task in tasks], indent=2))
+    else:
+        show(tasks_table(tasks, str(database.path)))
+
+
+def _runs(database: Database, as_json: bool) -> None:
+    from ansorpy.report.tables import show
+    from ansorpy.report.tuning import sessions_table
+
+    runs = database.sessions()
+    if as_json:
+        print(json.dumps([run.model_dump() for run in runs], indent=2))
+    else:
+        show(sessions_table(runs))
+
+
+def _replay(database: Database, run: int | None, as_json: bool) -> None:
+    from ansorpy.api.replay import replay
+    from ansorpy.measure.versions import versions
+    from ansorpy.report.reruns import changed_versions, rerun_table
+    from ansorpy.report.tables import show
+
+    found = replay(database, run)
+    recorded = {session.id: session.versions for session in database.sessions()}
+    for line in changed_versions(recorded[found[0].run], versions()):
+        print(line, file=sys.stderr)
+    if as_json:
+        print(json.dumps([{**asdict(again), "same": again.is_same} for again in found], indent=2))
+    for again in found:
+        if not as_json:
+            show(rerun_table(again))
+        again.demand()

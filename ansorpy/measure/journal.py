@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from ansorpy.errors import ForeignFile
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Event
 
@@ -111,29 +112,34 @@ class Replayed:
             raise ReplayEnded
         return self.events[self.at]
 
-    def note(self, kind: str, body: Body) -> None:
-        expected = self._after_stop(kind)
-        same = expected.kind == kind and expected.body == json.loads(json.dumps(body))
+    @property
+    def last(self) -> Event:
+        """The event that was followed last."""
+        return self.events[self.at - 1]
+
+    def expect(self, kind: str, body: Body | None = None) -> Event:
+        """The event that is to come, which must be of this *kind* (and have this *body*)."""
+        event = self.next
+        if event.kind == "stopped" and kind != "stopped":
+            raise KeyboardInterrupt
+        same = event.kind == kind and (body is None or event.body == json.loads(json.dumps(body)))
         if not same:
-            raise Diverged(self.at + 1, _text(expected.kind, expected.body), _text(kind, body))
+            raise Diverged(self.at + 1, _text(event.kind, event.body), _text(kind, body or {}))
+        return event
+
+    def note(self, kind: str, body: Body) -> None:
+        self.expect(kind, body)
         self.at += 1
 
     def seconds(self) -> float:
-        event = self._after_stop("clock")
-        passed = event.body.get("s")
-        if event.kind != "clock" or not isinstance(passed, float | int):
-            raise Diverged(self.at + 1, _text(event.kind, event.body), "a look at the clock")
+        passed = self.expect("clock").body.get("s")
+        if not isinstance(passed, float | int):
+            raise ForeignFile(f"event {self.next.id} is no reading of a clock")
         self.at += 1
         return float(passed)
 
     def shown_s(self) -> float:
         return 0.0
-
-    def _after_stop(self, kind: str) -> Event:
-        event = self.next
-        if event.kind == "stopped" and kind != "stopped":
-            raise KeyboardInterrupt
-        return event
 
 
 def _text(kind: str, body: Body) -> str:

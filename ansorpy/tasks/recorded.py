@@ -6,10 +6,11 @@ what the file says.
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -26,12 +27,16 @@ __all__ = [
     "described",
     "ranges",
     "request_of",
+    "restored",
     "space_name",
     "unranged",
 ]
 
 
 _NAMES = ("default", "ansor")
+
+
+P = TypeVar("P")
 
 
 class _Body(BaseModel):
@@ -106,7 +111,8 @@ def described(part: object, name: str = "") -> dict[str, str]:
                 found |= described(getattr(part, field.name), inner)
         return found
     if isinstance(part, partial):
-        text = ", ".join([_place(part.func), *(f"{k}={v!r}" for k, v in part.keywords.items())])
+        given = [*map(repr, part.args), *(f"{k}={v!r}" for k, v in part.keywords.items())]
+        text = ", ".join([_place(part.func), *given])
         return {name: text}
     if part is None or isinstance(part, str | int | float | tuple):
         return {name: repr(part)}
@@ -126,6 +132,34 @@ def _place(part: object) -> str:
     """Where *part*, a class or function, is defined; of an object, where its class is."""
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
+
+
+def restored(options: P, parts: Mapping[str, str], name: str = "") -> P:
+    """*options* with the numbers, names and truth values that *parts* describe.
+
+    What else differs stays as it is: a part is never made from what a file says.
+    """
+    if not dataclasses.is_dataclass(options) or isinstance(options, type):
+        return options
+    changes: dict[str, Any] = {}
+    for field in dataclasses.fields(options):
+        inner = f"{name}.{field.name}" if name else field.name
+        value = getattr(options, field.name)
+        if field.name.startswith("_") or not field.init:
+            continue
+        if value is None or isinstance(value, str | int | float):
+            changes[field.name] = _literal(parts.get(inner), value)
+        else:
+            changes[field.name] = restored(value, parts, inner)
+    return dataclasses.replace(options, **changes)
+
+
+def _literal(text: str | None, default: object) -> object:
+    try:
+        value = default if text is None else ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return default
+    return value if value is None or isinstance(value, str | int | float) else default
 
 
 def ranges(numbers: Sequence[int]) -> str:

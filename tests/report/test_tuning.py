@@ -75,5 +75,5 @@ def test_the_verbs_that_read(tuned: Path, capsys: pytest.CaptureFixture[str]) ->
     assert json.loads(capsys.readouterr().out)["tasks"][0]["trials"] == 4
     assert main(["db", str(tuned)]) == 0
     assert "2000.0" in capsys.readouterr().out
-    assert main(["db", str(tuned), "--sessions", "--json"]) == 0
+    assert main(["db", "runs", str(tuned), "--json"]) == 0
     assert len(json.loads(capsys.readouterr().out)) == 1

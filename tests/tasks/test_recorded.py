@@ -42,7 +42,7 @@ def test_parts_are_described_by_field() -> None:
     found = described(options)
     assert found["scheduler"].endswith("scheduler:RoundRobin")
     assert found["search.seed"] == "0" and found["search.strategy"].endswith(":Evolution")
-    assert found["model"].endswith(":BoostedTrees")
+    assert found["model"].endswith(":BoostedTrees, None")
     assert described(Mine(), "part")["part.share"] == "0.5"
     assert described(object(), "part") == {"part": "builtins:object"}
 

@@ -1,0 +1,69 @@
+"""A tuning database as it was when one of its runs began."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ansorpy.measure.database import Database
+from ansorpy.measure.records import Event
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.schema import plain_errors
+
+__all__ = ["past_database"]
+
+
+@contextmanager
+def past_database(
+    database: Database, began: Event, known: Sequence[tuple[int, int]]
+) -> Iterator[Database]:
+    """A temporary copy of *database* with the trials that the run of event *began* started from.
+
+    *known* are their numbers (first and last of each range); times that were replaced later are
+    what they were.
+    """
+    with TemporaryDirectory(prefix="ansorpy-past-") as folder:
+        path = Path(folder) / "tune.db"
+        with plain_errors(database.path):
+            _copy(database.path, path)
+        with closing(sqlite3.connect(path, isolation_level=None)) as copy, plain_errors(path):
+            copy.execute("PRAGMA foreign_keys = ON")
+            copy.execute("BEGIN")
+            _forget_later(copy, known)
+            _undo_retiming(copy, began)
+            copy.execute("COMMIT")
+        with Database(path) as past:
+            yield past
+
+
+def _copy(source: Path, target: Path) -> None:
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
+
+
+def _forget_later(copy: sqlite3.Connection, known: Sequence[tuple[int, int]]) -> None:
+    copy.execute("CREATE TEMP TABLE known (first INTEGER, last INTEGER)")
+    copy.executemany("INSERT INTO known VALUES (?, ?)", known)
+    copy.execute(
+        "DELETE FROM trials WHERE NOT EXISTS"
+        " (SELECT 1 FROM known WHERE trials.id BETWEEN known.first AND known.last)"
+    )
+    copy.execute("DELETE FROM objects")
+
+
+def _undo_retiming(copy: sqlite3.Connection, began: Event) -> None:
+    """Give the trials back the times that later events replaced, the last first."""
+    later = copy.execute(
+        "SELECT body FROM events WHERE kind = 'retimed' AND id > ? ORDER BY id DESC", (began.id,)
+    )
+    for (text,) in later.fetchall():
+        body = json.loads(text)
+        result = MeasureResult(TrialKind.OK, tuple(float(s) for s in body["seconds"]))
+        copy.execute(
+            "UPDATE trials SET seconds = ?, median_s = ?, spread = ? WHERE id = ?",
+            (json.dumps(result.seconds), result.median_s, result.spread, body["record"]),
+        )

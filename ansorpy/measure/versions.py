@@ -1,0 +1,18 @@
+"""Versions of everything that decides what a search does and which bytes it builds."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+
+from ansorpy import __version__
+
+__all__ = ["versions"]
+
+_PACKAGES = ("numpy", "lightgbm", "llvmlite", "islpy")
+
+
+def versions() -> dict[str, str]:
+    """Name to version: of this package, of Python, and of the packages a search computes with."""
+    own = {"ansorpy": __version__, "python": platform.python_version()}
+    return own | {name: version(name) for name in _PACKAGES}

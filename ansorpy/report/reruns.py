@@ -1,0 +1,43 @@
+"""What replaying a run gave, for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ansorpy.report.tables import Table
+from ansorpy.tasks.rerun import Rerun, TaskRerun
+
+__all__ = ["changed_versions", "rerun_table"]
+
+_DIGITS = 12
+
+
+def changed_versions(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """A line for each recorded version that is another one now."""
+    return [
+        f"note: the run used {name} {version}, this is {now.get(name, 'another program')}"
+        for name, version in sorted(then.items())
+        if now.get(name) != version
+    ]
+
+
+def rerun_table(again: Rerun) -> Table:
+    """A row a task: its best program, and whether its code has the same bytes."""
+    history = "another history" if again.divergence else "same history"
+    title = (
+        f"run {again.run} ({again.ended}): {history}, {again.trials} trials, "
+        f"{again.followed} of {again.events} events"
+    )
+    heading = ("task", "best us", "program", "timed code", "rebuilt", "bytes")
+    return Table(title, heading, tuple(map(_row, again.tasks)), frozenset({"best us"}))
+
+
+def _row(task: TaskRerun) -> tuple[str, ...]:
+    return (
+        task.name,
+        f"{task.median_s * 1e6:.1f}",
+        task.program,
+        task.timed[:_DIGITS] or "-",
+        task.rebuilt[:_DIGITS] or "-",
+        "same" if task.is_same else "other",
+    )

@@ -1,0 +1,193 @@
+"""A recorded run once more: its search with the recorded answers, and its best programs' code.
+
+The same versions on the same kind of machine ask for the same programs in the same order, and
+build the same bytes from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+
+from ansorpy.errors import ForeignFile, NoValidProgram, UsageError, VerificationFailed
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import Database
+from ansorpy.measure.journal import Diverged, Replayed, ReplayEnded
+from ansorpy.measure.past import past_database
+from ansorpy.measure.records import Event
+from ansorpy.measure.runner import BuildService
+from ansorpy.measure.told import ToldRunner
+from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.tasks.recorded import RunRequest, TaskRequest, described, restored, unranged
+from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
+
+__all__ = ["Rerun", "TaskRerun", "rerun"]
+
+
+@dataclass(frozen=True)
+class TaskRerun:
+    """The best program of one task: the digest of the code that was timed, and of its rebuild.
+
+    ``timed`` is empty when the database no longer says, ``rebuilt`` when it does not build.
+    """
+
+    name: str
+    program: str
+    median_s: float
+    timed: str
+    rebuilt: str
+
+    @property
+    def is_same(self) -> bool:
+        """True when the rebuilt code has the bytes of the timed one."""
+        return bool(self.timed) and self.timed == self.rebuilt
+
+
+@dataclass(frozen=True)
+class Rerun:
+    """What replaying one run gave.
+
+    Args:
+        run: Its number in the database.
+        followed: How many of its ``events`` were the same, from the first on.
+        trials: Results the replay was told.
+        divergence: The first event that differs, both ways; empty when none does.
+        ended: How the recorded run ended: ``complete``, ``stopped`` by its user, or ``killed``.
+        tasks: The best program of each task that has one, when the run did not diverge.
+    """
+
+    run: int
+    events: int
+    followed: int
+    trials: int
+    divergence: str
+    ended: str
+    tasks: tuple[TaskRerun, ...] = ()
+
+    @property
+    def is_same(self) -> bool:
+        """True when history and code are those recorded."""
+        return not self.divergence and all(task.is_same for task in self.tasks)
+
+    def demand(self) -> None:
+        """Raise :class:`VerificationFailed` unless everything is the same."""
+        if self.divergence:
+            raise VerificationFailed(
+                f"run {self.run} differs from event {self.followed + 1} of {self.events} on:\n"
+                f"{self.divergence}",
+                hint="same history is promised for the same versions and machine only",
+            )
+        changed = ", ".join(task.name for task in self.tasks if not task.is_same)
+        if changed:
+            raise VerificationFailed(f"run {self.run}: other object code for {changed}")
+
+
+def rerun(
+    database: Database, run: int, builder: BuildService, *, options: TuneOptions | None = None
+) -> Iterator[Rerun]:
+    """Replay run number *run* of *database*: one answer for each search it made.
+
+    *options* are needed for a run with parts of the caller's own.
+
+    Raises:
+        UsageError: No such run, it searched nothing, or it used rules or parts that are not
+            known by name.
+        ForeignFile: Its events are damaged.
+    """
+    events = [event for event in database.events(run) if event.kind != "retimed"]
+    starts = [n for n, event in enumerate(events) if event.kind == "request"]
+    if not starts:
+        known = ", ".join(str(s.id) for s in database.sessions()) or "none"
+        raise UsageError(f"run {run} recorded no search", hint=f"runs: {known}")
+    for first, end in zip(starts, [*starts[1:], len(events)], strict=True):
+        yield _Replay(database, run, events[first:end], options).result(builder)
+
+
+@dataclass
+class _Replay:
+    """One search of a run."""
+
+    database: Database
+    run: int
+    events: Sequence[Event]
+    given: TuneOptions | None
+
+    def result(self, builder: BuildService) -> Rerun:
+        request = self._request()
+        options = self._options(request)
+        journal = Replayed(self.events)
+        divergence = ""
+        outcomes: tuple[Outcome, ...] = ()
+        with past_database(self.database, self.events[0], unranged(request.known)) as past:
+            entries = [
+                WeightedTask(task, StructureSampler(task, self._rules(asked)), asked.weight)
+                for asked in request.tasks
+                for task in [asked.task(past)]
+            ]
+            runner = ToldRunner(journal, self.database, past)
+            try:
+                outcomes = tune_tasks(
+                    entries, request.budget, runner, database=past, options=options, journal=journal
+                ).outcomes
+            except Diverged as found:
+                divergence = str(found)
+            except (ReplayEnded, NoValidProgram):
+                pass
+        return Rerun(
+            run=self.run,
+            events=len(self.events),
+            followed=journal.at,
+            trials=runner.told,
+            divergence=divergence,
+            ended=self._ended(),
+            tasks=tuple(self._rebuilt(outcomes, builder)),
+        )
+
+    def _request(self) -> RunRequest:
+        try:
+            return RunRequest.model_validate(self.events[0].body)
+        except ValidationError as error:
+            raise ForeignFile(
+                f"{self.database.path}: the request of run {self.run} is none of this ansorpy: "
+                f"{error.errors()[0]['msg']}"
+            ) from None
+
+    def _options(self, request: RunRequest) -> TuneOptions:
+        """The run's options, made from their recorded names and numbers unless given."""
+        options = self.given or restored(TuneOptions(), request.parts)
+        found = described(options)
+        wrong = [name for name, text in request.parts.items() if found.get(name) != text]
+        if wrong or found.keys() != request.parts.keys():
+            names = ", ".join(wrong or sorted(found.keys() ^ request.parts.keys()))
+            raise UsageError(
+                f"run {self.run} used other parts than these: {names}",
+                hint="replay it from Python with the same options",
+            )
+        return options
+
+    def _rules(self, asked: TaskRequest) -> Preset:
+        if not asked.space:
+            raise UsageError(f"run {self.run} used rules of its caller's own")
+        return preset_for(asked.target, asked.space)
+
+    def _ended(self) -> str:
+        kinds = {event.kind for event in self.events}
+        return "stopped" if "stopped" in kinds else "complete" if "found" in kinds else "killed"
+
+    def _rebuilt(self, outcomes: Sequence[Outcome], builder: BuildService) -> Iterator[TaskRerun]:
+        for outcome in outcomes:
+            if outcome.best is None:
+                continue
+            task, state = outcome.task, outcome.best.state
+            [built] = builder.build(task, [state])
+            record = self.database.lookup(task, state)
+            yield TaskRerun(
+                name=task.name,
+                program=self.database.program(state),
+                median_s=outcome.best.seconds,
+                timed="" if record is None else record.object_digest,
+                rebuilt=built.digest if isinstance(built, Built) else "",
+            )

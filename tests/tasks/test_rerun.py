@@ -1,0 +1,223 @@
+"""A recorded run replays to the same events, whatever became of the database since."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+import ansorpy
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.errors import UsageError, VerificationFailed
+from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.runner import LocalRunner, Observer
+from ansorpy.rules.presets import CPU
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.rerun import Rerun, rerun
+from ansorpy.tasks.scheduler import RoundRobin
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.search.runners import FormulaRunner
+from tests.search.tasks import dense_relu, matmul, scale
+
+ROOT = str(Path(ansorpy.__file__).parents[1])
+EVOLUTION = partial(Evolution, structures=4, scouts=4, population=128, generations=2)
+QUICK = TuneOptions(
+    SearchOptions(EVOLUTION, seed=5), model=partial(BoostedTrees, BoostedOptions(8))
+)
+
+
+def entries(*tasks: Task) -> list[WeightedTask]:
+    return [WeightedTask(task, StructureSampler(task), 2.0) for task in tasks]
+
+
+TASKS = entries(dense_relu(16, 32, 64), scale(64))
+
+
+class NoBuilds:
+    """Builds nothing: histories are compared without a compiler."""
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        return [MeasureResult(TrialKind.BUILD_ERROR)] * len(states)
+
+    def close(self) -> None: ...
+
+
+def tune(path: Path, budget: Budget, runner: FormulaRunner, options: TuneOptions = QUICK) -> None:
+    with Database(path) as database:
+        tune_tasks(TASKS, budget, runner, database=database, options=options)
+
+
+def replayed(path: Path, run: int = 1, options: TuneOptions | None = QUICK) -> Rerun:
+    with Database(path) as database:
+        [again] = rerun(database, run, NoBuilds(), options=options)
+    return again
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "tune.db"
+
+
+def test_noise_failures_and_the_clock_come_from_the_events(path: Path) -> None:
+    def crashes(state: State, number: int) -> MeasureResult | None:
+        return MeasureResult(TrialKind.CRASH, reason="signal 11") if number % 7 == 3 else None
+
+    tune(path, Budget(trials=60, time_limit_s=1000), FormulaRunner(noise=0.3, fails=crashes))
+    before = path.read_bytes()
+    again = replayed(path)
+    assert again.divergence == "" and again.ended == "complete"
+    assert (again.followed, again.trials) == (again.events, 60)
+    assert [task.program != "" for task in again.tasks] == [True, True]
+    assert path.read_bytes() == before
+
+
+def test_a_resumed_run_starts_from_what_there_was_then(path: Path) -> None:
+    for number, trials in enumerate((16, 30, 44)):
+        tune(path, Budget(trials=trials), FormulaRunner(noise=0.3, seed=number))
+    again = [replayed(path, run) for run in (1, 2, 3)]
+    assert [a.divergence for a in again] == ["", "", ""]
+    assert [a.trials for a in again] == [16, 14, 14]
+
+
+def test_a_run_beside_another_tuner_replays(path: Path) -> None:
+    class Rival(FormulaRunner):
+        """Before each batch another driver measures the batch's second program."""
+
+        def measure(
+            self,
+            task: Task,
+            candidates: Sequence[State],
+            *,
+            incumbent_s: float | None,
+            observer: Observer | None = None,
+        ) -> list[MeasureResult]:
+            with Database(path) as other:
+                for state in candidates[1:2]:
+                    record = other.start(task, state)
+                    other.complete(record, MeasureResult(TrialKind.OK, (1e-3,)))
+            return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+    tune(path, Budget(trials=30), Rival(noise=0.3))
+    again = replayed(path)
+    assert again.divergence == "" and again.trials == 30
+
+
+def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:
+    def stop(state: State, number: int) -> MeasureResult | None:
+        if number == 20:
+            raise KeyboardInterrupt
+        return None
+
+    tune(path, Budget(trials=64), FormulaRunner(noise=0.2, fails=stop))
+    again = replayed(path)
+    assert (again.divergence, again.ended, again.trials) == ("", "stopped", 19)
+    assert again.followed == again.events and again.tasks
+
+
+@pytest.mark.parametrize("lost", [1, 2, 5, 9])
+def test_a_killed_run_replays_up_to_its_last_event(path: Path, lost: int) -> None:
+    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        raw.execute(
+            "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE kind != 'retimed'"
+            " ORDER BY id DESC LIMIT ?)",
+            (lost,),
+        )
+    raw.close()
+    again = replayed(path)
+    assert (again.divergence, again.ended) == ("", "killed")
+    assert again.followed == again.events and again.tasks == ()
+
+
+def test_the_first_difference_is_named(path: Path) -> None:
+    tune(path, Budget(trials=40), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        number, text = raw.execute(
+            "SELECT id, body FROM events WHERE kind = 'ask' ORDER BY id LIMIT 1 OFFSET 3"
+        ).fetchone()
+        body = json.loads(text)
+        programs = body["programs"]
+        programs[0] = "00000000-0000000000000000"
+        raw.execute("UPDATE events SET body = ? WHERE id = ?", (json.dumps(body), number))
+    raw.close()
+    again = replayed(path)
+    assert "00000000-0000000000000000" in again.divergence and again.tasks == ()
+    assert f"event {again.followed + 1}: recorded ask" in again.divergence
+    with pytest.raises(VerificationFailed, match="run 1 differs from event"):
+        again.demand()
+
+
+def test_other_results_lead_to_another_history(path: Path) -> None:
+    tune(path, Budget(trials=60), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        number, text = raw.execute(
+            "SELECT id, body FROM events WHERE kind = 'tell' ORDER BY id LIMIT 1"
+        ).fetchone()
+        body = json.loads(text)
+        body["told"][0][2] *= 1e-3
+        raw.execute("UPDATE events SET body = ? WHERE id = ?", (json.dumps(body), number))
+    raw.close()
+    assert replayed(path).divergence
+
+
+def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
+    other = replace(TuneOptions(SearchOptions(seed=7)), scheduler=RoundRobin())
+    tune(path, Budget(trials=10), FormulaRunner(), other)
+    own = [
+        WeightedTask(e.task, StructureSampler(e.task, replace(CPU, sketch=CPU.sketch[1:])))
+        for e in TASKS
+    ]
+    with Database(path) as database:
+        tune_tasks(own, Budget(trials=14), FormulaRunner(), database=database, options=QUICK)
+    with Database(path) as database:
+        assert database.session == 3
+        with pytest.raises(UsageError, match="run 3 recorded no search(.|\n)*runs: 1, 2, 3"):
+            list(rerun(database, 3, NoBuilds()))
+    with pytest.raises(UsageError, match="rules of its caller's own"):
+        replayed(path, 2)
+    with pytest.raises(UsageError, match="used other parts than these: scheduler"):
+        replayed(path, 1, None)
+    assert replayed(path, 1, other).divergence == ""
+
+
+def test_real_runs_have_the_same_history_and_bytes_in_another_process(path: Path) -> None:
+    host, options = Target.host(), TuneOptions(SearchOptions(seed=9))
+    tasks = [replace(t, target=host, threads=1) for t in (matmul(32, 32, 32), dense_relu(8, 16, 8))]
+    with LocalRunner() as runner:
+        for budget in (Budget(trials=12, time_limit_s=100), Budget(time_limit_s=1.0)):
+            with Database(path) as database:
+                tune_tasks(entries(*tasks), budget, runner, database=database, options=options)
+    for run in ("1", "2"):
+        finished = subprocess.run(
+            [sys.executable, "-m", "ansorpy", "db", "replay", str(path), "--run", run, "--json"],
+            capture_output=True, text=True,
+            env={**os.environ, "PYTHONPATH": ROOT, "PYTHONHASHSEED": run},
+        )  # fmt: skip
+        assert finished.returncode == 0, finished.stderr
+        [again] = json.loads(finished.stdout)
+        assert again["same"] and again["divergence"] == "" and len(again["tasks"]) == 2
+        assert all(task["timed"] == task["rebuilt"] != "" for task in again["tasks"])
+
+
+def test_other_code_is_refused(path: Path) -> None:
+    tune(path, Budget(trials=8), FormulaRunner())
+    again = replayed(path)
+    assert again.divergence == "" and not again.is_same
+    with pytest.raises(VerificationFailed, match="other object code for"):
+        again.demand()
