@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -143,6 +143,9 @@ class _StoppableRunner:
 
     runner: Machines
     request: Request
+
+    def computing(self) -> AbstractContextManager[None]:
+        return self.runner.computing()
 
     def measure(
         self,

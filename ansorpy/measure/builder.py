@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built, built_from_parts
 from ansorpy.measure.database import definition_json
+from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.messages import BuildRequest
 from ansorpy.measure.pool import ask_all
 from ansorpy.measure.protocol import Message, encode
@@ -42,6 +45,7 @@ class Builder:
         memory_bytes: Memory each worker may take.
         module: Where the workers' handlers are.
         kept: Built candidates kept.
+        lock_folder: Where the machine-wide core locks lie: building waits for others' timing.
     """
 
     def __init__(
@@ -52,9 +56,11 @@ class Builder:
         memory_bytes: int = BUILD_MEMORY_BYTES,
         module: str = "ansorpy.measure.build_job",
         kept: int = 256,
+        lock_folder: Path | None = None,
     ) -> None:
         self.timeout_s = timeout_s
         self.kept = kept
+        self.lock_folder = lock_folder
         self._built: dict[bytes, Built] = {}
         self._workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
@@ -68,8 +74,10 @@ class Builder:
         missing = {key: n for n, key in enumerate(keys) if key not in found}
         wanted = [messages[n] for n in missing.values()]
         order = list(missing)
-        for index, outcome in ask_all(self._workers, wanted, self.timeout_s):
-            found[order[index]] = _interpreted(outcome)
+        if wanted:
+            with lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True):
+                for index, outcome in ask_all(self._workers, wanted, self.timeout_s):
+                    found[order[index]] = _interpreted(outcome)
         for key in keys:
             self._keep(key, found[key])
         return [found[key] for key in keys]

@@ -1,4 +1,8 @@
-"""Machine-wide locks on cores, so that two tuners never time on the same core at once."""
+"""Machine-wide locks on cores: whoever times on a core has it alone.
+
+Timing holds its cores exclusively; searching, training and building, which would disturb it, hold
+theirs together.  Those who ask first are served first, so neither waits for ever.
+"""
 
 from __future__ import annotations
 
@@ -16,20 +20,35 @@ __all__ = ["lock_cores"]
 
 
 @contextmanager
-def lock_cores(cores: Sequence[int], folder: Path | None = None) -> Iterator[None]:
-    """Hold *cores* until the block ends; waits while another process on this machine has one.
+def lock_cores(
+    cores: Sequence[int], folder: Path | None = None, *, shared: bool = False
+) -> Iterator[None]:
+    """Hold *cores* until the block ends; waits while others on this machine have one.
 
-    One lock file a core, taken in ascending order, so overlapping sets exclude each other and
-    never deadlock.  The kernel drops the locks when the process dies.
+    *shared* holders exclude nobody but those who want a core alone.  One lock file a core, taken
+    in ascending order, so overlapping sets exclude each other and never deadlock; a second file
+    is held while waiting, so that nobody overtakes.  Not to be nested: a process would wait for
+    itself.  The kernel drops the locks when the process dies.
     """
     where = Path(tempfile.gettempdir()) if folder is None else folder
     with ExitStack() as held:
         for core in sorted(set(cores)):
             descriptor = _open(where / f"ansorpy-core-{core}.lock")
             held.callback(os.close, descriptor)
-            with phase(Part.WAIT):
-                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            with phase(Part.WAIT), _turn(where / f"ansorpy-core-{core}.turn"):
+                fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def _turn(path: Path) -> Iterator[None]:
+    """First come, first served: without it, shared holders that come and go starve the others."""
+    descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _open(path: Path) -> int:

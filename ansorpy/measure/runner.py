@@ -95,7 +95,8 @@ class MeasureOptions:
 class LocalRunner:
     """Builds in parallel workers, then runs one candidate at a time in a pinned one.
 
-    Builds and runs never overlap, and timing holds the machine-wide lock of its cores.
+    Builds and runs never overlap, and timing holds the machine-wide lock of its cores, which
+    other processes' searches and builds wait for.
     A context manager: leaving it ends all workers.  *builder* replaces the local build workers.
     """
 
@@ -107,6 +108,7 @@ class LocalRunner:
             self.options.builders or available_cores(),
             timeout_s=self.options.build_timeout_s,
             memory_bytes=self.options.build_memory_bytes,
+            lock_folder=self.options.lock_folder,
         )
         self._clients: dict[tuple[int, ...], RunClient] = {}
         self._kept: dict[str, Built] = {}
@@ -127,6 +129,13 @@ class LocalRunner:
         self._builder.close()
         for client in self._clients.values():
             client.close()
+
+    @contextmanager
+    def computing(self) -> Iterator[None]:
+        """Hold the cores as one who computes on them: nobody times anything there meanwhile."""
+        cores = sorted(os.sched_getaffinity(0))
+        with lock_cores(cores, self.options.lock_folder, shared=True):
+            yield
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
         """Object code of each candidate, or the result that says why there is none."""

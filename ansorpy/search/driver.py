@@ -77,7 +77,7 @@ class TaskSearch:
         than that; it is left out when it is certain to lose.
         """
         before = self.history.trials
-        with phase(Part.SEARCH):
+        with self.trials.computing(), phase(Part.SEARCH):
             pool = self.strategy.ask(self.context, n)
             picked = self.options.selector.pick(pool, n, self.context.rng)
         self.exhausted = not picked
@@ -88,7 +88,7 @@ class TaskSearch:
             self._default_pending = False
             if not self._measured_default():
                 found += self._measure(held_back)
-        with phase(Part.MODEL):
+        with self.trials.computing(), phase(Part.MODEL):
             self._tell(found)
         self.history.end_round()
         self._report(Phase.MEASURED, _correlation(found))
@@ -145,7 +145,7 @@ class TaskSearch:
         for candidate in picked:
             self.context.measured.add(candidate.key)
             try:
-                with phase(Part.SEARCH):
+                with self.trials.computing(), phase(Part.SEARCH):
                     states[candidate.state()] = candidate
             except AnsorpyError as error:
                 result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
@@ -15,7 +16,7 @@ from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import Runner
 from ansorpy.schedule.state import State
 
-__all__ = ["Heard", "Retimer", "Trials"]
+__all__ = ["Heard", "Retimer", "Sharing", "Trials"]
 
 Heard = Callable[[State, MeasureResult], None]
 """Told of each trial as it ends; not of those the database already knew."""
@@ -31,6 +32,14 @@ class Retimer(Protocol):
         """One result a candidate, in order; None from a clock that cannot compare them."""
 
 
+@runtime_checkable
+class Sharing(Protocol):
+    """A runner whose timing others' computing would disturb."""
+
+    def computing(self) -> AbstractContextManager[None]:
+        """While it lasts, this process computes; it waits for others' timing first."""
+
+
 @dataclass
 class Trials:
     """Measures programs of a task; without a database nothing is kept.
@@ -41,6 +50,10 @@ class Trials:
     runner: Runner
     database: Database | None = None
     journal: Journal = field(default_factory=Unrecorded)
+
+    def computing(self) -> AbstractContextManager[None]:
+        """To be held while searching and training, not while anything is measured."""
+        return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
     def run(
         self, task: Task, states: Sequence[State], best_s: float | None, heard: Heard

@@ -127,7 +127,7 @@ class _Run:
 
     def __post_init__(self) -> None:
         model = self.options.model()
-        trials = Trials(self.runner, self.database, self.journal)
+        trials = self.trials = Trials(self.runner, self.database, self.journal)
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model
         self.searches = [
@@ -143,7 +143,7 @@ class _Run:
     def resume(self) -> None:
         if self.database is None:
             return
-        with phase(Part.RESUME):
+        with self.trials.computing(), phase(Part.RESUME):
             for search in self.searches:
                 search.resume(self.database.records(search.task.key))
             self.model.refit()

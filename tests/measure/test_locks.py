@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -19,15 +20,16 @@ HOLDER = """
 import sys
 from pathlib import Path
 from ansorpy.measure.locks import lock_cores
-with lock_cores([int(c) for c in sys.argv[2].split(",")], Path(sys.argv[1])):
+cores = [int(c) for c in sys.argv[2].split(",")]
+with lock_cores(cores, Path(sys.argv[1]), shared=len(sys.argv) > 3):
     print("held", flush=True)
     sys.stdin.read()
 """
 
 
-def holder(folder: Path, cores: str) -> subprocess.Popen[str]:
+def holder(folder: Path, cores: str, *shared: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(folder), cores],
+        [sys.executable, "-c", HOLDER, str(folder), cores, *shared],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": ROOT},
     )  # fmt: skip
@@ -46,6 +48,28 @@ def test_overlapping_sets_wait_and_disjoint_ones_do_not(tmp_path):
         process.communicate()
     with lock_cores([0, 1, 2, 3], tmp_path):
         pass
+
+
+def held(process: subprocess.Popen[str], within_s: float) -> bool:
+    assert process.stdout is not None
+    return bool(select.select([process.stdout], [], [], within_s)[0])
+
+
+def test_those_who_compute_share_and_those_who_time_are_alone(tmp_path):
+    with lock_cores([0, 1], tmp_path, shared=True):
+        computing = holder(tmp_path, "1,2", "shared")
+        assert held(computing, 30)
+        timing = holder(tmp_path, "1")
+        assert not held(timing, 0.5)
+        # Who comes later does not overtake the one that waits, or it might wait for ever.
+        later = holder(tmp_path, "1", "shared")
+        assert not held(later, 0.5)
+        computing.communicate("")
+        assert not held(timing, 0.2)
+    assert held(timing, 30) and not held(later, 0.2)
+    timing.communicate("")
+    assert held(later, 30)
+    later.communicate("")
 
 
 def test_a_folder_that_cannot_be_written_is_one_plain_error(tmp_path):
