@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -24,6 +24,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
+from ansorpy.search.trials import Sharing
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.tune import TuneOptions, Tuning, WeightedTask, tune_tasks
 
@@ -145,7 +146,8 @@ class _StoppableRunner:
     request: Request
 
     def computing(self) -> AbstractContextManager[None]:
-        return self.runner.computing()
+        """Others' timing is waited for where the runner times on this machine."""
+        return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
     def measure(
         self,
