@@ -31,7 +31,6 @@ def past_database(
         with plain_errors(database.path):
             _copy(database.path, path)
         with closing(sqlite3.connect(path, isolation_level=None)) as copy, plain_errors(path):
-            copy.execute("PRAGMA foreign_keys = ON")
             copy.execute("BEGIN")
             _forget_later(copy, known)
             _undo_retiming(copy, began)
@@ -53,6 +52,19 @@ def _forget_later(copy: sqlite3.Connection, known: Sequence[tuple[int, int]]) ->
         " (SELECT 1 FROM known WHERE trials.id BETWEEN known.first AND known.last)"
     )
     copy.execute("DELETE FROM objects")
+    for table, column in _about_trials(copy):
+        copy.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM trials)")
+
+
+def _about_trials(copy: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The tables whose rows belong to a trial, and the columns that hold its number."""
+    tables = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return [
+        (table, column)
+        for (table,) in tables
+        for _, _, target, column, *_ in copy.execute(f"PRAGMA foreign_key_list({table})")
+        if target == "trials"
+    ]
 
 
 def _undo_retiming(copy: sqlite3.Connection, began: Event) -> None:
