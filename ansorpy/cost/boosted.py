@@ -12,7 +12,7 @@ import numpy.typing as npt
 from ansorpy.config import default_threads
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.dataset import Dataset, Training
-from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract
+from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
@@ -99,17 +99,18 @@ class BoostedTrees:
 
     def _correction(self, views: list[LeafView]) -> Floats:
         assert self._booster is not None
-        features = np.concatenate([extract(view) for view in views])
-        rows: npt.NDArray[Any] = np.asarray(self._booster.predict(features))
-        total = np.zeros(views[0].rows)
-        for part in rows.reshape(len(views), -1):
-            total = total + part
+        features = extract_all(views)
+        scores: npt.NDArray[Any] = np.asarray(self._booster.predict(features))
+        total: Floats = np.zeros(1)
+        for view, part in zip(views, _cut(scores, views), strict=True):
+            total = total + view.spread(part)
         return total
 
     def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
         """Remember measured candidates of *task*, one a row of *nest*; inf means failed."""
         views = view_nest(nest, len(seconds))
-        features = np.stack([extract(view) for view in views], axis=1)
+        parts = zip(views, _cut(extract_all(views), views), strict=True)
+        features = np.stack([view.spread(part) for view, part in parts], axis=1)
         self.data.add(task.key, features, self.prior.seconds(task, views), seconds)
 
     def refit(self) -> None:
@@ -157,6 +158,11 @@ class BoostedTrees:
             if model._booster.num_feature() != len(FEATURE_NAMES):
                 raise ForeignFile("this cost model was trained on another number of features")
         return model
+
+
+def _cut(values: Floats, views: list[LeafView]) -> list[Floats]:
+    """*values* of the statements one after another, cut into those of each."""
+    return np.split(values, np.cumsum([view.rows for view in views])[:-1])
 
 
 def _check_header(head: str) -> None:

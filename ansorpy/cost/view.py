@@ -1,9 +1,14 @@
 """The numbers of a nest as arrays: a row a candidate, computed once and shared by all models.
 
 Index conventions: a leaf has ``L`` loops, outermost first.  *Depth* ``d`` means "inside the first
-``d`` loops", so depth 0 is the whole statement and depth ``L`` one evaluation of its body.  All
-arrays are float64 and end in the axis of candidates.  Loops of extent 1 are kept and masked:
-``real[l]`` tells where loop ``l`` exists.
+``d`` loops", so depth 0 is the whole statement and depth ``L`` one evaluation of its body.  Arrays
+are float64 with one number a setting of the leaf (:class:`~ansorpy.schedule.nest.Settings`);
+:meth:`LeafView.spread` makes that one a candidate.
+
+What the structure says is not computed: loops that never have a second iteration are not among
+``LeafView.real``, an access lists the loops that may move it only, and depths between which
+nothing changes share one array.  Passes over columns that are still in the cache cost a fifth of
+others, so there is no array of all loops.
 
 Everything is elementwise along candidates and accumulated in a fixed order, so row ``r`` of a
 population equals the same computation on row ``r`` alone, bit for bit.
@@ -11,40 +16,47 @@ population equals the same computation on row ``r`` alone, bit for bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.cost.counts import OpCounts, count_ops
 from ansorpy.ir.expr import AxisKind
-from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest
+from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, Settings
 from ansorpy.schedule.size import Size, as_array
 
 __all__ = ["AccessView", "BufferView", "Floats", "LeafView", "Masks", "Touches", "view_nest"]
 
 Floats = npt.NDArray[np.float64]
 Masks = npt.NDArray[np.bool_]
+Number: TypeAlias = Floats | float
+"""A column, or the number that all its rows have."""
 
 
 @dataclass(frozen=True)
 class AccessView:
-    """One access: where it moves along each loop, and the box it touches at each depth."""
+    """Accesses that move alike: where along each loop, and the box they touch at each depth.
 
-    moves: Masks
-    """``[L, n]``: the loop is real and some index depends on it."""
-    stride: Floats
-    """``[L, n]``: elements between two iterations, in the innermost dimension the loop moves."""
-    flat: Floats
-    """``[L, n]``: elements between two iterations in memory, all dimensions together."""
-    box: Floats
-    """``[D, L + 1, n]``: extent of the touched box in each dimension."""
-    region: Floats
-    """``[L + 1, n]``: elements of the touched box."""
-    run: Floats
-    """``[L + 1, n]``: contiguous elements the box is made of."""
+    The mappings have the loops that may move it, by number.
+    """
+
+    times: int
+    """How many accesses these are."""
+    moves: Mapping[int, Masks]
+    """The loop is real and some index depends on it; the mask of the loop itself where every
+    iteration moves it."""
+    stride: Mapping[int, Floats]
+    """Elements between two iterations, in the innermost dimension the loop moves."""
+    flat: Mapping[int, Floats]
+    """Elements between two iterations in memory, all dimensions together."""
+    region: Sequence[Floats]
+    """At each depth, elements of the touched box."""
+    run: Sequence[Floats]
+    """At each depth, contiguous elements the box is made of."""
     is_write: bool
 
 
@@ -57,33 +69,31 @@ class BufferView:
     is_constant: bool
     is_output: bool
     alloc_depth: int
-    shape: Floats
+    elems: Number
+    """Elements of the whole buffer."""
     accesses: tuple[AccessView, ...]
     is_read: bool
     is_written: bool
 
     @cached_property
-    def moves(self) -> Masks:
-        """``[L, n]``: some access depends on the loop, and the loop is real."""
-        moved: Masks = np.logical_or.reduce([a.moves for a in self.accesses])
+    def moves(self) -> Mapping[int, Masks]:
+        """Some access depends on the loop, and the loop is real; loops that may, by number."""
+        moved: dict[int, Masks] = {}
+        for access in self.accesses:
+            for loop, mask in access.moves.items():
+                known = moved.get(loop, mask)
+                moved[loop] = known if known is mask else known | mask
         return moved
 
     @cached_property
-    def region(self) -> Floats:
+    def region(self) -> Sequence[Floats]:
         """Elements touched at each depth: the largest access (accesses of one op overlap)."""
-        largest: Floats = np.maximum.reduce([a.region for a in self.accesses])
-        return largest
+        return _largest([a.region for a in self.accesses])
 
     @cached_property
-    def run(self) -> Floats:
+    def run(self) -> Sequence[Floats]:
         """Contiguous elements touched at each depth."""
-        longest: Floats = np.maximum.reduce([a.run for a in self.accesses])
-        return longest
-
-    @cached_property
-    def elems(self) -> Floats:
-        """Elements of the whole buffer."""
-        return _product(self.shape)
+        return _largest([a.run for a in self.accesses])
 
 
 @dataclass
@@ -101,34 +111,36 @@ class LeafView:
     """One statement as arrays."""
 
     leaf: Leaf
+    rows: int
+    """Settings: the length of the arrays."""
     ops: OpCounts
     body_ops: OpCounts
-    extent: Floats
-    real: Masks
-    reduce: tuple[bool, ...]
-    parallel: Masks
-    vector: Masks
-    unroll: Masks
+    extent: Sequence[Floats]
+    real: dict[int, Masks]
+    """Loops that may have more than one iteration, by number, outermost first: where they do."""
+    parallel: Mapping[int, Masks]
+    """Where a real loop runs on all cores; loops that may, by number, outermost first."""
+    vector: Mapping[int, Masks]
+    unroll: Mapping[int, Masks]
     max_unroll: Floats
-    asks: Masks
-    """``[L, n]``: the loop is real and moves the condition without which the sum gets nothing."""
-    inner_prod: Floats
-    """``[L + 1, n]``: evaluations inside depth ``d``; depth 0 is the whole statement."""
-    outer_prod: Floats
-    """``[L + 1, n]``: times the body at depth ``d`` is entered."""
+    asks: Mapping[int, Masks]
+    """Where a real loop moves the condition without which the sum gets nothing."""
+    inner_prod: Sequence[Floats]
+    """At each depth, evaluations inside; depth 0 is the whole statement."""
+    outer_prod: Sequence[Floats]
+    """At each depth, times the body is entered there."""
     buffers: tuple[BufferView, ...]
-    touches: tuple[Touches, ...]
+    touches: Mapping[int, Touches]
+    """Of each loop in ``real``."""
 
-    @property
-    def rows(self) -> int:
-        """Candidates."""
-        return int(self.max_unroll.shape[0])
+    def is_reduce(self, loop: int) -> bool:
+        """True for a loop of a reduction."""
+        return self.leaf.loops[loop].kind is AxisKind.REDUCE
 
     @property
     def evaluations(self) -> Floats:
         """How often the body is evaluated in all."""
-        every: Floats = self.inner_prod[0]
-        return every
+        return self.inner_prod[0]
 
     @property
     def depth(self) -> int:
@@ -140,68 +152,106 @@ class LeafView:
         """The buffer the statement writes."""
         return next(b for b in self.buffers if b.is_written)
 
+    def spread(self, values: Floats) -> Floats:
+        """Numbers of settings as numbers of candidates."""
+        return values if self.leaf.settings is None else values[self.leaf.settings.of]
+
+
+Seen: TypeAlias = dict[tuple[str, str], tuple[Touches, Settings | None]]
+
 
 def view_nest(nest: Nest, rows: int) -> list[LeafView]:
-    """The statements of *nest*, in program order, as arrays of *rows* candidates."""
-    loops: dict[tuple[str, str], Touches] = {}
-    return [_view_leaf(leaf, rows, loops) for leaf in nest.leaves]
+    """The statements of *nest*, in program order, as arrays; *rows* is the number of candidates."""
+    seen: Seen = {}
+    return [_view_leaf(leaf, rows, seen) for leaf in nest.leaves]
 
 
-def _view_leaf(leaf: Leaf, rows: int, seen: dict[tuple[str, str], Touches]) -> LeafView:
-    extent = _stack([loop.extent for loop in leaf.loops], rows)
-    real = extent > 1
-    buffers = _buffers(leaf, extent, real, rows)
-    touches = tuple(_touch(seen, loop, d, leaf, buffers, rows) for d, loop in enumerate(leaf.loops))
-    ones = np.ones((1, rows))
+def _view_leaf(leaf: Leaf, candidates: int, seen: Seen) -> LeafView:
+    rows = candidates if leaf.settings is None else len(leaf.settings.first)
+    ones = np.ones(rows)
+    extent = [ones if _is(loop.extent, 1) else _column(loop.extent, rows) for loop in leaf.loops]
+    real = {n: extent[n] > 1 for n, loop in enumerate(leaf.loops) if not _is(loop.extent, 1)}
+    buffers = _buffers(leaf, {n: extent[n] - 1 for n in real}, real, rows)
+    factors = [extent[n] if n in real else None for n in range(len(extent))]
+    touches = {n: _touch(seen, leaf.loops[n], n, leaf, buffers, rows) for n in real}
     return LeafView(
         leaf=leaf,
+        rows=rows,
         ops=count_ops(leaf.body),
         body_ops=count_ops(leaf.body, indices=False),
         extent=extent,
         real=real,
-        reduce=tuple(loop.kind is AxisKind.REDUCE for loop in leaf.loops),
-        parallel=_flags([loop.parallel for loop in leaf.loops], rows) & real,
-        vector=_flags([loop.vector for loop in leaf.loops], rows) & real,
-        unroll=_flags([loop.unroll for loop in leaf.loops], rows) & real,
-        max_unroll=as_array(leaf.max_unroll, rows).astype(np.float64),
-        asks=_flags(leaf.asks or (0,) * len(leaf.loops), rows) & real,
-        inner_prod=np.concatenate([np.cumprod(extent[::-1], axis=0)[::-1], ones]),
-        outer_prod=np.concatenate([ones, np.cumprod(extent, axis=0)]),
+        parallel=_flags([loop.parallel for loop in leaf.loops], real),
+        vector=_flags([loop.vector for loop in leaf.loops], real),
+        unroll=_flags([loop.unroll for loop in leaf.loops], real),
+        max_unroll=_column(leaf.max_unroll, rows),
+        asks=_flags(leaf.asks, real),
+        inner_prod=_products(factors[::-1], rows)[::-1],
+        outer_prod=_products(factors, rows),
         buffers=buffers,
         touches=touches,
     )
 
 
-def _stack(sizes: Sequence[Size], rows: int) -> Floats:
-    if not sizes:
-        return np.ones((0, rows))
-    return np.stack([as_array(size, rows) for size in sizes]).astype(np.float64)
+def _column(size: Size, rows: int) -> Floats:
+    return np.full(rows, float(size)) if isinstance(size, int) else _floats(size)
 
 
-def _flags(sizes: Sequence[Size], rows: int) -> Masks:
-    marked: Masks = _stack(sizes, rows) != 0
+def _floats(size: Size) -> Floats:
+    return as_array(size, 0).astype(np.float64)
+
+
+def _number(size: Size) -> Number:
+    return float(size) if isinstance(size, int) else _floats(size)
+
+
+def _flags(sizes: Sequence[Size], real: Mapping[int, Masks]) -> dict[int, Masks]:
+    """Where loops are both marked and real; those of mark 1 wherever they are real."""
+    marked: dict[int, Masks] = {}
+    for n, size in enumerate(sizes):
+        if n in real and not _is(size, 0):
+            everywhere = isinstance(size, int)
+            marked[n] = real[n] if everywhere else real[n] & (as_array(size, 0) != 0)
     return marked
 
 
-def _product(factors: Floats) -> Floats:
-    """Product over the first axis in index order (``np.prod`` may reorder it)."""
-    total = np.ones(factors.shape[1:])
+def _products(factors: Sequence[Floats | None], rows: int) -> list[Floats]:
+    """Products of the first 0, 1, 2, ... *factors*, of which None is 1."""
+    found = [np.ones(rows)]
     for factor in factors:
-        total = total * factor
-    return total
+        found.append(found[-1] if factor is None else found[-1] * factor)
+    return found
 
 
-def _buffers(leaf: Leaf, extent: Floats, real: Masks, rows: int) -> tuple[BufferView, ...]:
+def _largest(parts: Sequence[Sequence[Floats]]) -> Sequence[Floats]:
+    """The largest of *parts* at each depth; depths that share their arrays share the result."""
+    if len(parts) == 1:
+        return parts[0]
+    known: dict[tuple[int, ...], Floats] = {}
+    found: list[Floats] = []
+    for at in zip(*parts, strict=True):
+        key = tuple(map(id, at))
+        if key not in known:
+            known[key] = np.maximum.reduce(at)
+        found.append(known[key])
+    return found
+
+
+def _buffers(
+    leaf: Leaf, steps: Mapping[int, Floats], real: Mapping[int, Masks], rows: int
+) -> tuple[BufferView, ...]:
     """One entry a buffer, reads in order of appearance; a reduction also reads what it writes."""
-    grouped: dict[str, list[tuple[LeafAccess, bool]]] = {}
-    for access in leaf.accesses:
-        grouped.setdefault(access.buffer, []).append((access, False))
-    grouped.setdefault(leaf.write.buffer, []).append((leaf.write, True))
+    grouped: dict[str, dict[tuple[int, bool], list[LeafAccess]]] = {}
+    for access, is_write in (*((a, False) for a in leaf.accesses), (leaf.write, True)):
+        alike = grouped.setdefault(access.buffer, {})
+        alike.setdefault((id(access), is_write), []).append(access)
     is_reduction = bool(leaf.op.reduce_axes)
     views = []
-    for name, accesses in grouped.items():
-        first = accesses[0][0]
-        written = any(is_write for _, is_write in accesses)
+    for name, alike in grouped.items():
+        first = next(iter(alike.values()))[0]
+        elems: Number = 1.0
+        for size in first.shape:
+            elems = elems * _number(size)
         views.append(
             BufferView(
                 name=name,
@@ -209,92 +259,140 @@ def _buffers(leaf: Leaf, extent: Floats, real: Masks, rows: int) -> tuple[Buffer
                 is_constant=first.is_constant,
                 is_output=first.is_output,
                 alloc_depth=first.alloc_depth,
-                shape=_stack(first.shape, rows),
-                accesses=tuple(_view_access(a, w, extent, real, rows) for a, w in accesses),
-                is_read=is_reduction or not all(is_write for _, is_write in accesses),
-                is_written=written,
+                elems=elems,
+                accesses=tuple(
+                    _Walk(same[0], steps, real, rows).view(len(leaf.loops), len(same), is_write)
+                    for (_, is_write), same in alike.items()
+                ),
+                is_read=is_reduction or any(not is_write for _, is_write in alike),
+                is_written=any(is_write for _, is_write in alike),
             )
         )
     return tuple(views)
 
 
-def _view_access(
-    access: LeafAccess, is_write: bool, extent: Floats, real: Masks, rows: int
-) -> AccessView:
-    shape = _stack(access.shape, rows)
-    dims, depth = shape.shape[0], extent.shape[0]
-    coef = _coefficients(access, depth, rows)
-    trailing = np.ones((dims + 1, rows))
-    for d in reversed(range(dims)):
-        trailing[d] = trailing[d + 1] * shape[d]
-    stride = np.zeros((depth, rows))
-    flat = np.zeros((depth, rows))
-    for d in range(dims):  # the innermost dimension that moves wins
-        stride = np.where(coef[d] > 0, coef[d] * trailing[d + 1], stride)
-        jump = coef[d] * trailing[d + 1]
-        flat = flat + (jump if access.exact[d] else np.inf)
-    box = _box(coef, extent, shape)
-    return AccessView(
-        moves=(stride > 0) & real,
-        stride=np.where(real, stride, 0.0),
-        flat=np.where(real, flat, 0.0),
-        box=box,
-        region=_product(box) if dims else np.ones((depth + 1, rows)),
-        run=_run(box, shape),
-        is_write=is_write,
-    )
+class _Walk:
+    """The box of one access, from the innermost loop outwards; *steps* are extents less one."""
+
+    def __init__(
+        self,
+        access: LeafAccess,
+        steps: Mapping[int, Floats],
+        real: Mapping[int, Masks],
+        rows: int,
+    ):
+        self.access, self.steps, self.real, self.rows = access, steps, real, rows
+        self.shape = [_number(size) for size in access.shape]
+        self.trailing: list[Number] = [1.0]
+        for size in reversed(self.shape):
+            self.trailing.insert(0, self.trailing[0] * size)
+        self.reach: list[Number] = [0.0] * len(self.shape)
+        self.box: list[Number] = [np.minimum(size, 1.0) for size in self.shape]
+
+    def view(self, depth: int, times: int, is_write: bool) -> AccessView:
+        """The accesses inside *depth* loops, *times* of which move alike."""
+        moves: dict[int, Masks] = {}
+        stride: dict[int, Floats] = {}
+        flat: dict[int, Floats] = {}
+        region = [self._region()] * (depth + 1)
+        run = [self._run()] * (depth + 1)
+        for loop in reversed(range(depth)):
+            region[loop], run[loop] = region[loop + 1], run[loop + 1]
+            coefs = self._coefficients(loop) if loop in self.real else {}
+            if not coefs:
+                continue
+            stride[loop], flat[loop] = self._strides(loop, coefs)
+            always = any(np.all(coef > 0) for coef in coefs.values())
+            moves[loop] = self.real[loop] if always else stride[loop] > 0
+            for d, coef in coefs.items():
+                self.reach[d] = self.reach[d] + self.steps[loop] * coef
+                self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
+            region[loop], run[loop] = self._region(), self._run()
+        return AccessView(times, moves, stride, flat, region, run, is_write)
+
+    def _coefficients(self, loop: int) -> dict[int, Number]:
+        """Absolute coefficients by dimension, without those that are 0 in every row; an index
+        that is not affine moves with every loop."""
+        access = self.access
+        found: dict[int, Number] = {}
+        for d, exact in enumerate(access.exact):
+            if not exact:
+                found[d] = 1.0
+            elif not _is(access.coefs[d][loop], 0):
+                found[d] = np.abs(_number(access.coefs[d][loop]))
+        return found
+
+    def _strides(self, loop: int, coefs: Mapping[int, Number]) -> tuple[Floats, Floats]:
+        real = self.real[loop]
+        jumps = {d: coef * self.trailing[d + 1] for d, coef in coefs.items()}
+        stride: Number = 0.0
+        for d, jump in jumps.items():  # the innermost dimension that moves wins
+            stride = jump if len(jumps) == 1 else np.where(coefs[d] > 0, jump, stride)
+        moved = np.where(real, stride, 0.0)
+        if len(jumps) == 1 and all(self.access.exact):
+            return moved, moved
+        flat: Number = sum(jumps.values()) if all(self.access.exact) else np.inf
+        return moved, np.where(real, flat, 0.0)
+
+    def _region(self) -> Floats:
+        """Elements of the box, dimensions in index order."""
+        total: Number = 1.0
+        for box in self.box:
+            total = total * box
+        return _as_column(total, self.rows)
+
+    def _run(self) -> Floats:
+        """Contiguous elements in the box: trailing dimensions up to the first that is cut."""
+        run: Number = 1.0
+        whole: Masks | None = None
+        for box, size in zip(reversed(self.box), reversed(self.shape), strict=True):
+            if isinstance(size, float) and size == 1:
+                continue
+            run = run * box if whole is None else np.where(whole, run * box, run)
+            covered: Masks = np.asarray(box >= size)
+            whole = covered if whole is None else whole & covered
+        return _as_column(run, self.rows)
 
 
-def _coefficients(access: LeafAccess, depth: int, rows: int) -> Floats:
-    """``[D, L, n]``: absolute coefficients; an index that is not affine moves with every loop."""
-    dims = [
-        _stack(row, rows) if exact else np.ones((depth, rows))
-        for row, exact in zip(access.coefs, access.exact, strict=True)
-    ]
-    return np.abs(np.stack(dims)) if dims else np.zeros((0, depth, rows))
+def _is(size: Size, number: int) -> bool:
+    """True for a size that is *number* whatever is decided."""
+    return isinstance(size, int) and size == number
 
 
-def _box(coef: Floats, extent: Floats, shape: Floats) -> Floats:
-    """Extent touched at each depth: ``min(shape, 1 + sum |coef| * (extent - 1))``."""
-    span = coef * (extent - 1)
-    reach = np.cumsum(span[:, ::-1], axis=1)[:, ::-1]
-    inside = np.concatenate([reach, np.zeros_like(shape)[:, None]], axis=1)
-    box: Floats = np.minimum(shape[:, None], 1 + inside)
-    return box
-
-
-def _run(box: Floats, shape: Floats) -> Floats:
-    """Contiguous elements in a box: trailing dimensions up to the first that is cut."""
-    run = np.ones(box.shape[1:])
-    whole = np.ones(box.shape[1:], dtype=bool)
-    for d in reversed(range(box.shape[0])):
-        run = np.where(whole, run * box[d], run)
-        whole = whole & (box[d] >= shape[d])
-    return run
+def _as_column(number: Number, rows: int) -> Floats:
+    column: Floats = np.asarray(number, dtype=np.float64)
+    return column if column.ndim else np.full(rows, column)
 
 
 def _touch(
-    seen: dict[tuple[str, str], Touches],
-    loop: Loop,
-    depth: int,
-    leaf: Leaf,
-    buffers: Sequence[BufferView],
-    rows: int,
+    seen: Seen, loop: Loop, depth: int, leaf: Leaf, buffers: Sequence[BufferView], rows: int
 ) -> Touches:
     """Add this statement's accesses to what *loop* touches; return the sums as they are now."""
     key = (loop.stage, loop.name)
-    before = seen.get(key, Touches(np.zeros(rows)))
+    before = _settled(*seen[key], leaf.settings) if key in seen else Touches(np.zeros(rows))
     total, single = before.total_bytes, before.single_bytes
     counts, smallest = dict(before.counts), dict(before.smallest)
     for buffer in buffers:
         size = buffer.region[depth]
         times = 2 if buffer.is_written and _holds_init(leaf, depth) else 1
-        total = total + times * size * buffer.elem_bytes
+        total = total + size * float(times * buffer.elem_bytes)
         single = single + times * buffer.elem_bytes
         counts[buffer.name] = counts.get(buffer.name, 0) + times
-        smallest[buffer.name] = np.minimum(smallest.get(buffer.name, size), size)
-    seen[key] = Touches(total, single, counts, smallest)
-    return seen[key]
+        known = smallest.get(buffer.name)
+        smallest[buffer.name] = size if known is None else np.minimum(known, size)
+    touches = Touches(total, single, counts, smallest)
+    seen[key] = touches, leaf.settings
+    return touches
+
+
+def _settled(touches: Touches, of: Settings | None, wanted: Settings | None) -> Touches:
+    """*touches*, of some settings, as those of the finer settings *wanted*."""
+    if of is wanted:
+        return touches
+    candidates = slice(None) if wanted is None else wanted.first
+    rows = candidates if of is None else of.of[candidates]
+    smallest = {name: least[rows] for name, least in touches.smallest.items()}
+    return Touches(touches.total_bytes[rows], touches.single_bytes, touches.counts, smallest)
 
 
 def _holds_init(leaf: Leaf, depth: int) -> bool:

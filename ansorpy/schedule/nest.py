@@ -11,6 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from ansorpy.ir.affine import index_terms, linear
 from ansorpy.ir.conditions import share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
@@ -23,7 +26,9 @@ from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "build_nest"]
+__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "Settings", "build_nest"]
+
+Ints = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,21 @@ class LeafAccess:
 
 
 @dataclass(frozen=True)
+class Settings:
+    """The different settings of the decisions that a statement depends on."""
+
+    first: Ints
+    """For each setting the first candidate that has it."""
+    of: Ints
+    """For each candidate the number of its setting."""
+
+
+@dataclass(frozen=True)
 class Leaf:
-    """A stage's statement: its loops, reads (one entry an index tuple) and write."""
+    """A stage's statement: its loops, reads (one entry an index tuple) and write.
+
+    Its columns have one size a setting, or a candidate where ``settings`` is None.
+    """
 
     stage: str
     op: ComputeOp
@@ -78,6 +96,7 @@ class Leaf:
     there is none."""
     held: float = 1.0
     """The share of evaluations in which that condition holds; 1 without one."""
+    settings: Settings | None = None
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,15 @@
 
 Everything that computes extents (bounds, buffer shapes, features, constraints) is written with
 the operations here, so it runs on one program or on a whole population alike.  The truth value
-of a column raises: code that computes sizes cannot branch on them.
+of a column raises: code that computes sizes cannot branch on them.  So it can also run once on
+symbols, which note the operations for all populations to come (:mod:`ansorpy.schedule.formulas`).
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from enum import Enum
 from math import gcd
 from typing import TypeAlias
 
@@ -15,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "Column", "Size", "above", "as_array", "ceil_div", "product", "size_gcd", "size_max",
-    "size_min", "split_extents",
+    "Column", "Size", "SizeOp", "Symbol", "above", "as_array", "ceil_div", "product", "size_gcd",
+    "size_max", "size_min", "split_extents",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
@@ -63,18 +66,79 @@ class Column:
         return f"Column({self.values.tolist()})"
 
 
-Size: TypeAlias = int | Column
+class SizeOp(Enum):
+    """The operations on sizes."""
+
+    ADD = "+"
+    SUB = "-"
+    MUL = "*"
+    FLOORDIV = "//"
+    MIN = "min"
+    MAX = "max"
+    GCD = "gcd"
+    ABOVE = ">"
+
+
+class Symbol(ABC):
+    """A size that is still to be computed."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def combine(self, op: SizeOp, a: Size, b: Size) -> Size:
+        """What *op* makes of *a* and *b*, one of which is this symbol."""
+
+    def __bool__(self) -> bool:
+        raise TypeError("a symbol has no truth value: code on sizes must not branch")
+
+    def __add__(self, other: Size) -> Size:
+        return self.combine(SizeOp.ADD, self, other)
+
+    def __radd__(self, other: Size) -> Size:
+        return self.combine(SizeOp.ADD, other, self)
+
+    def __sub__(self, other: Size) -> Size:
+        return self.combine(SizeOp.SUB, self, other)
+
+    def __rsub__(self, other: Size) -> Size:
+        return self.combine(SizeOp.SUB, other, self)
+
+    def __mul__(self, other: Size) -> Size:
+        return self.combine(SizeOp.MUL, self, other)
+
+    def __rmul__(self, other: Size) -> Size:
+        return self.combine(SizeOp.MUL, other, self)
+
+    def __floordiv__(self, other: Size) -> Size:
+        return self.combine(SizeOp.FLOORDIV, self, other)
+
+    def __rfloordiv__(self, other: Size) -> Size:
+        return self.combine(SizeOp.FLOORDIV, other, self)
+
+    def __neg__(self) -> Size:
+        return self.combine(SizeOp.SUB, 0, self)
+
+
+Size: TypeAlias = int | Column | Symbol
 
 
 def _raw(size: Size) -> Ints | int:
+    if isinstance(size, Symbol):
+        raise TypeError("columns and symbols do not mix")
     return size.values if isinstance(size, Column) else size
 
 
 def as_array(size: Size, rows: int) -> Ints:
     """*size* as an array of *rows* values; a plain int is repeated."""
-    if isinstance(size, Column):
-        return size.values
-    return np.full(rows, size, dtype=np.int64)
+    raw = _raw(size)
+    return np.full(rows, raw, dtype=np.int64) if isinstance(raw, int) else raw
+
+
+def _symbolic(op: SizeOp, a: Size, b: Size) -> Size | None:
+    """*op* on symbols; None when neither is one."""
+    if isinstance(a, Symbol):
+        return a.combine(op, a, b)
+    return b.combine(op, a, b) if isinstance(b, Symbol) else None
 
 
 def ceil_div(a: Size, b: Size) -> Size:
@@ -86,21 +150,24 @@ def size_min(a: Size, b: Size) -> Size:
     """The smaller size, row by row."""
     if isinstance(a, int) and isinstance(b, int):
         return min(a, b)
-    return Column(np.minimum(_raw(a), _raw(b)))
+    noted = _symbolic(SizeOp.MIN, a, b)
+    return Column(np.minimum(_raw(a), _raw(b))) if noted is None else noted
 
 
 def size_max(a: Size, b: Size) -> Size:
     """The larger size, row by row."""
     if isinstance(a, int) and isinstance(b, int):
         return max(a, b)
-    return Column(np.maximum(_raw(a), _raw(b)))
+    noted = _symbolic(SizeOp.MAX, a, b)
+    return Column(np.maximum(_raw(a), _raw(b))) if noted is None else noted
 
 
 def size_gcd(a: Size, b: Size) -> Size:
     """The greatest common divisor, row by row; of 0 and b it is b."""
     if isinstance(a, int) and isinstance(b, int):
         return gcd(a, b)
-    return Column(np.gcd(_raw(a), _raw(b)))
+    noted = _symbolic(SizeOp.GCD, a, b)
+    return Column(np.gcd(_raw(a), _raw(b))) if noted is None else noted
 
 
 def product(sizes: Iterable[Size]) -> Size:
@@ -113,6 +180,8 @@ def product(sizes: Iterable[Size]) -> Size:
 
 def above(a: Size, b: int) -> Size:
     """1 where ``a > b``, else 0."""
+    if isinstance(a, Symbol):
+        return a.combine(SizeOp.ABOVE, a, b)
     return int(a > b) if isinstance(a, int) else Column(a.values > b)
 
 

@@ -6,7 +6,7 @@ constraint masks work on whole tables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -14,6 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.decisions import Decision, steps_from
+from ansorpy.schedule.formulas import Formula, Formulas, Program, symbols_of
+from ansorpy.schedule.nest import Nest
+from ansorpy.schedule.nesttable import NestFormulas
 from ansorpy.schedule.size import Column, Size
 from ansorpy.schedule.state import State
 
@@ -104,14 +107,51 @@ class Space:
         """Column name -> the table's column, for code that computes with sizes."""
         return {name: Column(table[:, k]) for k, name in enumerate(self.columns)}
 
+    @cached_property
+    def _formulas(self) -> Formulas:
+        fixed = {
+            column: int(value)
+            for d in self.decisions
+            if len(d.domain.rows) == 1
+            for column, value in zip(d.columns, d.domain.rows[0], strict=True)
+        }
+        return Formulas(self.columns, fixed)
+
+    @cached_property
+    def _computed(self) -> dict[Hashable, tuple[tuple[Size, ...], Program]]:
+        return {}
+
+    @cached_property
+    def _nest(self) -> NestFormulas:
+        return NestFormulas(self.state, self._formulas)
+
+    def compute(
+        self, name: Hashable, sizes: Callable[[Mapping[str, Size]], Sequence[Size]], table: Table
+    ) -> tuple[Size, ...]:
+        """What *sizes* makes of the columns of *table*; called *name*, it runs once for all tables.
+
+        Rows are of the domains: a column whose domain has one value counts as that number.
+        """
+        if name not in self._computed:
+            noted = tuple(sizes(self._formulas.values))
+            self._computed[name] = noted, self._formulas.program(symbols_of(noted))
+        noted, program = self._computed[name]
+        values = program.run(table)
+        return tuple(values[size] if isinstance(size, Formula) else size for size in noted)
+
+    def nest(self, table: Table) -> Nest:
+        """The loop nest of every row of *table*; each statement has its different settings."""
+        return self._nest.of(table)
+
     def valid(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the rows that satisfy every constraint."""
         mask = np.ones(len(table), dtype=np.bool_)
-        values = self.values(table)
-        for constraint in self.constraints:
-            held = constraint.holds(values)
+        for held in self.compute("constraints", self._held, table):
             mask &= np.asarray(held.values if isinstance(held, Column) else held, dtype=np.bool_)
         return mask
+
+    def _held(self, values: Mapping[str, Size]) -> list[Size]:
+        return [constraint.holds(values) for constraint in self.constraints]
 
     def within(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose every decision lies in its domain; constraints are not asked."""

@@ -180,7 +180,7 @@ class TaskSearch:
         for group in groups.values():
             space = group[0][0].structure.space
             table = np.array([c.row for c, _ in group])
-            nest = build_nest(space.state, space.values(table))
+            nest = space.nest(table)
             seconds = np.array([_seconds(result) for _, result in group])
             self.context.model.learn(self.task, nest, seconds)
         self.context.model.refit()

@@ -15,7 +15,6 @@ from ansorpy.ir.task import Task
 from ansorpy.phases import Part, phase
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.structure import Pair, Structure
-from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 
@@ -114,7 +113,7 @@ def score(task: Task, model: CostModel, structure: Structure, table: Table) -> S
     if len(table) == 0:
         return Scored(structure, table, np.zeros(0))
     space = structure.space
-    nest = build_nest(space.state, space.values(table))
+    nest = space.nest(table)
     with phase(Part.MODEL):
         scores = model.predict(task, nest, len(table))
     return Scored(structure, table, scores)

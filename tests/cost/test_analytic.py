@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.memory import traffic
+from ansorpy.cost.analytic.memory import Footprints
 from ansorpy.cost.analytic.model import AnalyticModel, LeafCost, leaf_cost
 from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.counts import count_ops
@@ -89,13 +89,13 @@ def test_forking_costs_time_only_with_several_threads_and_iterations() -> None:
 def test_blocking_for_a_cache_cuts_its_traffic() -> None:
     blocked = view_nest(tiled_matmul(512, 512, 512, i1=4, i2=8, j1=4, j2=32, k1=64), 1)[0]
     plain = view_nest(tiled_matmul(512, 512, 512, i1=1, i2=1, j1=1, j2=1, k1=1), 1)[0]
-    moved = [traffic(view, 32 * 1024, 64).moved[0] for view in (blocked, plain)]
+    moved = [Footprints(view, 64).traffic(32 * 1024).moved[0] for view in (blocked, plain)]
     assert moved[0] < moved[1] / 8
 
 
 def test_what_fits_is_fetched_once() -> None:
     [view, _] = view_nest(tiled_matmul(16, 16, 16, i1=1, i2=4, j1=1, j2=16, k1=1), 1)
-    found = traffic(view, 1 << 20, 64)
+    found = Footprints(view, 64).traffic(1 << 20)
     assert found.moved[0] == found.once[0] == (16 * 16 * 4) * 4  # the result moves in and out
 
 

@@ -14,6 +14,7 @@ from tests.schedule.test_state import tiled
 
 
 def at(size: Size, row: int) -> int:
+    assert isinstance(size, int | Column)
     return int(size.values[row]) if isinstance(size, Column) else size
 
 

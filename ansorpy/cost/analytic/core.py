@@ -28,11 +28,12 @@ _SPILL_CYCLES = 1.5
 
 def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
     """Steps at the rate of the tightest port, plus what enters and leaves registers each visit."""
+    reads = _reads(view, tile)
     step = np.maximum.reduce([
         _arithmetic(view, tile, machine),
-        _loads(view, tile, machine),
+        _loads(reads, tile, machine),
         _latency(tile, machine),
-        _issue(view, tile, machine),
+        _issue(view, reads[0], tile, machine),
     ])  # fmt: skip
     step = step + _SPILL_CYCLES * _spilled(tile, machine)
     cycles: Floats = tile.steps * step + tile.visits * _visit(view, tile, machine)
@@ -85,13 +86,14 @@ def _reads(view: LeafView, tile: Tile) -> tuple[Floats, Floats]:
         for access in buffer.accesses:
             if not access.is_write:
                 simple, irregular = tile.loads(access)
-                loads, gathered = loads + simple, gathered + irregular
+                loads = loads + access.times * simple
+                gathered = gathered + access.times * irregular
     return loads, gathered
 
 
-def _loads(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+def _loads(reads: tuple[Floats, Floats], tile: Tile, machine: MachineModel) -> Floats:
     """Cycles of the load and store ports in one step."""
-    loads, gathered = _reads(view, tile)
+    loads, gathered = reads
     moved = np.where(tile.reduces, tile.accumulators - _in_registers(tile, machine), 0.0)
     return (
         (loads + moved) / machine.loads_per_cycle
@@ -107,10 +109,9 @@ def _latency(tile: Tile, machine: MachineModel) -> Floats:
     return np.where(tile.reduces, chain, 0.0)
 
 
-def _issue(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
+def _issue(view: LeafView, loads: Floats, tile: Tile, machine: MachineModel) -> Floats:
     """Instructions issued, and the branch of each iteration that was not unrolled."""
     iterations = np.where(tile.unrolled, 1.0 / tile.unrolled_steps, tile.rows)
-    loads, _ = _reads(view, tile)
     instructions = tile.accumulators * _slots(view.body_ops) + loads
     return instructions / machine.issue_per_cycle + _LOOP_CYCLES * iterations
 

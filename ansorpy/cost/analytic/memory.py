@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from ansorpy.cost.view import BufferView, Floats, LeafView
 
-__all__ = ["Traffic", "traffic"]
+__all__ = ["Footprints", "Traffic"]
 
 Depths = npt.NDArray[np.intp]
 
@@ -25,45 +25,65 @@ class Traffic:
     once: Floats
 
 
-def traffic(view: LeafView, cache_bytes: float, line_bytes: float) -> Traffic:
-    """Bytes that enter a cache of *cache_bytes* while the statement runs.
+class Footprints:
+    """The lines that each depth of a statement touches, at the depths around its real loops.
 
-    Take the outermost depth whose working set fits, and the loop just outside it.  From one
-    iteration of that loop to the next a least-recently-used cache keeps what both touch, so a run
-    of the loop fetches each line once, and every run finds nothing left of the one before.  A
-    working set up to twice the cache stays in part: the cost changes smoothly with its size.
+    ``total[at]`` holds the bytes together, ``fetched[buffer][at]`` those of a buffer times how
+    often the depth is entered, and ``outer[at]`` the place of the nearest real loop around
+    (0: none).
     """
-    footprints = [_footprint(buffer, line_bytes) for buffer in view.buffers]
-    total = footprints[0]
-    for footprint in footprints[1:]:
-        total = total + footprint
-    fits = total <= cache_bytes
-    fits[-1] = True
-    outer = _outer_depths(view)
-    run_depth = _at(outer, np.argmax(fits, axis=0))
-    lost = np.clip(_at(total, run_depth) / cache_bytes - 1, 0, 1)
-    moved, once = np.zeros(view.rows), np.zeros(view.rows)
-    for buffer, footprint in zip(view.buffers, footprints, strict=True):
-        ways = 2.0 if buffer.is_written else 1.0
-        fetched = footprint * view.outer_prod
-        kept = _at(fetched, _at(outer, run_depth))
-        moved = moved + ways * (lost * _at(fetched, run_depth) + (1 - lost) * kept)
-        once = once + ways * footprint[0]
-    return Traffic(moved, once)
+
+    def __init__(self, view: LeafView, line_bytes: float):
+        self.view = view
+        depths = [*view.real, view.depth]
+        self.total = np.zeros((len(depths), view.rows))
+        self.fetched: list[Floats] = []
+        self.once = np.zeros(view.rows)
+        for buffer in view.buffers:
+            fetched = np.empty_like(self.total)
+            last: Floats | None = None
+            for at, depth in enumerate(depths):
+                if at == 0 or buffer.region[depth] is not buffer.region[depths[at - 1]]:
+                    last = _footprint(buffer, depth, line_bytes)
+                assert last is not None
+                self.total[at] += last
+                np.multiply(last, view.outer_prod[depth], out=fetched[at])
+            self.fetched.append(fetched)
+            self.once = self.once + _ways(buffer) * fetched[0]
+        outer = [np.zeros(view.rows, dtype=np.intp)]
+        for at, real in enumerate(view.real.values()):
+            outer.append(np.where(real, at, outer[-1]))
+        self.outer = np.stack(outer)
+
+    def traffic(self, cache_bytes: float) -> Traffic:
+        """Bytes that enter a cache of *cache_bytes* while the statement runs.
+
+        Take the outermost depth whose working set fits, and the loop just outside it.  From one
+        iteration of that loop to the next a least-recently-used cache keeps what both touch, so a
+        run of the loop fetches each line once, and every run finds nothing left of the one before.
+        A working set up to twice the cache stays in part: the cost changes smoothly with its size.
+        """
+        fits = self.total <= cache_bytes
+        fits[-1] = True
+        run = _at(self.outer, np.argmax(fits, axis=0))
+        kept = _at(self.outer, run)
+        lost = np.clip(_at(self.total, run) / cache_bytes - 1, 0, 1)
+        moved = np.zeros(self.view.rows)
+        for buffer, fetched in zip(self.view.buffers, self.fetched, strict=True):
+            again = lost * _at(fetched, run) + (1 - lost) * _at(fetched, kept)
+            moved = moved + _ways(buffer) * again
+        return Traffic(moved, self.once)
 
 
-def _outer_depths(view: LeafView) -> Depths:
-    """``[L + 1, n]``: for each depth, that of the nearest real loop around it (0: none)."""
-    outer = [np.zeros(view.rows, dtype=np.intp)]
-    for loop in range(view.depth):
-        outer.append(np.where(view.real[loop], loop, outer[-1]))
-    return np.stack(outer)
+def _ways(buffer: BufferView) -> float:
+    """What is written comes in and goes out."""
+    return 2.0 if buffer.is_written else 1.0
 
 
-def _footprint(buffer: BufferView, line_bytes: float) -> Floats:
-    """``[L + 1, n]``: bytes of the lines a depth touches; a broken run drags half a line along."""
-    run_bytes = buffer.run * buffer.elem_bytes
-    runs = buffer.region / buffer.run
+def _footprint(buffer: BufferView, depth: int, line_bytes: float) -> Floats:
+    """Bytes of the lines a depth touches; a broken run drags half a line along."""
+    run_bytes = buffer.run[depth] * buffer.elem_bytes
+    runs = buffer.region[depth] / buffer.run[depth]
     lines = np.ceil(run_bytes / line_bytes) + np.where(runs > 1, 0.5, 0.0)
     whole = buffer.elems * buffer.elem_bytes + line_bytes
     footprint: Floats = np.minimum(runs * lines * line_bytes, whole)
@@ -71,6 +91,7 @@ def _footprint(buffer: BufferView, line_bytes: float) -> Floats:
 
 
 def _at(by_depth: npt.NDArray[T], depth: Depths) -> npt.NDArray[T]:
-    """The value of each candidate at its own depth."""
-    picked: npt.NDArray[T] = np.take_along_axis(by_depth, depth[None], axis=0)[0]
+    """The value of each setting at its own depth."""
+    rows = by_depth.shape[1]
+    picked: npt.NDArray[T] = by_depth.ravel().take(depth * rows + np.arange(rows))
     return picked

@@ -9,7 +9,7 @@ import numpy as np
 
 from ansorpy.cost.analytic.core import core_cycles
 from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.memory import traffic
+from ansorpy.cost.analytic.memory import Footprints
 from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.ir.task import Task
@@ -50,12 +50,16 @@ def leaf_cost(
     tile = tile_of(view, machine)
     speedup, tasks, forks = _parallel(view, threads)
     # A tile whose rows or lanes differ in the condition chooses inside the arithmetic.
-    apart = (tile.inside & view.asks).any(axis=0)
+    apart = np.zeros(view.rows, dtype=bool)
+    for loop, asks in view.asks.items():
+        if loop in tile.inside:
+            apart |= tile.inside[loop] & asks
     run = np.where(apart, 1.0, view.leaf.held)
     cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
-    into_l1 = traffic(view, machine.l1_bytes, machine.line_bytes)
-    into_l2 = traffic(view, machine.l2_bytes, machine.line_bytes)
-    into_l3 = traffic(view, machine.l3_bytes, machine.line_bytes)
+    footprints = Footprints(view, machine.line_bytes)
+    into_l1, into_l2, into_l3 = (
+        footprints.traffic(size) for size in (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
+    )
     # What exceeds the third level comes from memory each time; the rest mostly stays.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
     dram = into_l3.moved * beyond
@@ -78,13 +82,12 @@ def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
     tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
     own = np.zeros(view.rows, dtype=bool)
     forks = np.zeros(view.rows)
-    for loop, mask, extent, entered in zip(
-        view.leaf.loops, view.parallel, view.extent, view.outer_prod[:-1], strict=True
-    ):
+    for loop, mask in view.parallel.items():
         first = mask & ~marked
-        own = own | (first & (loop.stage == view.leaf.stage))
-        forks = np.where(first & own, entered, forks)
-        tasks = np.where(mask, tasks * extent, tasks)
+        if view.leaf.loops[loop].stage == view.leaf.stage:
+            own = own | first
+        forks = np.where(first & own, view.outer_prod[loop], forks)
+        tasks = np.where(mask, tasks * view.extent[loop], tasks)
         marked = marked | mask
     speedup = tasks / np.ceil(tasks / threads)
     return speedup, np.where(marked, tasks, 0.0), forks if threads > 1 else forks * 0
@@ -104,9 +107,10 @@ class AnalyticModel:
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate; statements run one after another."""
         machine = self.machine or MachineModel.of(task.target)
-        total = np.zeros(views[0].rows)
+        total: Floats = np.zeros(1)
         for view in views:
-            total = total + leaf_cost(view, machine, task.threads, task.cold_constants).total_s
+            cost = leaf_cost(view, machine, task.threads, task.cold_constants)
+            total = total + view.spread(cost.total_s)
         return total
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:

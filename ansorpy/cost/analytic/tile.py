@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -22,8 +24,8 @@ class Tile:
     run of steps over consecutive reduce loops, during which accumulators can stay in registers.
     """
 
-    inside: Masks
-    """``[L, n]``: the loop belongs to the tile."""
+    inside: Mapping[int, Masks]
+    """Where a loop belongs to the tile; loops that may, by number."""
     lanes: float
     length: Floats
     """Elements along the vector loops (1 when nothing is vectorised)."""
@@ -52,50 +54,50 @@ class Tile:
         Unrolled rows share what does not move; rows in a loop load everything again.
         """
         rows = np.ones_like(self.rows)
-        for mask, moves, extent in zip(self.row_loops, access.moves, self.extent, strict=True):
-            again = mask & (moves | ~self.unrolled)
-            rows = np.where(again, rows * extent, rows)
+        for loop, mask in self.row_loops.items():
+            moves = access.moves.get(loop)
+            again = mask & (self._reloads if moves is None else moves | self._reloads)
+            rows = np.where(again, rows * self.extent[loop], rows)
         contiguous, gathered = self.along_vector(access)
-        moves_in_vector = (self.vector & access.moves).any(axis=0)
-        per_row = np.where(moves_in_vector, self.vectors, 1.0)
+        per_row = np.where(contiguous | gathered, self.vectors, 1.0)
         simple = np.where(gathered, 0.0, rows * per_row)
         return simple, np.where(gathered, rows * self.length, 0.0)
 
+    @cached_property
+    def _reloads(self) -> Masks:
+        return ~self.unrolled
+
     def along_vector(self, access: AccessView) -> tuple[Masks, Masks]:
         """(contiguous, gathered) along the vector loops; neither means one broadcast element."""
-        moves = self.vector & access.moves
-        stride = np.full(self.rows.shape, np.inf)
-        for mask, flat in zip(moves, access.flat, strict=True):
-            stride = np.where(mask, np.minimum(stride, flat), stride)
-        some = moves.any(axis=0)
-        return some & (stride == 1), some & (stride != 1)
+        stride: Floats | None = None
+        for loop, mask in self.vector.items():
+            if loop in access.moves:
+                flat = np.where(mask & access.moves[loop], access.flat[loop], np.inf)
+                stride = flat if stride is None else np.minimum(stride, flat)
+        if stride is None:
+            nowhere = np.zeros(self.rows.shape, dtype=bool)
+            return nowhere, nowhere
+        contiguous: Masks = stride == 1
+        return contiguous, np.isfinite(stride) & ~contiguous
 
-    vector: Masks
-    row_loops: Masks
-    extent: Floats
+    vector: Mapping[int, Masks]
+    row_loops: Mapping[int, Masks]
+    extent: Sequence[Floats]
 
 
 def tile_of(view: LeafView, machine: MachineModel) -> Tile:
-    """The register tile of every candidate of *view*."""
+    """The register tile of every setting of *view*."""
     rows = view.rows
-    reducing = np.array(view.reduce, dtype=bool)[:, None] & view.real
-    is_reduce = reducing & ~view.vector
-    reduces: Masks = np.logical_or.reduce(is_reduce, axis=0)
-    inside = np.zeros((view.depth, rows), dtype=bool)
-    open_, in_run = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
-    run = np.ones(rows)
-    for loop in reversed(range(view.depth)):
-        here, real = is_reduce[loop], view.real[loop]
-        open_ = open_ & ~here & (reduces | view.vector[loop] | view.unroll[loop] | ~real)
-        inside[loop] = open_ & real
-        in_run = in_run & (here | open_ | ~real)
-        run = np.where(here & in_run, run * view.extent[loop], run)
-    vector = inside & view.vector
-    row_loops = inside & ~view.vector
+    reducing = {loop: mask for loop, mask in view.real.items() if view.is_reduce(loop)}
+    is_reduce = {loop: _without(mask, view.vector.get(loop)) for loop, mask in reducing.items()}
+    reduces = _any(is_reduce.values(), rows)
+    inside = _inside(view, is_reduce, reduces)
+    vector = {n: mask & view.vector[n] for n, mask in inside.items() if n in view.vector}
+    row_loops = {n: _without(mask, view.vector.get(n)) for n, mask in inside.items()}
     length, tile_rows = _extent_of(view, vector), _extent_of(view, row_loops)
     lanes = machine.vector_bits / 8 / view.written.elem_bytes
-    marked = (~row_loops | view.unroll).all(axis=0)
-    unrolled = marked | (tile_rows <= np.maximum(view.max_unroll, 1))
+    loose = _any((_without(m, view.unroll.get(n)) for n, m in row_loops.items()), rows)
+    unrolled = ~loose | (tile_rows <= np.maximum(view.max_unroll, 1))
     steps = view.evaluations / (length * tile_rows)
     return Tile(
         inside=inside,
@@ -104,29 +106,76 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
         vectors=np.ceil(length / lanes),
         rows=tile_rows,
         steps=steps,
-        visits=steps / run,
+        visits=steps / _run(view, is_reduce, inside),
         reduces=reduces,
         unrolled=unrolled,
         unrolled_steps=_unrolled_steps(view, is_reduce, tile_rows, unrolled),
-        sums_apart=np.logical_or.reduce(reducing & vector, axis=0),
+        sums_apart=_any((vector[n] for n in reducing if n in vector), rows),
         vector=vector,
         row_loops=row_loops,
         extent=view.extent,
     )
 
 
-def _unrolled_steps(view: LeafView, is_reduce: Masks, rows: Floats, unrolled: Masks) -> Floats:
+def _without(mask: Masks, other: Masks | None) -> Masks:
+    return mask if other is None else mask & ~other
+
+
+def _any(masks: Iterable[Masks], rows: int) -> Masks:
+    some = np.zeros(rows, dtype=bool)
+    for mask in masks:
+        some |= mask
+    return some
+
+
+def _inside(view: LeafView, is_reduce: Mapping[int, Masks], reduces: Masks) -> dict[int, Masks]:
+    """Where each loop belongs to the tile: those inside the innermost reduce loop, or marked."""
+    inside: dict[int, Masks] = {}
+    open_ = np.ones(view.rows, dtype=bool)
+    for loop in reversed(view.real):
+        real = view.real[loop]
+        if loop in is_reduce:
+            open_ = open_ & ~is_reduce[loop]
+        marked = reduces | ~real
+        for mark in (view.vector.get(loop), view.unroll.get(loop)):
+            marked = marked if mark is None else marked | mark
+        open_ = open_ & marked
+        if not open_.any():
+            break
+        inside[loop] = open_ & real
+    return inside
+
+
+def _run(view: LeafView, is_reduce: Mapping[int, Masks], inside: Mapping[int, Masks]) -> Floats:
+    """Steps of one visit: extents of the consecutive reduce loops around the tile."""
+    run, in_run = np.ones(view.rows), np.ones(view.rows, dtype=bool)
+    for loop in reversed(view.real):
+        here = is_reduce.get(loop)
+        goes_on = ~view.real[loop]
+        for mask in (here, inside.get(loop)):
+            goes_on = goes_on if mask is None else goes_on | mask
+        in_run = in_run & goes_on
+        if not in_run.any():
+            break
+        if here is not None:
+            run = np.where(here & in_run, run * view.extent[loop], run)
+    return run
+
+
+def _unrolled_steps(
+    view: LeafView, is_reduce: dict[int, Masks], rows: Floats, unrolled: Masks
+) -> Floats:
     """Extents of the innermost reduce loops that fit under the unroll limit with the tile."""
     total, open_ = np.ones(view.rows), unrolled
-    for loop in reversed(range(view.depth)):
-        fits = rows * total * view.extent[loop] <= view.max_unroll
-        open_ = open_ & (~is_reduce[loop] | fits)
-        total = np.where(open_ & is_reduce[loop], total * view.extent[loop], total)
+    for loop in reversed(is_reduce):
+        longer = total * view.extent[loop]
+        open_ = open_ & (~is_reduce[loop] | (rows * longer <= view.max_unroll))
+        total = np.where(open_ & is_reduce[loop], longer, total)
     return total
 
 
-def _extent_of(view: LeafView, loops: Masks) -> Floats:
+def _extent_of(view: LeafView, loops: Mapping[int, Masks]) -> Floats:
     total = np.ones(view.rows)
-    for mask, extent in zip(loops, view.extent, strict=True):
-        total = np.where(mask, total * extent, total)
+    for loop, mask in loops.items():
+        total = np.where(mask, total * view.extent[loop], total)
     return total

@@ -7,6 +7,8 @@ width and the version stored with models follow from that tuple.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -16,7 +18,7 @@ from ansorpy.cost.features.intensity import INTENSITY
 from ansorpy.cost.features.statement import ALLOCATION, ANNOTATIONS, GPU, OPERATIONS, OUTER
 from ansorpy.cost.view import Floats, LeafView
 
-__all__ = ["FEATURES", "FEATURE_NAMES", "FEATURE_VERSION", "FeatureGroup", "extract"]
+__all__ = ["FEATURES", "FEATURE_NAMES", "FEATURE_VERSION", "FeatureGroup", "extract", "extract_all"]
 
 FEATURES: tuple[FeatureGroup, ...] = (
     OPERATIONS,
@@ -33,14 +35,37 @@ FEATURE_NAMES: tuple[str, ...] = tuple(name for group in FEATURES for name in gr
 FEATURE_VERSION: str = hashlib.sha256("\n".join(FEATURE_NAMES).encode()).hexdigest()[:12]
 """Changes whenever a feature is added, dropped or moved; a stored model is refused then."""
 
-_FLAGS = np.array([name in group.flags for group in FEATURES for name in group.names])
-
 
 def extract(view: LeafView) -> Floats:
-    """Features of one statement for all candidates, ``[n, len(FEATURE_NAMES)]``.
+    """Features of one statement for all its settings, ``[n, len(FEATURE_NAMES)]``."""
+    return extract_all([view])
 
-    Numbers are ``sign(x) * log2(1 + |x|)``; flags stay 0 or 1.
+
+def extract_all(views: Sequence[LeafView]) -> Floats:
+    """Features of statements, one after another, ``[sum of n, len(FEATURE_NAMES)]``.
+
+    Numbers are ``log2(1 + x)``, which leaves flags 0 or 1.
+    The matrix is stored by columns, as it is computed and as LightGBM takes it.
     Source: TVM's per-store features (OSDI'20 §5.2, appendix B).
     """
-    values = np.stack([value for group in FEATURES for value in group.compute(view)], axis=1)
-    return np.where(_FLAGS, values, np.sign(values) * np.log2(1 + np.abs(values)))
+    found = np.empty((len(FEATURE_NAMES), sum(view.rows for view in views)))
+    start = 0
+    for view in views:
+        _fill(found[:, start : start + view.rows], view)
+        start += view.rows
+    return found.T
+
+
+def _fill(found: Floats, view: LeafView) -> None:
+    """Write the features of one statement, a row each."""
+    values = [value for group in FEATURES for value in group.compute(view)]
+    varies = [isinstance(value, np.ndarray) for value in values]
+    for row, value in zip(found, values, strict=True):
+        row[:] = value
+    for same, rows in groupby(range(len(values)), key=varies.__getitem__):
+        numbers = list(rows)
+        block = found[numbers[0] : numbers[-1] + 1]
+        if same:
+            np.log2(1 + block, out=block)
+        else:  # one number a row: by the same function, which may round a column differently
+            block[:] = np.log2(1 + block[:, :1].copy())

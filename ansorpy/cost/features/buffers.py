@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.cost.features.group import FeatureGroup
-from ansorpy.cost.view import BufferView, Floats, LeafView, Touches
+from ansorpy.cost.view import BufferView, Floats, LeafView, Masks, Touches
 
 __all__ = ["BUFFERS", "MAX_BUFFERS"]
 
@@ -30,11 +30,10 @@ _NAMES = (
 
 @dataclass
 class _Reuse:
-    """What the walk from the innermost loop outwards has found, a candidate each."""
+    """What the walk from the innermost loop outwards has found, a setting each."""
 
-    open: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
-    loop: Floats
-    serial: Floats
+    open: Masks
+    serial: Masks
     dis_iter: Floats
     dis_bytes: Floats
     count: Floats
@@ -47,62 +46,80 @@ def _lines(view: LeafView, buffer: BufferView) -> tuple[Floats, Floats]:
     move the buffer; here by the product of those loops' extents, as was meant.
     """
     rows = view.rows
-    strides = np.stack([np.where(a.moves, a.stride, np.inf) for a in buffer.accesses])
-    smallest = np.minimum.reduce(strides) if view.depth else np.zeros((0, rows))
-    found, innermost = np.zeros(rows, dtype=bool), np.ones(rows, dtype=bool)
+    unknown, innermost = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
     stride, feature, skipped = np.zeros(rows), np.zeros(rows), np.ones(rows)
-    for loop in reversed(range(view.depth)):
-        moves = np.isfinite(smallest[loop]) & ~found
-        stride = np.where(moves, smallest[loop], stride)
-        feature = np.where(moves & innermost, smallest[loop], feature)
-        found = found | moves
-        skipped = np.where(found, skipped, skipped * view.extent[loop])
+    for loop in reversed(view.real):
+        moves = buffer.moves.get(loop)
+        if moves is not None:
+            smallest = _smallest_stride(buffer, loop)
+            here = unknown & moves
+            stride = np.where(here, smallest, stride)
+            feature = np.where(here & innermost, smallest, feature)
+            unknown = unknown & ~moves
+        if not unknown.any():
+            break
+        skipped = np.where(unknown, skipped * view.extent[loop], skipped)
         innermost = innermost & ~view.real[loop]
-    dense = np.minimum(1.0, stride * buffer.elem_bytes / LINE_BYTES)
+    dense = np.minimum(1.0, stride * (buffer.elem_bytes / LINE_BYTES))
     return np.maximum(1.0, view.evaluations / skipped * dense), feature
+
+
+def _smallest_stride(buffer: BufferView, loop: int) -> Floats:
+    """Of the accesses that the loop moves, where it moves any."""
+    if len(buffer.accesses) == 1:
+        return buffer.accesses[0].stride[loop]
+    moved = [
+        np.where(access.moves[loop], access.stride[loop], np.inf)
+        for access in buffer.accesses
+        if loop in access.moves
+    ]
+    smallest: Floats = np.minimum.reduce(moved)
+    return smallest
 
 
 def _reuse(view: LeafView, buffer: BufferView) -> _Reuse:
     """Find each candidate's nearest reuse: a loop that stands still, or a second touch."""
     rows = view.rows
     walk = _Reuse(
-        open=np.ones(rows, dtype=bool), loop=np.zeros(rows), serial=np.zeros(rows),
+        open=np.ones(rows, dtype=bool), serial=np.zeros(rows, dtype=bool),
         dis_iter=np.ones(rows), dis_bytes=np.full(rows, -1.0), count=np.zeros(rows),
     )  # fmt: skip
-    for loop in reversed(range(view.depth)):
+    for loop in reversed(view.real):
+        if not walk.open.any():
+            break
         touches, extent, real = view.touches[loop], view.extent[loop], view.real[loop]
-        moves = walk.open & buffer.moves[loop]
-        walk.dis_iter = np.where(moves, walk.dis_iter * extent, walk.dis_iter)
-        walk.dis_bytes = np.where(moves, touches.total_bytes, walk.dis_bytes)
-        stands = walk.open & real & ~buffer.moves[loop]
-        never_moved = stands & (walk.dis_bytes < 0)
-        walk.dis_bytes = np.where(never_moved, touches.single_bytes, walk.dis_bytes)
-        walk.loop = np.where(stands, 1.0, walk.loop)
-        walk.count = np.where(stands, extent, walk.count)
-        walk.open = walk.open & ~stands
-        _serial_reuse(walk, touches, buffer.name, moves, extent)
+        mask = buffer.moves.get(loop)
+        moves = None if mask is None else walk.open & mask
+        if moves is not None:
+            walk.dis_iter = np.where(moves, walk.dis_iter * extent, walk.dis_iter)
+            walk.dis_bytes = np.where(moves, touches.total_bytes, walk.dis_bytes)
+        if mask is not real:
+            stands = walk.open & (real if mask is None else real & ~mask)
+            never_moved = stands & (walk.dis_bytes < 0)
+            walk.dis_bytes = np.where(never_moved, touches.single_bytes, walk.dis_bytes)
+            walk.count = np.where(stands, extent, walk.count)
+            walk.open = walk.open & ~stands
+        if moves is not None:
+            _serial_reuse(walk, touches, buffer.name, moves, extent)
     for name in ("dis_iter", "dis_bytes"):
         setattr(walk, name, np.where(walk.open, 0.0, getattr(walk, name)))
     return walk
 
 
-def _serial_reuse(
-    walk: _Reuse, touches: Touches, name: str, moves: Floats | np.ndarray, extent: Floats
-) -> None:
+def _serial_reuse(walk: _Reuse, touches: Touches, name: str, moves: Masks, extent: Floats) -> None:
     """Close the walk where another statement of this loop already touched the buffer."""
     again = touches.counts[name] - 1
     if again < 1:
         return
-    found = walk.open & moves.astype(bool)
-    walk.serial = np.where(found, 1.0, walk.serial)
+    found = walk.open & moves
+    walk.serial = walk.serial | found
     walk.count = np.where(found, float(again), walk.count)
     walk.dis_iter = np.where(found, touches.smallest[name] / extent, walk.dis_iter)
     walk.dis_bytes = np.where(found, touches.total_bytes / extent, walk.dis_bytes)
     walk.open = walk.open & ~found
 
 
-def _one_buffer(view: LeafView, buffer: BufferView) -> list[Floats]:
-    rows = view.rows
+def _one_buffer(view: LeafView, buffer: BufferView) -> list[Floats | float | Masks]:
     kind = 2 if buffer.is_read and buffer.is_written else int(buffer.is_written)
     volume = view.evaluations * buffer.elem_bytes
     unique = buffer.region[0] * buffer.elem_bytes
@@ -110,28 +127,28 @@ def _one_buffer(view: LeafView, buffer: BufferView) -> list[Floats]:
     run_bytes = buffer.run[0] * buffer.elem_bytes
     unique_lines = np.maximum(1.0, unique / np.minimum(run_bytes, LINE_BYTES))
     reuse = _reuse(view, buffer)
-    none = reuse.open.astype(np.float64)
-    volumes = [volume, unique, lines, unique_lines]
-    per_reuse = [np.where(reuse.open, 2 * v, v / np.maximum(reuse.count, 1)) for v in volumes]
+    # Without a reuse all counts twice.
+    shared = np.where(reuse.open, 0.5, np.maximum(reuse.count, 1.0))
     return [
-        *(np.full(rows, float(kind == k)) for k in range(3)),
-        *volumes,
-        reuse.loop, reuse.serial, none,
+        *(float(kind == k) for k in range(3)),
+        volume, unique, lines, unique_lines,
+        ~(reuse.serial | reuse.open), reuse.serial, reuse.open,
         reuse.dis_iter, reuse.dis_bytes, reuse.count,
-        *per_reuse,
+        *(v / shared for v in (volume, unique, lines, unique_lines)),
         stride,
     ]  # fmt: skip
 
 
-def _buffers(view: LeafView) -> list[Floats]:
+def _buffers(view: LeafView) -> list[Floats | float]:
     """Values of the first :data:`MAX_BUFFERS` buffers by lines, then bytes; zeros fill up."""
-    values = np.stack([np.stack(_one_buffer(view, b)) for b in view.buffers])
+    values = np.empty((len(view.buffers), len(_NAMES), view.rows))
+    for found, buffer in zip(values, view.buffers, strict=True):
+        for row, value in zip(found, _one_buffer(view, buffer), strict=True):
+            row[:] = value
     lines, volume = _NAMES.index("lines"), _NAMES.index("bytes")
     order = np.lexsort((-values[:, volume], -values[:, lines]), axis=0)[:MAX_BUFFERS]
-    chosen = np.take_along_axis(values, order[:, None, :], axis=0)
-    flat = chosen.reshape(-1, view.rows)
-    missing = MAX_BUFFERS * len(_NAMES) - flat.shape[0]
-    return [*flat, *np.zeros((missing, view.rows))]
+    chosen = np.take_along_axis(values, order[:, None, :], axis=0).reshape(-1, view.rows)
+    return [*chosen, *[0.0] * (MAX_BUFFERS * len(_NAMES) - len(chosen))]
 
 
 BUFFERS = FeatureGroup(

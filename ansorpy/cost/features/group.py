@@ -14,12 +14,13 @@ __all__ = ["FeatureGroup"]
 class FeatureGroup:
     """Named values of one statement, computed for all candidates at once.
 
-    ``compute`` returns one array ``[n]`` for each of ``names``.  Values are stored as
-    ``sign(x) * log2(1 + |x|)``, except those in ``flags``, which are stored as they are.
+    ``compute`` returns for each of ``names`` one array ``[n]``, or the number that all settings
+    have.  Values are not negative and stored as ``log2(1 + x)``; those in ``flags`` are 0 or 1,
+    and stay so.
     """
 
     name: str
     meaning: str
     names: tuple[str, ...]
-    compute: Callable[[LeafView], Sequence[Floats]]
+    compute: Callable[[LeafView], Sequence[Floats | float]]
     flags: frozenset[str] = frozenset()

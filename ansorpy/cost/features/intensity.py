@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
 
 from ansorpy.cost.features.group import FeatureGroup
 from ansorpy.cost.view import Floats, LeafView
@@ -14,36 +17,40 @@ SAMPLES = 10
 
 
 def _curve(view: LeafView) -> tuple[Floats, Floats]:
-    """Float operations and operations per touched byte at each loop, innermost first."""
-    ops, per_byte = [], []
-    for loop in reversed(range(view.depth)):
-        done = view.ops.floats.total * view.inner_prod[loop]
-        touched = np.zeros(view.rows)
+    """Float operations and operations per touched byte at each loop, innermost first.
+
+    Loops of one iteration repeat a point; those that never have more are left out, but for the
+    innermost, where the curve starts.
+    """
+    loops = [n for n in reversed(range(view.depth)) if n in view.real or n == view.depth - 1]
+    ops, per_byte = np.empty((len(loops), view.rows)), np.empty((len(loops), view.rows))
+    for at, loop in enumerate(loops):
+        np.multiply(view.inner_prod[loop], view.ops.floats.total, out=ops[at])
+        touched: Floats | float = 0.0
         for buffer in view.buffers:
             touched = touched + buffer.region[loop] * buffer.elem_bytes
-        ops.append(done)
-        per_byte.append(done / touched)
-    return np.stack(ops), np.stack(per_byte)
+        np.divide(ops[at], touched, out=per_byte[at])
+    return ops, per_byte
 
 
-def _intensity(view: LeafView) -> list[Floats]:
+def _intensity(view: LeafView) -> Sequence[Floats | float]:
     if view.depth == 0 or view.ops.floats.total == 0:
-        return [np.zeros(view.rows)] * SAMPLES
+        return [0.0] * SAMPLES
     ops, per_byte = _curve(view)
-    values = []
-    for i in range(SAMPLES):
-        at = ops[-1] * (i + 1) / SAMPLES
-        point = np.minimum((ops < at - 1e-4).sum(axis=0), view.depth - 1)
-        before = np.maximum(point - 1, 0)
-        x0, x1 = _pick(ops, before), _pick(ops, point)
-        y0, y1 = _pick(per_byte, before), _pick(per_byte, point)
-        slope = (y1 - y0) / np.where(point > 0, x1 - x0, 1.0)
-        values.append(np.where(point > 0, y0 + slope * (at - x0), per_byte[0]))
-    return values
+    at = ops[-1] * np.arange(1, SAMPLES + 1)[:, None] / SAMPLES
+    point = np.zeros(at.shape, dtype=np.int64)
+    below = at - 1e-4
+    for done in ops[:-1]:
+        point += done < below
+    before = np.maximum(point - 1, 0)
+    x0, x1 = _pick(ops, before), _pick(ops, point)
+    y0, y1 = _pick(per_byte, before), _pick(per_byte, point)
+    slope = (y1 - y0) / np.where(point > 0, x1 - x0, 1.0)
+    return list(np.where(point > 0, y0 + slope * (at - x0), per_byte[0]))
 
 
-def _pick(curve: Floats, index: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Floats:
-    picked: Floats = np.take_along_axis(curve, index[None], axis=0)[0]
+def _pick(curve: Floats, index: npt.NDArray[np.int64]) -> Floats:
+    picked: Floats = curve.ravel().take(index * curve.shape[1] + np.arange(curve.shape[1]))
     return picked
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 
 import numpy as np
@@ -24,12 +25,12 @@ _GPU_KINDS = (
 )  # fmt: skip
 
 
-def _operations(view: LeafView) -> list[Floats]:
+def _operations(view: LeafView) -> list[Floats | float]:
     ops = view.ops
     counts = [getattr(ops.floats, name) for name in _OP_FIELDS]
     counts += [getattr(ops.ints, name) for name in _OP_FIELDS]
     counts += [ops.bools, ops.selects]
-    return [count * view.evaluations for count in counts]
+    return [count * view.evaluations if count else 0.0 for count in counts]
 
 
 OPERATIONS = FeatureGroup(
@@ -45,21 +46,22 @@ OPERATIONS = FeatureGroup(
 )
 
 
-def _annotation(view: LeafView, marked: Masks) -> list[Floats]:
+def _annotation(view: LeafView, marked: Mapping[int, Masks]) -> list[Floats | float]:
     """Number, product of lengths and innermost length of the marked loops, then their position."""
-    rows = view.rows
-    number, total, innermost = np.zeros(rows), np.ones(rows), np.zeros(rows)
-    for mask, extent in zip(marked, view.extent, strict=True):
-        number = number + mask
-        total = np.where(mask, total * extent, total)
-        innermost = np.where(mask, extent, innermost)
+    if not marked:
+        return [0.0, 0.0, 0.0, 1.0, *(0.0 for _ in _POSITIONS[1:])]
+    number, total, innermost = np.zeros(view.rows), np.ones(view.rows), np.zeros(view.rows)
+    for loop, mask in marked.items():
+        number += mask
+        total = np.where(mask, total * view.extent[loop], total)
+        innermost = np.where(mask, view.extent[loop], innermost)
     some = number > 0
-    positions = [np.zeros(rows) for _ in _POSITIONS]
+    positions: list[Floats | float] = [0.0 for _ in _POSITIONS]
     positions[0], positions[-1] = (~some).astype(np.float64), some.astype(np.float64)
     return [number, np.where(some, total, 0.0), innermost, *positions]
 
 
-def _annotations(view: LeafView) -> list[Floats]:
+def _annotations(view: LeafView) -> list[Floats | float]:
     marks = (view.vector, view.unroll, view.parallel)
     return [value for marked in marks for value in _annotation(view, marked)]
 
@@ -78,16 +80,16 @@ ANNOTATIONS = FeatureGroup(
 )
 
 
-def _gpu(view: LeafView) -> list[Floats]:
-    lengths = []
+def _gpu(view: LeafView) -> list[Floats | float]:
+    bound = [loop.annotation for loop in view.leaf.loops]
+    lengths: list[Floats | float] = []
     for kind in _GPU_KINDS:
-        length = np.ones(view.rows)
-        for loop, extent in zip(view.leaf.loops, view.extent, strict=True):
-            if loop.annotation is kind:
-                length = length * extent
+        length: Floats | float = 1.0
+        for loop, annotation in enumerate(bound):
+            if annotation is kind:
+                length = length * view.extent[loop]
         lengths.append(length)
-    is_gpu = any(loop.annotation in _GPU_KINDS for loop in view.leaf.loops)
-    return [np.full(view.rows, float(is_gpu)), *lengths]
+    return [float(any(kind in _GPU_KINDS for kind in bound)), *lengths]
 
 
 GPU = FeatureGroup(
@@ -99,11 +101,11 @@ GPU = FeatureGroup(
 )
 
 
-def _allocation(view: LeafView) -> list[Floats]:
+def _allocation(view: LeafView) -> list[Floats | float]:
     """Zeros when the caller allocates the buffer."""
     written = view.written
     if written.is_output:
-        return [np.zeros(view.rows)] * 4
+        return [0.0] * 4
     outer = view.outer_prod[written.alloc_depth]
     elems = written.elems
     return [elems * written.elem_bytes, elems * outer, outer, view.evaluations / outer]
@@ -117,10 +119,10 @@ ALLOCATION = FeatureGroup(
 )
 
 
-def _outer(view: LeafView) -> list[Floats]:
+def _outer(view: LeafView) -> list[Floats | float]:
     loops = np.zeros(view.rows)
-    for real in view.real:
-        loops = loops + real
+    for real in view.real.values():
+        loops += real
     return [view.evaluations, loops, view.max_unroll]
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.size import as_array
+from ansorpy.schedule.size import Size, as_array
 from ansorpy.schedule.space import Space, Table
 
 __all__ = ["column_of", "loop_extents", "set_column"]
@@ -18,8 +18,13 @@ Ints = npt.NDArray[np.int64]
 
 def loop_extents(space: Space, table: Table, stage: str, iters: Sequence[str]) -> Ints:
     """Extent of each loop in each row, ``[row, loop]``; loops of the box the stage computes."""
-    extents = Bounds(space.state, space.values(table)).extents(stage)
-    columns = [as_array(extents[name], len(table)) for name in iters]
+
+    def sizes(values: Mapping[str, Size]) -> list[Size]:
+        extents = Bounds(space.state, values).extents(stage)
+        return [extents[name] for name in iters]
+
+    found = space.compute(("extents", stage, *iters), sizes, table)
+    columns = [as_array(size, len(table)) for size in found]
     return np.stack(columns, axis=1) if columns else np.ones((len(table), 0), dtype=np.int64)
 
 

@@ -71,7 +71,10 @@ class AnnotateVectorize(AnnotationRule):
 def _parallel_loops(space: Space, table: Table, stage: Stage) -> Ints:
     """How many leading loops of the stage run in parallel, in each row."""
     count = (0,) if stage.parallel is None else stage.parallel.count
-    return as_array(Bounds(space.state, space.values(table)).number(count), len(table))
+    [size] = space.compute(
+        ("parallel", stage.name), lambda values: [Bounds(space.state, values).number(count)], table
+    )
+    return as_array(size, len(table))
 
 
 def _apart(stage: Stage) -> list[Constraint]:

@@ -1,0 +1,60 @@
+"""Whole tables of real structures: each candidate has the numbers its program has alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.features import extract
+from ansorpy.cost.view import view_nest
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.nest import build_nest
+from ansorpy.search.population import sample_valid
+from ansorpy.target import Target
+from tests import workloads
+from tests.rules.algorithms.convolutions import convolution
+
+CASES = {
+    "matmul": workloads.matmul(60, 64, 48, constant=True),
+    "winograd": convolution((14, 13), (3, 3), 32, 48, pad=1),
+    "softmax": workloads.softmax(),
+    "transposed": workloads.transposed_conv1d(),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_rows_of_drawn_structures_equal_their_programs_alone(
+    name: str, rng: np.random.Generator
+) -> None:
+    tensors: list[Tensor] = CASES[name]
+    task = Task(ComputeDAG.of(tensors), Target.parse("x86-64-v4"), 2)
+    model = AnalyticModel()
+    for structure in StructureSampler(task).draw(6, rng):
+        table = sample_valid(structure, 24, rng)
+        table = np.concatenate([table, table[::-2]])  # so that settings repeat
+        views = view_nest(structure.space.nest(table), len(table))
+        features = [view.spread(extract(view)) for view in views]
+        seconds = model.seconds(task, views)
+        for row in range(0, len(table), 5):
+            alone = view_nest(build_nest(structure.bind(table[row]), {}), 1)
+            for together, view in zip(features, alone, strict=True):
+                np.testing.assert_array_equal(together[row], extract(view)[0])
+            assert seconds[row] == model.seconds(task, alone)[0]
+
+
+def test_a_statement_has_the_settings_it_depends_on_only(rng: np.random.Generator) -> None:
+    """Padding, a stage of its own, does not depend on how the convolution is tiled."""
+    tensors = convolution((14, 13), (3, 3), 32, 48, pad=1)
+    task = Task(ComputeDAG.of(tensors), Target.parse("x86-64-v4"), 2)
+    sampler = StructureSampler(task)
+    fewer = 0
+    for structure in sampler.draw(len(sampler.pairs), rng):
+        table = sample_valid(structure, 200, rng)
+        for view in view_nest(structure.space.nest(table), len(table)):
+            assert view.rows <= len(table)
+            fewer += view.rows < len(table) / 4
+    assert fewer
