@@ -62,7 +62,7 @@ class RayFleet:
             # The service itself failed: a defect of ours, to be seen as one.
             raise
         except self._ray.exceptions.RayError as error:
-            raise NodeLost(str(error).partition("\n")[0]) from None
+            raise NodeLost(_first_and_last(error)) from None
         if not isinstance(answer, bytes):
             raise NodeLost(f"it answered {type(answer).__name__} instead of bytes")
         return answer
@@ -151,6 +151,12 @@ def _reach(address: str) -> None:
     """Raise ``OSError`` when nothing listens: Ray itself takes minutes to say so, then exits."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     socket.create_connection((host, int(port)), timeout=_REACH_S).close()
+
+
+def _first_and_last(error: Exception) -> str:
+    """What happened, and its cause: Ray puts the whole traceback of a service between them."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1].strip()}"
 
 
 def _ray() -> Any:
