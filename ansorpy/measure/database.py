@@ -25,7 +25,7 @@ from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.records import Event, Record, Session, TaskRow, read_row
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.schema import connect, plain_errors
+from ansorpy.measure.schema import connect, plain_errors, tables_about_trials
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
@@ -253,10 +253,12 @@ class Database:
         )
         return {TrialKind(row["kind"]): (int(row["n"]), str(row["reason"])) for row in rows}
 
-    def done_ids(self) -> list[int]:
-        """Numbers of all finished trials, ascending."""
-        rows = self._do("SELECT id FROM trials WHERE status = 'done' ORDER BY id")
-        return [int(row[0]) for row in rows]
+    def known(self) -> dict[str, list[int]]:
+        """By table, the numbers of the trials it has rows of, ascending; finished ones only."""
+        about = tables_about_trials(self._connection)
+        found = {"trials": "SELECT id FROM trials WHERE status = 'done' ORDER BY id"}
+        found |= {table: f"SELECT {at} FROM {table} ORDER BY {at}" for table, at in about}
+        return {table: [int(row[0]) for row in self._do(sql)] for table, sql in found.items()}
 
     def program(self, state: State) -> str:
         """A short name of *state*: the beginnings of its definition's id and of its digest."""

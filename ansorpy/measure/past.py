@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,19 +12,19 @@ from tempfile import TemporaryDirectory
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Event
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.schema import plain_errors
+from ansorpy.measure.schema import plain_errors, tables_about_trials
 
 __all__ = ["past_database"]
 
 
 @contextmanager
 def past_database(
-    database: Database, began: Event, known: Sequence[tuple[int, int]]
+    database: Database, began: Event, known: Mapping[str, Sequence[tuple[int, int]]]
 ) -> Iterator[Database]:
     """A temporary copy of *database* with the trials that the run of event *began* started from.
 
-    *known* are their numbers (first and last of each range); times that were replaced later are
-    what they were.
+    *known* are, by table, the numbers of the trials it had rows of (first and last of each range);
+    times that were replaced later are what they were.
     """
     with TemporaryDirectory(prefix="ansorpy-past-") as folder:
         path = Path(folder) / "tune.db"
@@ -44,27 +44,16 @@ def _copy(source: Path, target: Path) -> None:
         old.backup(new)
 
 
-def _forget_later(copy: sqlite3.Connection, known: Sequence[tuple[int, int]]) -> None:
-    copy.execute("CREATE TEMP TABLE known (first INTEGER, last INTEGER)")
-    copy.executemany("INSERT INTO known VALUES (?, ?)", known)
-    copy.execute(
-        "DELETE FROM trials WHERE NOT EXISTS"
-        " (SELECT 1 FROM known WHERE trials.id BETWEEN known.first AND known.last)"
-    )
+def _forget_later(copy: sqlite3.Connection, known: Mapping[str, Sequence[tuple[int, int]]]) -> None:
     copy.execute("DELETE FROM objects")
-    for table, column in _about_trials(copy):
-        copy.execute(f"DELETE FROM {table} WHERE {column} NOT IN (SELECT id FROM trials)")
-
-
-def _about_trials(copy: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The tables whose rows belong to a trial, and the columns that hold its number."""
-    tables = copy.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-    return [
-        (table, column)
-        for (table,) in tables
-        for _, _, target, column, *_ in copy.execute(f"PRAGMA foreign_key_list({table})")
-        if target == "trials"
-    ]
+    copy.execute("CREATE TEMP TABLE known (first INTEGER, last INTEGER)")
+    for table, column in (("trials", "id"), *tables_about_trials(copy)):
+        copy.execute("DELETE FROM known")
+        copy.executemany("INSERT INTO known VALUES (?, ?)", known.get(table, ()))
+        copy.execute(
+            f"DELETE FROM {table} WHERE NOT EXISTS"
+            f" (SELECT 1 FROM known WHERE {table}.{column} BETWEEN known.first AND known.last)"
+        )
 
 
 def _undo_retiming(copy: sqlite3.Connection, began: Event) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ansorpy.errors import AnsorpyError, ForeignFile
 
-__all__ = ["FORMAT", "connect", "plain_errors"]
+__all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials"]
 
 FORMAT = 1
 """Version of the tables; a file of another version is refused."""
@@ -104,6 +104,17 @@ def connect(path: Path) -> sqlite3.Connection:
     # Bytes that are no text must reach the validation of their row, not end in sqlite3.
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection
+
+
+def tables_about_trials(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    """The tables whose rows belong to a trial each, and the columns that hold its number."""
+    tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+    return [
+        (str(table), str(column))
+        for (table,) in tables
+        for _, _, target, column, *_ in connection.execute(f"PRAGMA foreign_key_list({table})")
+        if target == "trials"
+    ]
 
 
 def _refuse_other_files(path: Path) -> None:

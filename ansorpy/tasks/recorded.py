@@ -64,14 +64,14 @@ class TaskRequest(_Body):
 class RunRequest(_Body):
     """What a run was asked for.
 
-    ``known`` are the trials that were finished when it began, as :func:`ranges` writes them;
-    ``parts`` describes whatever can be exchanged in it.
+    ``known`` are the trials that were finished when it began, as :func:`ranges` writes them, and
+    those that other tables had rows of, by table; ``parts`` describes whatever can be exchanged.
     """
 
     tasks: tuple[TaskRequest, ...]
     budget: Budget
     parts: dict[str, str]
-    known: str
+    known: dict[str, str]
 
 
 def request_of(
@@ -97,7 +97,7 @@ def request_of(
         ),
         budget=budget,
         parts=described(options),
-        known=ranges(database.done_ids()),
+        known={table: ranges(ids) for table, ids in database.known().items()},
     )
 
 

@@ -6,8 +6,9 @@ build the same bytes from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pydantic import ValidationError
 
@@ -21,10 +22,14 @@ from ansorpy.measure.runner import BuildService
 from ansorpy.measure.told import ToldRunner
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.selectors import SELECTORS
+from ansorpy.search.strategies import STRATEGIES
 from ansorpy.tasks.recorded import RunRequest, TaskRequest, described, restored, unranged
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
 
 __all__ = ["Rerun", "TaskRerun", "rerun"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -121,7 +126,7 @@ class _Replay:
         journal = Replayed(self.events)
         divergence = ""
         outcomes: tuple[Outcome, ...] = ()
-        with past_database(self.database, self.events[0], unranged(request.known)) as past:
+        with past_database(self.database, self.events[0], self._known(request)) as past:
             entries = [
                 WeightedTask(task, StructureSampler(task, self._rules(asked)), asked.weight)
                 for asked in request.tasks
@@ -157,7 +162,7 @@ class _Replay:
 
     def _options(self, request: RunRequest) -> TuneOptions:
         """The run's options, made from their recorded names and numbers unless given."""
-        options = self.given or restored(TuneOptions(), request.parts)
+        options = self.given or restored(_named_parts(request.parts), request.parts)
         found = described(options)
         wrong = [name for name, text in request.parts.items() if found.get(name) != text]
         if wrong or found.keys() != request.parts.keys():
@@ -167,6 +172,14 @@ class _Replay:
                 hint="replay it from Python with the same options",
             )
         return options
+
+    def _known(self, request: RunRequest) -> dict[str, list[tuple[int, int]]]:
+        try:
+            return {table: unranged(text) for table, text in request.known.items()}
+        except ValueError:
+            raise ForeignFile(
+                f"{self.database.path}: run {self.run} does not say what it started from"
+            ) from None
 
     def _rules(self, asked: TaskRequest) -> Preset:
         if not asked.space:
@@ -191,3 +204,21 @@ class _Replay:
                 timed="" if record is None else record.object_digest,
                 rebuilt=built.digest if isinstance(built, Built) else "",
             )
+
+
+def _named_parts(parts: Mapping[str, str]) -> TuneOptions:
+    """Options with the registered parts that *parts* describe, where there are such."""
+    options = TuneOptions()
+    strategies = [STRATEGIES.factory(name) for name in STRATEGIES]
+    selectors = [SELECTORS.one(name) for name in SELECTORS]
+    search = replace(
+        options.search,
+        strategy=_like(parts, "search.strategy", strategies, options.search.strategy),
+        selector=_like(parts, "search.selector", selectors, options.search.selector),
+    )
+    return replace(options, search=search)
+
+
+def _like(parts: Mapping[str, str], name: str, choices: Sequence[T], default: T) -> T:
+    """The choice that is described as *parts* say; its numbers may be others."""
+    return next((c for c in choices if described(c, name).get(name) == parts.get(name)), default)

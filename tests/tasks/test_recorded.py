@@ -67,7 +67,7 @@ def test_a_run_keeps_its_events_in_order(tmp_path: Path) -> None:
         events = [e for e in database.events(database.session) if e.kind != "retimed"]
         assert events[0].kind == "request" and events[-1].kind == "found"
         request = RunRequest.model_validate(events[0].body)
-        assert request.budget == budget and request.known == ""
+        assert request.budget == budget and request.known["trials"] == ""
         for asked, entry in zip(request.tasks, TASKS, strict=True):
             task = asked.task(database)
             assert (task.key, task.target, asked.weight) == (

@@ -26,6 +26,8 @@ from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
+from ansorpy.search.selectors import SELECTORS
+from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -116,6 +118,16 @@ def test_a_run_beside_another_tuner_replays(path: Path) -> None:
     tune(path, Budget(trials=30), Rival(noise=0.3))
     again = replayed(path)
     assert again.divergence == "" and again.trials == 30
+
+
+@pytest.mark.parametrize(
+    ("strategy", "selector"), [("random", "top_k"), ("annealing", "diversity")]
+)
+def test_parts_chosen_by_name_are_found_again(path: Path, strategy: str, selector: str) -> None:
+    search = SearchOptions(STRATEGIES.factory(strategy), SELECTORS.one(selector), seed=3)
+    tune(path, Budget(trials=12), FormulaRunner(noise=0.2), TuneOptions(search))
+    again = replayed(path, options=None)
+    assert (again.divergence, again.trials) == ("", 12)
 
 
 def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:
