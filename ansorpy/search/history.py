@@ -29,16 +29,20 @@ class History:
     """Trials of one task so far.
 
     ``finalists`` are its fastest correct programs, best first.  ``best_after`` holds the best
-    seconds after each round (infinite until a program was correct).
+    seconds after each round (infinite until a program was correct), ``trials_after`` the trials.
+    ``since_gain`` counts trials since the best time fell noticeably, by ``gain`` of it in all.
     """
 
     keep: int = 4
     trials: int = 0
-    since_best: int = 0
+    since_gain: int = 0
+    gain: float = 0.01
     finalists: list[Best] = field(default_factory=list)
     failures: dict[TrialKind, int] = field(default_factory=dict)
     reasons: dict[TrialKind, str] = field(default_factory=dict)
     best_after: list[float] = field(default_factory=list)
+    trials_after: list[int] = field(default_factory=list)
+    _gained_s: float = float("inf")
 
     @property
     def best(self) -> Best | None:
@@ -51,14 +55,15 @@ class History:
     def add(self, state: State, result: MeasureResult) -> None:
         """Count one trial."""
         self.trials += 1
-        self.since_best += 1
+        self.since_gain += 1
         if not result.ok:
             if result.kind is not TrialKind.SLOW:
                 self.failures[result.kind] = self.failures.get(result.kind, 0) + 1
                 self.reasons.setdefault(result.kind, result.reason)
             return
-        if self.best_s is None or result.median_s < self.best_s:
-            self.since_best = 0
+        if result.median_s < (1 - self.gain) * self._gained_s:
+            self.since_gain = 0
+            self._gained_s = result.median_s
         self.finalists.append(Best(state, result))
         self.finalists.sort(key=lambda best: best.seconds)
         del self.finalists[self.keep :]
@@ -66,6 +71,12 @@ class History:
     def end_round(self) -> None:
         """Note where the task stands after a round."""
         self.best_after.append(float("inf") if self.best_s is None else self.best_s)
+        self.trials_after.append(self.trials)
+
+    def has_plateau(self, trials: int) -> bool:
+        """True when *trials*, and as many as it took to get there, brought no noticeable gain."""
+        before = self.trials - self.since_gain
+        return self.best is not None and self.since_gain >= max(trials, before)
 
     def replace_finalists(self, timed: list[Best]) -> None:
         """Put re-timed finalists in their new order; ones that failed are dropped."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import numpy as np
 
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
@@ -20,14 +22,29 @@ from ansorpy.search.history import Best, History
 from ansorpy.search.population import StructureSource
 from ansorpy.search.trials import Trials
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Goal, Objective
+from ansorpy.tasks.objectives.weighted_sum import WeightedSum
+from ansorpy.tasks.pace import Pace
 from ansorpy.tasks.recorded import request_of, space_name
-from ansorpy.tasks.scheduler import Gradient, Standing, TaskScheduler
+from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.schedulers.gradient import Gradient
+from ansorpy.tasks.standing import Standing
 
-__all__ = ["Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks"]
+__all__ = ["Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks"]
 
 
 RETIME_S = 0.4
 """Seconds that re-timing one task's finalists takes, to plan with (measured: 0.2 to 0.5)."""
+
+
+class Ending(Enum):
+    """Why a run measured no more."""
+
+    TRIALS = "all trials of the budget were spent"
+    TIME = "the time limit was reached"
+    GOAL = "nothing more to gain for the objective"
+    NOTHING_LEFT = "every task is exhausted or stopped improving"
+    INTERRUPTED = "the user stopped it"
 
 
 @dataclass(frozen=True)
@@ -41,10 +58,15 @@ class WeightedTask:
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What can be exchanged in a tuning run; ``model`` makes the cost model all tasks share."""
+    """What can be exchanged in a tuning run; ``model`` makes the cost model all tasks share.
+
+    ``goals`` are the networks that ``objective`` is about; none: one, with the tasks' weights.
+    """
 
     search: SearchOptions = SearchOptions()
     scheduler: TaskScheduler = Gradient()
+    objective: Objective = WeightedSum()
+    goals: tuple[Goal, ...] = ()
     model: Callable[[], CostModel] = BoostedTrees
     round_size: int | None = None
     retime: bool = True
@@ -63,11 +85,13 @@ class Outcome:
 class Tuning:
     """Outcomes in the order of the tasks; ``interrupted`` when the user stopped the run.
 
+    ``ended``: why no more was measured.
     ``seconds``: what each part of the run took; together the whole of it.
     """
 
     outcomes: tuple[Outcome, ...]
     interrupted: bool = False
+    ended: Ending = Ending.NOTHING_LEFT
     seconds: Mapping[Part, float] = field(default_factory=dict)
 
 
@@ -92,14 +116,14 @@ def tune_tasks(
     if journal is None:
         journal = Unrecorded() if database is None else Recorded(database)
     chosen = options or TuneOptions()
-    interrupted = False
+    interrupted, ended = False, Ending.INTERRUPTED
     with Phases() as phases:
         run = _Run(tasks, budget, runner, database, chosen, listener, journal, phases)
         try:
             if database is not None:
                 journal.note("request", _request(tasks, budget, chosen, database))
             run.resume()
-            run.spend()
+            ended = run.spend()
             run.finish()
         except KeyboardInterrupt:
             interrupted = True
@@ -109,7 +133,7 @@ def tune_tasks(
     for outcome in outcomes:
         if outcome.best is None and outcome.history.trials and not interrupted:
             raise outcome.history.no_valid_program(outcome.task.name)
-    return Tuning(outcomes, interrupted, phases.seconds)
+    return Tuning(outcomes, interrupted, ended, phases.seconds)
 
 
 @dataclass
@@ -128,6 +152,9 @@ class _Run:
     def __post_init__(self) -> None:
         model = self.options.model()
         trials = self.trials = Trials(self.runner, self.database, self.journal)
+        self.pace = Pace(self.budget, len(self.tasks))
+        self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)
+        self.least_s = [least_seconds(e.task, e.task.dag) for e in self.tasks]
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model
         self.searches = [
@@ -146,23 +173,40 @@ class _Run:
         with self.trials.computing(), phase(Part.RESUME):
             for search in self.searches:
                 search.resume(self.database.records(search.task.key))
+                search.history.since_gain = 0  # asked again, it shall try again
             self.model.refit()
 
-    def spend(self) -> None:
+    def spend(self) -> Ending:
         """Give rounds to tasks until a limit is reached or no task has anything new."""
-        size = self.options.round_size or self.budget.round_size(len(self.searches))
-        while not self._is_over():
-            at = self.options.scheduler.next(self._standings(), self.rng)
+        while True:
+            tasks, left_s = self._standings(), self._left_s(self._reserved_s)
+            if self.budget.trials is not None and self._spent >= self.budget.trials:
+                return Ending.TRIALS
+            if left_s is not None and left_s <= 0:
+                return Ending.TIME
+            at = self.options.scheduler.next(tasks, self.rng)
             if at is None:
-                return
-            self.searches[at].step(min(size, self._allowed(at)))
+                return self._ending(tasks)
+            size = self.options.round_size or self.pace.size(at, tasks, left_s)
+            spent = self.searches[at].step(min(size, self._allowed(at)))
+            after_s = self._left_s(self._reserved_s)
+            if left_s is not None and after_s is not None:
+                self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
+
+    def _ending(self, tasks: Sequence[Standing]) -> Ending:
+        """Why no task is worth another round."""
+        if any(task.alive for task in tasks) and not any(t.slope for t in tasks if t.alive):
+            return Ending.GOAL
+        limit = self.budget.trials_per_task
+        spent = [search.history.trials for search in self.searches]
+        return Ending.TRIALS if limit is not None and min(spent) >= limit else Ending.NOTHING_LEFT
 
     def finish(self) -> None:
         """Re-time the finalists of each task, the costliest task first, while time is left."""
         best = [search.history.best_s or 0.0 for search in self.searches]
         shares = [e.weight * s for e, s in zip(self.tasks, best, strict=True)]
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
-            left_s = self._left_s()
+            left_s = self._left_s(0.0)
             if left_s is None or left_s > 0:
                 with phase(Part.RETIME):
                     self.searches[at].retime()
@@ -172,20 +216,27 @@ class _Run:
         return tuple(Outcome(s.task, s.history.best, s.history) for s in self.searches)
 
     def _standings(self) -> list[Standing]:
-        return [
-            Standing(
-                weight=entry.weight,
-                best_after=search.history.best_after,
-                flops=float(entry.task.flops),
-                alive=self._is_alive(search),
-                family=entry.task.class_key,
-            )
-            for entry, search in zip(self.tasks, self.searches, strict=True)
-        ]
+        tasks = [self._standing(number) for number in range(len(self.tasks))]
+        slopes = self.options.objective.slopes(self.goals, tasks)
+        return [replace(t, slope=float(s)) for t, s in zip(tasks, slopes, strict=True)]
+
+    def _standing(self, at: int) -> Standing:
+        search, task = self.searches[at], self.tasks[at].task
+        timed = self.budget.time_limit_s is not None
+        return Standing(
+            best_after=search.history.best_after,
+            trials_after=search.history.trials_after,
+            flops=task.flops,
+            alive=self._is_alive(search),
+            since_gain=search.history.since_gain,
+            family=task.class_key,
+            least_s=self.least_s[at],
+            cost=self.pace.round_s(at, False, self.pace.usual) if timed else 1.0,
+        )
 
     def _is_alive(self, search: TaskSearch) -> bool:
         spent, plateau = search.history, self.budget.plateau
-        flat = plateau is not None and spent.best is not None and spent.since_best >= plateau
+        flat = plateau is not None and spent.has_plateau(plateau)
         limit = self.budget.trials_per_task
         return not (search.exhausted or flat or (limit is not None and spent.trials >= limit))
 
@@ -200,15 +251,13 @@ class _Run:
     def _spent(self) -> int:
         return sum(search.history.trials for search in self.searches)
 
-    def _left_s(self) -> float | None:
-        """Seconds of the time limit left, as every decision reads them: a replay reads the same."""
-        limit = self.budget.time_limit_s
-        return None if limit is None else limit - self.journal.seconds()
+    def _left_s(self, reserved_s: float) -> float | None:
+        """Seconds of the time limit left, without *reserved_s* of them.
 
-    def _is_over(self) -> bool:
-        left_s = self._left_s()
-        out_of_trials = self.budget.trials is not None and self._spent >= self.budget.trials
-        return out_of_trials or (left_s is not None and left_s <= self._reserved_s)
+        Every decision reads the clock here, so that a replay reads the same.
+        """
+        limit = self.budget.time_limit_s
+        return None if limit is None else limit - reserved_s - self.journal.seconds()
 
     @property
     def _reserved_s(self) -> float:

@@ -9,10 +9,10 @@ from ansorpy.tasks.budget import Budget
 
 
 def test_presets_are_wall_clock_limits() -> None:
-    assert Budget.of("quick", network=True) == Budget(time_limit_s=300)
-    assert Budget.of("quick", network=False) == Budget(time_limit_s=30)
-    assert Budget.of("full", network=True) == Budget(time_limit_s=1800)
-    assert Budget.of("full", network=False) == Budget(time_limit_s=180)
+    assert Budget.of("quick", network=True) == Budget(time_limit_s=300, plateau=64)
+    assert Budget.of("quick", network=False) == Budget(time_limit_s=30, plateau=64)
+    assert Budget.of("full", network=True) == Budget(time_limit_s=1800, plateau=160)
+    assert Budget.of("full", network=False) == Budget(time_limit_s=180, plateau=160)
     assert Budget.of("none", network=True) is None
 
 
@@ -38,7 +38,7 @@ def test_bad_requests_are_refused() -> None:
         (Budget(trials=10**6), 1, 32),
         (Budget(trials_per_task=64), 40, 16),
         (Budget(trials=80, trials_per_task=64), 2, 10),
-        (Budget(time_limit_s=300), 40, 8),
+        (Budget(time_limit_s=300), 40, 32),
     ],
 )
 def test_rounds_leave_time_to_learn(budget: Budget, tasks: int, size: int) -> None:

@@ -16,7 +16,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.recorded import RunRequest, described, ranges, space_name, unranged
-from ansorpy.tasks.scheduler import RoundRobin
+from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import dense_relu, matmul

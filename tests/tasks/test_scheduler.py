@@ -2,39 +2,51 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ansorpy.tasks.scheduler import Gradient, RoundRobin, Standing, TaskScheduler
-
-INF = float("inf")
-
-
-def standing(
-    *best_after: float,
-    weight: float = 1.0,
-    flops: float = 1e6,
-    alive: bool = True,
-    family: str = "",
-) -> Standing:
-    return Standing(weight, best_after, flops, alive, family)
+from ansorpy.tasks.objective import Goal, Objective
+from ansorpy.tasks.objectives.weighted_sum import WeightedSum
+from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.schedulers import SCHEDULERS
+from ansorpy.tasks.schedulers.gradient import Gradient
+from ansorpy.tasks.schedulers.round_robin import RoundRobin
+from ansorpy.tasks.standing import Standing
+from tests.tasks.standings import INF, standing
 
 
 def choose(scheduler: TaskScheduler, *tasks: Standing) -> int | None:
     return scheduler.next(tasks, np.random.default_rng(0))
 
 
-def test_every_task_gets_a_first_round_in_order() -> None:
-    assert choose(Gradient(), standing(1.0), standing(), standing()) == 1
+def test_the_known_ones_have_names() -> None:
+    assert SCHEDULERS.names == ("gradient", "round_robin")
+    assert SCHEDULERS.one("gradient") == Gradient()
+    assert SCHEDULERS.one("round_robin") == RoundRobin()
+
+
+def test_every_task_gets_a_first_round_the_heaviest_first() -> None:
+    light, heavy = standing(least_s=1.0), standing(slope=3.0, least_s=2.0)
+    assert choose(Gradient(), standing(1.0), light, heavy) == 2
+    assert choose(Gradient(), standing(1.0), light, standing(INF)) == 1
 
 
 def test_the_gradient_is_the_papers() -> None:
-    tasks = [standing(9.0, 7.0, 6.0, 5.0, 4.0, weight=3.0)]
+    tasks = [standing(9.0, 7.0, 6.0, 5.0, 4.0, slope=3.0)]
     backward, forward = (4.0 - 7.0) / 3, -4.0 / 5
     expected = 3.0 * (0.2 * backward + 0.8 * forward)
     assert Gradient().gradient(tasks, 0) == pytest.approx(expected)
+
+
+def test_rounds_count_by_their_trials() -> None:
+    small = standing(8.0, 4.0, trials_after=(8, 16))
+    large = standing(8.0, 4.0, trials_after=(16, 64))
+    assert Gradient().gradient([small], 0) == pytest.approx(0.8 * -4.0 / 2)
+    assert Gradient().gradient([large], 0) == pytest.approx(0.8 * -4.0 / 8)
 
 
 def test_a_family_shows_what_can_be_reached() -> None:
@@ -45,9 +57,21 @@ def test_a_family_shows_what_can_be_reached() -> None:
     assert Gradient().gradient([fast, alone], 1) == pytest.approx(0.8 * -25.0)
 
 
-def test_heavy_and_improving_tasks_come_first() -> None:
-    assert choose(Gradient(), standing(1.0), standing(1.0, weight=5.0)) == 1
+def test_a_family_promises_nothing_to_who_had_more_rounds_than_the_others() -> None:
+    fast = standing(1.0, flops=100.0, family="conv")
+    tried = standing(*[50.0] * 7, flops=100.0, family="conv")
+    assert Gradient().gradient([fast, tried], 1) == pytest.approx(0.8 * -50.0 / 7)
+
+
+def test_no_hope_reaches_below_the_roofline_but_for_a_doubt() -> None:
+    assert Gradient().gradient([standing(10.0, 10.0, least_s=8.0)], 0) == pytest.approx(0.8 * -2)
+    assert Gradient().gradient([standing(10.0, 10.0, least_s=10.0)], 0) == pytest.approx(0.8 * -0.5)
+
+
+def test_heavy_improving_and_cheap_tasks_come_first() -> None:
+    assert choose(Gradient(), standing(1.0), standing(1.0, slope=5.0)) == 1
     assert choose(Gradient(), standing(*[2.0] * 20), standing(*np.linspace(9, 2, 20))) == 1
+    assert choose(Gradient(), standing(1.0, cost=2.0), standing(1.0)) == 1
 
 
 def test_tasks_without_a_correct_program_are_dropped() -> None:
@@ -64,6 +88,11 @@ def test_dead_tasks_are_never_chosen() -> None:
         assert choose(scheduler) is None
 
 
+def test_tasks_the_objective_does_not_depend_on_get_nothing() -> None:
+    assert choose(Gradient(), standing(9.0, slope=0.0), standing(1.0)) == 1
+    assert choose(Gradient(), standing(9.0, slope=0.0), standing(slope=0.0)) is None
+
+
 def test_equal_gains_are_drawn_at_random() -> None:
     tasks = [standing(1.0)] * 4
     drawn = {Gradient().next(tasks, np.random.default_rng(s)) for s in range(40)}
@@ -75,7 +104,51 @@ def test_round_robin_takes_turns() -> None:
 
 
 @given(st.lists(st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=8), min_size=1, max_size=6))
-def test_gradients_are_finite_and_never_positive(curves: list[list[float]]) -> None:
-    tasks = [standing(*sorted(curve, reverse=True)) for curve in curves]
+def test_gradients_are_finite_and_negative(curves: list[list[float]]) -> None:
+    tasks = [standing(*sorted(curve, reverse=True), family="one") for curve in curves]
     for at in range(len(tasks)):
-        assert -INF < Gradient().gradient(tasks, at) <= 0
+        assert -INF < Gradient().gradient(tasks, at) < 0
+
+
+def run(
+    scheduler: TaskScheduler, curves: Sequence[Callable[[int], float]], calls: Sequence[float],
+    rounds: int, objective: Objective | None = None,
+) -> list[int]:  # fmt: skip
+    """Trials of each task after so many rounds of eight, when programs improve along *curves*."""
+    objective, goal = objective or WeightedSum(), Goal(tuple(calls))
+    best: list[list[float]] = [[] for _ in curves]
+    rng = np.random.default_rng(0)
+    for _ in range(rounds):
+        tasks = [standing(*b) for b in best]
+        slopes = objective.slopes([goal], tasks)
+        tasks = [standing(*b, slope=float(s)) for b, s in zip(best, slopes, strict=True)]
+        at = scheduler.next(tasks, rng)
+        assert at is not None
+        best[at].append(curves[at](8 * (len(best[at]) + 1)))
+    return [8 * len(b) for b in best]
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.floats(1e-6, 1e-2), st.floats(0, 4), st.integers(1, 9)), min_size=1, max_size=7
+    )
+)
+def test_no_living_task_starves(tasks: list[tuple[float, float, int]]) -> None:
+    curves = [lambda t, g=g, a=a: g * (1 + a / t) for g, a, _ in tasks]  # type: ignore[misc]
+    shares = np.array([g * calls for g, _, calls in tasks])
+    trials = np.array(run(Gradient(), curves, [float(c) for *_, c in tasks], 20 * len(tasks)))
+    assert trials.sum() == 160 * len(tasks) and (trials >= 8).all()
+    # What a task gets follows its part of the total, within the steps of a round.
+    fair = trials.sum() * shares / shares.sum()
+    assert (trials >= fair / 4 - 8).all() and (trials <= 8 + fair * 4).all()
+
+
+def test_a_gradient_is_better_than_turns_on_uneven_curves() -> None:
+    curves = [lambda t, g=g: g * (1 + 40 / t) for g in (1e-2, 1e-4, 1e-5)]  # type: ignore[misc]
+
+    def total(scheduler: TaskScheduler) -> float:
+        trials = run(scheduler, curves, [1.0, 1.0, 1.0], 60)
+        return sum(curve(t) for curve, t in zip(curves, trials, strict=True))
+
+    assert total(Gradient()) < 0.9 * total(RoundRobin())

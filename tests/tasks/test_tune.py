@@ -20,8 +20,9 @@ from ansorpy.search.events import Phase, Progress
 from ansorpy.search.population import sample_valid, score
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import predicted_best
-from ansorpy.tasks.scheduler import RoundRobin, TaskScheduler
-from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.schedulers.round_robin import RoundRobin
+from ansorpy.tasks.tune import Ending, TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.tasks import dense_relu, matmul, scale
 
@@ -64,7 +65,8 @@ def test_round_robin_and_gradient_divide_differently() -> None:
 def test_a_plateau_ends_a_task() -> None:
     tuned = tune_tasks([TASKS[0]], Budget(trials=400, plateau=12), FormulaRunner())
     [outcome] = tuned.outcomes
-    assert outcome.history.trials < 400 and outcome.history.since_best >= 12
+    assert outcome.history.trials < 400 and outcome.history.since_gain >= 12
+    assert tuned.ended is Ending.NOTHING_LEFT
 
 
 def test_exhausted_tasks_end_the_run_early() -> None:

@@ -1,0 +1,31 @@
+"""Tasks that stopped improving get nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.tasks.objective import Floats, Goal
+from ansorpy.tasks.objectives.weighted_sum import WeightedSum
+from ansorpy.tasks.standing import Standing
+
+__all__ = ["EarlyStop"]
+
+
+@dataclass(frozen=True)
+class EarlyStop:
+    """The weighted sum, in which a task counts no further once ``trials`` of it gained nothing.
+
+    A network is done when all of its tasks are.  Paper: OSDI'20 §6.1, f4.
+    """
+
+    trials: int = 48
+
+    def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
+        return WeightedSum().value(goals, tasks)
+
+    def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
+        moving = np.array([task.since_gain < self.trials for task in tasks], dtype=np.float64)
+        return WeightedSum().slopes(goals, tasks) * moving

@@ -1,0 +1,37 @@
+"""Networks that are fast enough get nothing more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.tasks.objective import Floats, Goal, latency_s, latency_slopes
+from ansorpy.tasks.standing import Standing
+
+__all__ = ["LatencyBounds"]
+
+
+@dataclass(frozen=True)
+class LatencyBounds:
+    """The sum of the networks' latencies, each at least its bound; within all bounds it is done.
+
+    A network without a bound counts in full.  Paper: OSDI'20 §6.1, f2.
+    """
+
+    def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
+        return sum(g.weight * max(latency_s(g, tasks), g.bound_s or 0.0) for g in goals)
+
+    def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
+        outer = [0.0 if _is_within(goal, tasks) else goal.weight for goal in goals]
+        return latency_slopes(goals, tasks, outer)
+
+
+def _is_within(goal: Goal, tasks: Sequence[Standing]) -> bool:
+    """True when every task of the network has a program, and all together meet its bound."""
+    if goal.bound_s is None:
+        return False
+    own = [task for task, calls in zip(tasks, goal.calls, strict=True) if calls]
+    known = all(np.isfinite(task.best_s) for task in own)
+    return known and latency_s(goal, tasks) <= goal.bound_s

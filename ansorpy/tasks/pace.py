@@ -1,0 +1,92 @@
+"""How long rounds take, and so how many trials the next one gets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.standing import Standing
+
+__all__ = ["ROUND_S", "TRIAL_S", "Pace"]
+
+ROUND_S = 0.5
+"""Seconds of a round beside its trials: breeding, scoring, training (measured: 0.2 to 0.8)."""
+TRIAL_S = 0.05
+"""Seconds of a trial: its build, shared by the workers, its check and its timing."""
+
+
+@dataclass
+class _Seen:
+    """Seconds that rounds took, and what they were expected to take."""
+
+    took_s: float = 0.0
+    expected_s: float = 0.0
+
+    def scale(self, prior: float, doubt_s: float) -> float:
+        """How many times longer rounds are than expected; *prior* counts like *doubt_s* of them."""
+        return (self.took_s + doubt_s * prior) / (self.expected_s + doubt_s)
+
+
+@dataclass
+class Pace:
+    """Sizes of rounds under a budget.
+
+    With a time limit the first round of every task fits into ``first_share`` of the time left:
+    each has ``least`` trials, the others go to the tasks in proportion to their part of the
+    objective.  Later rounds are a quarter of a task's even share of the time left, but large
+    enough that most of a round is measuring, and none is longer than the time left.
+    """
+
+    budget: Budget
+    tasks: int
+    first_share: float = 0.4
+    least: int = 2
+    largest_first: int = 16
+    usual: int = 16
+    _first: _Seen = field(default_factory=_Seen)
+    _later: _Seen = field(default_factory=_Seen)
+    _each: dict[int, _Seen] = field(default_factory=dict)
+
+    def note(self, at: int, is_first: bool, trials: int, seconds: float) -> None:
+        """A round of task *at* with so many trials took *seconds*."""
+        rounds = [self._first] if is_first else [self._later, self._each.setdefault(at, _Seen())]
+        for seen in rounds:
+            seen.took_s += seconds
+            seen.expected_s += ROUND_S + trials * TRIAL_S
+
+    def round_s(self, at: int, is_first: bool, trials: int) -> float:
+        """Seconds that a round of task *at* will take."""
+        return self._scale(at, is_first) * (ROUND_S + trials * TRIAL_S)
+
+    def size(self, at: int, tasks: Sequence[Standing], left_s: float | None) -> int:
+        """Trials of the next round of task *at*, when *left_s* seconds are left to search."""
+        limit = self.budget.round_size(self.tasks)
+        if left_s is None:
+            return limit
+        is_first = tasks[at].rounds == 0
+        wanted = (
+            self._first_size(at, tasks, left_s) if is_first else self._usual_size(tasks, left_s)
+        )
+        fits = int((left_s / self._scale(at, is_first) - ROUND_S) / TRIAL_S)
+        return max(1, min(limit, wanted, fits))
+
+    def _first_size(self, at: int, tasks: Sequence[Standing], left_s: float) -> int:
+        fresh = [task for task in tasks if task.alive and task.rounds == 0]
+        time_s = self.first_share * left_s / self._scale(at, True)
+        spare = (time_s - ROUND_S * len(fresh)) / TRIAL_S - self.least * len(fresh)
+        heaviness = sum(task.slope * task.least_s for task in fresh)
+        own = tasks[at].slope * tasks[at].least_s
+        share = own / heaviness if heaviness > 0 else 1 / len(fresh)
+        return min(self.least + int(max(spare, 0.0) * share), self.largest_first)
+
+    def _usual_size(self, tasks: Sequence[Standing], left_s: float) -> int:
+        alive = sum(task.alive for task in tasks)
+        trials = left_s / self._later.scale(1.0, 1.0) / (TRIAL_S + ROUND_S / self.usual)
+        return max(self.usual, int(trials / alive / 4))
+
+    def _scale(self, at: int, is_first: bool) -> float:
+        if is_first:
+            return self._first.scale(2.0, 2.0)  # deriving sketches, and the reference
+        overall = self._later.scale(1.0, 1.0)
+        return self._each.get(at, _Seen()).scale(overall, 1.0)

@@ -1,0 +1,21 @@
+"""Every task gets as many rounds as the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.tasks.standing import Standing
+
+__all__ = ["RoundRobin"]
+
+
+@dataclass(frozen=True)
+class RoundRobin:
+    """The living task with the fewest rounds, the first of them in order."""
+
+    def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
+        alive = [i for i, task in enumerate(tasks) if task.alive]
+        return min(alive, key=lambda i: tasks[i].rounds, default=None)

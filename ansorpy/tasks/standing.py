@@ -1,0 +1,50 @@
+"""How one task of a run stands, as schedulers and objectives see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+__all__ = ["Standing"]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a task stands.
+
+    Args:
+        best_after: Best seconds after each of its rounds (infinite: no correct program yet).
+        trials_after: Trials it had spent after each of its rounds.
+        flops: Arithmetic operations of the task.
+        alive: More rounds are possible.
+        since_gain: Trials since its best time fell noticeably.
+        family: Tasks of one non-empty family can be expected to reach similar throughput.
+        least_s: Seconds that its programs take at least, by a roofline.
+        cost: What one of its trials takes, compared with those of the other tasks.
+        slope: Change of the run's objective per second of this task.
+    """
+
+    best_after: Sequence[float]
+    trials_after: Sequence[int]
+    flops: float
+    alive: bool
+    since_gain: int = 0
+    family: str = ""
+    least_s: float = 0.0
+    cost: float = 1.0
+    slope: float = 1.0
+
+    @property
+    def rounds(self) -> int:
+        """Rounds the task was given."""
+        return len(self.best_after)
+
+    @property
+    def trials(self) -> int:
+        """Trials it has spent."""
+        return self.trials_after[-1] if self.trials_after else 0
+
+    @property
+    def best_s(self) -> float:
+        """Seconds of its fastest correct program; infinite without one."""
+        return self.best_after[-1] if self.best_after else float("inf")

@@ -1,0 +1,25 @@
+"""Tasks as schedulers see them, from the best times after each round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.tasks.standing import Standing
+
+INF = float("inf")
+
+
+def standing(
+    *best_after: float,
+    trials_after: Sequence[int] | None = None,
+    flops: float = 1e6,
+    alive: bool = True,
+    since_gain: int = 0,
+    family: str = "",
+    least_s: float = 0.0,
+    cost: float = 1.0,
+    slope: float = 1.0,
+) -> Standing:
+    """Rounds of eight trials unless said otherwise."""
+    trials = trials_after or [8 * (n + 1) for n in range(len(best_after))]
+    return Standing(best_after, trials, flops, alive, since_gain, family, least_s, cost, slope)

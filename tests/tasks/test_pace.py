@@ -1,0 +1,89 @@
+"""Sizes of rounds: time limits hold, and heavy tasks get most of the first pass."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.pace import ROUND_S, TRIAL_S, Pace
+from ansorpy.tasks.schedulers.gradient import Gradient
+from ansorpy.tasks.standing import Standing
+from tests.tasks.standings import standing
+
+
+def spend(
+    weights: list[float], limit_s: float, first_x: float, later_x: float
+) -> tuple[float, list[list[int]]]:
+    """Seconds a run takes on a machine so many times slower than expected; rounds by task."""
+    pace, clock = Pace(Budget(time_limit_s=limit_s), len(weights)), 0.0
+    rounds: list[list[int]] = [[] for _ in weights]
+    rng = np.random.default_rng(0)
+    while clock < limit_s:
+        tasks = [_standing(w, r) for w, r in zip(weights, rounds, strict=True)]
+        at = Gradient().next(tasks, rng)
+        assert at is not None
+        size = pace.size(at, tasks, limit_s - clock)
+        slower = later_x if rounds[at] else first_x
+        took = slower * (ROUND_S + size * TRIAL_S)
+        pace.note(at, not rounds[at], size, took)
+        rounds[at].append(size)
+        clock += took
+    return clock, rounds
+
+
+def _standing(weight: float, rounds: list[int]) -> Standing:
+    trials = np.cumsum(rounds).tolist()
+    best = [1e-3 * (1 + 4 / t) for t in trials]
+    return standing(*best, trials_after=trials, slope=weight, least_s=1e-3)
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.lists(st.floats(0.01, 30), min_size=1, max_size=60),
+    st.floats(60, 600),
+    st.floats(0.5, 2.5),
+    st.floats(0.3, 2.5),
+)
+def test_a_time_limit_holds_and_no_task_is_left_out(
+    weights: list[float], limit_s: float, first_x: float, later_x: float
+) -> None:
+    took, rounds = spend(weights, limit_s, first_x, later_x)
+    assert took <= limit_s + 2 * later_x * (ROUND_S + TRIAL_S)
+    if limit_s > 5 * len(weights) * first_x * (ROUND_S + 2 * TRIAL_S):
+        assert all(sum(r) >= 2 for r in rounds)
+
+
+def test_hundreds_of_tasks_all_have_their_first_round_in_five_minutes() -> None:
+    took, rounds = spend([1.0] * 180 + [20.0] * 8, 300.0, 1.5, 1.0)
+    assert took <= 302 and all(sum(r) >= 2 for r in rounds)
+    light, heavy = np.mean([sum(r) for r in rounds[:180]]), np.mean([sum(r) for r in rounds[180:]])
+    assert heavy > 2 * light
+
+
+def test_heavy_tasks_begin_with_more_trials() -> None:
+    pace, tasks = (
+        Pace(Budget(time_limit_s=100), 3),
+        [standing(slope=s, least_s=1.0) for s in (8, 2, 0.01)],
+    )
+    assert [pace.size(at, tasks, 30.0) for at in range(3)] == [16, 16, 2]
+
+
+def test_rounds_shrink_to_the_time_left_and_to_the_trials_left() -> None:
+    tasks = [standing(1.0), standing(1.0)]
+    pace = Pace(Budget(time_limit_s=100), 2)
+    assert pace.size(0, tasks, 90.0) == 32 and pace.size(0, tasks, 1.0) == 10
+    assert pace.size(0, tasks, 0.1) == 1
+    assert Pace(Budget(trials=16, time_limit_s=100), 2).size(0, tasks, 90.0) == 2
+    assert Pace(Budget(trials_per_task=64), 2).size(0, tasks, None) == 16
+
+
+def test_what_rounds_took_is_learnt() -> None:
+    pace = Pace(Budget(time_limit_s=100), 2)
+    expected = pace.round_s(0, False, 16)
+    for _ in range(50):
+        pace.note(0, False, 16, 4 * expected)
+    assert pace.round_s(0, False, 16) == pytest.approx(4 * expected, rel=0.05)
+    assert expected < pace.round_s(1, False, 16) < 4.1 * expected
