@@ -40,7 +40,7 @@ def test_parts_are_described_by_field() -> None:
 
     options = replace(TuneOptions(), scheduler=RoundRobin(), model=partial(BoostedTrees, None))
     found = described(options)
-    assert found["scheduler"].endswith("scheduler:RoundRobin")
+    assert found["scheduler"].endswith("round_robin:RoundRobin")
     assert found["search.seed"] == "0" and found["search.strategy"].endswith(":Evolution")
     assert found["model"].endswith(":BoostedTrees, None")
     assert described(Mine(), "part")["part.share"] == "0.5"
