@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ansorpy.api import build, compile, load, tune
     from ansorpy.api.replay import replay
+    from ansorpy.api.several import WantedNetwork, compile_many
     from ansorpy.errors import AnsorpyError
     from ansorpy.ir.builders import (
         abs,
@@ -56,6 +57,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "AnsorpyError", "Choices", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor",
+    "WantedNetwork", "compile_many",
     "abs", "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf",
     "exp", "floor", "load", "log", "max", "maximum", "min", "minimum", "placeholder", "prod",
     "reduce_axis", "replay", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt", "sum", "tanh",
@@ -71,7 +73,9 @@ _HOME = {
     "Task": "ansorpy.ir.task",
     "Tensor": "ansorpy.ir.tensor",
     "Choices": "ansorpy.schedule.decisions",
+    "WantedNetwork": "ansorpy.api.several",
     "build": "ansorpy.api",
+    "compile_many": "ansorpy.api.several",
     "compile": "ansorpy.api",
     "compute": "ansorpy.ir.tensor",
     "load": "ansorpy.api",

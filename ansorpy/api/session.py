@@ -25,6 +25,8 @@ from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.trials import Sharing
+from ansorpy.tasks.objective import Goal, Objective
+from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.tune import TuneOptions, Tuning, WeightedTask, tune_tasks
 
@@ -49,13 +51,22 @@ class Session:
     database: Database
     runner: Machines
 
-    def tune(self, weights: Mapping[Task, float], *, network: bool) -> Tuning | None:
+    def tune(
+        self,
+        weights: Mapping[Task, float],
+        *,
+        network: bool,
+        goals: Sequence[Goal] = (),
+        objective: str | Objective = "weighted_sum",
+    ) -> Tuning | None:
         """Measure programs of the tasks (with their weights) while the budget lasts.
 
+        *goals* are the networks that *objective* is about; none: one, with these weights.
         Returns ``None`` when the request allows no measuring.  The database has every trial.
 
         Raises:
             NoValidProgram: No trial of some task gave a correct program.
+            UsageError: An unknown objective.
         """
         budget = self.request.budget(network=network)
         if budget is None:
@@ -63,7 +74,11 @@ class Session:
         entries = [
             WeightedTask(task, self._source(task), weight) for task, weight in weights.items()
         ]
-        options = TuneOptions(search=SearchOptions(seed=self.request.seed))
+        options = TuneOptions(
+            search=SearchOptions(seed=self.request.seed),
+            objective=OBJECTIVES.one(objective),
+            goals=tuple(goals),
+        )
         runner = _StoppableRunner(self.runner, self.request)
         return tune_tasks(
             entries,

@@ -9,9 +9,10 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "Against", "AsJson", "Dim", "Effort", "EffortOption", "Memory", "ModelFile", "ModelOption",
-    "Precision", "PrecisionOption", "Records", "RunThreads", "Seed", "Shape", "TargetName",
-    "TaskName", "Threads", "TimeLimit", "Trials", "TrialsPerTask", "Workers",
+    "Against", "AsJson", "Baseline", "Bound", "Dim", "Effort", "EffortOption", "Memory",
+    "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight", "ObjectiveName", "Precision",
+    "PrecisionOption", "Records", "RunThreads", "Seed", "Shape", "TargetName", "TaskName",
+    "Threads", "TimeLimit", "Trials", "TrialsPerTask", "Workers",
 ]  # fmt: skip
 
 
@@ -30,6 +31,25 @@ class Precision(StrEnum):
     strict = "strict"
 
 
+ModelFiles = Annotated[
+    list[Path], typer.Argument(metavar="MODEL...", help=".onnx files, tuned together.")
+]
+ObjectiveName = Annotated[
+    str,
+    typer.Option("--objective", help="weighted_sum, latency_bounds, geomean or early_stop."),
+]
+Bound = Annotated[
+    list[str] | None,
+    typer.Option("--bound", metavar="[NET=]5ms", help="Fast enough, for latency_bounds."),
+]
+Baseline = Annotated[
+    list[str] | None,
+    typer.Option("--baseline", metavar="[NET=]9ms", help="What speed-ups count from, for geomean."),
+]
+NetworkWeight = Annotated[
+    list[str] | None,
+    typer.Option("--weight", metavar="NET=N", help="Importance beside the other networks."),
+]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="An .onnx file.")]
 EffortOption = Annotated[
     Effort,

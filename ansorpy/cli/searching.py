@@ -12,19 +12,32 @@ from ansorpy.api.assemble import kernels_median_s
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Chosen, Session, open_session
+from ansorpy.api.several import Aim, Several
 from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cli.options import Effort, Precision
 from ansorpy.cli.progress import ProgressDisplay, milliseconds
-from ansorpy.cli.values import parse_dims, parse_duration, parse_shapes
+from ansorpy.cli.values import (
+    by_network,
+    parse_dims,
+    parse_duration,
+    parse_latency,
+    parse_positive,
+    parse_shapes,
+)
 from ansorpy.config import default_threads
 from ansorpy.errors import Interrupted
 from ansorpy.measure.workers import LOCAL
 from ansorpy.phases import Part, Phases, phase
+from ansorpy.report.plan import plan_table
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.target import Target
+from ansorpy.tasks.plan import plan
 
-__all__ = ["accounted", "make_request", "plan_text", "project_of", "search", "total_text"]
+__all__ = [
+    "accounted", "aims_of", "make_request", "plan_text", "project_of", "search", "search_all",
+    "total_text",
+]  # fmt: skip
 
 
 def make_request(
@@ -64,6 +77,30 @@ def project_of(
         return open_project(model, request, shapes=shapes, dims=dims)
 
 
+def aims_of(
+    names: Sequence[str],
+    bound: Sequence[str] | None,
+    baseline: Sequence[str] | None,
+    weight: Sequence[str] | None,
+) -> list[Aim]:
+    """What ``--bound``, ``--baseline`` and ``--weight`` say of each network.
+
+    Raises:
+        UsageError: A value that is none, or the name of no network.
+    """
+    bounds = by_network("--bound", bound or (), names)
+    baselines = by_network("--baseline", baseline or (), names)
+    weights = by_network("--weight", weight or (), names)
+    return [
+        Aim(
+            parse_positive("--weight", weights.get(name, "1")),
+            parse_latency(bounds[name]) if name in bounds else None,
+            parse_latency(baselines[name]) if name in baselines else None,
+        )
+        for name in names
+    ]
+
+
 @contextmanager
 def accounted(request: Request) -> Iterator[None]:
     """Say on stderr at the end where the seconds went, if *request* measures anything."""
@@ -79,29 +116,48 @@ def search(project: Project, request: Request, *, quiet: bool = False) -> list[C
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
     """
+    [chosen] = search_all(Several([project], [Aim()]), request, quiet=quiet)
+    return chosen
+
+
+def search_all(several: Several, request: Request, *, quiet: bool = False) -> list[list[Chosen]]:
+    """The same for several networks: a list of programs for each.
+
+    Raises:
+        Interrupted: The user stopped the search; the records so far are in the database.
+    """
     if not quiet:
-        print(plan_text(project, request), file=sys.stderr)
+        _show_plan(several, request)
     with graceful_interrupt() as interrupt, ProgressDisplay() as display:
         request = replace(request, stop=interrupt.stop_here, listener=display)
         with open_session(request) as session:
             try:
-                return _searched(project, session, quiet)
+                return _searched(several, session, quiet)
             except KeyboardInterrupt:
                 raise _interrupted(request) from None
 
 
-def _searched(project: Project, session: Session, quiet: bool) -> list[Chosen]:
-    weights = {task: float(project.weights[task.key]) for task in project.tasks}
-    tuning = session.tune(weights, network=True)
+def _searched(several: Several, session: Session, quiet: bool) -> list[list[Chosen]]:
+    tuning = several.tune(session)
     if tuning is not None and not quiet:
-        _show_tasks(project, session)
+        _show_tasks(several, session)
+        print(f"ended: {tuning.ended.value}", file=sys.stderr)
     if tuning is not None and tuning.interrupted:
         raise KeyboardInterrupt
-    return session.choose(project.tasks)
+    return several.choose(session)
 
 
-def _show_tasks(project: Project, session: Session) -> None:
-    tasks = summaries(session.database, project.weights)
+def _show_plan(several: Several, request: Request) -> None:
+    for project in several.projects:
+        print(plan_text(project, request), file=sys.stderr)
+    budget = request.budget(network=True)
+    if budget is not None:
+        weights = {task: several.weights[key] for key, task in several.tasks.items()}
+        show(plan_table(plan(weights, budget)), sys.stderr)
+
+
+def _show_tasks(several: Several, session: Session) -> None:
+    tasks = summaries(session.database, several.weights)
     show(tasks_table(tasks), sys.stderr)
     failures = failures_table(tasks)
     if failures.rows:

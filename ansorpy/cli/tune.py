@@ -5,10 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansorpy.cli.options import (
+    Baseline,
+    Bound,
     Dim,
     Effort,
     EffortOption,
-    ModelFile,
+    ModelFiles,
+    NetworkWeight,
+    ObjectiveName,
     Precision,
     PrecisionOption,
     Records,
@@ -26,7 +30,11 @@ __all__ = ["tune"]
 
 
 def tune(
-    model: ModelFile,
+    models: ModelFiles,
+    objective: ObjectiveName = "weighted_sum",
+    bound: Bound = None,
+    baseline: Baseline = None,
+    weight: NetworkWeight = None,
     effort: EffortOption = Effort.quick,
     trials: Trials = None,
     trials_per_task: TrialsPerTask = None,
@@ -40,8 +48,16 @@ def tune(
     workers: Workers = "local",
     seed: Seed = 0,
 ) -> None:
-    """Tune a network's tasks and keep the records; no library is written."""
-    from ansorpy.cli.searching import accounted, make_request, project_of, search, total_text
+    """Tune the tasks of networks and keep the records; no library is written."""
+    from ansorpy.api.several import Several
+    from ansorpy.cli.searching import (
+        accounted,
+        aims_of,
+        make_request,
+        project_of,
+        search_all,
+        total_text,
+    )
 
     request = make_request(
         effort=effort,
@@ -55,9 +71,13 @@ def tune(
         workers=workers,
         seed=seed,
     )
+    aims = aims_of([model.stem for model in models], bound, baseline, weight)
     with accounted(request):
-        project = project_of(model, request, shape, dim)
-        chosen = search(project, request)
-    total = total_text(project, chosen)
-    print(f"tuned {len(chosen)} tasks" + (f", {total}" if total else ""))
-    print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")
+        projects = [project_of(model, request, shape, dim) for model in models]
+        several = Several(projects, aims, objective)
+        chosen = search_all(several, request)
+    print(f"tuned {len(several.tasks)} tasks")
+    for model, project, programs in zip(models, projects, chosen, strict=True):
+        total = total_text(project, programs)
+        print(f"{model.stem}: {total or 'not timed'}")
+        print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ansorpy.errors import UsageError
 
-__all__ = ["parse_bytes", "parse_dims", "parse_duration", "parse_shapes"]
+__all__ = [
+    "by_network", "parse_bytes", "parse_dims", "parse_duration", "parse_latency",
+    "parse_positive", "parse_shapes",
+]  # fmt: skip
 
 _SECONDS = {"d": 86400.0, "h": 3600.0, "m": 60.0, "s": 1.0}
 _BYTES = {
@@ -31,6 +34,40 @@ def parse_duration(text: str | None) -> float | None:
     if seconds <= 0:
         raise UsageError(f"the duration {text!r} is not positive")
     return seconds
+
+
+def parse_latency(text: str) -> float:
+    """Seconds of ``5ms``, ``800us`` or ``1.5s``."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", text.strip())
+    if match is None or float(match[1]) == 0:
+        raise UsageError(f"{text!r} is not a latency", hint="write 5ms, 800us or 1.5s")
+    return float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[2]]
+
+
+def parse_positive(option: str, text: str) -> float:
+    """A number over 0; *option* is for the message."""
+    if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) == 0:
+        raise UsageError(f"{option} {text}: not a number over 0")
+    return float(text)
+
+
+def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict[str, str]:
+    """The text of each network in *names* that has one; ``VALUE`` is every network's,
+    ``NAME=VALUE`` one's, which counts more.
+
+    Raises:
+        UsageError: A name that is no network's.
+    """
+    found: dict[str, str] = {}
+    for value in sorted(values, key=lambda v: "=" in v):
+        name, equals, text = value.rpartition("=")
+        if equals and name not in names:
+            raise UsageError(
+                f"{option} {value}: there is no network {name!r}",
+                hint=f"the networks are {', '.join(names)}",
+            )
+        found |= {name: text} if equals else dict.fromkeys(names, text)
+    return found
 
 
 def parse_bytes(text: str | None) -> int | None:

@@ -29,7 +29,7 @@ class TaskSummary:
 
     key: str
     name: str
-    weight: int
+    weight: float
     threads: int
     flops: float
     trials: int
@@ -64,13 +64,13 @@ class TaskSummary:
         }
 
 
-def summaries(database: Database, weights: Mapping[str, int] | None = None) -> list[TaskSummary]:
+def summaries(database: Database, weights: Mapping[str, float] | None = None) -> list[TaskSummary]:
     """The tasks recorded in *database*: those of *weights* (key -> calls), or all of them."""
     rows = database.tasks() if weights is None else map(database.task, weights)
     return [_summary(database, row, weights or {}) for row in rows if row is not None]
 
 
-def _summary(database: Database, row: TaskRow, weights: Mapping[str, int]) -> TaskSummary:
+def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> TaskSummary:
     best = database.best(row.key)
     return TaskSummary(
         key=row.key,
@@ -91,12 +91,12 @@ def tasks_table(tasks: Sequence[TaskSummary], title: str = "") -> Table:
     rows = [_row(number, t, total) for number, t in enumerate(tasks)]
     calls, trials = sum(t.weight for t in tasks), sum(t.trials for t in tasks)
     failed = sum(t.failed for t in tasks)
-    last = ("", "all", str(calls), str(trials), str(failed), f"{total * 1e6:.1f}", "", "")
+    last = ("", "all", f"{calls:g}", str(trials), str(failed), f"{total * 1e6:.1f}", "", "")
     return Table(title, heading, (*rows, last), numeric=frozenset(heading) - {"task"})
 
 
 def _row(number: int, task: TaskSummary, total: float) -> tuple[str, ...]:
-    fixed = (str(number), task.name, str(task.weight), str(task.trials), str(task.failed))
+    fixed = (str(number), task.name, f"{task.weight:g}", str(task.trials), str(task.failed))
     if task.best_s is None or task.gflops is None:
         return (*fixed, "-", "-", "-")
     share = task.weight * task.best_s / total if total else 0.0

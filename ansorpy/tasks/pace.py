@@ -8,12 +8,18 @@ from dataclasses import dataclass, field
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.standing import Standing
 
-__all__ = ["ROUND_S", "TRIAL_S", "Pace"]
+__all__ = ["FIRST_X", "RETIME_S", "ROUND_S", "TRIAL_S", "USUAL_ROUND", "Pace"]
 
 ROUND_S = 0.5
 """Seconds of a round beside its trials: breeding, scoring, training (measured: 0.2 to 0.8)."""
 TRIAL_S = 0.05
 """Seconds of a trial: its build, shared by the workers, its check and its timing."""
+FIRST_X = 2.0
+"""How many times longer first rounds are: sketches are derived, a reference is made."""
+RETIME_S = 0.4
+"""Seconds that re-timing one task's finalists takes, to plan with (measured: 0.2 to 0.5)."""
+USUAL_ROUND = 16
+"""Trials of a round under a time limit at least, so that most of it is measuring."""
 
 
 @dataclass
@@ -43,7 +49,7 @@ class Pace:
     first_share: float = 0.4
     least: int = 2
     largest_first: int = 16
-    usual: int = 16
+    usual: int = USUAL_ROUND
     _first: _Seen = field(default_factory=_Seen)
     _later: _Seen = field(default_factory=_Seen)
     _each: dict[int, _Seen] = field(default_factory=dict)
@@ -87,6 +93,6 @@ class Pace:
 
     def _scale(self, at: int, is_first: bool) -> float:
         if is_first:
-            return self._first.scale(2.0, 2.0)  # deriving sketches, and the reference
+            return self._first.scale(FIRST_X, 2.0)
         overall = self._later.scale(1.0, 1.0)
         return self._each.get(at, _Seen()).scale(overall, 1.0)

@@ -24,17 +24,13 @@ from ansorpy.search.trials import Trials
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
-from ansorpy.tasks.pace import Pace
+from ansorpy.tasks.pace import RETIME_S, Pace
 from ansorpy.tasks.recorded import request_of, space_name
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.standing import Standing
 
 __all__ = ["Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks"]
-
-
-RETIME_S = 0.4
-"""Seconds that re-timing one task's finalists takes, to plan with (measured: 0.2 to 0.5)."""
 
 
 class Ending(Enum):

@@ -110,6 +110,11 @@ def test_gradients_are_finite_and_negative(curves: list[list[float]]) -> None:
         assert -INF < Gradient().gradient(tasks, at) < 0
 
 
+def curve(best_s: float, spread: float) -> Callable[[int], float]:
+    """The best time after so many trials."""
+    return lambda trials: best_s * (1 + spread / trials)
+
+
 def run(
     scheduler: TaskScheduler, curves: Sequence[Callable[[int], float]], calls: Sequence[float],
     rounds: int, objective: Objective | None = None,
@@ -135,7 +140,7 @@ def run(
     )
 )
 def test_no_living_task_starves(tasks: list[tuple[float, float, int]]) -> None:
-    curves = [lambda t, g=g, a=a: g * (1 + a / t) for g, a, _ in tasks]  # type: ignore[misc]
+    curves = [curve(g, a) for g, a, _ in tasks]
     shares = np.array([g * calls for g, _, calls in tasks])
     trials = np.array(run(Gradient(), curves, [float(c) for *_, c in tasks], 20 * len(tasks)))
     assert trials.sum() == 160 * len(tasks) and (trials >= 8).all()
@@ -145,10 +150,10 @@ def test_no_living_task_starves(tasks: list[tuple[float, float, int]]) -> None:
 
 
 def test_a_gradient_is_better_than_turns_on_uneven_curves() -> None:
-    curves = [lambda t, g=g: g * (1 + 40 / t) for g in (1e-2, 1e-4, 1e-5)]  # type: ignore[misc]
+    curves = [curve(g, 40.0) for g in (1e-2, 1e-4, 1e-5)]
 
     def total(scheduler: TaskScheduler) -> float:
         trials = run(scheduler, curves, [1.0, 1.0, 1.0], 60)
-        return sum(curve(t) for curve, t in zip(curves, trials, strict=True))
+        return sum(best(t) for best, t in zip(curves, trials, strict=True))
 
     assert total(Gradient()) < 0.9 * total(RoundRobin())

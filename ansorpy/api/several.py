@@ -1,0 +1,159 @@
+"""Several networks tuned together: the tasks they share are tuned once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import onnx
+
+from ansorpy.api.assemble import model_of
+from ansorpy.api.project import Project, open_project
+from ansorpy.api.request import Request, as_target
+from ansorpy.api.session import Chosen, Session, open_session
+from ansorpy.config import SEED, default_threads
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.runtime.model import Model
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Effort
+from ansorpy.tasks.objective import Goal, Objective
+from ansorpy.tasks.tune import Tuning
+
+__all__ = ["Aim", "Several", "WantedNetwork", "compile_many"]
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What is wanted of a network: see :class:`~ansorpy.tasks.objective.Goal`."""
+
+    weight: float = 1.0
+    bound_s: float | None = None
+    baseline_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Several:
+    """Networks with their aims, and what makes a run over all of their tasks good."""
+
+    projects: Sequence[Project]
+    aims: Sequence[Aim]
+    objective: str | Objective = "weighted_sum"
+
+    @cached_property
+    def tasks(self) -> dict[str, Task]:
+        """The different tasks by key: networks first to last, each in its own order."""
+        found: dict[str, Task] = {}
+        for project in self.projects:
+            for task in project.tasks:
+                found.setdefault(task.key, task)
+        return found
+
+    @property
+    def goals(self) -> tuple[Goal, ...]:
+        """What the objective is about: calls of each of :attr:`tasks`, network by network."""
+        return tuple(
+            Goal(
+                tuple(float(project.weights.get(key, 0)) for key in self.tasks),
+                weight=aim.weight,
+                bound_s=aim.bound_s,
+                baseline_s=aim.baseline_s,
+                name=project.name,
+            )
+            for project, aim in zip(self.projects, self.aims, strict=True)
+        )
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Task key -> calls in all networks, each times the network's weight."""
+        sums = dict.fromkeys(self.tasks, 0.0)
+        for project, aim in zip(self.projects, self.aims, strict=True):
+            for key, calls in project.weights.items():
+                sums[key] += aim.weight * calls
+        return sums
+
+    def tune(self, session: Session) -> Tuning | None:
+        """Measure while the session's budget lasts; None when it allows no measuring."""
+        weights = {task: self.weights[key] for key, task in self.tasks.items()}
+        return session.tune(weights, network=True, goals=self.goals, objective=self.objective)
+
+    def choose(self, session: Session) -> list[list[Chosen]]:
+        """A program for each task of each network."""
+        return [session.choose(project.tasks) for project in self.projects]
+
+
+@dataclass(frozen=True)
+class WantedNetwork:
+    """A network for :func:`compile_many`, and what is wanted of it.
+
+    Args:
+        model: A path or a loaded model.
+        weight: Importance beside the others.
+        bound: Seconds that are fast enough, for objective ``"latency_bounds"``.
+        baseline: Seconds its speed-up is counted from, for objective ``"geomean"``.
+        shapes, dims: As :func:`ansorpy.compile` takes them.
+    """
+
+    model: str | Path | onnx.ModelProto
+    weight: float = 1.0
+    bound: float | None = None
+    baseline: float | None = None
+    shapes: Mapping[str, Sequence[int]] | None = None
+    dims: Mapping[str, int] | None = None
+
+
+def compile_many(
+    networks: Sequence[WantedNetwork | str | Path | onnx.ModelProto],
+    *,
+    objective: str | Objective = "weighted_sum",
+    effort: Effort = "quick",
+    trials: int | None = None,
+    trials_per_task: int | None = None,
+    time_limit: float | None = None,
+    target: Target | str | None = None,
+    threads: int | None = None,
+    precision: Literal["default", "strict"] = "default",
+    db: str | Path | None = None,
+    seed: int | None = None,
+) -> list[Model]:
+    """Compile several ONNX networks with one budget; tasks they share are tuned once.
+
+    Args:
+        objective: What the search makes small, of the latencies of all networks:
+            ``"weighted_sum"``, ``"latency_bounds"`` (networks within their bound get nothing more,
+            and the search ends when all are), ``"geomean"`` (of the speed-ups), ``"early_stop"``
+            (tasks that stopped improving get nothing more), or an objective of your own.
+        effort, trials, trials_per_task, time_limit, target, threads, precision, db, seed: As
+            :func:`ansorpy.compile` takes them; limits are for all networks together.
+
+    Raises:
+        UsageError: No network, an unknown objective, or what :func:`ansorpy.compile` refuses.
+        UnsupportedModel, ForeignFile, NoValidProgram: As :func:`ansorpy.compile` raises them.
+
+    Paper: OSDI'20 §6.
+    """
+    if not networks:
+        raise UsageError("there is no network to compile")
+    request = Request(
+        effort=effort,
+        trials=trials,
+        trials_per_task=trials_per_task,
+        time_limit_s=time_limit,
+        target=as_target(target),
+        threads=threads or default_threads(),
+        precision=precision,
+        db=None if db is None else Path(db),
+        seed=(SEED.get() or 0) if seed is None else seed,
+    )
+    wanted = [n if isinstance(n, WantedNetwork) else WantedNetwork(n) for n in networks]
+    projects = [open_project(n.model, request, shapes=n.shapes, dims=n.dims) for n in wanted]
+    several = Several(projects, [Aim(n.weight, n.bound, n.baseline) for n in wanted], objective)
+    with open_session(request) as session:
+        tuning = several.tune(session)
+        if tuning is not None and tuning.interrupted:
+            raise KeyboardInterrupt
+        chosen = several.choose(session)
+    return [model_of(p, c, request.threads) for p, c in zip(projects, chosen, strict=True)]

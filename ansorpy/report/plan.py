@@ -1,0 +1,24 @@
+"""What a run is about to do, as a table."""
+
+from __future__ import annotations
+
+from ansorpy.report.tables import Table
+from ansorpy.tasks.plan import Plan
+
+__all__ = ["plan_table"]
+
+
+def plan_table(plan: Plan) -> Table:
+    """A row a task in the order of the plan; ``least us`` is its roofline, ``alike`` its class."""
+    heading = ("#", "task", "calls", "alike", "GFLOP", "least us", "share", "trials")
+    rows = tuple(
+        (
+            str(number), p.task.name, f"{p.weight:g}", str(p.alike), f"{p.task.flops * 1e-9:.3f}",
+            f"{p.least_s * 1e6:.1f}", f"{p.share:.0%}", f"~{p.trials}",
+        )
+        for number, p in enumerate(plan.tasks)
+    )  # fmt: skip
+    calls = sum(p.weight for p in plan.tasks)
+    title = f"plan: about {plan.trials} trials in {plan.seconds:.0f} s"
+    last = ("", "all", f"{calls:g}", "", "", "", "", f"~{plan.trials}")
+    return Table(title, heading, (*rows, last), numeric=frozenset(heading) - {"task"})
