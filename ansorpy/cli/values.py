@@ -41,7 +41,7 @@ def parse_latency(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", text.strip())
     if match is None or float(match[1]) == 0:
         raise UsageError(f"{text!r} is not a latency", hint="write 5ms, 800us or 1.5s")
-    return float(match[1]) * {"us": 1e-6, "ms": 1e-3, "s": 1.0}[match[2]]
+    return float(match[1]) / {"us": 1e6, "ms": 1e3, "s": 1.0}[match[2]]
 
 
 def parse_positive(option: str, text: str) -> float:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from ansorpy.cli.values import parse_bytes, parse_dims, parse_duration, parse_shapes
+from ansorpy.cli.values import (
+    by_network,
+    parse_bytes,
+    parse_dims,
+    parse_duration,
+    parse_latency,
+    parse_positive,
+    parse_shapes,
+)
 from ansorpy.errors import UsageError
 
 
@@ -56,3 +64,26 @@ def test_bad_shapes(text: str) -> None:
 def test_bad_dims(text: str) -> None:
     with pytest.raises(UsageError, match="is not a dimension's size"):
         parse_dims([text])
+
+
+def test_latencies() -> None:
+    assert [parse_latency(t) for t in ("5ms", "800us", "1.5s", "2 ms")] == [5e-3, 8e-4, 1.5, 2e-3]
+    for text in ("5", "0ms", "5m", "fast"):
+        with pytest.raises(UsageError, match="is not a latency"):
+            parse_latency(text)
+
+
+def test_values_for_all_networks_and_for_one() -> None:
+    names = ["a", "b", "c=d"]
+    assert by_network("--bound", ["5ms"], names) == dict.fromkeys(names, "5ms")
+    assert by_network("--bound", ["b=1ms", "5ms"], names) == {"a": "5ms", "b": "1ms", "c=d": "5ms"}
+    assert by_network("--bound", ["c=d=1ms"], names) == {"c=d": "1ms"}
+    with pytest.raises(UsageError, match="--bound x=1ms: there is no network 'x'"):
+        by_network("--bound", ["x=1ms"], names)
+
+
+def test_weights_are_over_nothing() -> None:
+    assert parse_positive("--weight", "2.5") == 2.5
+    for text in ("0", "-1", "two"):
+        with pytest.raises(UsageError, match="--weight .*: not a number over 0"):
+            parse_positive("--weight", text)

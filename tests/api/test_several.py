@@ -1,0 +1,107 @@
+"""Several networks under one budget: shared tasks once, each network's aim counts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+import ansorpy as ap
+from ansorpy.api.project import Project, open_project
+from ansorpy.api.request import Request
+from ansorpy.api.several import Aim, Several
+from ansorpy.errors import UsageError
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
+from ansorpy.tasks.objectives.weighted_sum import WeightedSum
+from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
+from tests.graph.nets import Net
+from tests.search.runners import FormulaRunner
+
+REQUEST = Request(target=Target.parse("x86-64-v4"), threads=2)
+
+
+def network(depth: int, width: int = 8) -> onnx.ModelProto:
+    """*depth* equal convolutions of *width* channels, then a mean."""
+    net = Net(x=(1, width, 9, 9))
+    value = "x"
+    for _ in range(depth):
+        value = net.relu(net.conv(value, width, width, 3))
+    return net.model(net.op("GlobalAveragePool", value))
+
+
+def project(depth: int, width: int = 8) -> Project:
+    return open_project(network(depth, width), REQUEST)
+
+
+def tuned(several: Several, budget: Budget) -> Tuning:
+    entries = [
+        WeightedTask(task, StructureSampler(task), several.weights[key])
+        for key, task in several.tasks.items()
+    ]
+    options = TuneOptions(
+        objective=LatencyBounds() if several.objective == "latency_bounds" else WeightedSum(),
+        goals=several.goals,
+        retime=False,
+    )
+    return tune_tasks(entries, budget, FormulaRunner(), options=options)
+
+
+def test_shared_tasks_are_one_and_weigh_for_all() -> None:
+    small, deep, other = project(2), project(5), project(2, width=12)
+    several = Several([small, deep, other], [Aim(), Aim(weight=3.0), Aim()])
+    assert set(several.tasks) == {*small.weights, *deep.weights, *other.weights}
+    assert len(several.tasks) < sum(len(p.tasks) for p in several.projects)
+    for key, weight in several.weights.items():
+        calls = [p.weights.get(key, 0) for p in several.projects]
+        assert weight == calls[0] + 3 * calls[1] + calls[2]
+        at = list(several.tasks).index(key)
+        assert [goal.calls[at] for goal in several.goals] == calls
+
+
+def test_a_run_over_all_measures_shared_tasks_once() -> None:
+    several = Several([project(2), project(4)], [Aim(), Aim()])
+    result = tuned(several, Budget(trials=40))
+    assert sum(o.history.trials for o in result.outcomes) == 40
+    assert all(o.best is not None for o in result.outcomes)
+    assert result.ended is Ending.TRIALS
+
+
+def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
+    fast, slow = project(2), project(2, width=12)
+    aims = [Aim(bound_s=10.0), Aim(bound_s=1e-12)]
+    several = Several([fast, slow], aims, "latency_bounds")
+    result = tuned(several, Budget(trials=80))
+    trials = {o.task.key: o.history.trials for o in result.outcomes}
+    only_fast = [trials[key] for key in fast.weights if key not in slow.weights]
+    only_slow = [trials[key] for key in slow.weights if key not in fast.weights]
+    assert max(only_fast) <= 32 and sum(only_slow) > 2 * sum(only_fast)
+
+
+def test_a_run_ends_when_every_bound_is_met() -> None:
+    several = Several([project(2)], [Aim(bound_s=10.0)], "latency_bounds")
+    result = tuned(several, Budget(trials=400))
+    assert result.ended is Ending.GOAL
+    assert sum(o.history.trials for o in result.outcomes) < 400
+
+
+def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
+    path = tmp_path / "deep.onnx"
+    onnx.save(network(2), path)
+    wanted = [ap.WantedNetwork(path, weight=2.0, bound=1.0), network(1)]
+    models = ap.compile_many(wanted, effort="none", threads=1)
+    x = np.random.default_rng(3).standard_normal((1, 8, 9, 9)).astype(np.float32)
+    for model in models:
+        [out] = model.run(None, {"x": x})
+        assert out.shape == (1, 8, 1, 1) and np.isfinite(out).all()
+
+
+def test_wrong_requests_are_refused() -> None:
+    with pytest.raises(UsageError, match="no network to compile"):
+        ap.compile_many([])
+    with pytest.raises(UsageError, match='unknown objective "fastest"'):
+        ap.compile_many([network(1)], objective="fastest", trials=1, threads=1)
