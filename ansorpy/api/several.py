@@ -78,7 +78,9 @@ class Several:
     def tune(self, session: Session) -> Tuning | None:
         """Measure while the session's budget lasts; None when it allows no measuring."""
         weights = {task: self.weights[key] for key, task in self.tasks.items()}
-        return session.tune(weights, network=True, goals=self.goals, objective=self.objective)
+        alone = len(self.projects) == 1 and tuple(self.aims) == (Aim(),)
+        goals = () if alone else self.goals
+        return session.tune(weights, network=True, goals=goals, objective=self.objective)
 
     def choose(self, session: Session) -> list[list[Chosen]]:
         """A program for each task of each network."""
