@@ -92,7 +92,10 @@ def test_a_run_ends_when_every_bound_is_met() -> None:
 def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
     path = tmp_path / "deep.onnx"
     onnx.save(network(2), path)
-    wanted = [ap.WantedNetwork(path, weight=2.0, bound=1.0), network(1)]
+    wanted: list[ap.WantedNetwork | onnx.ModelProto] = [
+        ap.WantedNetwork(path, weight=2.0, bound=1.0),
+        network(1),
+    ]
     models = ap.compile_many(wanted, effort="none", threads=1)
     x = np.random.default_rng(3).standard_normal((1, 8, 9, 9)).astype(np.float32)
     for model in models:

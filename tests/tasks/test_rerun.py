@@ -32,7 +32,7 @@ from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.rerun import Rerun, rerun
-from ansorpy.tasks.scheduler import RoundRobin
+from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import dense_relu, matmul, scale
