@@ -6,7 +6,8 @@ decision over the inner factors of one split; ``Choices`` one value of a list.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -14,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "VECTOR", "Choices", "Decision", "Domain", "Factors", "Product", "factorizations", "resolve",
-    "steps_from",
+    "VECTOR", "Choices", "Decision", "Domain", "Factors", "Product", "cut", "factorizations",
+    "nearest", "resolve", "steps_from",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
@@ -41,7 +42,7 @@ class Factors:
     """``parts`` inner factors whose product divides *extent*, the last at most ``max_innermost``.
 
     With a *tail* that is no guard the product may also be a tile that does not divide
-    (:func:`tiles_of`).
+    (:func:`tiles_of`).  A domain that was :func:`cut` down has the rows *kept* and no others.
     Source: TVM's SplitFactorizationMemo (``max_innermost_split_factor`` = 64).
     """
 
@@ -49,9 +50,12 @@ class Factors:
     parts: int
     max_innermost: int = 64
     tail: str = "guard"
+    kept: tuple[tuple[int, ...], ...] = ()
 
     @property
     def rows(self) -> Ints:
+        if self.kept:
+            return _as_table(self.kept)
         return factorizations(self.extent, self.parts, self.max_innermost, self.tail)
 
 
@@ -65,6 +69,39 @@ class Decision:
     name: str
     columns: tuple[str, ...]
     domain: Domain
+
+
+def cut(domain: Domain, kept: Iterable[Sequence[int]]) -> Domain:
+    """*domain* with only the rows *kept*, for spaces small enough to measure whole.
+
+    Raises:
+        ValueError: No row is kept, or one that *domain* has not.
+    """
+    rows = sorted(tuple(int(v) for v in row) for row in kept)
+    if not rows or not set(rows) <= set(map(tuple, domain.rows.tolist())):
+        raise ValueError(f"{rows} are not rows of {domain}")
+    if isinstance(domain, Choices):
+        return Choices(tuple(value for (value,) in rows))
+    return replace(domain, kept=tuple(rows))
+
+
+def nearest(domain: Domain, wanted: Ints, other_than: Ints | None = None) -> Ints:
+    """The row of *domain* nearest to each of *wanted*, factor by factor on a scale of ratios.
+
+    With *other_than* each result differs from its row, unless the domain has only one.
+    """
+    rows = domain.rows
+    sizes = np.log2(np.maximum(rows, 0) + 1.0)
+    distance = np.abs(np.log2(np.maximum(wanted, 0) + 1.0)[:, None] - sizes[None]).sum(axis=2)
+    if other_than is not None and len(rows) > 1:
+        distance[(rows[None] == other_than[:, None]).all(axis=2)] = np.inf
+    found: Ints = rows[distance.argmin(axis=1)]
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _as_table(rows: tuple[tuple[int, ...], ...]) -> Ints:
+    return np.asarray(rows, dtype=np.int64)
 
 
 @lru_cache(maxsize=4096)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.rules.base import Mutation
-from ansorpy.schedule.decisions import Decision, Factors
+from ansorpy.schedule.decisions import Decision, Factors, nearest
 from ansorpy.schedule.space import Space, Table
 
 __all__ = ["MutateTileSize", "move_factor"]
@@ -22,7 +22,8 @@ class MutateTileSize(Mutation):
 
     The levels (the outermost, which is no column, among them) are permuted; the first with more
     than one iteration gives, the next in the permutation takes.  The product never changes, and
-    the innermost level never grows past its domain's cap.
+    the innermost level never grows past its domain's cap.  In a domain that was cut down the
+    nearest row there is taken instead, never the present one.
     Source: TVM's MutateTileSize.  Differs: the split is uniform over those that can change
     (extent above 1), where TVM redraws a few times and gives up.
     """
@@ -49,9 +50,11 @@ def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> 
     domain = decision.domain
     assert isinstance(domain, Factors), decision.name
     if domain.tail != "guard":
-        return _mutate_ragged(domain, inner, rng)
-    outer = domain.extent // inner.prod(axis=1)
-    return move_factor(np.column_stack((outer, inner)), domain.max_innermost, rng)[:, 1:]
+        mutated = _mutate_ragged(domain, inner, rng)
+    else:
+        outer = domain.extent // inner.prod(axis=1)
+        mutated = move_factor(np.column_stack((outer, inner)), domain.max_innermost, rng)[:, 1:]
+    return nearest(domain, mutated, other_than=inner) if domain.kept else mutated
 
 
 def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> Ints:

@@ -1,0 +1,260 @@
+"""Recorded grids: a space cut down to some thousand points, every one of them measured.
+
+A grid is one small ``.npz`` file of plain numbers and a JSON header; nothing in it is ever
+unpickled.  It holds the definition and the schedule's steps themselves, so it stays readable when
+the rules that made the space change.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.serialize import dag_from_dict
+from ansorpy.ir.task import Task
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.schedule.decisions import cut
+from ansorpy.schedule.records import steps_from_json
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["PENDING", "RETIMED", "Grid", "GridHeader", "read_grid", "write_grid"]
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+
+PENDING = 0
+"""Code of a point that was not measured yet."""
+
+RETIMED = 50
+"""The fastest so many points of a complete grid were timed again."""
+
+SLOW_FACTOR = 3.0
+"""A replayed trial this much slower than the incumbent counts as stopped after one run."""
+
+
+class GridHeader(BaseModel):
+    """What a grid is of, and how it was made.
+
+    Args:
+        dag: The task's definition, as :func:`~ansorpy.ir.serialize.dag_to_dict` writes it.
+        definition: Name of what is scheduled: ``direct`` or an algorithm's.
+        scheduled: That definition, None when it is ``dag`` itself.
+        steps: The schedule with its sizes open, as JSON.
+        placed_steps: How many of the steps came before annotation, ``sketch_steps`` how many
+            are the sketch's own.
+        cut: The rows kept of each decision's domain.
+        sizes: How many rows each domain has uncut.
+        refused: Points of the cut grid that the constraints refused; they are not in the table.
+        kinds: How a trial ended, by code; code 0 is :data:`PENDING`.
+        default_s: Seconds of the default schedule; None when it was not measured.
+        reasons: The first reason of each kind of failure.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["ansorpy-grid"] = "ansorpy-grid"
+    version: Literal[1] = 1
+    name: str
+    dag: dict[str, Any]
+    definition: str
+    scheduled: dict[str, Any] | None
+    steps: str
+    placed_steps: int = Field(ge=0)
+    sketch_steps: int = Field(ge=0)
+    sketch: int = Field(ge=0)
+    preset: str
+    target: Target
+    threads: int = Field(ge=1)
+    precision: Literal["default", "strict"]
+    cold_constants: bool
+    cut: dict[str, tuple[tuple[int, ...], ...]]
+    sizes: dict[str, int]
+    refused: int = Field(ge=0)
+    kinds: tuple[Literal["pending"] | TrialKind, ...]
+    default_s: float | None = Field(default=None, gt=0)
+    reasons: dict[str, str] = {}
+    machine: str
+    command: str
+    date: str
+
+
+@dataclass(frozen=True, eq=False)
+class Grid:
+    """A recorded space.
+
+    Args:
+        rows: Every point the constraints allow, columns as in :attr:`columns`.
+        kinds: Code of how each point's trial ended.
+        seconds: Median seconds of each point as it was measured; NaN when it has no time.
+        clock: Seconds that one fixed program of the space took in the same batch as the point:
+            the machine's clock drifts, and only ratios to it compare across batches.
+        again_rows, again, again_clock: Points timed again: which, ten samples each, and the
+            fixed program's median beside.
+    """
+
+    header: GridHeader
+    rows: Ints
+    kinds: npt.NDArray[np.uint8]
+    seconds: Floats
+    clock: Floats
+    again_rows: Ints
+    again: Floats
+    again_clock: Floats
+
+    @cached_property
+    def task(self) -> Task:
+        """What the grid's programs compute."""
+        header = self.header
+        return Task(
+            dag_from_dict(header.dag), header.target, header.threads, header.precision,
+            header.cold_constants, header.name,
+        )  # fmt: skip
+
+    @cached_property
+    def state(self) -> State:
+        """The schedule, its decisions open over the domains as they were cut.
+
+        Raises:
+            ForeignFile: The steps do not make these decisions any more.
+        """
+        header = self.header
+        dag = self.task.dag if header.scheduled is None else dag_from_dict(header.scheduled)
+        state = State.replay(dag, steps_from_json(header.steps))
+        names = [decision.name for decision in state.decisions]
+        if set(names) != set(header.cut):
+            raise ForeignFile(
+                f"the grid {header.name} was recorded over {', '.join(header.cut)}; "
+                f"its schedule now opens {', '.join(names)}",
+                hint="record it again: python -m benchmarks.search.record",
+            )
+        return with_domains(state, header.cut)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Column names in table order."""
+        return tuple(column for d in self.state.decisions for column in d.columns)
+
+    @property
+    def is_complete(self) -> bool:
+        """True when every point was measured and the fastest ones were timed again."""
+        timed = np.flatnonzero(np.isfinite(self.times))
+        fastest = timed[np.argsort(self.times[timed], kind="stable")][:RETIMED]
+        return not (self.kinds == PENDING).any() and set(fastest) <= set(self.again_rows)
+
+    @cached_property
+    def times(self) -> Floats:
+        """Seconds of each point at one speed of the clock; infinite for those without a time."""
+        known = self.clock[np.isfinite(self.clock)]
+        usual = float(np.median(known)) if len(known) else 1.0
+        times = self.seconds / self.clock * usual
+        again = np.median(self.again, axis=1) / self.again_clock * usual
+        times[self.again_rows] = again
+        times[np.isnan(times)] = np.inf
+        return times
+
+    @cached_property
+    def best_s(self) -> float:
+        """Seconds of the fastest point."""
+        return float(self.times.min())
+
+    def kind(self, row: int) -> TrialKind:
+        """How the trial of point number *row* ended."""
+        kind = self.header.kinds[self.kinds[row]]
+        return TrialKind.NOT_RECORDED if kind == "pending" else kind
+
+    def result(self, row: int, incumbent_s: float | None = None) -> MeasureResult:
+        """The trial of point number *row*, as a runner that knows *incumbent_s* would report it."""
+        kind, seconds = self.kind(row), float(self.times[row])
+        if not np.isfinite(seconds):
+            return MeasureResult(kind, reason=self.header.reasons.get(kind.value, kind.value))
+        if incumbent_s is not None and seconds > SLOW_FACTOR * incumbent_s:
+            return MeasureResult(TrialKind.SLOW, (seconds,), "slow beside the best so far")
+        return MeasureResult(TrialKind.OK, (seconds,))
+
+
+def with_domains(state: State, kept: Mapping[str, tuple[tuple[int, ...], ...]]) -> State:
+    """*state* with the domain of every decision cut down to the rows *kept* of it."""
+    decisions = tuple(replace(d, domain=cut(d.domain, kept[d.name])) for d in state.decisions)
+    return replace(state, decisions=decisions)
+
+
+_ARRAYS = {
+    "rows": (np.int32, 2), "kinds": (np.uint8, 1), "seconds": (np.float32, 1),
+    "clock": (np.float32, 1), "again_rows": (np.int32, 1), "again": (np.float32, 2),
+    "again_clock": (np.float32, 1),
+}  # fmt: skip
+
+
+def write_grid(grid: Grid, path: Path) -> None:
+    """Write *grid* to *path* at once: a reader sees the old file or the new one."""
+    arrays: dict[str, npt.NDArray[Any]] = {
+        name: getattr(grid, name).astype(dtype) for name, (dtype, _) in _ARRAYS.items()
+    }
+    arrays["header"] = np.frombuffer(grid.header.model_dump_json().encode(), dtype=np.uint8)
+    partial = path.with_suffix(f".{os.getpid()}.partial")
+    with open(partial, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
+    os.replace(partial, path)
+
+
+def read_grid(path: Path) -> Grid:
+    """The grid in *path*, checked.
+
+    Raises:
+        ForeignFile: It is no grid, or one that contradicts itself.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            header = GridHeader.model_validate_json(archive["header"].tobytes())
+            arrays = {name: archive[name] for name in _ARRAYS}
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ForeignFile(f"{path} is no recorded grid: {where}: {first['msg']}") from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise ForeignFile(f"{path} is no recorded grid: {error}") from None
+    problem = _problem(header, arrays)
+    if problem:
+        raise ForeignFile(f"{path} is a damaged grid: {problem}")
+    wide = {
+        name: array.astype(np.float64 if array.dtype == np.float32 else np.int64)
+        for name, array in arrays.items() if name != "kinds"
+    }  # fmt: skip
+    return Grid(header=header, kinds=arrays["kinds"], **wide)
+
+
+def _problem(header: GridHeader, arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+    """What is wrong with the arrays; empty when nothing is."""
+    for name, (dtype, ndim) in _ARRAYS.items():
+        if arrays[name].dtype != dtype or arrays[name].ndim != ndim:
+            return f"{name} has type {arrays[name].dtype} and {arrays[name].ndim} dimensions"
+    rows, again_rows = arrays["rows"], arrays["again_rows"]
+    points, again = len(rows), len(again_rows)
+    lengths = {name: len(arrays[name]) for name in ("kinds", "seconds", "clock")}
+    lengths_again = {name: len(arrays[name]) for name in ("again", "again_clock")}
+    if set(lengths.values()) != {points} or set(lengths_again.values()) != {again}:
+        return f"{points} points, {again} timed again, but {lengths | lengths_again}"
+    if points and arrays["kinds"].max() >= len(header.kinds):
+        return "a code of a trial's end that the header does not explain"
+    if again and not 0 <= again_rows.min() <= again_rows.max() < points:
+        return "a point was timed again that is not there"
+    if len(np.unique(rows, axis=0)) != points:
+        return "a point is there twice"
+    product = int(np.prod([len(kept) for kept in header.cut.values()], dtype=np.int64))
+    if points + header.refused != product:
+        return f"{points} points and {header.refused} refused ones, of {product} in all"
+    timed = np.isfinite(arrays["seconds"])
+    if not (arrays["seconds"][timed] > 0).all() or not (arrays["clock"][timed] > 0).all():
+        return "a time that is not positive"
+    return ""

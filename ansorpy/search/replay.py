@@ -1,0 +1,170 @@
+"""Searching a recorded grid: strategies and models compared without hardware and without noise."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.errors import ForeignFile
+from ansorpy.ir.task import Task
+from ansorpy.measure.grid import Grid
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.runner import Observer
+from ansorpy.rules.algorithms.base import Definition
+from ansorpy.rules.presets import preset_for
+from ansorpy.rules.structure import Pair, Structure
+from ansorpy.schedule.decisions import nearest
+from ansorpy.schedule.size import Column, Size
+from ansorpy.schedule.space import Constraint, Space, Table
+from ansorpy.schedule.state import State
+
+__all__ = ["GridRunner", "GridSource"]
+
+
+@dataclass(frozen=True, eq=False)
+class _GridStructure(Structure):
+    """The structure of a grid: what is drawn stays inside, and what is bound is remembered."""
+
+    bound: WeakKeyDictionary[State, Table] = field(default_factory=WeakKeyDictionary)
+
+    def sample(self, n: int, rng: np.random.Generator) -> Table:
+        """*n* rows as the annotation rules draw them, each decision moved into the cut domain."""
+        table = super().sample(n, rng)
+        for decision in self.space.decisions:
+            at = self.space.slices[decision.name]
+            table[:, at] = nearest(decision.domain, table[:, at])
+        return table
+
+    def bind(self, row: Sequence[int] | Table) -> State:
+        state = super().bind(row)
+        self.bound[state] = np.array(row, dtype=np.int64)
+        return state
+
+
+class GridSource:
+    """The one structure of a grid as a :class:`~ansorpy.search.population.StructureSource`.
+
+    Its only constraint is to be recorded, so sampling, mutation and crossover stay inside.
+    """
+
+    def __init__(self, grid: Grid) -> None:
+        header = grid.header
+        name, state = header.definition, grid.state
+        # The sampler gives the rules the cores that the task may use.
+        target = replace(header.target, cores=header.threads)
+        preset = replace(preset_for(target, header.preset), move=None)
+        self.grid = grid
+        self.numbers = RowNumbers(grid.rows)
+        space = Space(state, (Constraint("recorded", self._recorded(state)),))
+        placed = State.replay(state.base, state.history[: header.placed_steps])
+        self.structure = _GridStructure(
+            name, placed, header.sketch, header.sketch_steps, space, target, preset
+        )
+        self.definitions = (Definition(name, state.base),)
+        self.pairs = (Pair(name, header.sketch),)
+
+    def draw(
+        self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
+    ) -> list[Structure]:
+        """The structure."""
+        return [self.structure]
+
+    def number(self, state: State) -> int | None:
+        """The point that *state* was bound from; None for other programs."""
+        row = self.structure.bound.get(state)
+        if row is None:
+            return None
+        [number] = self.numbers.of(row[None])
+        return None if number < 0 else int(number)
+
+    def _recorded(self, state: State) -> _Holds:
+        columns = tuple(column for d in state.decisions for column in d.columns)
+        return _Holds(columns, self.numbers)
+
+
+class RowNumbers:
+    """The number of each row of a table, found for many rows at once."""
+
+    def __init__(self, rows: Table) -> None:
+        self._values = [np.unique(column) for column in rows.T]
+        sizes = [len(values) for values in self._values]
+        if np.prod(np.asarray(sizes, dtype=np.float64)) >= 2.0**62:
+            raise ForeignFile("the grid has too many different values to be numbered")
+        self._weights = np.cumprod([1, *sizes[:-1]]).astype(np.int64)
+        keys = self._keys(rows)[0]
+        self._order = np.argsort(keys, kind="stable")
+        self._keys_sorted = keys[self._order]
+
+    def of(self, table: Table) -> npt.NDArray[np.int64]:
+        """The number of each row of *table*, -1 for those that are not there."""
+        keys, known = self._keys(table)
+        at = np.minimum(np.searchsorted(self._keys_sorted, keys), len(self._order) - 1)
+        found = known & (self._keys_sorted[at] == keys)
+        return np.where(found, self._order[at], -1)
+
+    def _keys(self, table: Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
+        """One number a row, and whether every value of the row is one that is known."""
+        keys = np.zeros(len(table), dtype=np.int64)
+        known = np.ones(len(table), dtype=np.bool_)
+        for column, values, weight in zip(table.T, self._values, self._weights, strict=True):
+            at = np.minimum(np.searchsorted(values, column), len(values) - 1)
+            known &= values[at] == column
+            keys += weight * at
+        return keys, known
+
+
+@dataclass(frozen=True)
+class _Holds:
+    """The constraint that a row was recorded."""
+
+    columns: tuple[str, ...]
+    numbers: RowNumbers
+
+    def __call__(self, values: Mapping[str, Size]) -> Size:
+        sizes = [values[name] for name in self.columns]
+        columns = [np.atleast_1d(s.values if isinstance(s, Column) else s) for s in sizes]
+        table = np.column_stack(np.broadcast_arrays(*columns))
+        return Column(self.numbers.of(table) >= 0)
+
+
+class GridRunner:
+    """A :class:`~ansorpy.measure.runner.Runner` that answers from a grid.
+
+    A program that is neither of the grid nor its default schedule is NOT_RECORDED.
+    """
+
+    def __init__(self, source: GridSource) -> None:
+        self._source = source
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        """The recorded results; one far slower than *incumbent_s* is SLOW, as on the machine."""
+        results = []
+        for index, state in enumerate(candidates):
+            known = None if observer is None else observer.started(index)
+            result = known or self._recorded(state, incumbent_s)
+            if result.ok:
+                incumbent_s = min(result.median_s, incumbent_s or result.median_s)
+            if observer is not None and known is None:
+                observer.finished(index, result, None)
+            results.append(result)
+        return results
+
+    def _recorded(self, state: State, incumbent_s: float | None) -> MeasureResult:
+        grid, number = self._source.grid, self._source.number(state)
+        if number is not None:
+            return grid.result(number, incumbent_s)
+        default_s = grid.header.default_s
+        if not state.history and default_s is not None:
+            return MeasureResult(TrialKind.OK, (default_s,))
+        return MeasureResult(TrialKind.NOT_RECORDED, reason=f"{grid.header.name} has no such point")

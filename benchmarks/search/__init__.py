@@ -1,0 +1,1 @@
+"""``python -m benchmarks.search``: strategies compared on recorded spaces."""

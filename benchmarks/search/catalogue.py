@@ -1,0 +1,99 @@
+"""The recorded spaces: which task, which of its definitions, and how many points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.search.population import sample_valid, score
+from ansorpy.target import Target
+from benchmarks.ops.case import Case
+from benchmarks.ops.families.conv2d import Conv2d
+from benchmarks.ops.suite import case_named
+
+__all__ = ["FOLDER", "PLANS", "Plan", "plan_named"]
+
+FOLDER = Path(__file__).parent / "spaces"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A space to record.
+
+    Args:
+        case: What is computed.
+        definition: The beginning of the name of the definition that is scheduled.
+        points: At most about so many.
+        threads: Threads the programs run on.
+    """
+
+    name: str
+    case: Case
+    definition: str = "direct"
+    points: int = 2400
+    threads: int = 2
+
+    draws = 8
+    sampled = 256
+
+    @property
+    def path(self) -> Path:
+        """Where the recorded space is kept."""
+        return FOLDER / f"{self.name}.npz"
+
+    def task(self, target: Target) -> Task:
+        return Task(self.case.dag, target, self.threads, name=self.name)
+
+    def structure(self, task: Task) -> Structure:
+        """The structure that the closed-form model expects most of, of some drawn at random."""
+        rng = np.random.default_rng(0)
+        sampler = StructureSampler(task)
+        best: tuple[float, Structure] | None = None
+        for pair in sampler.pairs:
+            for _ in range(self.draws if pair.definition.startswith(self.definition) else 0):
+                structure = sampler.place(pair.sketch, rng)
+                table = sample_valid(structure, self.sampled, rng)
+                scores = score(task, AnalyticModel(), structure, table).scores
+                # The mean of the best few: one row's luck says little of a structure.
+                promise = float(np.sort(scores)[-8:].mean()) if len(scores) else 0.0
+                if best is None or promise > best[0]:
+                    best = (promise, structure)
+        if best is None:
+            raise UsageError(f"{self.name} has no definition {self.definition}")
+        return best[1]
+
+
+PLANS = (
+    Plan("matmul", case_named("GMM.512x512x512.b1"), points=4000),
+    Plan("conv", Conv2d("C2D", (56, 56), 64, 64, 3, 1, 1)),
+    Plan("winograd", case_named("C2D.14x14.256-256.k3s1.b1"), "winograd(4x4)"),
+    Plan("depthwise", case_named("DEP.112x112.32-32.k3s1.b1")),
+    Plan("softmax", case_named("SOFTMAX.12x128x128")),
+    Plan("grouped_strided", case_named("GRP.56x56.64-128.k3s2.b1")),
+    Plan("batched_transposed", case_named("TBG.128x12x64.b1")),
+    Plan("matvec", case_named("PROJ.1x768-3072")),
+    Plan("odd_matmul", case_named("ODD.GMM.127x127x127.b1"), threads=1),
+    Plan("conv1d", case_named("C1D.64.256-256.k5s1.b1"), threads=1),
+    Plan("transposed_conv", case_named("T2D.16x16.128-64.k4s2.b1")),
+    Plan("layer_norm", case_named("LN.128x768")),
+)
+
+
+def plan_named(name: str) -> Plan:
+    """The plan of that name.
+
+    Raises:
+        UsageError: There is none.
+    """
+    for plan in PLANS:
+        if plan.name == name:
+            return plan
+    raise UsageError(
+        f"no space is called {name!r}", hint=f"there are {', '.join(p.name for p in PLANS)}"
+    )

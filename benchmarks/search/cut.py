@@ -1,0 +1,92 @@
+"""Cutting a structure's space down to a grid of some thousand points, by rule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from math import ceil, prod
+
+import numpy as np
+
+from ansorpy.measure.grid import with_domains
+from ansorpy.rules.structure import Structure
+from ansorpy.schedule.decisions import Domain
+from ansorpy.schedule.space import Space, Table
+
+__all__ = ["Cut", "cut_down"]
+
+_BLOCK = 1 << 16
+_MOST_REFUSED = 40
+"""A cut is looked at while its product has at most this many times the points wanted."""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A cut-down space.
+
+    Args:
+        kept: The rows kept of each decision's domain.
+        rows: All points that the constraints allow, in the order of the product.
+        refused: How many they refuse.
+    """
+
+    kept: Mapping[str, tuple[tuple[int, ...], ...]]
+    rows: Table
+    refused: int
+
+
+def cut_down(structure: Structure, points: int) -> Cut:
+    """*structure*'s space cut to at most about *points* points that its constraints allow.
+
+    Every domain of *n* rows keeps ``ceil(n ** a)``, with one power *a* for all: the largest that
+    leaves few enough; what then is left of the points goes to the largest domain.  The rows kept
+    lie evenly in the order of the domain's rows sorted by their innermost factor first, the first
+    and the last among them, so what is kept is a small picture of the whole: nobody looks at what
+    is fast.
+    """
+    sizes = {d.name: len(d.domain.rows) for d in structure.space.decisions}
+    limit = _MOST_REFUSED * points
+
+    def at_power(power: float) -> dict[str, int]:
+        return {name: ceil(round(size**power, 9)) for name, size in sizes.items()}
+
+    def fits(numbers: Mapping[str, int]) -> bool:
+        return prod(numbers.values()) <= limit and len(_cut(structure, numbers).rows) <= points
+
+    low, high = 0.0, 1.0
+    for _ in range(12):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(at_power(middle)) else (low, middle)
+    numbers = at_power(low)
+    largest = max(sizes, key=lambda name: sizes[name])
+    least, most = numbers[largest], sizes[largest]
+    while least < most:
+        middle = (least + most + 1) // 2
+        ok = fits(numbers | {largest: middle})
+        least, most = (middle, most) if ok else (least, middle - 1)
+    return _cut(structure, numbers | {largest: least})
+
+
+def _cut(structure: Structure, numbers: Mapping[str, int]) -> Cut:
+    """The cut that keeps *numbers* of rows of each decision's domain."""
+    decisions = structure.space.decisions
+    kept = {d.name: _thinned(d.domain, numbers[d.name]) for d in decisions}
+    space = replace_domains(structure.space, kept)
+    table = np.array([sum(row, ()) for row in product(*kept.values())], dtype=np.int64)
+    blocks = [table[at : at + _BLOCK] for at in range(0, len(table), _BLOCK)]
+    valid = np.concatenate([space.valid(block) for block in blocks])
+    return Cut(kept, table[valid], int((~valid).sum()))
+
+
+def replace_domains(space: Space, kept: Mapping[str, tuple[tuple[int, ...], ...]]) -> Space:
+    """*space* over the domains as they were cut."""
+    return replace(space, state=with_domains(space.state, kept))
+
+
+def _thinned(domain: Domain, number: int) -> tuple[tuple[int, ...], ...]:
+    rows = sorted(map(tuple, domain.rows.tolist()), key=lambda row: row[::-1])
+    if number == 1:
+        return (rows[len(rows) // 2],)
+    at = np.linspace(0, len(rows) - 1, number).round().astype(int)
+    return tuple(rows[n] for n in at)

@@ -1,0 +1,56 @@
+"""Object code kept in a file: building takes all cores and no quiet, timing the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ansorpy.config import available_cores
+from ansorpy.ir.task import Task
+from ansorpy.measure.builder import Builder
+from ansorpy.measure.built import Built, built_from_parts
+from ansorpy.measure.database import trial_digest
+from ansorpy.measure.protocol import Decoder, Message, encode
+from ansorpy.measure.result import MeasureResult
+from ansorpy.schedule.state import State
+
+__all__ = ["Prebuilt"]
+
+
+class Prebuilt:
+    """A build service of one task whose successes are appended to *path*."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._builder = Builder(available_cores())
+        self._known: dict[str, Built] = {}
+        decoder = Decoder()
+        decoder.feed(path.read_bytes() if path.exists() else b"")
+        while (message := decoder.take()) is not None:
+            header = message.fields["header"]
+            assert isinstance(header, dict)
+            self._known[message.kind] = built_from_parts(header, message.blobs)
+        if not decoder.is_empty:
+            # The writer was stopped in the middle of the last one.
+            path.unlink()
+            self._known.clear()
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        """Object code of each of *states*, or why there is none, in the order given."""
+        keys = [trial_digest(state) for state in states]
+        missing = [n for n, key in enumerate(keys) if key not in self._known]
+        fresh = self._builder.build(task, [states[n] for n in missing]) if missing else []
+        found: dict[str, Built | MeasureResult] = dict(
+            zip((keys[n] for n in missing), fresh, strict=True)
+        )
+        with open(self._path, "ab") as file:
+            for key, built in found.items():
+                if isinstance(built, Built):
+                    self._known[key] = built
+                    header, blobs = built.parts()
+                    file.write(encode(Message(key, {"header": header}, blobs)))
+        return [self._known.get(key) or found[key] for key in keys]
+
+    def close(self) -> None:
+        """End the workers."""
+        self._builder.close()

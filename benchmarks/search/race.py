@@ -1,0 +1,139 @@
+"""One search on one recorded space, and how many trials it needed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from math import lgamma
+from pathlib import Path
+
+import numpy as np
+
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.measure.grid import Grid, read_grid
+from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.runner import Observer
+from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions, TaskSearch
+from ansorpy.search.replay import GridRunner, GridSource
+from ansorpy.search.selectors import SELECTORS
+from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.trials import Trials
+
+__all__ = ["FRACTIONS", "UNIFORM", "Contestant", "Race", "expected", "run", "trials_to"]
+
+FRACTIONS = (0.95, 0.99)
+"""Shares of the best program's speed that a search is to reach."""
+
+UNIFORM = "uniform"
+"""The name of drawing points of the space uniformly, without a model."""
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """What searches: a strategy, the selector that picks from what it offers, and a model."""
+
+    strategy: str
+    selector: str = "epsilon_greedy"
+    model: str = "boosted"
+
+    @staticmethod
+    def parse(text: str) -> Contestant:
+        """``STRATEGY[:SELECTOR]``; raises UsageError for more."""
+        parts = text.split(":")
+        if not 1 <= len(parts) <= 2:
+            raise UsageError(f"{text!r} is not STRATEGY[:SELECTOR]")
+        return Contestant(*parts)
+
+    @property
+    def name(self) -> str:
+        """As :meth:`parse` reads it."""
+        standard = Contestant(self.strategy)
+        return self.strategy if self == standard else f"{self.strategy}:{self.selector}"
+
+
+@dataclass(frozen=True)
+class Race:
+    """One run.
+
+    Args:
+        round_size: Trials a round; 8 is that of a run with a time limit.
+        most: Trials after which the search gives up.
+    """
+
+    space: Path
+    contestant: Contestant
+    seed: int
+    round_size: int = 8
+    most: int = 512
+
+
+def run(race: Race) -> list[float]:
+    """Best seconds over the grid's best after each trial, until 99 % are reached or *most* is."""
+    source = _source(race.space)
+    grid = source.grid
+    strategy = STRATEGIES.factory(race.contestant.strategy)
+    selector = SELECTORS.one(race.contestant.selector)
+    model = BoostedTrees()
+    runner = _Counting(GridRunner(source))
+    options = SearchOptions(strategy=strategy, selector=selector, seed=race.seed)
+    search = TaskSearch(grid.task, source, model, Trials(runner), options)
+    goal_s = grid.best_s / max(FRACTIONS)
+    while len(runner.seconds) < race.most and not search.exhausted:
+        search.step(min(race.round_size, race.most - len(runner.seconds)))
+        if min(runner.seconds, default=np.inf) <= goal_s:
+            break
+    trace = np.minimum.accumulate(runner.seconds) / grid.best_s
+    return [float(value) for value in trace]
+
+
+def trials_to(trace: Sequence[float], fraction: float) -> int | None:
+    """Trials until that *fraction* of the best speed was reached; None when it was not."""
+    for trials, value in enumerate(trace, start=1):
+        if value <= 1 / fraction:
+            return trials
+    return None
+
+
+def expected(grid: Grid, fraction: float, share: float) -> int:
+    """Trials in which uniform drawing reaches *fraction* of the best with probability *share*.
+
+    Exact: the least t with ``1 - C(bad, t) / C(points, t) >= share``, drawn without repetition.
+    """
+    points = len(grid.rows)
+    bad = points - int((grid.times <= grid.best_s / fraction).sum())
+    missed = [np.exp(_log_choose(bad, t) - _log_choose(points, t)) for t in range(1, bad + 1)]
+    enough = np.flatnonzero(1 - np.array([*missed, 0.0]) >= share)
+    return int(enough[0]) + 1
+
+
+def _log_choose(n: int, k: int) -> float:
+    return lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1)
+
+
+@cache
+def _source(path: Path) -> GridSource:
+    return GridSource(read_grid(path))
+
+
+@dataclass
+class _Counting:
+    """A runner that keeps the seconds of every trial, infinite for failures."""
+
+    runner: GridRunner
+    seconds: list[float] = field(default_factory=list)
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        results = self.runner.measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+        self.seconds += [result.median_s for result in results]
+        return results
