@@ -21,7 +21,7 @@ from ansorpy.config import available_cores
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.grid import Grid, read_grid
 from ansorpy.report.tables import Table, show
-from benchmarks.search.catalogue import FOLDER
+from benchmarks.search.catalogue import FOLDER, derived_today
 from benchmarks.search.race import FRACTIONS, Contestant, Race, run
 from benchmarks.search.report import (
     Results,
@@ -107,7 +107,7 @@ def _spaces(folder: Path, names: Sequence[str]) -> list[Path]:
 
 def _listed(spaces: Sequence[Path]) -> Table:
     heading = ("space", "definition", "points", "refused", "failed", "best ms", "worst ms",
-               "threads", "recorded")  # fmt: skip
+               "threads", "derived today", "recorded")  # fmt: skip
     rows = tuple(_row(read_grid(path)) for path in spaces)
     return Table("", heading, rows, frozenset(heading[2:-1]))
 
@@ -117,7 +117,7 @@ def _row(grid: Grid) -> tuple[str, ...]:
     return (
         header.name, header.definition, str(len(grid.rows)), str(header.refused),
         str(len(grid.rows) - len(times)), f"{times.min() * 1e3:.4f}", f"{times.max() * 1e3:.3f}",
-        str(header.threads), f"{header.date}, {header.machine}",
+        str(header.threads), f"{derived_today(grid):.0%}", f"{header.date}, {header.machine}",
     )  # fmt: skip
 
 

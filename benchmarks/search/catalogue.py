@@ -10,14 +10,17 @@ import numpy as np
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
+from ansorpy.measure.grid import Grid
+from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.schedule.space import Space
 from ansorpy.search.population import sample_valid, score
 from ansorpy.target import Target
 from benchmarks.ops.case import Case
 from benchmarks.ops.families.conv2d import Conv2d
 from benchmarks.ops.suite import case_named
 
-__all__ = ["FOLDER", "PLANS", "Plan", "plan_named"]
+__all__ = ["FOLDER", "PLANS", "Plan", "derived_today", "plan_named"]
 
 FOLDER = Path(__file__).parent / "spaces"
 
@@ -97,3 +100,17 @@ def plan_named(name: str) -> Plan:
     raise UsageError(
         f"no space is called {name!r}", hint=f"there are {', '.join(p.name for p in PLANS)}"
     )
+
+
+def derived_today(grid: Grid, programs: int = 16) -> float:
+    """The share of some of the grid's programs that the rules would still derive.
+
+    Below 1 the rules made another structure, other domains or other constraints when the grid was
+    recorded: it still tells searches apart, but it is no picture of today's space.
+    """
+    header, space = grid.header, Space(grid.state)
+    numbers = np.linspace(0, len(grid.rows) - 1, programs).astype(int)
+    schedules = [space.bind(grid.rows[n]).history for n in numbers]
+    sampler = StructureSampler(grid.task, preset_for(header.target, header.preset))
+    found = sampler.recover(header.definition, schedules)
+    return len({m for r in found for m in r.members.tolist()}) / len(schedules)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Literal
+
 import numpy as np
 import pytest
 
 from ansorpy.rules.mutation.tile_size import MutateTileSize, move_factor
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
-from ansorpy.schedule.decisions import factorizations
+from ansorpy.schedule.decisions import cut, factorizations
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -69,3 +72,19 @@ def test_without_a_split_that_can_change_nothing_happens(rng: np.random.Generato
     space = Space(State.initial(workloads.matmul(4, 4, 4)))
     table = space.sample(3, rng)
     assert MutateTileSize().apply(space, table, rng) is table
+
+
+@pytest.mark.parametrize("tail", ["guard", "shift"])
+def test_a_domain_that_was_cut_down_is_not_left(
+    tail: Literal["guard", "shift"], rng: np.random.Generator
+) -> None:
+    state, _ = State.initial(workloads.matmul(36, 36, 36)).split("C", "i", (None, None), tail=tail)
+    [decision] = state.decisions
+    kept = decision.domain.rows[:: len(decision.domain.rows) // 5]
+    small = replace(decision, domain=cut(decision.domain, kept))
+    space = Space(replace(state, decisions=(small,)))
+    table = space.sample(200, rng)
+    mutated = MutateTileSize().apply(space, table, rng)
+    assert space.within(mutated).all()
+    assert (mutated != table).any(axis=1).all()
+    assert len(np.unique(mutated, axis=0)) == len(kept)

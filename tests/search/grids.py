@@ -1,0 +1,47 @@
+"""A small grid whose times are a formula."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.ir.serialize import dag_to_dict
+from ansorpy.ir.task import Task
+from ansorpy.measure.grid import PENDING, Grid, GridHeader
+from ansorpy.measure.result import TrialKind
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.records import steps_to_json
+from benchmarks.search.cut import cut_down
+from tests.search.runners import true_seconds
+
+KINDS = ("pending", *TrialKind)
+OK = KINDS.index(TrialKind.OK)
+CRASH = KINDS.index(TrialKind.CRASH)
+
+
+def grid_of(task: Task, points: int = 60, sketch: int = 0) -> Grid:
+    """A complete grid of *task*: every seventh point crashed, the fastest five were timed again."""
+    sampler = StructureSampler(task)
+    structure = sampler.place(sketch, np.random.default_rng(0))
+    found = cut_down(structure, points)
+    state = structure.space.state
+    seconds = np.array([true_seconds(task, structure.bind(row)) for row in found.rows])
+    kinds = np.full(len(seconds), OK, dtype=np.uint8)
+    kinds[::7], seconds[::7] = CRASH, np.nan
+    again = np.argsort(seconds)[:50]
+    again = again[np.isfinite(seconds[again])]
+    header = GridHeader(
+        name=task.name, dag=dag_to_dict(task.dag), definition=structure.definition, scheduled=None,
+        steps=steps_to_json(state.history), placed_steps=len(structure.placed.history),
+        sketch_steps=structure.sketch_steps, sketch=sketch, preset=structure.preset.name,
+        target=task.target, threads=task.threads, precision=task.precision,
+        cold_constants=task.cold_constants, cut=dict(found.kept),
+        sizes={d.name: len(d.domain.rows) for d in structure.space.decisions},
+        refused=found.refused, kinds=KINDS, default_s=1.0, reasons={"crash": "it crashed"},
+        machine="a formula", command="", date="2000-01-01",
+    )  # fmt: skip
+    assert PENDING == 0
+    return Grid(
+        header, rows=found.rows, kinds=kinds, seconds=seconds,
+        clock=np.where(np.isfinite(seconds), 1e-3, np.nan), again_rows=again,
+        again=np.tile(seconds[again][:, None], (1, 10)), again_clock=np.full(len(again), 1e-3),
+    )  # fmt: skip
