@@ -39,7 +39,7 @@ class Plan:
     name: str
     case: Case
     definition: str = "direct"
-    points: int = 2400
+    points: int = 2100
     threads: int = 2
 
     draws = 8
@@ -74,8 +74,8 @@ class Plan:
 
 PLANS = (
     Plan("matmul", case_named("GMM.512x512x512.b1"), points=4000),
-    Plan("conv", Conv2d("C2D", (56, 56), 64, 64, 3, 1, 1)),
-    Plan("winograd", case_named("C2D.14x14.256-256.k3s1.b1"), "winograd(4x4)"),
+    Plan("conv", Conv2d("C2D", (56, 56), 64, 64, 3, 1, 1), points=2500),
+    Plan("winograd", case_named("C2D.14x14.256-256.k3s1.b1"), "winograd(4x4)", points=2400),
     Plan("depthwise", case_named("DEP.112x112.32-32.k3s1.b1")),
     Plan("softmax", case_named("SOFTMAX.12x128x128")),
     Plan("grouped_strided", case_named("GRP.56x56.64-128.k3s2.b1")),

@@ -85,6 +85,7 @@ def _record(plan: Plan, deadline: float) -> bool:
     service = Prebuilt(_objects(plan))
     with LocalRunner(MeasureOptions(policy=_POINTS), service) as runner:
         recording.measure_default(runner)
+        write_grid(recording.grid, path)
         while recording.pending.size and time.monotonic() < deadline:
             recording.measure_batch(runner)
             write_grid(recording.grid, path)
