@@ -53,10 +53,8 @@ DRIFT = 1.5
 
 _KINDS = tuple(kind for kind in TrialKind if kind is not TrialKind.NOT_RECORDED)
 
-_POINTS = TimingPolicy(slow_factor=10.0)
+_POLICY = TimingPolicy(sample_s=0.002, slow_factor=10.0)
 """What is ten times as slow as the best is timed once: no search cares how slow exactly."""
-
-_AGAIN = TimingPolicy(sample_s=0.003)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -82,15 +80,13 @@ def _record(plan: Plan, deadline: float) -> bool:
     if plan.path.exists():
         return True
     path, recording = _begun(plan)
-    service = Prebuilt(_objects(plan))
-    with LocalRunner(MeasureOptions(policy=_POINTS), service) as runner:
+    with LocalRunner(MeasureOptions(policy=_POLICY), Prebuilt(_objects(plan))) as runner:
         recording.measure_default(runner)
         write_grid(recording.grid, path)
         while recording.pending.size and time.monotonic() < deadline:
             recording.measure_batch(runner)
             write_grid(recording.grid, path)
             recording.say()
-    with LocalRunner(MeasureOptions(policy=_AGAIN), service) as runner:
         while not recording.pending.size and not recording.grid.is_complete:
             if time.monotonic() >= deadline:
                 break
