@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from weakref import WeakKeyDictionary
 
@@ -18,8 +18,7 @@ from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.decisions import nearest
-from ansorpy.schedule.size import Column, Size
-from ansorpy.schedule.space import Constraint, Space, Table
+from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 
 __all__ = ["GridRunner", "GridSource"]
@@ -45,10 +44,21 @@ class _GridStructure(Structure):
         return state
 
 
+@dataclass(frozen=True)
+class _GridSpace(Space):
+    """The space of a grid: no formula says what is valid, the table does."""
+
+    numbers: RowNumbers = field(kw_only=True)
+
+    def valid(self, table: Table) -> npt.NDArray[np.bool_]:
+        """Mask of the rows that were recorded."""
+        return self.numbers.of(table) >= 0
+
+
 class GridSource:
     """The one structure of a grid as a :class:`~ansorpy.search.population.StructureSource`.
 
-    Its only constraint is to be recorded, so sampling, mutation and crossover stay inside.
+    What was recorded is valid and nothing else, so sampling, mutation and crossover stay inside.
     """
 
     def __init__(self, grid: Grid) -> None:
@@ -59,7 +69,7 @@ class GridSource:
         preset = replace(preset_for(target, header.preset), move=None)
         self.grid = grid
         self.numbers = RowNumbers(grid.rows)
-        space = Space(state, (Constraint("recorded", self._recorded(state)),))
+        space = _GridSpace(state, numbers=self.numbers)
         placed = State.replay(state.base, state.history[: header.placed_steps])
         self.structure = _GridStructure(
             name, placed, header.sketch, header.sketch_steps, space, target, preset
@@ -73,6 +83,10 @@ class GridSource:
         """The structure."""
         return [self.structure]
 
+    def every(self) -> Iterator[Structure]:
+        """The structure."""
+        yield self.structure
+
     def number(self, state: State) -> int | None:
         """The point that *state* was bound from; None for other programs."""
         row = self.structure.bound.get(state)
@@ -80,10 +94,6 @@ class GridSource:
             return None
         [number] = self.numbers.of(row[None])
         return None if number < 0 else int(number)
-
-    def _recorded(self, state: State) -> _Holds:
-        columns = tuple(column for d in state.decisions for column in d.columns)
-        return _Holds(columns, self.numbers)
 
 
 class RowNumbers:
@@ -115,20 +125,6 @@ class RowNumbers:
             known &= values[at] == column
             keys += weight * at
         return keys, known
-
-
-@dataclass(frozen=True)
-class _Holds:
-    """The constraint that a row was recorded."""
-
-    columns: tuple[str, ...]
-    numbers: RowNumbers
-
-    def __call__(self, values: Mapping[str, Size]) -> Size:
-        sizes = [values[name] for name in self.columns]
-        columns = [np.atleast_1d(s.values if isinstance(s, Column) else s) for s in sizes]
-        table = np.column_stack(np.broadcast_arrays(*columns))
-        return Column(self.numbers.of(table) >= 0)
 
 
 class GridRunner:
