@@ -143,7 +143,9 @@ class ConstantCopies:
         pitch = {name: _rounded(values.nbytes) for name, values in constants.items()}
         size = sum(pitch.values())
         copies = min(_MAX_COPIES, max(1, -(-cold_bytes // size))) if size else 1
-        pool = task.constant_pool(copies * size).reshape(copies, size)
+        # Kept: a later candidate that needs more memory gets another pool, this one goes on here.
+        self._pool = task.constant_pool(copies * size)
+        pool = self._pool.reshape(copies, size)
         columns: dict[str, npt.NDArray[np.uint64]] = {}
         start = 0
         for name, values in constants.items():

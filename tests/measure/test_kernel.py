@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,24 @@ def test_bind_makes_the_constants_and_cold_ones_are_copied_in_turn():
         task.constant_pool(192 * 6).view(np.float32)[...] = 7.0
         kernel.burst(1)
         assert task.outputs[0][0] == 7.0
+
+
+def test_memory_of_constants_lives_as_long_as_who_reads_it():
+    """Finalists are timed in turns; one that needs more memory must not take that of others."""
+    task = TaskArrays(scaled(), seed=1)
+    with LoadedKernel(packed_candidate(), task, 1) as kernel:
+        buffers = CheckBuffers(task, kernel.packed, kernel.workspace_bytes)
+        kernel.run_checked(buffers)
+        params = kernel.built.run_params
+        constants = buffers.constants(params)
+        first = ConstantCopies(task, params, constants, 0)
+        memory = weakref.ref(task.constant_pool(1).base)
+        larger = ConstantCopies(task, params, constants, 1 << 22)
+        assert memory() is not None
+        addresses = [tables.tables[0].tolist() for tables in (first, larger)]
+        assert addresses[0] != addresses[1]
+        del first
+        assert memory() is None
 
 
 def test_a_kernel_of_another_task_is_refused():
