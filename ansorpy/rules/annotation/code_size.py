@@ -45,20 +45,32 @@ class LimitCode(AnnotationRule):
             for d in space.decisions
             for c, v in zip(d.columns, d.domain.rows[0], strict=True)
         }
-        limits = []
+        limits, bounds, shared = [], Bounds(space.state, some), _SharedBounds(space.state)
         for stage in space.state.stages:
             if is_input(space.state, stage) or stage.inlined:
                 continue
-            predicted = instructions(Bounds(space.state, some), stage, target)
+            predicted = instructions(bounds, stage, target)
             if isinstance(predicted, Column):  # what no decision changes is not refused
-                limits.append(self._limit(space.state, stage, target))
+                limits.append(self._limit(shared, stage, target))
         return Space(space.state, (*space.constraints, *limits))
 
-    def _limit(self, state: State, stage: Stage, target: Target) -> Constraint:
+    def _limit(self, shared: _SharedBounds, stage: Stage, target: Target) -> Constraint:
         def holds(values: Mapping[str, Size]) -> Size:
-            return 1 - above(instructions(Bounds(state, values), stage, target), self.most)
+            return 1 - above(instructions(shared.of(values), stage, target), self.most)
 
         return Constraint(f"{stage.name}.code", holds)
+
+
+class _SharedBounds:
+    """The bounds that the limits of all stages of one state ask, derived once for some values."""
+
+    def __init__(self, state: State):
+        self._bounds = Bounds(state, {})
+
+    def of(self, values: Mapping[str, Size]) -> Bounds:
+        if self._bounds.values is not values:
+            self._bounds = Bounds(self._bounds.state, values)
+        return self._bounds
 
 
 def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:

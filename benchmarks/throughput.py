@@ -1,0 +1,245 @@
+"""``python -m benchmarks.throughput``: candidates a second that the search samples and scores.
+
+No program is built or run.  A table of one structure goes through sampling, constraints, nest,
+features, and the scores of a trained model; then a round does, ten structures of every definition
+and sketch.  Candidates are counted that satisfy the constraints.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TypeVar
+
+import numpy as np
+
+import ansorpy as ap
+from ansorpy.config import available_cores
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.features import extract_all
+from ansorpy.cost.view import view_nest
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.report.tables import Table, show
+from ansorpy.rules.structure import Pair, Structure, StructureSampler
+from ansorpy.schedule.space import Table as Rows
+from ansorpy.search.population import sample_valid
+from ansorpy.target import Target
+from benchmarks.ops.families.conv2d import Conv2d
+
+__all__ = ["Phases", "main", "measure_round", "measure_structure"]
+
+T = TypeVar("T")
+
+_TRAINED_ON = 256
+_STRUCTURES = 10
+_ROWS_A_STRUCTURE = 256
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Microseconds a candidate of each phase, and what that makes a second."""
+
+    case: str
+    statements: int
+    candidates: int
+    sample: float
+    valid: float
+    nest: float
+    features: float
+    analytic: float
+    trees: float
+
+    @property
+    def featured_per_s(self) -> float:
+        """Candidates a second from sampling to features."""
+        return 1e6 / (self.sample + self.valid + self.nest + self.features)
+
+    @property
+    def scored_per_s(self) -> float:
+        """Candidates a second from sampling to the model's scores."""
+        return 1 / (1 / self.featured_per_s + (self.analytic + self.trees) * 1e-6)
+
+    def json(self) -> dict[str, str | int | float]:
+        """What ``--json`` holds of it."""
+        rates = {"featured_per_s": self.featured_per_s, "scored_per_s": self.scored_per_s}
+        return asdict(self) | rates
+
+
+def matmul() -> list[Tensor]:
+    """512 x 512 x 512, the right operand a constant."""
+    a, b = ap.placeholder((512, 512), name="A"), ap.placeholder((512, 512), name="B", constant=True)
+    k = ap.reduce_axis(512, name="k")
+    return [
+        a, b, ap.compute((512, 512), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k), name="C"),
+    ]  # fmt: skip
+
+
+def convolution() -> list[Tensor]:
+    """A layer of ResNet-50: 56 x 56 x 64, 3 x 3, bias and relu."""
+    x, w, conv = Conv2d("conv", (56, 56), 64, 64, 3, 1, 1).convolution("conv")
+    b = ap.placeholder((64,), name="b", constant=True)
+    added = ap.compute(conv.shape, lambda n, i, j, c: conv[n, i, j, c] + b[c], name="bias")
+    relu = ap.compute(conv.shape, lambda n, i, j, c: ap.maximum(added[n, i, j, c], 0.0), name="out")
+    return [x, w, b, relu]
+
+
+CASES: dict[str, Callable[[], list[Tensor]]] = {"matmul": matmul, "convolution": convolution}
+
+
+def trained(task: Task, sampler: StructureSampler, rng: np.random.Generator) -> BoostedTrees:
+    """A model of 256 programs, whose times are the closed-form ones with noise."""
+    model, structures = BoostedTrees(), sampler.draw(8, rng)
+    for structure in structures:
+        table = sample_valid(structure, _TRAINED_ON // len(structures), rng)
+        if len(table):
+            nest = structure.space.nest(table)
+            seconds = 1 / AnalyticModel().predict(task, nest, len(table))
+            model.learn(task, nest, seconds * rng.lognormal(0, 0.3, len(table)))
+    model.refit()
+    return model
+
+
+def timed(function: Callable[[], T], repeats: int) -> tuple[T, float]:
+    """The result of *function* and its median seconds, after one call that is not counted."""
+    result, seconds = function(), []
+    for _ in range(repeats):
+        start = perf_counter()
+        result = function()
+        seconds.append(perf_counter() - start)
+    return result, median(seconds)
+
+
+@dataclass
+class _Bench:
+    """Measures tables of structures, all of them one after another in each phase."""
+
+    task: Task
+    model: BoostedTrees
+    rng: np.random.Generator
+    repeats: int
+
+    def phases(self, case: str, structures: Sequence[Structure], rows: int) -> Phases:
+        """Seconds of each phase for *rows* candidates of each structure."""
+
+        def sampled() -> list[Rows]:
+            return [s.sample(rows, self.rng) for s in structures]
+
+        drawn, sample_s = timed(sampled, self.repeats)
+        held, valid_s = timed(
+            lambda: [s.valid(t) for s, t in zip(structures, drawn, strict=True)], self.repeats
+        )
+        share = sum(map(np.count_nonzero, held)) / sum(map(len, held))
+        tables = [sample_valid(s, rows, self.rng) for s in structures]
+        pairs = [(s, t) for s, t in zip(structures, tables, strict=True) if len(t)]
+        scored = self._scored(pairs)
+        candidates = sum(len(t) for _, t in pairs)
+        drawn_rows = sum(map(len, drawn)) * share
+        return Phases(
+            case,
+            max(len(s.space.nest(t).leaves) for s, t in pairs),
+            candidates,
+            sample_s / drawn_rows * 1e6,
+            valid_s / drawn_rows * 1e6,
+            *(seconds / candidates * 1e6 for seconds in scored),
+        )
+
+    def _scored(self, pairs: Sequence[tuple[Structure, Rows]]) -> tuple[float, ...]:
+        """Seconds of nests, features, the closed-form model and the trees."""
+        nests, nest_s = timed(lambda: [s.space.nest(t) for s, t in pairs], self.repeats)
+        sized = [(nest, len(t)) for nest, (_, t) in zip(nests, pairs, strict=True)]
+        features_s = timed(
+            lambda: [extract_all(view_nest(nest, n)) for nest, n in sized], self.repeats
+        )[1]
+        # Views compute some numbers when first asked, for features and model alike.
+        views = [view_nest(nest, n) for nest, n in sized]
+        for part in views:
+            extract_all(part)
+        prior_s = timed(
+            lambda: [self.model.prior.seconds(self.task, part) for part in views], self.repeats
+        )[1]
+        scores_s = timed(
+            lambda: [self.model.predict(self.task, nest, n) for nest, n in sized], self.repeats
+        )[1]
+        return nest_s, features_s, prior_s, scores_s - features_s - prior_s
+
+
+def measure_structure(name: str, rows: int, repeats: int, seed: int) -> list[Phases]:
+    """Every sketch of case *name*, one structure and *rows* candidates each."""
+    bench, sampler = _bench(name, repeats, seed)
+    return [
+        bench.phases(f"{name}, {pair.definition} {pair.sketch}", [structure], rows)
+        for pair, structure in _structures(sampler, bench.rng)
+    ]
+
+
+def measure_round(name: str, repeats: int, seed: int) -> Phases:
+    """What a round of the search scores: ten structures, 256 candidates each."""
+    bench, sampler = _bench(name, repeats, seed)
+    structures = sampler.draw(_STRUCTURES, bench.rng)
+    label = f"{name}, {len(structures)} structures"
+    return bench.phases(label, structures, _ROWS_A_STRUCTURE)
+
+
+def _bench(name: str, repeats: int, seed: int) -> tuple[_Bench, StructureSampler]:
+    rng = np.random.default_rng(seed)
+    task = Task(ComputeDAG.of(CASES[name]()), Target.host(), available_cores())
+    sampler = StructureSampler(task)
+    return _Bench(task, trained(task, sampler, rng), rng, repeats), sampler
+
+
+def _structures(
+    sampler: StructureSampler, rng: np.random.Generator
+) -> list[tuple[Pair, Structure]]:
+    drawn = sampler.draw(len(sampler.pairs), rng)
+    return sorted(((s.pair, s) for s in drawn), key=lambda found: found[0].sketch)
+
+
+def table_of(found: Sequence[Phases]) -> Table:
+    """The figures as they are printed."""
+    phases = ("sample", "valid", "nest", "features", "analytic", "trees")
+    heading = ("case", "statements", "candidates", *phases, "featured/s", "scored/s")
+    rows = tuple(
+        (
+            f.case, str(f.statements), str(f.candidates),
+            *(f"{getattr(f, phase):.2f}" for phase in phases),
+            f"{f.featured_per_s:,.0f}", f"{f.scored_per_s:,.0f}",
+        )
+        for f in found
+    )  # fmt: skip
+    return Table("Microseconds a candidate", heading, rows, frozenset(heading[1:]))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks."""
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks.throughput",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), help="cases")
+    p.add_argument("--rows", type=int, default=4096, help="candidates of one structure")
+    p.add_argument("--repeats", type=int, default=7, help="timings, of which the median counts")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = p.parse_args(arguments)
+    found: list[Phases] = []
+    for name in options.only:
+        found += measure_structure(name, options.rows, options.repeats, options.seed)
+        found.append(measure_round(name, options.repeats, options.seed))
+    show(table_of(found))
+    if options.json:
+        options.json.write_text(json.dumps([f.json() for f in found], indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
