@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ansorpy.api import build, compile, load, tune
+    from ansorpy.api.parts import PARTS
     from ansorpy.api.replay import replay
     from ansorpy.api.several import WantedNetwork, compile_many
     from ansorpy.errors import AnsorpyError
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AnsorpyError", "Choices", "ComputeDAG", "DType", "State", "Target", "Task", "Tensor",
+    "AnsorpyError", "Choices", "ComputeDAG", "DType", "PARTS", "State", "Target", "Task", "Tensor",
     "WantedNetwork", "compile_many",
     "abs", "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf",
     "exp", "floor", "load", "log", "max", "maximum", "min", "minimum", "placeholder", "prod",
@@ -68,6 +69,7 @@ _HOME = {
     "AnsorpyError": "ansorpy.errors",
     "ComputeDAG": "ansorpy.ir.dag",
     "DType": "ansorpy.ir.dtypes",
+    "PARTS": "ansorpy.api.parts",
     "State": "ansorpy.schedule.state",
     "Target": "ansorpy.target",
     "Task": "ansorpy.ir.task",

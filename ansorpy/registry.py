@@ -19,14 +19,17 @@ from copy import deepcopy
 from functools import partial
 from importlib import import_module
 from inspect import getdoc, isroutine
-from typing import Generic, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from ansorpy.errors import UsageError
 
-__all__ = ["Registry"]
+__all__ = ["Choice", "Registry"]
 
 T = TypeVar("T")
 Made = TypeVar("Made", bound=Callable[..., object])
+
+Choice: TypeAlias = str | T | Callable[[], T]
+"""How a caller says which part: its name, the part, or what makes one."""
 
 
 class Registry(Generic[T]):
@@ -84,7 +87,7 @@ class Registry(Generic[T]):
                 hint=f"registered are: {', '.join(self._own) or 'none'}",
             )
 
-    def factory(self, choice: str | T | Callable[[], T]) -> Callable[[], T]:
+    def factory(self, choice: Choice[T]) -> Callable[[], T]:
         """What makes the chosen part, as often as it is called: each call gives another one.
 
         *choice* is a name, a factory, or a part, of which each call gives a copy.
@@ -94,19 +97,27 @@ class Registry(Generic[T]):
         """
         if isinstance(choice, str):
             return self._named(choice)
-        if isinstance(choice, type | partial) or isroutine(choice):
+        if _is_factory(choice):
             return cast(Callable[[], T], choice)
-        return partial(deepcopy, cast(T, choice))
+        return partial(deepcopy, x=cast(T, choice))
 
-    def one(self, choice: str | T | Callable[[], T]) -> T:
+    def shared(self, choice: Choice[T]) -> Callable[[], T]:
+        """As :meth:`factory`, but a part is given out itself, so what it learns stays with it.
+
+        Raises:
+            UsageError: An unknown name.
+        """
+        if isinstance(choice, str) or _is_factory(choice):
+            return self.factory(choice)
+        return partial(_itself, part=cast(T, choice))
+
+    def one(self, choice: Choice[T]) -> T:
         """The chosen part: *choice* itself, unless it is a name or a factory.
 
         Raises:
             UsageError: An unknown name.
         """
-        make = self.factory(choice)
-        is_copier = isinstance(make, partial) and make.func is deepcopy
-        return cast(T, choice) if is_copier else make()
+        return self.shared(choice)()
 
     def descriptions(self) -> dict[str, str]:
         """Name to the first line of its factory's docstring; loads every entry."""
@@ -122,6 +133,14 @@ class Registry(Generic[T]):
             )
         module, _, attribute = self._homes[name].partition(":")
         return cast(Callable[[], T], getattr(import_module(module), attribute))
+
+
+def _is_factory(choice: object) -> bool:
+    return isinstance(choice, type | partial) or isroutine(choice)
+
+
+def _itself(part: T) -> T:
+    return part
 
 
 def _first_line(factory: Callable[..., object]) -> str:

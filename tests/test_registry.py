@@ -77,6 +77,7 @@ def test_an_instance_is_taken_as_it_is_or_copied() -> None:
     make = shapes().factory(mine)
     make().seen.append(4)
     assert make().seen == mine.seen == [3]
+    assert shapes().shared(mine)() is mine
 
 
 def test_naming_a_part_loads_nothing() -> None:

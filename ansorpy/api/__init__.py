@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Unpack
 
 import onnx
 
 from ansorpy.api.assemble import kernel_of, model_of
+from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request, as_target
 from ansorpy.api.session import Session, open_session
@@ -46,6 +47,7 @@ def tune(
     workers: str = LOCAL,
     rules: Sequence[SketchRule] | None = None,
     seed: int | None = None,
+    **parts: Unpack[Choices],
 ) -> Kernel:
     """Search for the fastest program that computes the outputs among *tensors* from the others.
 
@@ -63,10 +65,10 @@ def tune(
         workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
         rules: Derivation rules in order; default: the target's preset.
         seed: Same seed, records and model give the same candidates; timings still vary.
+        parts: What is exchanged in the search, by name or of your own (``docs/search.md``).
 
     Returns:
-        The fastest program whose output matched the reference, with its schedule and
-        ``median_ms``, the median over the runner's repeats.
+        The fastest program that matched the reference; ``median_ms`` is the median of its times.
 
     Raises:
         UsageError: *tensors* do not make a computation, or an option is wrong.
@@ -84,12 +86,11 @@ def tune(
         threads=threads or default_threads(),
         db=None if db is None else Path(db),
         workers=workers,
+        parts=Parts.of(parts),
         seed=_seed(seed),
     )
     request = replace(request, preset=_preset(request.target, rules))
-    dag = _definition(tensors)
-    name = "_".join(op.name for op in dag.outputs)
-    task = Task(dag, request.target, request.threads, name=name)
+    task = _task(tensors, request)
     with open_session(request) as session:
         _tune(session, {task: 1.0}, network=False)
         [chosen] = session.choose([task])
@@ -135,6 +136,7 @@ def compile(
     db: str | Path | None = None,
     workers: str = LOCAL,
     seed: int | None = None,
+    **parts: Unpack[Choices],
 ) -> Model:
     """Compile the ONNX network *model* for *target*, tuning its tasks first.
 
@@ -142,8 +144,7 @@ def compile(
         model: A path or a loaded model.
         effort: ``"none"`` measures nothing beyond checking that the result is right; ``"quick"``
             takes 5 minutes, ``"full"`` 30.  An explicit limit replaces the effort's.
-        trials: Programs to measure in all; ``trials_per_task`` for each different task.
-        time_limit: Seconds.
+        trials: Programs in all; ``trials_per_task`` of each task; ``time_limit``: seconds.
         threads: Threads to tune for; default: the cores this process may use.
         shapes: Input name to its shape; ``dims``: name of a dynamic dimension to its size.
         precision: ``"strict"`` leaves out algorithms that state an error (Winograd).  Sums are
@@ -151,6 +152,7 @@ def compile(
         memory: Bytes that the model's arena and constants may take together.
         db: SQLite file of records; running again with it resumes.
         workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
+        parts: What is exchanged in the search, by name or of your own (``docs/search.md``).
 
     Raises:
         ForeignFile: *model* is not an ONNX model.
@@ -168,6 +170,7 @@ def compile(
         precision=precision,
         db=None if db is None else Path(db),
         workers=workers,
+        parts=Parts.of(parts),
         seed=_seed(seed),
     )
     project = open_project(model, request, shapes=shapes, dims=dims)
@@ -193,6 +196,12 @@ def _tune(session: Session, weights: Mapping[Task, float], *, network: bool) -> 
     tuning = session.tune(weights, network=network)
     if tuning is not None and tuning.interrupted:
         raise KeyboardInterrupt
+
+
+def _task(tensors: Sequence[Tensor], request: Request) -> Task:
+    dag = _definition(tensors)
+    name = "_".join(op.name for op in dag.outputs)
+    return Task(dag, request.target, request.threads, name=name)
 
 
 def _seed(seed: int | None) -> int:

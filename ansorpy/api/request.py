@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from ansorpy.api.parts import Parts
 from ansorpy.config import SEED, default_threads
 from ansorpy.errors import UsageError
 from ansorpy.measure.workers import LOCAL
@@ -33,6 +34,7 @@ class Request:
         db: Database file; ``None`` keeps records for this call only.
         workers: Where programs are timed: ``local``, or a Ray cluster's address
             (:mod:`ansorpy.measure.workers`).
+        parts: What is exchanged in the search.
         preset: The rules; ``None`` takes the target's default.
         listener: Takes progress reports.
         stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search
@@ -49,6 +51,7 @@ class Request:
     db: Path | None = None
     seed: int = field(default_factory=lambda: SEED.get() or 0)
     workers: str = LOCAL
+    parts: Parts = Parts()
     preset: Preset | None = None
     listener: Listener = silent
     stop: Callable[[], None] = _never

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,13 +22,12 @@ from ansorpy.measure.workers import Machines, open_machines
 from ansorpy.phases import Part, phase
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
-from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.trials import Sharing
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.predict import PredictOptions, predicted_best
-from ansorpy.tasks.tune import TuneOptions, Tuning, WeightedTask, tune_tasks
+from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
 __all__ = ["Chosen", "Session", "open_session"]
 
@@ -74,8 +73,8 @@ class Session:
         entries = [
             WeightedTask(task, self._source(task), weight) for task, weight in weights.items()
         ]
-        options = TuneOptions(
-            search=SearchOptions(seed=self.request.seed),
+        options = replace(
+            self.request.parts.tuning(self.request.seed),
             objective=OBJECTIVES.one(objective),
             goals=tuple(goals),
         )
@@ -147,9 +146,8 @@ def open_session(request: Request) -> Iterator[Session]:
         if path is None:
             path = Path(stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))) / "tune.db"
         database = stack.enter_context(Database(path, seed=request.seed, versions=versions()))
-        runner = stack.enter_context(
-            open_machines(request.workers, MeasureOptions(seed=request.seed))
-        )
+        options = MeasureOptions(seed=request.seed, policy=request.parts.policy())
+        runner = stack.enter_context(open_machines(request.workers, options))
         yield Session(request, database, runner)
 
 

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Unpack
 
 import onnx
 
 from ansorpy.api.assemble import model_of
+from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request, as_target
 from ansorpy.api.session import Chosen, Session, open_session
@@ -120,6 +121,7 @@ def compile_many(
     precision: Literal["default", "strict"] = "default",
     db: str | Path | None = None,
     seed: int | None = None,
+    **parts: Unpack[Choices],
 ) -> list[Model]:
     """Compile several ONNX networks with one budget; tasks they share are tuned once.
 
@@ -128,7 +130,7 @@ def compile_many(
             ``"weighted_sum"``, ``"latency_bounds"`` (networks within their bound get nothing more,
             and the search ends when all are), ``"geomean"`` (of the speed-ups), ``"early_stop"``
             (tasks that stopped improving get nothing more), or an objective of your own.
-        effort, trials, trials_per_task, time_limit, target, threads, precision, db, seed: As
+        effort, trials, trials_per_task, time_limit, target, threads, precision, db, seed, parts: As
             :func:`ansorpy.compile` takes them; limits are for all networks together.
 
     Raises:
@@ -148,6 +150,7 @@ def compile_many(
         threads=threads or default_threads(),
         precision=precision,
         db=None if db is None else Path(db),
+        parts=Parts.of(parts),
         seed=(SEED.get() or 0) if seed is None else seed,
     )
     wanted = [n if isinstance(n, WantedNetwork) else WantedNetwork(n) for n in networks]

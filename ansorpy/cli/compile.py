@@ -11,13 +11,18 @@ from ansorpy.cli.options import (
     Dim,
     Effort,
     EffortOption,
+    MeasureName,
     Memory,
     ModelFile,
+    Plugins,
     Precision,
     PrecisionOption,
     Records,
+    SchedulerName,
     Seed,
+    SelectorName,
     Shape,
+    StrategyName,
     TargetName,
     Threads,
     TimeLimit,
@@ -46,10 +51,16 @@ def compile(
     memory: Memory = None,
     precision: PrecisionOption = Precision.default,
     workers: Workers = "local",
+    strategy: StrategyName = "evolution",
+    selector: SelectorName = "epsilon_greedy",
+    scheduler: SchedulerName = "gradient",
+    measure: MeasureName = "fixed",
+    plugin: Plugins = None,
     seed: Seed = 0,
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
     from ansorpy.api.assemble import model_of
+    from ansorpy.cli.parts import chosen_parts
     from ansorpy.cli.searching import accounted, make_request, project_of, search, total_text
     from ansorpy.cli.values import parse_bytes
     from ansorpy.phases import Part, phase
@@ -65,6 +76,9 @@ def compile(
         threads=threads,
         precision=precision,
         workers=workers,
+        parts=chosen_parts(
+            plugin, strategy=strategy, selector=selector, scheduler=scheduler, measure=measure
+        ),
         seed=seed,
     )
     library = output or Path(f"{model.stem}.so")

@@ -1,19 +1,36 @@
-"""``ansorpy doctor``: what works on this machine."""
+"""``ansorpy doctor``: what works on this machine, and what there is to choose from."""
 
 from __future__ import annotations
 
 import json
+from typing import Annotated
 
-from ansorpy.cli.options import AsJson
+import typer
+
+from ansorpy.cli.options import AsJson, Plugins
 
 __all__ = ["doctor"]
 
 
-def doctor(as_json: AsJson = False) -> None:
+def doctor(
+    as_json: AsJson = False,
+    parts: Annotated[
+        bool, typer.Option("--parts", help="List strategies, selectors and their like instead.")
+    ] = False,
+    plugin: Plugins = None,
+) -> None:
     """Say what works on this machine, and what to install for what does not."""
     from ansorpy.report.doctor import examine
     from ansorpy.report.tables import show
 
+    if parts:
+        from ansorpy.cli.parts import chosen_parts, parts_table  # needs all that is examined below
+
+        chosen_parts(plugin)
+        table = parts_table()
+        rows = [dict(zip(table.heading, row, strict=True)) for row in table.rows]
+        print(json.dumps(rows, indent=2)) if as_json else show(table)
+        return
     examination = examine()
     if as_json:
         print(json.dumps(examination.to_dict(), indent=2))

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "Against", "AsJson", "Baseline", "Bound", "Dim", "Effort", "EffortOption", "Memory",
-    "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight", "ObjectiveName", "Precision",
-    "PrecisionOption", "Records", "RunThreads", "Seed", "Shape", "TargetName", "TaskName",
-    "Threads", "TimeLimit", "Trials", "TrialsPerTask", "Workers",
+    "Against", "AsJson", "Baseline", "Bound", "Dim", "Effort", "EffortOption", "MeasureName",
+    "Memory", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight", "ObjectiveName",
+    "Plugins", "Precision", "PrecisionOption", "Records", "RunThreads", "SchedulerName", "Seed",
+    "SelectorName", "Shape", "StrategyName", "TargetName", "TaskName", "Threads", "TimeLimit",
+    "Trials", "TrialsPerTask", "Workers",
 ]  # fmt: skip
 
 
@@ -93,6 +94,18 @@ Workers = Annotated[
     typer.Option(
         metavar="ADDRESS", help="Who times programs: local, or a Ray cluster (ray://host:10001)."
     ),
+]
+StrategyName = Annotated[
+    str, typer.Option("--strategy", help="Who offers candidates; names: ansorpy doctor --parts.")
+]
+SelectorName = Annotated[str, typer.Option("--selector", help="Who picks what is measured.")]
+SchedulerName = Annotated[
+    str, typer.Option("--scheduler", help="Who says which task gets the next round.")
+]
+MeasureName = Annotated[str, typer.Option("--measure", help="How long a program is timed.")]
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", metavar="FILE", help="A Python script that registers parts of yours."),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.api.assemble import kernels_median_s
+from ansorpy.api.parts import Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Chosen, Session, open_session
@@ -51,6 +52,7 @@ def make_request(
     threads: int | None = None,
     precision: Precision = Precision.default,
     workers: str = LOCAL,
+    parts: Parts | None = None,
     seed: int = 0,
 ) -> Request:
     """The request that command-line values make."""
@@ -63,6 +65,7 @@ def make_request(
         threads=threads or default_threads(),
         precision=precision.value,
         workers=workers,
+        parts=parts or Parts(),
         db=db,
         seed=seed,
     )

@@ -10,14 +10,19 @@ from ansorpy.cli.options import (
     Dim,
     Effort,
     EffortOption,
+    MeasureName,
     ModelFiles,
     NetworkWeight,
     ObjectiveName,
+    Plugins,
     Precision,
     PrecisionOption,
     Records,
+    SchedulerName,
     Seed,
+    SelectorName,
     Shape,
+    StrategyName,
     TargetName,
     Threads,
     TimeLimit,
@@ -46,10 +51,16 @@ def tune(
     shape: Shape = None,
     precision: PrecisionOption = Precision.default,
     workers: Workers = "local",
+    strategy: StrategyName = "evolution",
+    selector: SelectorName = "epsilon_greedy",
+    scheduler: SchedulerName = "gradient",
+    measure: MeasureName = "fixed",
+    plugin: Plugins = None,
     seed: Seed = 0,
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
     from ansorpy.api.several import Several
+    from ansorpy.cli.parts import chosen_parts
     from ansorpy.cli.searching import (
         accounted,
         aims_of,
@@ -69,6 +80,9 @@ def tune(
         threads=threads,
         precision=precision,
         workers=workers,
+        parts=chosen_parts(
+            plugin, strategy=strategy, selector=selector, scheduler=scheduler, measure=measure
+        ),
         seed=seed,
     )
     aims = aims_of([model.stem for model in models], bound, baseline, weight)
@@ -78,6 +92,5 @@ def tune(
         chosen = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
     for model, project, programs in zip(models, projects, chosen, strict=True):
-        total = total_text(project, programs)
-        print(f"{model.stem}: {total or 'not timed'}")
+        print(f"{model.stem}: {total_text(project, programs) or 'not timed'}")
         print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from ansorpy.api.parts import PARTS
 from ansorpy.cli import main as module
 from ansorpy.cli.main import main, repeat_list_option
 from ansorpy.errors import ForeignFile
@@ -133,3 +134,29 @@ def test_python_dash_m_is_the_command_line() -> None:
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
     assert done.returncode == 2 and "nonsense" in done.stderr
+
+
+def test_doctor_lists_the_parts_of_a_search_and_of_a_plugin(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "own.py"
+    plugin.write_text(
+        "import ansorpy as ap\n"
+        "@ap.PARTS['selector'].register('own')\n"
+        "class Own:\n"
+        '    """Takes what comes."""\n'
+    )
+    try:
+        assert main(["doctor", "--parts", "--plugin", str(plugin)]) == 0
+    finally:
+        PARTS["selector"].remove("own")
+    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert ["--selector", "own", "Takes what comes."] in lines
+    assert {"grid", "droplet"} <= {line[1] for line in lines if line[0] == "--strategy"}
+
+
+def test_wrong_parts_are_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["tune", "net.onnx", "--strategy", "best"]) == 2
+    assert 'unknown strategy "best"' in capsys.readouterr().err
+    assert main(["tune", "net.onnx", "--plugin", "absent.py"]) == 2
+    assert "there is no plugin absent.py" in capsys.readouterr().err

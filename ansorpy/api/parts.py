@@ -1,0 +1,126 @@
+"""What can be exchanged in a search: the registries, one choice of each, a script's own parts."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any, TypedDict
+
+from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.measure.policies import POLICIES
+from ansorpy.measure.timing import TimingPolicy
+from ansorpy.registry import Choice, Registry
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.selector import Selector
+from ansorpy.search.selectors import SELECTORS
+from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.strategy import Strategy
+from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.schedulers import SCHEDULERS
+from ansorpy.tasks.tune import TuneOptions
+
+__all__ = ["PARTS", "Choices", "Parts", "load_plugin"]
+
+PARTS: Mapping[str, Registry[Any]] = {
+    "strategy": STRATEGIES,
+    "selector": SELECTORS,
+    "scheduler": SCHEDULERS,
+    "objective": OBJECTIVES,
+    "measure": POLICIES,
+}
+"""The registries, by the parameter that chooses from them; scripts register their own there."""
+
+
+class Choices(TypedDict, total=False):
+    """The keyword arguments of :func:`ansorpy.tune` and :func:`ansorpy.compile` that choose parts;
+    what they mean and their defaults: :class:`Parts`."""
+
+    strategy: Choice[Strategy]
+    selector: Choice[Selector]
+    scheduler: Choice[TaskScheduler]
+    measure: Choice[TimingPolicy]
+
+
+@dataclass(frozen=True)
+class Parts:
+    """One choice of each kind: a name, a part, or what makes one (a class).
+
+    Args:
+        strategy: Offers candidates.  A part given is copied for each task.
+        selector: Picks from them what is measured.
+        scheduler: Says which task gets the next round.
+        measure: How long each is timed.
+
+    Raises:
+        UsageError: An unknown name.
+    """
+
+    strategy: Choice[Strategy] = "evolution"
+    selector: Choice[Selector] = "epsilon_greedy"
+    scheduler: Choice[TaskScheduler] = "gradient"
+    measure: Choice[TimingPolicy] = "fixed"
+
+    @classmethod
+    def of(cls, choices: Choices) -> Parts:
+        """The parts of a call's keyword arguments.
+
+        Raises:
+            UsageError: One that there is not, or an unknown name.
+        """
+        known = [field.name for field in fields(cls)]
+        unknown = [name for name in choices if name not in known]
+        if unknown:
+            raise UsageError(
+                f'there is no option "{unknown[0]}"',
+                hint=f"what can be exchanged: {', '.join(known)}",
+            )
+        return cls(**choices)
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            PARTS[field.name].factory(getattr(self, field.name))
+
+    def tuning(self, seed: int) -> TuneOptions:
+        """The options of a tuning run with these parts."""
+        search = SearchOptions(
+            strategy=STRATEGIES.factory(self.strategy),
+            selector=SELECTORS.one(self.selector),
+            seed=seed,
+        )
+        return TuneOptions(search=search, scheduler=SCHEDULERS.one(self.scheduler))
+
+    def policy(self) -> TimingPolicy:
+        """How candidates are timed."""
+        return POLICIES.one(self.measure)
+
+
+def load_plugin(path: str | Path) -> None:
+    """Run a script that registers parts of its own in :data:`PARTS`.
+
+    Raises:
+        UsageError: There is no such file, or it fails.
+    """
+    path = Path(path)
+    spec = spec_from_file_location(f"ansorpy_plugin_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UsageError(f"there is no plugin {path}", hint="name a Python file: --plugin mine.py")
+    module = module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
+    try:
+        spec.loader.exec_module(module)
+    except AnsorpyError:
+        raise
+    except Exception as error:
+        raise UsageError(f"the plugin {path} failed: {_where(error, path)}") from error
+
+
+def _where(error: Exception, path: Path) -> str:
+    """The error in a line, with the line of the plugin that it came from."""
+    text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    return f"line {lines[-1]}: {text}" if lines else text

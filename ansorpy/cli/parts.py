@@ -1,0 +1,32 @@
+"""``--strategy`` and its like: from names and plugins to the parts of a search."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from ansorpy.api.parts import PARTS, Parts, load_plugin
+from ansorpy.report.tables import Table
+
+__all__ = ["chosen_parts", "parts_table"]
+
+
+def chosen_parts(plugins: Iterable[Path] | None, **names: str) -> Parts:
+    """The named parts; *plugins* run first and may register them.
+
+    Raises:
+        UsageError: An unknown name, or a plugin that fails.
+    """
+    for plugin in plugins or ():
+        load_plugin(plugin)
+    return Parts(**names)
+
+
+def parts_table() -> Table:
+    """What there is to choose from: a row a part."""
+    rows = [
+        (f"--{kind.replace('_', '-')}", name, text)
+        for kind, registry in PARTS.items()
+        for name, text in registry.descriptions().items()
+    ]
+    return Table("", ("option", "name", "what it does"), tuple(rows))

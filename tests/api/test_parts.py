@@ -1,0 +1,147 @@
+"""Exchanging parts of a search: by name, by instance, and by a script of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+import ansorpy as ap
+from ansorpy.api.parts import PARTS, Parts, load_plugin
+from ansorpy.errors import UsageError
+from ansorpy.measure.timing import TimingPolicy
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.selectors.top_k import TopK
+from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.grid import Grid
+from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import WeightedTask, tune_tasks
+from tests.search.runners import FormulaRunner
+from tests.search.tasks import matmul
+
+PLUGIN = '''
+from dataclasses import dataclass
+import ansorpy as ap
+from ansorpy.measure.timing import TimingPolicy
+from ansorpy.search.population import Pool, sample_valid, score
+
+SEEN = []
+
+@ap.PARTS["strategy"].register("first_structure")
+@dataclass
+class FirstStructure:
+    """Rows of the first structure."""
+
+    def ask(self, context, n):
+        structure = next(context.source.every())
+        table = sample_valid(structure, 4 * n, context.rng)
+        found = score(context.task, context.model, structure, table).candidates()
+        return Pool(tuple(c for c in found if c.key not in context.measured))
+
+    def tell(self, found):
+        SEEN.extend(candidate.structure.key for candidate, _ in found)
+
+@ap.PARTS["selector"].register("last")
+class Last:
+    """From the end."""
+
+    def pick(self, pool, n, rng):
+        return list(pool.best[::-1][:n])
+
+@ap.PARTS["measure"].register("long")
+def long():
+    """Half a second each."""
+    return TimingPolicy(total_s=0.5)
+'''
+
+
+@pytest.fixture
+def plugin(tmp_path: Path) -> Iterator[Path]:
+    path = tmp_path / "mine.py"
+    path.write_text(PLUGIN)
+    yield path
+    for kind, name in (("strategy", "first_structure"), ("selector", "last"), ("measure", "long")):
+        if name in PARTS[kind]:
+            PARTS[kind].remove(name)
+
+
+def test_a_plugins_parts_are_searched_with(plugin: Path) -> None:
+    load_plugin(plugin)
+    parts = Parts("first_structure", "last", measure="long")
+    assert parts.policy() == TimingPolicy(total_s=0.5)
+    task, runner = matmul(16, 16, 16), FormulaRunner()
+    source = StructureSampler(task)
+    entries = [WeightedTask(task, source)]
+    tuning = tune_tasks(entries, Budget(trials=24), runner, options=parts.tuning(0))
+    assert tuning.outcomes[0].history.trials == 24
+    seen = __import__("ansorpy_plugin_mine").SEEN
+    assert set(seen) == {next(source.every()).key}
+
+
+def test_plain_errors_of_plugins(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no plugin .*absent.py"):
+        load_plugin(tmp_path / "absent.py")
+    broken = tmp_path / "broken.py"
+    broken.write_text("x = 1\ny = x / 0\n")
+    with pytest.raises(UsageError, match=r"broken.py failed: line 2: ZeroDivisionError: division"):
+        load_plugin(broken)
+    broken.write_text("def f(:\n")
+    with pytest.raises(UsageError, match=r"broken.py failed: SyntaxError"):
+        load_plugin(broken)
+    broken.write_text("import ansorpy as ap\nap.PARTS['strategy'].register('grid')(int)\n")
+    with pytest.raises(UsageError, match='there is a strategy "grid" already'):
+        load_plugin(broken)
+
+
+def test_a_name_an_instance_and_a_class_will_do() -> None:
+    mine = Evolution(population=64)
+    given = [Parts(strategy=choice).tuning(3).search for choice in ("grid", RandomSearch, mine)]
+    made = [options.strategy() for options in given]
+    assert isinstance(made[0], Grid) and isinstance(made[1], RandomSearch)
+    assert made[2] == mine and made[2] is not mine, "each task has a copy of its own"
+    assert {options.seed for options in given} == {3}
+    assert Parts(selector=TopK()).tuning(0).search.selector == TopK()
+    assert Parts(measure=TimingPolicy(total_s=1.0)).policy().total_s == 1.0
+
+
+@pytest.mark.parametrize("kind", [field.name for field in fields(Parts)])
+def test_an_unknown_name_says_what_there_is(kind: str) -> None:
+    with pytest.raises(UsageError) as error:
+        Parts(**{kind: "nonsense"})
+    assert error.value.message == f'unknown {PARTS[kind].kind} "nonsense"'
+    assert all(name in str(error.value.hint) for name in PARTS[kind])
+
+
+@pytest.mark.parametrize("kind", list(PARTS))
+def test_every_part_can_be_made_and_is_described(kind: str) -> None:
+    for name, text in PARTS[kind].descriptions().items():
+        assert len(text) > 20, name
+        PARTS[kind].one(name)
+
+
+def test_tune_and_compile_take_them() -> None:
+    a = ap.placeholder((16,), name="A")
+    b = ap.compute((16,), lambda i: a[i] * 2.0, name="B")
+    with pytest.raises(UsageError, match='unknown strategy "best"'):
+        ap.tune([a, b], strategy="best")
+    with pytest.raises(UsageError, match='unknown selector "best"'):
+        ap.compile("absent.onnx", selector="best")
+    with pytest.raises(UsageError, match='there is no option "trails"'):
+        ap.tune([a, b], trails=3)  # type: ignore[call-arg]
+
+
+def test_a_kernel_tuned_with_other_parts() -> None:
+    a = ap.placeholder((24,), name="A")
+    b = ap.compute((24,), lambda i: a[i] * 2.0, name="B")
+    kernel = ap.tune(
+        [a, b],
+        trials=6,
+        threads=1,
+        strategy=Grid(),
+        selector="diversity",
+        measure="variance_adaptive",
+    )
+    assert kernel.median_ms
