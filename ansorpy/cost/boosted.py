@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
+from ansorpy.measure.samples import Samples
 from ansorpy.schedule.nest import Nest
 
 if TYPE_CHECKING:
@@ -106,12 +108,24 @@ class BoostedTrees:
             total = total + view.spread(part)
         return total
 
-    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
+    def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
         """Remember measured candidates of *task*, one a row of *nest*; inf means failed."""
         views = view_nest(nest, len(seconds))
         parts = zip(views, _cut(extract_all(views), views), strict=True)
-        features = np.stack([view.spread(part) for view, part in parts], axis=1)
-        self.data.add(task.key, features, self.prior.seconds(task, views), seconds)
+        features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
+        samples = Samples(FEATURE_VERSION, features, self.prior.seconds(task, views), seconds)
+        self.recall({task.key: samples})
+        return samples
+
+    @property
+    def remembers(self) -> tuple[str, int]:
+        """Version and width of the features."""
+        return FEATURE_VERSION, len(FEATURE_NAMES)
+
+    def recall(self, earlier: Mapping[str, Samples]) -> None:
+        """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
+        for task_key, samples in earlier.items():
+            self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
 
     def refit(self) -> None:
         """Train on all programs learnt so far, when there are enough new ones.

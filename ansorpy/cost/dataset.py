@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,8 +76,8 @@ class Dataset:
     def __len__(self) -> int:
         return sum(len(samples.seconds) for samples in self.tasks.values())
 
-    def add(self, task: str, features: Floats, prior_s: Floats, seconds: Floats) -> None:
-        """Add programs of *task*: ``features[n, statements, width]``, seconds (inf: failed)."""
+    def add(self, task: str, features: Iterable[Floats], prior_s: Floats, seconds: Floats) -> None:
+        """Add programs of *task*: features ``[statements, width]`` each, seconds (inf: failed)."""
         samples = self.tasks.setdefault(task, TaskSamples())
         samples.features.extend(features)
         samples.prior_s.extend(map(float, prior_s))

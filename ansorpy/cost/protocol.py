@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping
+from typing import Protocol, runtime_checkable
 
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
+from ansorpy.measure.samples import Samples
 from ansorpy.schedule.nest import Nest
 
-__all__ = ["CostModel"]
+__all__ = ["CostModel", "Remembering"]
 
 
 class CostModel(Protocol):
@@ -17,8 +19,23 @@ class CostModel(Protocol):
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
         """Score of each of *rows* candidates, higher is faster; finite."""
 
-    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
-        """Remember measured candidates, one a row of *nest*; infinite seconds are failures."""
+    def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples | None:
+        """Remember measured candidates, one a row of *nest*; infinite seconds are failures.
+
+        Returns what a later run can learn the same from (:class:`Remembering`), if anything.
+        """
 
     def refit(self) -> None:
         """Train on everything learnt so far."""
+
+
+@runtime_checkable
+class Remembering(Protocol):
+    """A model that learns from what was kept of earlier runs."""
+
+    @property
+    def remembers(self) -> tuple[str, int]:
+        """Version and width of the features it can take."""
+
+    def recall(self, earlier: Mapping[str, Samples]) -> None:
+        """Remember programs measured in earlier runs, by task key."""

@@ -25,6 +25,7 @@ from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.records import Event, Record, Session, TaskRow, read_row
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.samples import SampleStore
 from ansorpy.measure.schema import connect, plain_errors, tables_about_trials
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.records import steps_to_json
@@ -69,6 +70,7 @@ class Database:
         self._session: int | None = None
         self._definitions: dict[int, tuple[ComputeDAG, str, str]] = {}
         self.objects = ObjectStore(self._connection, self.path)
+        self.samples = SampleStore(self._connection, self.path)
 
     def __enter__(self) -> Database:
         return self
@@ -131,10 +133,10 @@ class Database:
         with self._transaction():
             definition = self.add_definition(task.dag)
             self._do(
-                "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     task.key, task.name, definition, _target_text(task), task.threads,
-                    task.precision, int(task.cold_constants), float(task.flops),
+                    task.precision, int(task.cold_constants), float(task.flops), task.class_key,
                 ),
             )  # fmt: skip
 
@@ -147,11 +149,38 @@ class Database:
         rows = self._do("SELECT * FROM tasks ORDER BY name, key")
         return [read_row(TaskRow, row, self.path) for row in rows]
 
+    def similar(self, task: Task) -> list[TaskRow]:
+        """The other recorded tasks of *task*'s class: the same structure with other shapes."""
+        rows = self._do(
+            "SELECT * FROM tasks WHERE class_key = ? AND key != ? ORDER BY key",
+            (task.class_key, task.key),
+        )
+        return [read_row(TaskRow, row, self.path) for row in rows]
+
+    def add_variants(self, task: Task, definitions: Mapping[str, ComputeDAG]) -> None:
+        """Record what the ways to compute *task* are called."""
+        self.add_task(task)
+        with self._transaction():
+            for name, dag in definitions.items():
+                self._do(
+                    "INSERT OR IGNORE INTO variants VALUES (?, ?, ?)",
+                    (task.key, self.add_definition(dag), name),
+                )
+
+    def variants(self, task_key: str) -> dict[str, str]:
+        """Id of a definition -> its name, of those :meth:`add_variants` recorded for a task."""
+        rows = self._do("SELECT definition, name FROM variants WHERE task_key = ?", (task_key,))
+        return {str(row["definition"]): str(row["name"]) for row in rows}
+
     def add_definition(self, dag: ComputeDAG) -> str:
         """Record *dag*; returns the id under which :meth:`definition` gives it back."""
         identifier, text = self._identified(dag)
         self._do("INSERT OR IGNORE INTO definitions VALUES (?, ?)", (identifier, text))
         return identifier
+
+    def identify(self, dag: ComputeDAG) -> str:
+        """The id of *dag*, recorded or not."""
+        return self._identified(dag)[0]
 
     def definition(self, identifier: str) -> ComputeDAG:
         """The recorded definition with this id; raises :class:`ForeignFile` when it is damaged."""
@@ -230,12 +259,16 @@ class Database:
 
     def best(self, task_key: str) -> Record | None:
         """The fastest correct trial of a task."""
-        row = self._do(
+        return next(iter(self.fastest(task_key, 1)), None)
+
+    def fastest(self, task_key: str, n: int) -> list[Record]:
+        """The *n* fastest correct trials of a task, best first."""
+        rows = self._do(
             "SELECT * FROM trials WHERE task_key = ? AND status = 'done' AND kind = ?"
-            " ORDER BY median_s, id LIMIT 1",
-            (task_key, TrialKind.OK.value),
-        ).fetchone()
-        return None if row is None else read_row(Record, row, self.path)
+            " ORDER BY median_s, id LIMIT ?",
+            (task_key, TrialKind.OK.value, n),
+        )
+        return [read_row(Record, row, self.path) for row in rows]
 
     def trials(self, task_key: str) -> int:
         """How many trials of a task are spent."""

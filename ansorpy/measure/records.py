@@ -23,7 +23,10 @@ class _Row(BaseModel):
 
 
 class TaskRow(_Row):
-    """One task as recorded: ``definition`` names its DAG in the definitions table."""
+    """One task as recorded: ``definition`` names its DAG in the definitions table.
+
+    Tasks of one ``class_key`` differ in shapes only (:attr:`~ansorpy.ir.task.Task.class_key`).
+    """
 
     key: str
     name: str
@@ -33,6 +36,7 @@ class TaskRow(_Row):
     precision: str
     cold_constants: bool
     flops: float = Field(ge=0)
+    class_key: str
 
 
 class Session(_Row):

@@ -11,7 +11,7 @@ from ansorpy.errors import AnsorpyError, ForeignFile
 
 __all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the tables; a file of another version is refused."""
 
 _APPLICATION_ID = 0x616E7370
@@ -31,7 +31,15 @@ CREATE TABLE tasks (
     threads INTEGER NOT NULL,
     precision TEXT NOT NULL,
     cold_constants INTEGER NOT NULL,
-    flops REAL NOT NULL
+    flops REAL NOT NULL,
+    class_key TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX tasks_of_class ON tasks (class_key);
+CREATE TABLE variants (
+    task_key TEXT NOT NULL REFERENCES tasks(key),
+    definition TEXT NOT NULL REFERENCES definitions(id),
+    name TEXT NOT NULL,
+    PRIMARY KEY (task_key, definition)
 ) WITHOUT ROWID;
 CREATE TABLE sessions (
     id INTEGER PRIMARY KEY,
@@ -66,6 +74,12 @@ CREATE TABLE trials (
     UNIQUE (task_key, definition, digest)
 );
 CREATE INDEX trials_of_task ON trials (task_key, median_s);
+CREATE TABLE samples (
+    trial INTEGER PRIMARY KEY REFERENCES trials(id),
+    version TEXT NOT NULL,
+    prior_s REAL NOT NULL,
+    features BLOB NOT NULL
+);
 CREATE TABLE events (
     id INTEGER PRIMARY KEY,
     session INTEGER NOT NULL REFERENCES sessions(id),

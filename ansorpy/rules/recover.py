@@ -14,7 +14,9 @@ from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.steps.place import ComputeAtStep, ComputeInlineStep, ComputeRootStep
 
-__all__ = ["Steps", "Skeleton", "placed_like", "rows_of", "skeleton_of"]
+__all__ = [
+    "Skeleton", "Steps", "placed_like", "places_after", "replayed", "rows_of", "skeleton_of",
+]  # fmt: skip
 
 Steps: TypeAlias = Sequence[Step]
 """A recorded schedule: every number is there."""
@@ -34,17 +36,30 @@ def placed_like(sketch: State, steps: Steps) -> State | None:
 
     None when *steps* do not begin as the sketch does, or what follows cannot be done with it.
     """
-    base = sketch.history
-    if skeleton_of(base) != skeleton_of(steps[: len(base)]):
+    places = places_after(sketch, steps)
+    if places is None:
         return None
-    end = len(base)
+    recorded = steps[: len(sketch.history)]
+    pairs = zip(sketch.history, recorded, strict=True)
+    return replayed(sketch, [b if _was_drawn(a, b) else a for a, b in pairs], places)
+
+
+def places_after(sketch: State, steps: Steps) -> Steps | None:
+    """The steps that place stages after those of *sketch*; None when *steps* begin otherwise."""
+    at = end = len(sketch.history)
+    if skeleton_of(sketch.history) != skeleton_of(steps[:at]):
+        return None
     while end < len(steps) and isinstance(steps[end], _PLACES):
         end += 1
-    if end == len(base) and not any(_was_drawn(a, b) for a, b in zip(base, steps, strict=False)):
+    return steps[at:end]
+
+
+def replayed(sketch: State, begun: Steps, places: Steps) -> State | None:
+    """*sketch* with the steps *begun* in place of its own, then *places*; None if that fails."""
+    if not places and all(a is b for a, b in zip(begun, sketch.history, strict=True)):
         return sketch
-    begun = [b if _was_drawn(a, b) else a for a, b in zip(base, steps, strict=False)]
     try:
-        return State.replay(sketch.base, [*begun, *steps[len(base) : end]])
+        return State.replay(sketch.base, [*begun, *places])
     except ScheduleError:
         return None
 

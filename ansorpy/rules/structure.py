@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.mutation.compute_location import carry_over
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.recover import Skeleton, Steps, placed_like, rows_of, skeleton_of
+from ansorpy.rules.refit import nearest_rows, numbers_of, refitted_sketch
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -199,6 +200,26 @@ class StructureSampler:
                 table, rows = rows_of(structure.space, [schedules[m] for m in members])
                 return [Recovered(structure, table, np.array(members, dtype=np.intp)[rows])]
         return []
+
+    def refit(
+        self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
+    ) -> list[tuple[Structure, Table]]:
+        """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
+
+        At most *n* rows each, the nearest first; all of them valid.  The structure of the sketch
+        that has most steps in common comes first.
+        """
+        wanted = numbers_of(schedule)
+        sketches = [k for k, pair in enumerate(self.pairs) if pair.definition == definition]
+        found = []
+        for number in sorted(sketches, key=lambda k: -len(self.sketches[k].history)):
+            placed = refitted_sketch(self.sketches[number], schedule)
+            if placed is not None:
+                made = self._structure(number, placed)
+                sample = partial(made.sample, rng=rng)
+                rows = nearest_rows(made.space, wanted, sample, n, rng)
+                found += [(made, rows)] if len(rows) else []
+        return found
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None

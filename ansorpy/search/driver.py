@@ -8,21 +8,24 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
-from ansorpy.measure.records import Record
+from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.search.earlier import Earlier, earlier_trials
 from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
 from ansorpy.search.population import Candidate, StructureSource
-from ansorpy.search.selector import Selector
+from ansorpy.search.selector import Selector, different
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.transfer import Past, TransferSource
+from ansorpy.search.transfers.both import Both
 from ansorpy.search.trials import Trials
 
 __all__ = ["SearchOptions", "TaskSearch"]
@@ -35,12 +38,14 @@ class SearchOptions:
     Args:
         strategy: Makes candidates; one instance a task.
         selector: Picks those to measure.
+        transfer: What is taken over from earlier trials, of this task and of others.
         default_margin: The default schedule is measured unless the closed-form model puts it this
             many times above the best measured time.
     """
 
     strategy: Callable[[], Strategy] = Evolution
     selector: Selector = EpsilonGreedy()
+    transfer: TransferSource = Both()
     default_margin: float = 5.0
     seed: int = 0
 
@@ -69,6 +74,9 @@ class TaskSearch:
         self.context = Context(task, source, model, np.random.default_rng(self.options.seed))
         self._listener = listener
         self._default_pending = True
+        self._seeded = False
+        self._numbers: dict[tuple[str, bytes], int | None] = {}
+        """Numbers of this run's trials in the database."""
 
     def step(self, n: int) -> int:
         """Run one round of at most *n* trials; returns how many were spent.
@@ -78,8 +86,7 @@ class TaskSearch:
         """
         before = self.history.trials
         with self.trials.computing(), phase(Part.SEARCH):
-            pool = self.strategy.ask(self.context, n)
-            picked = self.options.selector.pick(pool, n, self.context.rng)
+            picked = self._pick(n)
         self.exhausted = not picked
         with_default = self._default_pending and n > 1
         held_back = picked[n - 1 :] if with_default else []
@@ -94,26 +101,61 @@ class TaskSearch:
         self._report(Phase.MEASURED, _correlation(found))
         return self.history.trials - before
 
-    def resume(self, records: Sequence[Record]) -> None:
-        """Take earlier trials of this task as done; the model learns from them."""
-        for record in records:
-            state = self._replayed(record)
-            self.history.add(state, record.result)
-            seconds = np.array([_seconds(record.result)])
-            self.context.model.learn(self.task, build_nest(state, {}), seconds)
-            self._default_pending = self._default_pending and bool(state.history)
-        if records:
-            # Another stream than the one that made these trials, or they would be drawn again.
-            self.context.rng = np.random.default_rng([self.options.seed, len(records)])
-            self.history.end_round()
-            self._report(Phase.RESUMED, None)
+    def _pick(self, n: int) -> list[Candidate]:
+        """What to measure next; the transfer source's candidates come before all others."""
+        seeds = [] if self._seeded else self._seeds()[:n]
+        self._seeded = True
+        left = n - len(seeds)
+        if not left:
+            return seeds
+        self.context.measured.update(c.key for c in seeds)
+        pool = self.strategy.ask(self.context, left)
+        return [*seeds, *self.options.selector.pick(pool, left, self.context.rng)]
 
-    def _replayed(self, record: Record) -> State:
-        """The program of a record, on the definition it was made for."""
+    def _seeds(self) -> list[Candidate]:
+        """What other tasks' records recommend, as far as it was not measured."""
         database = self.trials.database
-        if database is None or record.definition == database.add_definition(self.task.dag):
-            return record.state(self.task.dag)
-        return record.state(database.definition(record.definition))
+        if database is None:
+            return []
+        past = Past(self.task, self.context.source, self.context.model, database, self.context.rng)
+        found = different(self.options.transfer.first(past))
+        return [c for c in found if c.key not in self.context.measured]
+
+    def resume(self, database: Database) -> None:
+        """Take earlier trials of this task as done.
+
+        They count, and none is measured again; the transfer source says whether the strategy and
+        the model hear of them.  What :attr:`Remembering` models learn from is kept with trials
+        that lack it.
+        """
+        database.add_variants(self.task, {d.name: d.dag for d in self.context.source.definitions})
+        records = database.records(self.task.key)
+        if not records:
+            return
+        earlier = earlier_trials(self.task, self.context.source, database, records)
+        self.context.measured.update(c.key for c in earlier.candidates.values())
+        self.history.resume([record.result for record in records], earlier.state)
+        self._default_pending = not earlier.has_default
+        if self.options.transfer.own:
+            found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
+            self.strategy.tell(found)
+            self._recall(database, earlier)
+        # Another stream than the one that made these trials, or they would be drawn again.
+        self.context.rng = np.random.default_rng([self.options.seed, len(records)])
+        self.history.end_round()
+        self._report(Phase.RESUMED, None)
+
+    def _recall(self, database: Database, earlier: Earlier) -> None:
+        """Teach the model this task's trials, those without samples from their structures."""
+        model, known = self.context.model, set[int]()
+        if isinstance(model, Remembering):
+            version, width = model.remembers
+            known = database.samples.known(self.task.key, version)
+            model.recall(database.samples.of([self.task.key], version, width))
+        missing = [n for n, record in enumerate(earlier.records) if record.id not in known]
+        for numbers in earlier.groups(missing):
+            found = [(earlier.candidates[n], earlier.records[n].result) for n in numbers]
+            self._learn(found, [earlier.records[n].id for n in numbers])
 
     def retime(self) -> None:
         """Time the finalists again, in turns, and keep the order that gives.
@@ -152,7 +194,9 @@ class TaskSearch:
                 found.append((candidate, result))
                 self._count(candidate.structure.state, result)
         results = self.trials.run(self.task, list(states), self.history.best_s, self._count)
-        found += [(c, r) for c, r in zip(states.values(), results, strict=True)]
+        for (state, candidate), result in zip(states.items(), results, strict=True):
+            found.append((candidate, result))
+            self._numbers[candidate.key] = self.trials.number(self.task, state)
         return found
 
     def _count(self, state: State, result: MeasureResult) -> None:
@@ -178,13 +222,22 @@ class TaskSearch:
         for candidate, result in found:
             groups.setdefault(candidate.structure.key, []).append((candidate, result))
         for group in groups.values():
-            space = group[0][0].structure.space
-            table = np.array([c.row for c, _ in group])
-            nest = space.nest(table)
-            seconds = np.array([_seconds(result) for _, result in group])
-            self.context.model.learn(self.task, nest, seconds)
+            self._learn(group, [self._numbers.get(c.key) for c, _ in group])
+        self._numbers.clear()
         self.context.model.refit()
         self.trials.journal.note("refit", {"task": self.task.key, "trials": self.history.trials})
+
+    def _learn(
+        self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
+    ) -> None:
+        """Teach the model candidates of one structure; the samples are kept with their *trials*."""
+        space = group[0][0].structure.space
+        table = np.array([c.row for c, _ in group])
+        nest = space.nest(table)
+        seconds = np.array([_seconds(result) for _, result in group])
+        samples = self.context.model.learn(self.task, nest, seconds)
+        if samples is not None:
+            self.trials.keep(trials, samples)
 
     def _report(self, phase: Phase, correlation: float | None) -> None:
         history = self.history

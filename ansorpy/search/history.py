@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ansorpy.errors import NoValidProgram
@@ -54,19 +54,24 @@ class History:
 
     def add(self, state: State, result: MeasureResult) -> None:
         """Count one trial."""
-        self.trials += 1
-        self.since_gain += 1
+        self._count(result)
         if not result.ok:
-            if result.kind is not TrialKind.SLOW:
-                self.failures[result.kind] = self.failures.get(result.kind, 0) + 1
-                self.reasons.setdefault(result.kind, result.reason)
             return
-        if result.median_s < (1 - self.gain) * self._gained_s:
-            self.since_gain = 0
-            self._gained_s = result.median_s
         self.finalists.append(Best(state, result))
         self.finalists.sort(key=lambda best: best.seconds)
         del self.finalists[self.keep :]
+
+    def resume(self, results: Sequence[MeasureResult], replay: Callable[[int], State]) -> None:
+        """Count earlier trials; *replay* gives the program of the trial with a number.
+
+        Only finalists are replayed.
+        """
+        times = [result.median_s if result.ok else float("inf") for result in results]
+        kept = sorted(range(len(times)), key=times.__getitem__)[: self.keep]
+        kept = [number for number in kept if results[number].ok]
+        for result in results:
+            self._count(result)
+        self.finalists = [Best(replay(number), results[number]) for number in kept]
 
     def end_round(self) -> None:
         """Note where the task stands after a round."""
@@ -81,6 +86,16 @@ class History:
     def replace_finalists(self, timed: list[Best]) -> None:
         """Put re-timed finalists in their new order; ones that failed are dropped."""
         self.finalists = sorted(timed, key=lambda best: best.seconds)
+
+    def _count(self, result: MeasureResult) -> None:
+        self.trials += 1
+        self.since_gain += 1
+        if not result.ok and result.kind is not TrialKind.SLOW:
+            self.failures[result.kind] = self.failures.get(result.kind, 0) + 1
+            self.reasons.setdefault(result.kind, result.reason)
+        elif result.ok and result.median_s < (1 - self.gain) * self._gained_s:
+            self.since_gain = 0
+            self._gained_s = result.median_s
 
     def no_valid_program(self, task: str) -> NoValidProgram:
         """The error for a task without a correct program: counts and first reason by kind."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -14,11 +14,21 @@ from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
 from ansorpy.phases import Part, phase
 from ansorpy.rules.algorithms.base import Definition
-from ansorpy.rules.structure import Pair, Structure
+from ansorpy.rules.recover import Steps
+from ansorpy.rules.structure import Pair, Recovered, Structure
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
 
-__all__ = ["Candidate", "Pool", "Scored", "StructureSource", "sample_valid", "score", "top"]
+__all__ = [
+    "Candidate",
+    "Pool",
+    "Rebuilding",
+    "Scored",
+    "StructureSource",
+    "sample_valid",
+    "score",
+    "top",
+]
 
 _SAMPLING_TRIES = 4
 
@@ -42,6 +52,22 @@ class StructureSource(Protocol):
 
     def every(self) -> Iterator[Structure]:
         """All structures, each once, in an order that is always the same."""
+
+
+@runtime_checkable
+class Rebuilding(Protocol):
+    """A source of structures that finds recorded schedules again."""
+
+    def recover(self, definition: str, schedules: Sequence[Steps]) -> Sequence[Recovered]:
+        """Recorded *schedules* of a definition as rows of their structures, where they have one."""
+
+    def refit(
+        self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
+    ) -> Sequence[tuple[Structure, Table]]:
+        """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
+
+        At most *n* rows each, the nearest first; all of them valid.
+        """
 
 
 @dataclass(frozen=True)

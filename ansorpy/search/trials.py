@@ -14,6 +14,7 @@ from ansorpy.measure.journal import Journal, Unrecorded
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import Runner
+from ansorpy.measure.samples import Samples
 from ansorpy.schedule.state import State
 
 __all__ = ["Heard", "Retimer", "Sharing", "Trials"]
@@ -97,6 +98,18 @@ class Trials:
         told = [[r.kind.value, list(r.seconds)] for r in results or ()]
         self._note("retime", task, {"programs": self._programs(states), "told": told})
         return results
+
+    def number(self, task: Task, state: State) -> int | None:
+        """The number of a finished trial in the database; None without one."""
+        record = None if self.database is None else self.database.lookup(task, state)
+        return None if record is None else record.id
+
+    def keep(self, numbers: Sequence[int | None], samples: Samples) -> None:
+        """Keep *samples* with the trials of these numbers; those without one are left out."""
+        kept = [at for at, number in enumerate(numbers) if number is not None]
+        if self.database is not None and kept:
+            chosen = [number for number in numbers if number is not None]
+            self.database.samples.put(chosen, samples.rows(kept))
 
     def note(self, task: Task, state: State, result: MeasureResult) -> None:
         """Keep the fairer times *result* of a finished trial."""

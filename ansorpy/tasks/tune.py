@@ -10,7 +10,7 @@ import numpy as np
 
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.bound import least_seconds
-from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.journal import Journal, Recorded, Unrecorded
@@ -168,9 +168,19 @@ class _Run:
             return
         with self.trials.computing(), phase(Part.RESUME):
             for search in self.searches:
-                search.resume(self.database.records(search.task.key))
+                search.resume(self.database)
                 search.history.since_gain = 0  # asked again, it shall try again
+            if self.options.search.transfer.others and isinstance(self.model, Remembering):
+                self._recall_others(self.model, self.database)
             self.model.refit()
+
+    def _recall_others(self, model: Remembering, database: Database) -> None:
+        """Teach the model what was measured of other tasks on this machine."""
+        own = {search.task.key for search in self.searches}
+        machines = {(s.task.target.key, s.task.threads): s.task for s in self.searches}
+        for task in machines.values():
+            others = [key for key in database.samples.tasks_like(task) if key not in own]
+            model.recall(database.samples.of(others, *model.remembers))
 
     def spend(self) -> Ending:
         """Give rounds to tasks until a limit is reached or no task has anything new."""

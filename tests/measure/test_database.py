@@ -19,6 +19,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.database import Database, definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.schema import FORMAT
 from tests.measure.definitions import matmul, task_of, tiled
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
@@ -103,6 +104,7 @@ DRIVER = """
 import sys, time
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.schema import FORMAT
 from tests.measure.definitions import matmul, task_of, tiled
 db, dag = Database(sys.argv[1]), matmul()
 task = task_of(dag)
@@ -192,13 +194,15 @@ def test_another_programs_database_is_refused_and_left_alone(path):
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("version", [0, 2, 99])
+@pytest.mark.parametrize("version", [0, FORMAT - 1, FORMAT + 1, 99])
 def test_another_format_is_refused(path, version):
     Database(path).close()
     with sqlite3.connect(path) as raw:
         raw.execute(f"PRAGMA user_version = {version}")
     raw.close()
-    with pytest.raises(ForeignFile, match=f"of format {version}; this ansorpy reads format 1"):
+    with pytest.raises(
+        ForeignFile, match=f"of format {version}; this ansorpy reads format {FORMAT}"
+    ):
         Database(path)
 
 

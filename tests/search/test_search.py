@@ -169,7 +169,7 @@ def test_resume_goes_on_from_the_records(tmp_path: Path) -> None:
         before = rounds(search(task, runner, database=database), 16)
     with Database(tmp_path / "a.db") as database:
         found = search(task, runner, database=database)
-        found.resume(database.records(task.key))
+        found.resume(database)
         assert found.history.trials == 16
         assert found.history.best_s == before.history.best_s
         rounds(found, 32)

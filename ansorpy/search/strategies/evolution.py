@@ -51,10 +51,13 @@ class Evolution:
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
+    _told: list[tuple[Pair, float]] = field(default_factory=list, repr=False)
+    """Trials heard of before the first ask: those of earlier runs."""
 
     def ask(self, context: Context, n: int) -> Pool:
         if self._pairs is None:
             self._pairs = Allocation(context.task, context.source)
+            self._pairs.tell(self._told)
         groups = self._first(context, self._pairs)
         newcomers = [g for g in groups if len(g)]
         found = list(groups)
@@ -72,10 +75,11 @@ class Evolution:
         timed = [(result.median_s, c) for c, result in found if result.ok]
         limit = int(self.measured_share * self.population)
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
-        if self._pairs is not None:
-            self._pairs.tell(
-                (c.structure.pair, r.median_s if r.ok else float("inf")) for c, r in found
-            )
+        told = [(c.structure.pair, r.median_s if r.ok else float("inf")) for c, r in found]
+        if self._pairs is None:
+            self._told += told
+        else:
+            self._pairs.tell(told)
 
     def _first(self, context: Context, pairs: Allocation) -> list[Scored]:
         """The first generation: structures of elites, their neighbours, and new ones."""

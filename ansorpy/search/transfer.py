@@ -1,0 +1,45 @@
+"""What a search takes over from earlier trials: what the driver asks of a transfer source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from ansorpy.cost.protocol import CostModel
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
+from ansorpy.search.population import Candidate, StructureSource
+
+__all__ = ["Past", "TransferSource"]
+
+
+@dataclass(frozen=True)
+class Past:
+    """What a transfer source may look at when the first round of a task begins."""
+
+    task: Task
+    source: StructureSource
+    model: CostModel
+    database: Database
+    rng: np.random.Generator
+
+
+class TransferSource(Protocol):
+    """Says whose records a search learns from, and what to measure first.
+
+    Whatever it says, earlier trials of the task count and are not measured again.
+    """
+
+    @property
+    def own(self) -> bool:
+        """True: strategy and model hear of the task's own earlier trials."""
+
+    @property
+    def others(self) -> bool:
+        """True: the model learns from all earlier trials on this machine."""
+
+    def first(self, past: Past) -> Sequence[Candidate]:
+        """Candidates to measure before any other, the most promising first."""

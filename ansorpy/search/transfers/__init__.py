@@ -1,0 +1,18 @@
+"""Transfer sources, one file each; a new one is one line in the table."""
+
+from __future__ import annotations
+
+from ansorpy.registry import Registry
+from ansorpy.search.transfer import TransferSource
+
+__all__ = ["TRANSFERS"]
+
+TRANSFERS: Registry[TransferSource] = Registry(
+    "transfer source",
+    {
+        "both": "ansorpy.search.transfers.both:Both",
+        "history_best": "ansorpy.search.transfers.history_best:HistoryBest",
+        "schedule_reuse": "ansorpy.search.transfers.schedule_reuse:ScheduleReuse",
+        "none": "ansorpy.search.transfers.none:NoTransfer",
+    },
+)

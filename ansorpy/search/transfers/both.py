@@ -1,0 +1,25 @@
+"""The default transfer source: the task's own trials, and those of others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansorpy.search.population import Candidate
+from ansorpy.search.transfer import Past
+from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
+
+__all__ = ["Both"]
+
+
+@dataclass(frozen=True)
+class Both:
+    """Goes on from the task's own trials; begins with schedules of similar tasks."""
+
+    similar: ScheduleReuse = ScheduleReuse()
+    own: ClassVar[bool] = True
+    others: ClassVar[bool] = True
+
+    def first(self, past: Past) -> Sequence[Candidate]:
+        return self.similar.first(past)

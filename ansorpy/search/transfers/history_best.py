@@ -1,0 +1,23 @@
+"""The transfer source that goes on where the task's last run ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansorpy.search.population import Candidate
+from ansorpy.search.transfer import Past
+
+__all__ = ["HistoryBest"]
+
+
+@dataclass(frozen=True)
+class HistoryBest:
+    """Goes on from the task's own earlier trials; other tasks' records are not looked at."""
+
+    own: ClassVar[bool] = True
+    others: ClassVar[bool] = False
+
+    def first(self, past: Past) -> Sequence[Candidate]:
+        return ()

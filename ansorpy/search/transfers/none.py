@@ -1,0 +1,23 @@
+"""The transfer source that takes over nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansorpy.search.population import Candidate
+from ansorpy.search.transfer import Past
+
+__all__ = ["NoTransfer"]
+
+
+@dataclass(frozen=True)
+class NoTransfer:
+    """Starts as if nothing had been measured."""
+
+    own: ClassVar[bool] = False
+    others: ClassVar[bool] = False
+
+    def first(self, past: Past) -> Sequence[Candidate]:
+        return ()

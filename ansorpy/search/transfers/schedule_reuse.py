@@ -1,0 +1,104 @@
+"""The transfer source that re-fits schedules of similar tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, zip_longest
+from math import inf, log
+from typing import ClassVar
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.measure.records import Record
+from ansorpy.schedule.records import steps_from_json
+from ansorpy.search.population import Candidate, Rebuilding, score
+from ansorpy.search.selector import different
+from ansorpy.search.transfer import Past
+
+__all__ = ["ScheduleReuse", "distance"]
+
+
+@dataclass(frozen=True)
+class ScheduleReuse:
+    """Begins with the fastest schedules of tasks that differ in their shapes, made to fit.
+
+    Definition, sketch and places are taken over; every number becomes the nearest one that the
+    new shapes allow, inner tiles before outer ones.  The nearest shapes have their turn first.
+    Source: Transfer-Tuning (PACT 2022), which stops there; here the search goes on from them.
+
+    Args:
+        candidates: Measured first, at most.
+        tasks: How many similar tasks are asked.
+        records: The fastest of each.
+        neighbours: The model chooses among this many rows nearest to each schedule: what fitted
+            other shapes best may waste much here.
+    """
+
+    candidates: int = 4
+    tasks: int = 3
+    records: int = 3
+    neighbours: int = 64
+    own: ClassVar[bool] = False
+    others: ClassVar[bool] = True
+
+    def first(self, past: Past) -> Sequence[Candidate]:
+        offers = [list(self._refitted(past, key)) for key in self._nearest(past)]
+        in_turns = chain.from_iterable(zip_longest(*offers))
+        return different(c for c in in_turns if c is not None)[: self.candidates]
+
+    def _nearest(self, past: Past) -> list[str]:
+        """Keys of similar tasks, the nearest shapes first."""
+        ranked = sorted(
+            (distance(past.task.dag, past.database.definition(row.definition)), row.key)
+            for row in past.database.similar(past.task)
+            if past.database.best(row.key) is not None
+        )
+        return [key for _, key in ranked[: self.tasks]]
+
+    def _refitted(self, past: Past, key: str) -> Iterator[Candidate]:
+        """Programs of the task like the fastest ones of the task called *key*."""
+        names = past.database.variants(key)
+        for record in past.database.fastest(key, self.records):
+            for name in _definitions(past, names.get(record.definition, "")):
+                candidate = _fitted(past, name, record, self.neighbours)
+                if candidate is not None:
+                    yield candidate
+
+
+def _definitions(past: Past, name: str) -> list[str]:
+    """The task's definition called *name*, or those that differ in its parameters only."""
+    known = [definition.name for definition in past.source.definitions]
+    family = name.partition("(")[0]
+    return [name] if name in known else [k for k in known if k.partition("(")[0] == family]
+
+
+def _fitted(past: Past, definition: str, record: Record, n: int) -> Candidate | None:
+    """The best by the model of the *n* valid rows nearest to *record*'s schedule.
+
+    None when no structure is like its own.
+    """
+    if not isinstance(past.source, Rebuilding):
+        return None
+    steps = steps_from_json(record.steps)
+    for structure, table in past.source.refit(definition, steps, n, past.rng):
+        near = score(past.task, past.model, structure, table)
+        return near.rows(near.scores.argsort()[-1:]).candidates()[0]
+    return None
+
+
+def distance(one: ComputeDAG, other: ComputeDAG) -> float:
+    """How far the shapes of two definitions of one class are apart: 1 for each doubled extent."""
+    pairs = list(zip(_extents(one), _extents(other), strict=False))
+    if len(pairs) != len(_extents(other)) or len(pairs) != len(_extents(one)):
+        return inf
+    return sum(abs(log(a / b, 2)) for a, b in pairs)
+
+
+def _extents(dag: ComputeDAG) -> list[int]:
+    """Extents of all operators, reductions included, in order."""
+    found: list[int] = []
+    for op in dag.ops:
+        found += op.shape
+        found += [axis.extent for axis in op.reduce_axes] if isinstance(op, ComputeOp) else []
+    return found

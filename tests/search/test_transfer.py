@@ -1,0 +1,170 @@
+"""What searches take over from earlier trials, of the same task and of similar ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
+from ansorpy.measure.result import MeasureResult
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.driver import SearchOptions, TaskSearch
+from ansorpy.search.population import Candidate
+from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategy import Strategy
+from ansorpy.search.transfer import Past
+from ansorpy.search.transfers import TRANSFERS
+from ansorpy.search.transfers.schedule_reuse import ScheduleReuse, distance
+from ansorpy.search.trials import Trials
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.search.runners import FormulaRunner
+from tests.search.tasks import dense_relu, matmul, scale
+
+
+@dataclass
+class Hearing(RandomSearch):
+    """A strategy that remembers what it was told."""
+
+    told: list[tuple[Candidate, MeasureResult]] = field(default_factory=list)
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        self.told += found
+
+
+def search(
+    task: Task,
+    database: Database,
+    runner: FormulaRunner,
+    *,
+    transfer: str = "both",
+    strategy: type[Strategy] = Evolution,
+    seed: int = 0,
+) -> TaskSearch:
+    options = SearchOptions(strategy=strategy, transfer=TRANSFERS.one(transfer), seed=seed)
+    trials = Trials(runner, database)
+    return TaskSearch(task, StructureSampler(task), BoostedTrees(), trials, options)
+
+
+def rounds(found: TaskSearch, trials: int) -> TaskSearch:
+    while found.history.trials < trials:
+        found.step(min(8, trials - found.history.trials))
+    return found
+
+
+@pytest.mark.parametrize("transfer", TRANSFERS.names)
+def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfer: str) -> None:
+    task, runner = dense_relu(48, 48, 48), FormulaRunner()
+    with Database(tmp_path / "a.db") as database:
+        before = rounds(search(task, database, runner, strategy=RandomSearch), 24)
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, database, runner, transfer=transfer, strategy=Hearing)
+        found.resume(database)
+        assert isinstance(found.strategy, Hearing)
+        heard = {c.key for c, _ in found.strategy.told}
+        marked = set(found.context.measured)
+        assert found.history.trials == 24 and found.history.best_s == before.history.best_s
+        assert found.history.since_gain == before.history.since_gain
+        assert [str(b.state.history) for b in found.history.finalists] == [
+            str(b.state.history) for b in before.history.finalists
+        ]
+        rounds(found, 32)
+    defaults = "" in runner.seen
+    assert len(runner.seen) == len(set(runner.seen)) == 32
+    assert len(marked) == 24 - defaults
+    assert heard == (marked if TRANSFERS.one(transfer).own else set())
+
+
+def test_a_resumed_evolution_breeds_from_earlier_trials(tmp_path: Path) -> None:
+    task, runner = dense_relu(96, 96, 96), FormulaRunner()
+    with Database(tmp_path / "a.db") as database:
+        rounds(search(task, database, runner, strategy=RandomSearch), 16)
+        found = search(task, database, runner)
+        found.resume(database)
+        pool = found.strategy.ask(found.context, 8)
+        [best, *_] = found.history.finalists
+        state = best.state
+    measured = {key for key, _ in found.context.measured}
+    bred = {c.structure.key for c in pool.best}
+    assert bred & measured
+    assert not {c.key for c in pool.best} & found.context.measured
+    assert str(state.history) in runner.seen
+
+
+def test_what_the_model_learned_is_kept_and_learned_again(tmp_path: Path) -> None:
+    task, runner = dense_relu(96, 96, 96), FormulaRunner()
+    version, width = BoostedTrees().remembers
+    with Database(tmp_path / "a.db") as database:
+        first = rounds(search(task, database, runner, strategy=RandomSearch), 16)
+        kept = database.samples.of([task.key], version, width)[task.key]
+        again = search(task, database, runner)
+        again.resume(database)
+    old, new = first.context.model, again.context.model
+    assert isinstance(old, BoostedTrees) and isinstance(new, BoostedTrees)
+    expected, got = old.data.tasks[task.key], new.data.tasks[task.key]
+    assert len(kept) == 16 - ("" in runner.seen) and got.seconds == kept.seconds.tolist()
+    totals = dict(zip(map(np.sum, expected.features), expected.seconds, strict=True))
+    for features, seconds in zip(got.features, got.seconds, strict=True):
+        nearest = min(totals, key=lambda total: abs(total - features.sum()))
+        assert nearest == pytest.approx(features.sum(), rel=1e-6) and totals[nearest] == seconds
+
+
+def test_trials_without_samples_are_learned_from_their_structures(tmp_path: Path) -> None:
+    task, runner = dense_relu(96, 96, 96), FormulaRunner()
+    version, width = BoostedTrees().remembers
+    with Database(tmp_path / "a.db") as database:
+        rounds(search(task, database, runner, strategy=RandomSearch), 16)
+        before = database.samples.of([task.key], version, width)[task.key]
+        database._do("DELETE FROM samples")
+        search(task, database, runner).resume(database)
+        after = database.samples.of([task.key], version, width)[task.key]
+    assert before.seconds.tolist() == after.seconds.tolist()
+    for one, other in zip(before.features, after.features, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_run_learns_from_other_tasks_of_the_machine(tmp_path: Path) -> None:
+    old, new = (WeightedTask(t, StructureSampler(t)) for t in (scale(64), matmul(24, 24, 24)))
+    counted: list[int] = []
+
+    class Counting(BoostedTrees):
+        def refit(self) -> None:
+            counted.append(len(self.data))
+            super().refit()
+
+    for transfer in ("history_best", "schedule_reuse"):
+        path = tmp_path / f"{transfer}.db"
+        choices = SearchOptions(strategy=RandomSearch, transfer=TRANSFERS.one(transfer))
+        options = TuneOptions(choices, model=Counting, retime=False)
+        with Database(path) as database:
+            tune_tasks([old], Budget(trials=8), FormulaRunner(), database=database, options=options)
+            counted.clear()
+            tune_tasks([new], Budget(trials=2), FormulaRunner(), database=database, options=options)
+        assert (counted[0] >= 7) == TRANSFERS.one(transfer).others
+
+
+def test_similar_tasks_give_the_first_candidates(tmp_path: Path) -> None:
+    near, far, new = dense_relu(96, 128, 64), dense_relu(16, 512, 8), dense_relu(128, 128, 96)
+    runner = FormulaRunner()
+    with Database(tmp_path / "a.db") as database:
+        for task in (far, near):
+            found = search(task, database, runner, strategy=RandomSearch)
+            found.resume(database)
+            rounds(found, 16)
+        found = search(new, database, runner)
+        past = Past(new, found.context.source, BoostedTrees(), database, np.random.default_rng(0))
+        offered = ScheduleReuse().first(past)[:3]
+        assert len(offered) == 3
+        assert all(c.structure.space.contains(c.row) for c in offered)
+        seen = len(runner.seen)
+        found.step(8)
+        assert found.history.trials == 8
+        assert runner.seen[seen : seen + 3] == [str(c.state().history) for c in offered]
+    assert distance(new.dag, near.dag) < distance(new.dag, far.dag)
