@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
-    "available_cores", "c_compiler", "cgroup_quota", "default_threads",
+    "CACHE", "CALIBRATE", "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
+    "available_cores", "c_compiler", "cache_folder", "cgroup_quota", "default_threads",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -86,7 +86,30 @@ VERIFY: Knob[bool] = Knob(
 SEED: Knob[int | None] = Knob(
     "ANSORPY_SEED", "seed used where no seed is given", None, _at_least(0), "a seed, 0 or more"
 )
-KNOBS = (NUM_THREADS, DEBUG, DUMP, VERIFY, SEED)
+CACHE: Knob[Path | None] = Knob(
+    "ANSORPY_CACHE",
+    "folder of what is worth keeping between runs; default: ansorpy in $XDG_CACHE_HOME or ~/.cache",
+    None,
+    Path,
+    "a path",
+)
+CALIBRATE: Knob[bool] = Knob(
+    "ANSORPY_CALIBRATE",
+    "0 takes built-in figures of processors instead of measuring this machine once",
+    True,
+    _flag,
+    "0 or 1",
+)
+KNOBS = (NUM_THREADS, DEBUG, DUMP, VERIFY, SEED, CACHE, CALIBRATE)
+
+
+def cache_folder() -> Path:
+    """Where to keep what is worth keeping between runs; the folder need not exist."""
+    asked = CACHE.get()
+    if asked is not None:
+        return asked
+    base = os.environ.get("XDG_CACHE_HOME", "").strip()
+    return (Path(base) if base else Path.home() / ".cache") / "ansorpy"
 
 
 def default_threads() -> int:

@@ -8,20 +8,73 @@ when asked for and not before.
 
 from __future__ import annotations
 
+import math
+import platform
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
 from ansorpy.config import available_cores
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 
-__all__ = ["Target"]
+__all__ = ["Rates", "Target", "machine_name"]
 
 KIB = 1 << 10
 MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Rates:
+    """What a machine was measured to do, as the closed-form cost model reads it.
+
+    Args:
+        clock_hz: Cycles a second; those below count per cycle of this clock.
+        vector_ops_per_cycle: Multiply-adds of the widest vectors, on one core.
+        narrow_ops_per_cycle: The same of vectors half as wide.
+        stores_per_cycle: Of the widest vectors, on one core.
+        l2_bytes_per_cycle: Read by one core from its second-level cache.
+        l3_bytes_per_cycle: Read by one core from the last cache, alone.
+        l3_bytes_per_s: Read by all cores together from the last cache.
+        dram_core_bytes_per_s: Read from memory by one core alone.
+        dram_bytes_per_s: Read from memory by all cores together.
+        fork_join_s: An empty parallel region of all cores; 0 where there is one core.
+    """
+
+    clock_hz: float
+    vector_ops_per_cycle: float
+    narrow_ops_per_cycle: float
+    stores_per_cycle: float
+    l2_bytes_per_cycle: float
+    l3_bytes_per_cycle: float
+    l3_bytes_per_s: float
+    dram_core_bytes_per_s: float
+    dram_bytes_per_s: float
+    fork_join_s: float
+
+    def __post_init__(self) -> None:
+        values = asdict(self)
+        least = values.pop("fork_join_s")
+        if not all(0 < value < math.inf for value in values.values()) or not 0 <= least < 1:
+            raise ValueError(f"no machine has these rates: {self}")
+
+    def to_dict(self) -> dict[str, float]:
+        """Name to number, JSON-able; :meth:`from_dict` gives the same rates back."""
+        return asdict(self)
+
+    @staticmethod
+    def from_dict(values: Mapping[str, object]) -> Rates:
+        """The rates :meth:`to_dict` wrote; raises :class:`ForeignFile` for anything else."""
+        names = {field.name for field in fields(Rates)}
+        numbers = {k: float(v) for k, v in values.items() if isinstance(v, int | float)}
+        try:
+            if set(values) != names or set(numbers) != names:
+                raise ValueError(f"expected numbers named {', '.join(sorted(names))}")
+            return Rates(**numbers)
+        except ValueError as error:
+            raise ForeignFile(f"not the measured rates of a machine: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -43,6 +96,8 @@ class Target:
         max_shared_bytes: Shared memory one block may use.
         warp_size: Threads that execute together.
         max_vthread: Virtual threads a schedule may use a thread (TVM: 8).
+        rates: What the machine was measured to do; ``None`` when it was not.  No part of what a
+            target is: equal machines are equal however fast they ran.
     """
 
     name: str
@@ -61,6 +116,7 @@ class Target:
     max_shared_bytes: int = 0
     warp_size: int = 0
     max_vthread: int = 0
+    rates: Rates | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
     def host() -> Target:
@@ -112,6 +168,18 @@ class Target:
     def feature_set(self) -> frozenset[str]:
         """The features listed, without their signs."""
         return frozenset(name.lstrip("+") for name in self.features.split(",") if name)
+
+
+def machine_name() -> str:
+    """The CPU's name as the system states it."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            names = [
+                line.split(":", 1)[1].strip() for line in file if line.startswith("model name")
+            ]
+    except OSError:
+        names = []
+    return names[0] if names else platform.processor() or platform.machine()
 
 
 _X86 = "x86_64-unknown-linux-gnu"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
+os.environ.setdefault("ANSORPY_CALIBRATE", "0")
 
 GOLDEN = Path(__file__).parent / "golden"
 

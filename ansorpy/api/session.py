@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.api.request import Request
+from ansorpy.cost.probe.calibrate import calibrated
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -18,12 +20,13 @@ from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import MeasureOptions, Observer
 from ansorpy.measure.versions import versions
-from ansorpy.measure.workers import Machines, open_machines
+from ansorpy.measure.workers import LOCAL, Machines, open_machines
 from ansorpy.phases import Part, phase
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.trials import Sharing
+from ansorpy.target import Target
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.predict import PredictOptions, predicted_best
@@ -50,6 +53,15 @@ class Session:
     database: Database
     runner: Machines
 
+    @cached_property
+    def target(self) -> Target:
+        """The request's target with the rates of this machine, measured when they never were.
+
+        Other machines that time for a search are not measured.
+        """
+        target = self.request.target
+        return calibrated(target) if self.request.workers == LOCAL else target
+
     def tune(
         self,
         weights: Mapping[Task, float],
@@ -71,7 +83,8 @@ class Session:
         if budget is None:
             return None
         entries = [
-            WeightedTask(task, self._source(task), weight) for task, weight in weights.items()
+            WeightedTask(self._on_machine(task), self._source(task), weight)
+            for task, weight in weights.items()
         ]
         options = replace(
             self.request.parts.tuning(self.request.seed),
@@ -118,7 +131,7 @@ class Session:
         """The first of the programs predicted fastest that builds and computes the right result."""
         problems = []
         options = PredictOptions(seed=self.request.seed)
-        for state in predicted_best(task, self._source(task), options=options):
+        for state in predicted_best(self._on_machine(task), self._source(task), options=options):
             if not self.request.can_time:
                 return Chosen(task, state, self._build(task, state), None)
             [result] = measure_recorded(self.runner, self.database, task, [state])
@@ -127,6 +140,10 @@ class Session:
                 return Chosen(task, state, built or self._build(task, state), result.median_s)
             problems.append(f"{result.kind.value}: {result.reason}")
         raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *problems)))
+
+    def _on_machine(self, task: Task) -> Task:
+        """The same task, whose target says what this machine was measured to do."""
+        return replace(task, target=self.target)
 
     def _source(self, task: Task) -> StructureSampler:
         return StructureSampler(task, self.request.preset)

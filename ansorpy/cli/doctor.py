@@ -11,8 +11,13 @@ from ansorpy.cli.options import AsJson, Plugins
 
 __all__ = ["doctor"]
 
+Calibrate = Annotated[
+    bool, typer.Option("--calibrate", help="Measure what this machine does a second, anew.")
+]
+
 
 def doctor(
+    calibrate: Calibrate = False,
     as_json: AsJson = False,
     parts: Annotated[
         bool, typer.Option("--parts", help="List strategies, selectors and their like instead.")
@@ -31,7 +36,7 @@ def doctor(
         rows = [dict(zip(table.heading, row, strict=True)) for row in table.rows]
         print(json.dumps(rows, indent=2)) if as_json else show(table)
         return
-    examination = examine()
+    examination = examine(calibrate=calibrate)
     if as_json:
         print(json.dumps(examination.to_dict(), indent=2))
     else:

@@ -38,32 +38,25 @@ class TaskSamples:
         return labels
 
     @property
-    def prior_best_s(self) -> float:
-        """The lowest prior estimate among the measured programs."""
-        return min(self.prior_s)
-
-    @property
-    def prior_scale(self) -> float:
-        """Factor that fits ``prior_best_s / prior_s`` to the labels, by least squares."""
-        prior = self.prior_best_s / np.asarray(self.prior_s)
-        scale = float((prior * self.labels).sum() / (prior * prior).sum())
-        return min(max(scale, 0.05), 1.0)
-
-    def prior(self, prior_s: Floats) -> Floats:
-        """The prior estimates *prior_s* on the scale of the labels; at most twice the best."""
-        score: Floats = self.prior_scale * np.minimum(self.prior_best_s / prior_s, 2.0)
-        return score
+    def prior(self) -> Floats:
+        """Logarithm of the throughput the prior estimates, that of its best program 0."""
+        prior_s = np.asarray(self.prior_s)
+        logarithm: Floats = np.log(prior_s.min() / prior_s)
+        return logarithm
 
 
 @dataclass(frozen=True)
 class Training:
-    """One row a statement; ``program[r]`` is the program row ``r`` belongs to."""
+    """One row a statement; ``program[r]`` is the program row ``r`` belongs to.
+
+    ``starts`` has the first row of each program, ``tasks`` the first program of each task.
+    """
 
     features: Floats
     program: npt.NDArray[np.int64]
     starts: npt.NDArray[np.int64]
+    tasks: tuple[int, ...]
     label: Floats
-    weight: Floats
     prior: Floats
 
 
@@ -84,21 +77,16 @@ class Dataset:
         samples.seconds.extend(map(float, seconds))
 
     def training(self) -> Training:
-        """Everything as one table, in the order it was added; labels per program.
-
-        Weights are ``max(label, 0.1)``: fast programs matter most, failures still count a little
-        (TenSet; in Ansor they weigh nothing, so the model learns little about them).
-        """
+        """Everything as one table, in the order it was added; labels per program."""
         tasks = list(self.tasks.values())
         parts = [part for samples in tasks for part in samples.features]
         lengths = np.array([len(part) for part in parts], dtype=np.int64)
         label = np.concatenate([samples.labels for samples in tasks])
-        prior = np.concatenate([s.prior(np.asarray(s.prior_s)) for s in tasks])
         return Training(
             features=np.concatenate(parts),
             program=np.repeat(np.arange(len(parts)), lengths),
             starts=np.cumsum(lengths) - lengths,
+            tasks=tuple(np.cumsum([0, *(len(s.seconds) for s in tasks[:-1])]).tolist()),
             label=label,
-            weight=np.maximum(label, 0.1),
-            prior=prior,
+            prior=np.concatenate([samples.prior for samples in tasks]),
         )

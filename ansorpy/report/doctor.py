@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ansorpy.config import available_cores, cgroup_quota, default_threads
-from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.config import CALIBRATE, available_cores, cgroup_quota, default_threads
+from ansorpy.cost.probe.calibrate import calibrated, kept_rates
+from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.measure.fleet.base import offer
-from ansorpy.report.bench.result import machine_name
 from ansorpy.report.tables import Table
 from ansorpy.runtime.linker import find_linker
-from ansorpy.target import Target
+from ansorpy.target import Rates, Target, machine_name
 
 __all__ = ["Examination", "Finding", "examine"]
 
@@ -38,6 +38,7 @@ class Examination:
     """All findings; ``needed`` ones decide whether this machine can tune and run at all."""
 
     findings: tuple[Finding, ...]
+    rates: Rates | None = None
 
     @property
     def ok(self) -> bool:
@@ -46,7 +47,8 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-able."""
-        return {"ok": self.ok, "findings": [vars(f) for f in self.findings]}
+        rates = None if self.rates is None else self.rates.to_dict()
+        return {"ok": self.ok, "findings": [vars(f) for f in self.findings], "rates": rates}
 
     def table(self) -> Table:
         """A row a finding, with the advice where something is missing."""
@@ -67,13 +69,18 @@ class Examination:
                 raise MissingDependency(f"{f.name}: {f.detail}", hint=f.advice or None)
 
 
-def examine() -> Examination:
-    """Look at Python, CPU, libgomp, linker, CUDA and the packages; starts no search."""
+def examine(*, calibrate: bool = False) -> Examination:
+    """Look at Python, CPU, libgomp, linker, CUDA and the packages; starts no search.
+
+    Args:
+        calibrate: Measure what the machine does a second, also if that was done before.
+    """
     parts = (_python, _cpu, _threads, _worker, _llvm, _libgomp, _linker, _cuda)
     findings = [_guarded(part) for part in parts]
     findings += [_package(name, needed=True) for name in _NEEDED]
     findings += [_package(name, needed=False, extra=extra) for name, extra in _OPTIONAL]
-    return Examination(tuple(findings))
+    rates, found = _rates(calibrate)
+    return Examination((*findings[:2], found, *findings[2:]), rates)
 
 
 _NEEDED = ("numpy", "islpy", "lightgbm", "networkx", "pydantic", "onnx", "typer", "rich", "jinja2")
@@ -103,6 +110,29 @@ def _cpu() -> Finding:
     )
     detail = f"{machine_name()} ({host.cpu}), {host.vector_bits}-bit vectors, {caches}"
     return Finding("cpu", True, True, detail)
+
+
+def _rates(again: bool) -> tuple[Rates | None, Finding]:
+    """What the closed-form cost model knows of this machine."""
+    advice = "ansorpy doctor --calibrate measures, as does the first search"
+    try:
+        rates = calibrated(Target.host(), again=True).rates if again else kept_rates()
+    except ForeignFile as error:
+        return None, Finding("rates", False, False, error.message, advice)
+    if rates is None:
+        reason = "not measured yet" if CALIBRATE.get() else "ANSORPY_CALIBRATE=0"
+        return None, Finding("rates", False, False, reason, advice)
+    per_cycle = (
+        f"{rates.vector_ops_per_cycle:.1f} multiply-adds, {rates.stores_per_cycle:.1f} stores"
+    )
+    detail = (
+        f"{rates.clock_hz / 1e9:.2f} GHz; a cycle {per_cycle}, "
+        f"{rates.l2_bytes_per_cycle:.0f} bytes of L2, {rates.l3_bytes_per_cycle:.0f} of L3; "
+        f"all cores {rates.l3_bytes_per_s / 1e9:.0f} GB/s of L3; memory "
+        f"{rates.dram_core_bytes_per_s / 1e9:.0f} GB/s one core, "
+        f"{rates.dram_bytes_per_s / 1e9:.0f} all; fork and join {rates.fork_join_s * 1e6:.1f} µs"
+    )
+    return rates, Finding("rates", True, False, detail)
 
 
 def _threads() -> Finding:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
@@ -28,7 +29,7 @@ from ansorpy.search.transfer import Past, TransferSource
 from ansorpy.search.transfers.both import Both
 from ansorpy.search.trials import Trials
 
-__all__ = ["SearchOptions", "TaskSearch"]
+__all__ = ["SearchOptions", "TaskSearch", "learnt_seconds"]
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ class TaskSearch:
         if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
             return False
         [result] = self.trials.run(self.task, [default], best_s, self._count)
-        self.context.model.learn(self.task, nest, np.array([_seconds(result)]))
+        self.context.model.learn(self.task, nest, np.array([learnt_seconds(result)]))
         return True
 
     def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
@@ -234,7 +235,7 @@ class TaskSearch:
         space = group[0][0].structure.space
         table = np.array([c.row for c, _ in group])
         nest = space.nest(table)
-        seconds = np.array([_seconds(result) for _, result in group])
+        seconds = np.array([learnt_seconds(result) for _, result in group])
         samples = self.context.model.learn(self.task, nest, seconds)
         if samples is not None:
             self.trials.keep(trials, samples)
@@ -258,7 +259,7 @@ def _rescaled(old: MeasureResult, new: MeasureResult, scale: float) -> MeasureRe
     return replace(old, seconds=tuple(s * scale for s in new.seconds))
 
 
-def _seconds(result: MeasureResult) -> float:
+def learnt_seconds(result: MeasureResult) -> float:
     """What the model learns: the time, also of programs stopped early; infinite for failures."""
     timed = result.kind in (TrialKind.OK, TrialKind.SLOW)
     return result.median_s if timed else float("inf")
@@ -269,5 +270,6 @@ def _correlation(found: Sequence[tuple[Candidate, MeasureResult]]) -> float | No
     timed = [(c.score, -r.median_s) for c, r in found if r.ok]
     if len(timed) < 3:
         return None
-    ranks = [np.argsort(np.argsort(values, kind="stable")) for values in zip(*timed, strict=True)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
+    scores, speeds = np.array(timed).T
+    correlation = rank_correlation(scores, speeds)
+    return None if np.isnan(correlation) else correlation

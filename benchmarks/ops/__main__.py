@@ -19,8 +19,8 @@ from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
 from ansorpy.errors import AnsorpyError, UsageError
-from ansorpy.report.bench.result import machine_name
 from ansorpy.report.tables import show
+from ansorpy.target import machine_name
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
 from benchmarks.ops.measure import PEERS, Settings, installed_peers, measure

@@ -10,9 +10,10 @@ import pytest
 
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
+from ansorpy.cost.probe import calibrate
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
-from ansorpy.target import Target
+from ansorpy.target import Rates, Target
 from tests.measure.definitions import matmul
 
 SMALL = Request(effort="none", trials=6, threads=1)
@@ -85,3 +86,19 @@ def test_tasks_of_one_key_share_records(tmp_path: Path, make: Callable[[], Task]
     with open_session(request) as session:
         session.tune({make(): 1.0}, network=False)
         assert session.database.best(make().key) is not None
+
+
+def test_searches_read_the_rates_of_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates = Rates(4e9, 2.0, 2.5, 1.0, 60.0, 25.0, 1e11, 3e10, 5e10, 1e-6)
+    monkeypatch.setenv("ANSORPY_CALIBRATE", "1")
+    monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path))
+    monkeypatch.setattr(calibrate, "measure_rates", lambda: rates)
+    task = _task()
+    with open_session(SMALL) as session:
+        tuning = session.tune({task: 1.0}, network=False)
+    assert tuning is not None
+    [outcome] = tuning.outcomes
+    assert outcome.task.target.rates == rates
+    assert outcome.task == task and hash(outcome.task) == hash(task)

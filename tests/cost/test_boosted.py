@@ -68,10 +68,9 @@ def test_equal_records_give_equal_scores() -> None:
     )
 
 
-def test_saved_model_predicts_the_same_correction() -> None:
+def test_saved_model_predicts_the_same_without_the_records() -> None:
     model = trained()
     other = BoostedTrees.load(model.save())
-    other.data = model.data
     nest, _ = population(50, 7)
     np.testing.assert_allclose(
         other.predict(matmul_task(*SHAPE), nest, 50), model.predict(matmul_task(*SHAPE), nest, 50)
@@ -105,6 +104,14 @@ def test_a_task_of_failures_is_labelled_zero() -> None:
     assert (data.training().label == 0).all()
 
 
+def test_nothing_but_failures_teaches_nothing() -> None:
+    model, (nest, _) = BoostedTrees(), population(20, 2)
+    model.learn(matmul_task(*SHAPE), nest, np.full(20, np.inf))
+    model.refit()
+    task = matmul_task(*SHAPE)
+    np.testing.assert_allclose(model.predict(task, nest, 20), model.prior.predict(task, nest, 20))
+
+
 def test_labels_are_relative_throughput_and_failures_zero() -> None:
     data = Dataset()
     data.add("t", np.zeros((3, 1, 5)), np.ones(3), np.array([2.0, 1.0, np.inf]))
@@ -112,4 +119,4 @@ def test_labels_are_relative_throughput_and_failures_zero() -> None:
     training = data.training()
     assert training.label.tolist() == [0.5, 1.0, 0.0, 1.0]
     assert training.program.tolist() == [0, 1, 2, 3, 3, 3, 3]
-    assert training.weight.tolist() == [0.5, 1.0, 0.1, 1.0]
+    assert training.tasks == (0, 3) and training.starts.tolist() == [0, 1, 2, 3]

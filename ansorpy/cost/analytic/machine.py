@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
-from ansorpy.target import Target
+from ansorpy.target import Rates, Target
 
 __all__ = ["MachineModel"]
 
@@ -54,16 +55,19 @@ class MachineModel:
     l3_bytes: float = 32 * 1024 * 1024
     l2_bandwidth: float = 64.0
     l3_bandwidth: float = 20.0
+    l3_bytes_per_s: float = math.inf
+    """Of all cores together."""
+    dram_core_bytes_per_s: float = 27e9
     dram_bytes_per_s: float = 27e9
-    """Of the whole machine."""
+    """Of all cores together."""
     fork_join_s: float = 3e-6
     """libgomp: 0.6 µs when hot, 6 µs after a pause."""
 
     @staticmethod
     def of(target: Target) -> MachineModel:
-        """The model of *target*: its vectors, registers, caches and cores; the rest as default."""
+        """The model of *target*: what it knows and was measured to do; the rest as default."""
         core = _CORES.get(target.cpu, Core())
-        return MachineModel(
+        machine = MachineModel(
             cores=target.cores,
             clock_hz=core.clock_hz,
             vector_ops_per_cycle=core.vector_ops_per_cycle,
@@ -75,4 +79,21 @@ class MachineModel:
             l1_bytes=float(target.l1_bytes),
             l2_bytes=float(target.l2_bytes),
             l3_bytes=float(target.l3_bytes or target.l2_bytes * target.cores),
+        )
+        return machine if target.rates is None else machine.measured(target.rates)
+
+    def measured(self, rates: Rates) -> MachineModel:
+        """This machine with what was measured in place of what was assumed."""
+        return replace(
+            self,
+            clock_hz=rates.clock_hz,
+            vector_ops_per_cycle=rates.vector_ops_per_cycle,
+            narrow_ops_per_cycle=rates.narrow_ops_per_cycle,
+            stores_per_cycle=rates.stores_per_cycle,
+            l2_bandwidth=rates.l2_bytes_per_cycle,
+            l3_bandwidth=rates.l3_bytes_per_cycle,
+            l3_bytes_per_s=rates.l3_bytes_per_s,
+            dram_core_bytes_per_s=rates.dram_core_bytes_per_s,
+            dram_bytes_per_s=rates.dram_bytes_per_s,
+            fork_join_s=rates.fork_join_s,
         )

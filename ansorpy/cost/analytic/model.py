@@ -71,8 +71,8 @@ def leaf_cost(
     return LeafCost(
         core_s=cycles / per_s,
         l2_s=into_l1.moved / machine.l2_bandwidth / per_s,
-        l3_s=into_l2.moved / machine.l3_bandwidth / per_s,
-        dram_s=dram / machine.dram_bytes_per_s,
+        l3_s=into_l2.moved / np.minimum(machine.l3_bandwidth * per_s, machine.l3_bytes_per_s),
+        dram_s=dram / np.minimum(machine.dram_core_bytes_per_s * speedup, machine.dram_bytes_per_s),
         fork_s=forks * machine.fork_join_s,
     )
 

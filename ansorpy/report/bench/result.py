@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from ansorpy.config import available_cores
 from ansorpy.report.bench.turns import Timing
 from ansorpy.report.tables import Table
+from ansorpy.target import machine_name
 
-__all__ = ["Comparison", "machine_name"]
+__all__ = ["Comparison"]
 
 
 @dataclass(frozen=True)
@@ -58,15 +58,3 @@ class Comparison:
         heading = ("engine", "version", "median ms", "min ms", "runs", "time")
         title = f"{self.model}, {self.threads} thread{'s' if self.threads > 1 else ''}"
         return Table(title, heading, tuple(rows), numeric=frozenset(heading[2:]))
-
-
-def machine_name() -> str:
-    """The CPU's name as the system states it."""
-    try:
-        with open("/proc/cpuinfo") as file:
-            names = [
-                line.split(":", 1)[1].strip() for line in file if line.startswith("model name")
-            ]
-    except OSError:
-        names = []
-    return names[0] if names else platform.processor() or platform.machine()

@@ -1,0 +1,80 @@
+"""How well scores rank programs that were measured."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.cost.view import Floats
+
+__all__ = ["Ranking", "rank_correlation", "ranking", "reached", "recall"]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Figures of one ranking, 1 the best of each; see the functions of the same names.
+
+    ``correlation`` is NaN where fewer than three programs ran, or all scores are equal.
+    """
+
+    correlation: float
+    recall: float
+    reached_first: float
+    reached: float
+
+
+def ranking(scores: Floats, seconds: Floats, k: int = 5) -> Ranking:
+    """All figures of *scores* (higher is faster) against *seconds* (infinite: failed).
+
+    Raises:
+        ValueError: Every program failed.
+    """
+    timed = np.isfinite(seconds)
+    return Ranking(
+        rank_correlation(scores[timed], -seconds[timed]),
+        recall(scores, seconds, k),
+        reached(scores, seconds, 1),
+        reached(scores, seconds, k),
+    )
+
+
+def rank_correlation(a: Floats, b: Floats) -> float:
+    """Spearman's rank correlation, equal values sharing a rank; NaN for fewer than three."""
+    if len(a) < 3:
+        return float("nan")
+    first, second = _ranks(a), _ranks(b)
+    if first.std() == 0 or second.std() == 0:
+        return float("nan")
+    return float(np.corrcoef(first, second)[0, 1])
+
+
+def recall(scores: Floats, seconds: Floats, k: int) -> float:
+    """The share of the *k* fastest programs that are among the *k* with the highest scores."""
+    k = min(k, len(scores))
+    fastest = np.argsort(seconds, kind="stable")[:k]
+    return len(set(fastest.tolist()) & set(_first(scores, k).tolist())) / k
+
+
+def reached(scores: Floats, seconds: Floats, k: int) -> float:
+    """The fastest program's time over that of the fastest of the *k* with the highest scores.
+
+    What measuring these *k* alone would give.  Source: TenSet's "top-k".
+
+    Raises:
+        ValueError: Every program failed.
+    """
+    if not np.isfinite(seconds).any():
+        raise ValueError("no program ran")
+    return float(seconds.min() / seconds[_first(scores, k)].min())
+
+
+def _first(scores: Floats, k: int) -> np.ndarray[tuple[int, ...], np.dtype[np.intp]]:
+    return np.argsort(-scores, kind="stable")[:k]
+
+
+def _ranks(values: Floats) -> Floats:
+    _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
+    middle = np.cumsum(counts) - (counts - 1) / 2
+    ranks: Floats = middle[inverse]
+    return ranks

@@ -1,0 +1,17 @@
+"""Cost models by name; a new one is a file and one line in the table."""
+
+from __future__ import annotations
+
+from ansorpy.cost.protocol import CostModel
+from ansorpy.registry import Registry
+
+__all__ = ["MODELS"]
+
+MODELS: Registry[CostModel] = Registry(
+    "cost model",
+    {
+        "boosted": "ansorpy.cost.boosted:BoostedTrees",
+        "analytic": "ansorpy.cost.analytic.model:AnalyticModel",
+        "random": "ansorpy.cost.random:RandomModel",
+    },
+)

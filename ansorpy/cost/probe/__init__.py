@@ -1,0 +1,1 @@
+"""What this machine does a second, measured once: the figures behind the closed-form model."""

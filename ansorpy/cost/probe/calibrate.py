@@ -1,0 +1,167 @@
+"""The rates of this machine, measured once and kept in the cache folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from ansorpy.config import CALIBRATE, available_cores, cache_folder
+from ansorpy.cost.probe import limits
+from ansorpy.errors import ForeignFile, MissingDependency
+from ansorpy.measure.locks import lock_cores
+from ansorpy.target import MIB, Rates, Target, machine_name
+
+__all__ = ["calibrated", "kept_rates", "measure_rates", "rates_file"]
+
+_FORMAT = "ansorpy-rates-1"
+"""Counts up when a figure is measured in another way."""
+
+_PASSES = 3
+"""Every figure is measured this often, moments apart: what disturbs only slows down."""
+
+_L1_BYTES = 16 << 10
+_MOST_BYTES = 1 << 30
+
+
+def calibrated(target: Target, *, again: bool = False) -> Target:
+    """*target* with the rates of this machine, measured now if they never were (two seconds).
+
+    A target whose code does not run here is returned as it is, as is every target under
+    ``ANSORPY_CALIBRATE=0`` and where libgomp is missing.  A kept file that cannot be read is
+    measured again and replaced.
+
+    Args:
+        again: Measure even if rates are kept.
+    """
+    if not CALIBRATE.get() or not target.runs_on_host():
+        return target
+    if target.rates is not None and not again:
+        return target
+    try:
+        kept = None if again else kept_rates()
+    except ForeignFile:
+        kept = None
+    if kept is None:
+        try:
+            kept = measure_rates()
+        except MissingDependency:
+            return target  # what a search needs it for says so, with advice
+        _keep(kept)
+    return replace(target, rates=kept)
+
+
+def kept_rates() -> Rates | None:
+    """The rates kept for this machine; ``None`` when it was never measured.
+
+    Raises:
+        ForeignFile: The file in the cache folder is not what was written there.
+    """
+    path = rates_file()
+    try:
+        content = json.loads(path.read_bytes())
+    except OSError:
+        return None
+    except ValueError:
+        content = None
+    if not isinstance(content, dict) or content.get("machine") != _machine():
+        raise ForeignFile(f"{path} does not hold rates of this machine", hint="delete it")
+    return Rates.from_dict(content.get("rates", {}))
+
+
+def rates_file() -> Path:
+    """Where the rates of this machine are kept; machines that share the folder have one each."""
+    text = json.dumps(_machine(), sort_keys=True)
+    return cache_folder() / f"rates-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
+
+
+def measure_rates() -> Rates:
+    """Measure this machine with no other measurement of ansorpy beside it.
+
+    Raises:
+        MissingDependency: libgomp is not installed.
+    """
+    host, cores = Target.host(), available_cores()
+    with lock_cores(limits.usable_cores()):
+        clock = _best(limits.clock_hz)
+        ops = _best(lambda: limits.peak_flops(1))
+        narrow = _best(lambda: limits.peak_flops(1, half=True))
+        stored = _best(lambda: limits.write_bandwidth(1, _L1_BYTES))
+        l2 = _best(lambda: limits.read_bandwidth(1, host.l2_bytes // 2))
+        memory = _memory_bytes(host, cores)
+        dram_core = _best(lambda: limits.read_bandwidth(1, memory))
+        dram = max(dram_core, _best(lambda: limits.read_bandwidth(cores, memory)))
+        l3_core, l3 = _last_cache(host, cores) if host.l3_bytes else (dram_core, dram)
+        fork = limits.fork_join_s(cores) if cores > 1 else 0.0
+    vector_bytes = host.vector_bits / 8
+    flops_a_vector = 2 * vector_bytes / 4
+    return Rates(
+        clock_hz=clock,
+        vector_ops_per_cycle=ops / clock / flops_a_vector,
+        narrow_ops_per_cycle=narrow / clock / (flops_a_vector / 2),
+        stores_per_cycle=stored / clock / vector_bytes,
+        l2_bytes_per_cycle=l2 / clock,
+        l3_bytes_per_cycle=l3_core / clock,
+        l3_bytes_per_s=l3,
+        dram_core_bytes_per_s=dram_core,
+        dram_bytes_per_s=dram,
+        fork_join_s=fork,
+    )
+
+
+def _best(measure: Callable[[], float]) -> float:
+    return max(measure() for _ in range(_PASSES))
+
+
+def _last_cache(host: Target, cores: int) -> tuple[float, float]:
+    """Bytes a second that one core and all cores read from the last cache.
+
+    From a quarter of it: more than the caches before it hold, and room for what others keep.
+    """
+    size = max(host.l3_bytes // 4, 2 * host.l2_bytes)
+    alone = _best(lambda: limits.read_bandwidth(1, size))
+    return alone, max(
+        alone, _best(lambda: limits.read_bandwidth(cores, max(size, 2 * cores * host.l2_bytes)))
+    )
+
+
+def _memory_bytes(host: Target, cores: int) -> int:
+    """Bytes of which the caches hold little, within a quarter of the free memory.
+
+    Sixteen cores at most share one last cache; each group has another.
+    """
+    groups = -(-cores // 16)
+    wanted = min(4 * groups * max(host.l3_bytes, cores * host.l2_bytes, 16 * MIB), _MOST_BYTES)
+    with suppress(ValueError, OSError, AttributeError):
+        free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        wanted = min(wanted, free // 4)
+    return wanted
+
+
+def _machine() -> dict[str, object]:
+    """What the rates belong to."""
+    host = Target.host()
+    return {
+        "format": _FORMAT,
+        "cpu": machine_name(),
+        "target": host.key,
+        "cores": available_cores(),
+        "caches": [host.l1_bytes, host.l2_bytes, host.l3_bytes],
+    }
+
+
+def _keep(rates: Rates) -> None:
+    """Write the file in one step; a folder that cannot be written costs a probe a run."""
+    path = rates_file()
+    text = json.dumps({"machine": _machine(), "rates": rates.to_dict()}, indent=2) + "\n"
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+        with os.fdopen(descriptor, "w") as file:
+            file.write(text)
+        os.replace(name, path)

@@ -1,0 +1,133 @@
+"""Limits of this machine, each measured in hundredths of a second.
+
+Clocks drift by a quarter within minutes: measure beside what is judged by a limit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import perf_counter
+
+import numpy as np
+
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.timing import bench
+from ansorpy.cost.probe.loops import BLOCK, LINKS, fork_join_address, full_lanes, loop, sums
+
+__all__ = [
+    "clock_hz", "fork_join_s", "peak_flops", "read_bandwidth", "usable_cores", "write_bandwidth",
+]  # fmt: skip
+
+_ROUNDS, _ROUND_S = 5, 0.004
+_LEAST_BYTES = 4096
+
+
+def clock_hz() -> float:
+    """Cycles a second, from a chain of operations of one cycle each."""
+    function, sink = loop("chain"), aligned_empty((8,), np.int64)
+
+    def run(thread: int, repeats: int) -> None:
+        function(0, 0x5DEECE66D, repeats, sink.ctypes.data)
+
+    return LINKS * _per_second(run, 1)
+
+
+def peak_flops(threads: int, *, half: bool = False) -> float:
+    """Float32 operations a second (a multiply-add is two) from independent sums in registers.
+
+    Args:
+        half: Of vectors half as wide as the widest.
+    """
+    lanes = max(1, full_lanes() // 2) if half else full_lanes()
+    data = aligned_empty((full_lanes(),), np.float32)
+    data[...] = 0.5
+    function = loop("multiply_add_half" if half else "multiply_add")
+    sink = [aligned_empty((full_lanes(),), np.float32) for _ in range(threads)]
+
+    def run(thread: int, repeats: int) -> None:
+        function(data.ctypes.data, 0, repeats, sink[thread].ctypes.data)
+
+    return 2.0 * lanes * sums() * _per_second(run, threads)
+
+
+def read_bandwidth(threads: int, footprint: int) -> float:
+    """Bytes a second when each thread reads its share of *footprint* bytes over and over."""
+    return _bandwidth("read", threads, footprint)
+
+
+def write_bandwidth(threads: int, footprint: int) -> float:
+    """Bytes a second when each thread writes its share of *footprint* bytes over and over."""
+    return _bandwidth("write", threads, footprint)
+
+
+def _bandwidth(name: str, threads: int, footprint: int) -> float:
+    lanes = full_lanes()
+    step = 4 * lanes * BLOCK
+    blocks = max(1, max(footprint // threads, _LEAST_BYTES) // step)
+    data = [aligned_empty((blocks * step // 4,), np.float32) for _ in range(threads)]
+    for array in data:
+        array[...] = 0.0
+    sink = aligned_empty((threads, lanes), np.float32)
+    function = loop(name)
+
+    def run(thread: int, repeats: int) -> None:
+        function(data[thread].ctypes.data, blocks, repeats, sink[thread].ctypes.data)
+
+    return float(blocks * step) * _per_second(run, threads)
+
+
+def fork_join_s(threads: int) -> float:
+    """Median seconds of an empty parallel region, entered again and again.
+
+    Raises:
+        MissingDependency: libgomp is not installed.
+    """
+    status, seconds = bench(fork_join_address(), [[0]], 0, threads=threads, warmup=2000, count=2000)
+    assert status == 0
+    return float(np.median(seconds))
+
+
+def usable_cores() -> list[int]:
+    """The cores this process may run on, by number."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def _per_second(run: Callable[[int, int], None], threads: int) -> float:
+    """Repeats a second of all threads together, the best of a few rounds.
+
+    Each thread has a core of its own: a round is too short for the system to part two on one.
+    """
+    barrier, best = Barrier(threads), 0.0
+    cores = usable_cores()
+
+    def timed(thread: int, repeats: int) -> tuple[float, float]:
+        if hasattr(os, "sched_setaffinity"):
+            os.sched_setaffinity(0, {cores[thread % len(cores)]})  # of this thread only
+        barrier.wait()
+        start = perf_counter()
+        run(thread, repeats)
+        return start, perf_counter()
+
+    repeats = _repeats(run)
+    with ThreadPoolExecutor(threads) as pool:
+        for _ in range(_ROUNDS):
+            spans = list(pool.map(timed, range(threads), [repeats] * threads))
+            took = max(end for _, end in spans) - min(start for start, _ in spans)
+            best = max(best, threads * repeats / took)
+    return best
+
+
+def _repeats(run: Callable[[int, int], None]) -> int:
+    """How many make a round of ``_ROUND_S``."""
+    repeats, spent = 1, 0.0
+    while spent < _ROUND_S / 2:
+        repeats *= 2
+        start = perf_counter()
+        run(0, repeats)
+        spent = perf_counter() - start
+    return max(1, round(repeats * _ROUND_S / spent))

@@ -1,0 +1,209 @@
+"""The measured loops, in LLVM IR of their own: a limit must not fall when the generator does.
+
+All have one signature, ``void loop(ptr data, i64 blocks, i64 repeats, ptr sink)``.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import cache
+from typing import TypeAlias
+
+from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.target import Target
+
+__all__ = ["BLOCK", "LINKS", "Loop", "fork_join_address", "full_lanes", "loop", "sums"]
+
+Loop: TypeAlias = Callable[[int, int, int, int], None]
+
+_SIGNATURE = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p
+)
+
+BLOCK = 8
+"""Vectors read or written in one step, each read into a sum of its own: hides the addition."""
+
+LINKS = 16
+"""Operations of one cycle in a step of the chain, each waiting for the one before."""
+
+
+def full_lanes() -> int:
+    """Float32 lanes of this machine's widest vector."""
+    return Target.host().lanes(32)
+
+
+def sums() -> int:
+    """Independent sums that fit the registers beside two operands."""
+    return 12 if Target.host().vector_registers <= 16 else 24
+
+
+@cache
+def loop(name: str) -> Loop:
+    """``multiply_add``, ``multiply_add_half`` (of half vectors), ``read``, ``write``, ``chain``."""
+    return _SIGNATURE(_library().address(name))
+
+
+@cache
+def fork_join_address() -> int:
+    """Address of a kernel that forks a team and joins it, and nothing else.
+
+    Raises:
+        MissingDependency: libgomp is not installed.
+    """
+    return _threads().address("fork_join")
+
+
+@cache
+def _library() -> Library:
+    lanes = full_lanes()
+    text = "\n".join((
+        _multiply_add("multiply_add", lanes, sums()),
+        _multiply_add("multiply_add_half", max(1, lanes // 2), sums()),
+        _read(lanes), _write(lanes), _CHAIN,
+    ))  # fmt: skip
+    symbols = ["multiply_add", "multiply_add_half", "read", "write", "chain"]
+    return load([compile_ir(text, Target.host())], symbols=symbols)
+
+
+@cache
+def _threads() -> Library:
+    return load([compile_ir(_FORK_JOIN, Target.host())], symbols=["fork_join"])
+
+
+def _multiply_add(name: str, lanes: int, count: int) -> str:
+    vector = f"<{lanes} x float>"
+    phis = "\n".join(
+        f"  %s{i} = phi {vector} [ %x, %entry ], [ %n{i}, %loop ]" for i in range(count)
+    )
+    steps = "\n".join(
+        f"  %n{i} = call {vector} @llvm.fma.v{lanes}f32({vector} %s{i}, {vector} %x, {vector} %x)"
+        for i in range(count)
+    )
+    return f"""
+declare {vector} @llvm.fma.v{lanes}f32({vector}, {vector}, {vector})
+
+define void @{name}(ptr %data, i64 %unused, i64 %repeats, ptr %sink) {{
+entry:
+  %x = load {vector}, ptr %data
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+{phis}
+{steps}
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %repeats
+  br i1 %again, label %loop, label %done
+done:
+{_total(vector, count)}
+  ret void
+}}
+"""
+
+
+def _read(lanes: int) -> str:
+    vector = f"<{lanes} x float>"
+    outer = "\n".join(
+        f"  %r{i} = phi {vector} [ zeroinitializer, %entry ], [ %n{i}, %row ]" for i in range(BLOCK)
+    )
+    inner = "\n".join(
+        f"  %s{i} = phi {vector} [ %r{i}, %repeat ], [ %n{i}, %loop ]" for i in range(BLOCK)
+    )
+    steps = "\n".join(
+        f"  %x{i} = load {vector}, ptr %p{i}\n  %n{i} = fadd {vector} %s{i}, %x{i}"
+        for i in range(BLOCK)
+    )
+    return _sweep("read", vector, outer, inner, steps, _total(vector, BLOCK))
+
+
+def _write(lanes: int) -> str:
+    """Volatile, or storing the same bytes again would be left out."""
+    vector = f"<{lanes} x float>"
+    steps = "\n".join(
+        f"  store volatile {vector} zeroinitializer, ptr %p{i}, align {4 * lanes}"
+        for i in range(BLOCK)
+    )
+    return _sweep("write", vector, "", "", steps, "")
+
+
+def _sweep(name: str, vector: str, outer: str, inner: str, steps: str, end: str) -> str:
+    """A loop over blocks of *data*, repeated."""
+    places = "\n".join(
+        f"  %v{i} = add i64 %base, {i}\n  %p{i} = getelementptr {vector}, ptr %data, i64 %v{i}"
+        for i in range(BLOCK)
+    )
+    return f"""
+define void @{name}(ptr %data, i64 %blocks, i64 %repeats, ptr %sink) {{
+entry:
+  br label %repeat
+repeat:
+  %j = phi i64 [ 0, %entry ], [ %j.next, %row ]
+{outer}
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %repeat ], [ %next, %loop ]
+{inner}
+  %base = mul i64 %i, {BLOCK}
+{places}
+{steps}
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %blocks
+  br i1 %again, label %loop, label %row
+row:
+  %j.next = add i64 %j, 1
+  %more = icmp slt i64 %j.next, %repeats
+  br i1 %more, label %repeat, label %done
+done:
+{end}
+  ret void
+}}
+"""
+
+
+def _total(vector: str, count: int) -> str:
+    """Store the sum of ``%n0 ...`` so that none of them is dead."""
+    lines = [f"  %t1 = fadd {vector} %n0, %n1"]
+    lines += [f"  %t{i} = fadd {vector} %t{i - 1}, %n{i}" for i in range(2, count)]
+    return "\n".join([*lines, f"  store {vector} %t{count - 1}, ptr %sink"])
+
+
+def _links() -> str:
+    """Additions and exclusive ors in turn: neither LLVM nor the processor can shorten them."""
+    lines, last = [], "%x"
+    for i in range(LINKS):
+        operation = "add" if i % 2 else "xor"
+        lines.append(f"  %c{i} = {operation} i64 {last}, %{'i' if i % 2 else 'k'}")
+        last = f"%c{i}"
+    return "\n".join(lines)
+
+
+_CHAIN = f"""
+define void @chain(ptr %data, i64 %k, i64 %repeats, ptr %sink) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %x = phi i64 [ %k, %entry ], [ %c{LINKS - 1}, %loop ]
+{_links()}
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %repeats
+  br i1 %again, label %loop, label %done
+done:
+  store i64 %c{LINKS - 1}, ptr %sink
+  ret void
+}}
+"""
+
+_FORK_JOIN = """
+declare void @GOMP_parallel(ptr, ptr, i32, i32)
+
+define internal void @nothing(ptr %unused) {
+  ret void
+}
+
+define i32 @fork_join(ptr %arguments, ptr %workspace, i32 %threads) {
+  call void @GOMP_parallel(ptr @nothing, ptr null, i32 %threads, i32 0)
+  ret i32 0
+}
+"""

@@ -1,0 +1,31 @@
+"""A cost model that ranks nothing: what a search is worth without one."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.cost.view import Floats
+from ansorpy.ir.task import Task
+from ansorpy.schedule.nest import Nest
+
+__all__ = ["RandomModel"]
+
+
+class RandomModel:
+    """Gives every candidate a random score, a baseline for the models that look at it.
+
+    Scores come from one stream: the same calls in the same order give the same scores.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
+        """A number in 0..1 for each candidate."""
+        return self._rng.random(rows)
+
+    def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:
+        """Nothing."""
+
+    def refit(self) -> None:
+        """Nothing."""

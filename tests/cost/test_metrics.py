@@ -1,0 +1,45 @@
+"""Figures of a ranking, on rankings whose figures are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.metrics import rank_correlation, ranking, reached, recall
+
+SECONDS = np.array([4.0, 1.0, 3.0, 2.0, np.inf, 8.0])
+
+
+def test_a_perfect_ranking_has_ones() -> None:
+    found = ranking(1 / SECONDS, SECONDS, 2)
+    assert found.correlation == pytest.approx(1)
+    assert (found.recall, found.reached_first, found.reached) == (1, 1, 1)
+
+
+def test_the_opposite_ranking() -> None:
+    found = ranking(np.minimum(SECONDS, 100), SECONDS, 2)
+    assert found.correlation == pytest.approx(-1)
+    assert (found.recall, found.reached_first, found.reached) == (0, 0, 1 / 8)
+
+
+def test_some_of_the_fastest_are_found() -> None:
+    scores = np.array([5.0, 1.0, 4.0, 3.0, 0.0, 2.0])
+    assert recall(scores, SECONDS, 3) == pytest.approx(2 / 3)
+    assert reached(scores, SECONDS, 1) == 1 / 4 and reached(scores, SECONDS, 3) == 1 / 2
+    assert reached(scores, SECONDS, 100) == 1 and recall(scores, SECONDS, 100) == 1
+
+
+def test_equal_values_share_a_rank(rng: np.random.Generator) -> None:
+    a, b = rng.integers(0, 4, 50).astype(float), rng.normal(size=50)
+    order = rng.permutation(50)
+    assert rank_correlation(a[order], b[order]) == pytest.approx(rank_correlation(a, b))
+    assert rank_correlation(np.array([1.0, 1, 2, 2]), np.array([1.0, 2, 3, 4])) == pytest.approx(
+        2 / np.sqrt(5)
+    )
+
+
+def test_nothing_to_rank() -> None:
+    assert np.isnan(rank_correlation(np.ones(2), np.ones(2)))
+    assert np.isnan(rank_correlation(np.ones(9), np.arange(9.0)))
+    with pytest.raises(ValueError, match="no program ran"):
+        reached(np.ones(2), np.full(2, np.inf), 1)

@@ -1,0 +1,41 @@
+"""Cost models by name."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.models import MODELS
+from ansorpy.errors import UsageError
+from ansorpy.schedule.nest import Nest
+from tests.cost.nests import tiled_matmul
+from tests.cost.tasks import matmul_task
+
+SHAPE = (64, 64, 64)
+
+
+def nest() -> Nest:
+    return tiled_matmul(*SHAPE, i1=2, i2=4, j1=2, j2=8, k1=4)
+
+
+@pytest.mark.parametrize("name", MODELS.names)
+def test_every_model_scores_learns_and_scores_again(name: str) -> None:
+    model = MODELS.one(name)
+    task = matmul_task(*SHAPE)
+    for _ in range(2):
+        score = model.predict(task, nest(), 3)
+        assert score.shape == (3,) and np.isfinite(score).all()
+        model.learn(task, nest(), np.array([1e-3, 2e-3, np.inf]))
+        model.refit()
+
+
+def test_random_scores_differ_and_repeat_with_the_seed() -> None:
+    task = matmul_task(*SHAPE)
+    scores = [MODELS.one("random").predict(task, nest(), 50) for _ in range(2)]
+    assert len(set(scores[0])) == 50
+    np.testing.assert_array_equal(scores[0], scores[1])
+
+
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(UsageError, match='unknown cost model "forest"'):
+        MODELS.one("forest")
