@@ -12,6 +12,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
@@ -65,7 +66,7 @@ def known_tasks(database: Database) -> dict[str, TaskSamples]:
 
 def _task(database: Database, row: TaskRow) -> Task:
     dag = database.definition(row.definition)
-    precision = "strict" if row.precision == "strict" else "default"
+    precision: Literal["default", "strict"] = "strict" if row.precision == "strict" else "default"
     return Task(dag, Target.host(), row.threads, precision, row.cold_constants, row.name)
 
 
@@ -81,7 +82,7 @@ def judge(
     judged = [name for name, start in held.items() if start is not None]
     order = np.random.default_rng(seed).permutation(len(judged))
     folds = [{judged[at] for at in order[f::FOLDS]} for f in range(FOLDS)]
-    found = []
+    found: list[Judged] = []
     for name in judged:
         start = held[name] or 0
         late = _part(tasks[name], start, None)
