@@ -29,13 +29,12 @@ from ansorpy.measure.grid import PENDING, RETIMED, Grid, GridHeader, read_grid, 
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.measure.timing import TimingPolicy
-from ansorpy.report.bench.result import machine_name
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from ansorpy.search.population import score
 from ansorpy.search.replay import GridSource
-from ansorpy.target import Target
+from ansorpy.target import Target, machine_name
 from benchmarks.search.catalogue import PLANS, Plan, plan_named
 from benchmarks.search.cut import cut_down
 from benchmarks.search.prebuilt import Prebuilt
