@@ -19,6 +19,8 @@ from ansorpy.search.selector import Selector
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategy import Strategy
+from ansorpy.search.transfer import TransferSource
+from ansorpy.search.transfers import TRANSFERS
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
@@ -31,6 +33,7 @@ PARTS: Mapping[str, Registry[Any]] = {
     "selector": SELECTORS,
     "scheduler": SCHEDULERS,
     "objective": OBJECTIVES,
+    "transfer": TRANSFERS,
     "measure": POLICIES,
 }
 """The registries, by the parameter that chooses from them; scripts register their own there."""
@@ -43,6 +46,7 @@ class Choices(TypedDict, total=False):
     strategy: Choice[Strategy]
     selector: Choice[Selector]
     scheduler: Choice[TaskScheduler]
+    transfer: Choice[TransferSource]
     measure: Choice[TimingPolicy]
 
 
@@ -54,6 +58,7 @@ class Parts:
         strategy: Offers candidates.  A part given is copied for each task.
         selector: Picks from them what is measured.
         scheduler: Says which task gets the next round.
+        transfer: Says what is taken over from earlier trials, of the same task and of others.
         measure: How long each is timed.
 
     Raises:
@@ -63,6 +68,7 @@ class Parts:
     strategy: Choice[Strategy] = "evolution"
     selector: Choice[Selector] = "epsilon_greedy"
     scheduler: Choice[TaskScheduler] = "gradient"
+    transfer: Choice[TransferSource] = "both"
     measure: Choice[TimingPolicy] = "fixed"
 
     @classmethod
@@ -90,6 +96,7 @@ class Parts:
         search = SearchOptions(
             strategy=STRATEGIES.factory(self.strategy),
             selector=SELECTORS.one(self.selector),
+            transfer=TRANSFERS.one(self.transfer),
             seed=seed,
         )
         return TuneOptions(search=search, scheduler=SCHEDULERS.one(self.scheduler))

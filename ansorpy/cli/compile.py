@@ -26,6 +26,7 @@ from ansorpy.cli.options import (
     TargetName,
     Threads,
     TimeLimit,
+    TransferName,
     Trials,
     TrialsPerTask,
     Workers,
@@ -54,6 +55,7 @@ def compile(
     strategy: StrategyName = "evolution",
     selector: SelectorName = "epsilon_greedy",
     scheduler: SchedulerName = "gradient",
+    transfer: TransferName = "both",
     measure: MeasureName = "fixed",
     plugin: Plugins = None,
     seed: Seed = 0,
@@ -66,6 +68,8 @@ def compile(
     from ansorpy.phases import Part, phase
     from ansorpy.runtime.export import check_exportable
 
+    names = {"strategy": strategy, "selector": selector, "scheduler": scheduler}
+    names |= {"transfer": transfer, "measure": measure}
     request = make_request(
         effort=effort,
         trials=trials,
@@ -76,9 +80,7 @@ def compile(
         threads=threads,
         precision=precision,
         workers=workers,
-        parts=chosen_parts(
-            plugin, strategy=strategy, selector=selector, scheduler=scheduler, measure=measure
-        ),
+        parts=chosen_parts(plugin, **names),
         seed=seed,
     )
     library = output or Path(f"{model.stem}.so")

@@ -13,7 +13,7 @@ __all__ = [
     "Memory", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight", "ObjectiveName",
     "Plugins", "Precision", "PrecisionOption", "Records", "RunThreads", "SchedulerName", "Seed",
     "SelectorName", "Shape", "StrategyName", "TargetName", "TaskName", "Threads", "TimeLimit",
-    "Trials", "TrialsPerTask", "Workers",
+    "TransferName", "Trials", "TrialsPerTask", "Workers",
 ]  # fmt: skip
 
 
@@ -101,6 +101,10 @@ StrategyName = Annotated[
 SelectorName = Annotated[str, typer.Option("--selector", help="Who picks what is measured.")]
 SchedulerName = Annotated[
     str, typer.Option("--scheduler", help="Who says which task gets the next round.")
+]
+TransferName = Annotated[
+    str,
+    typer.Option("--transfer", help="What is taken over from earlier trials and similar tasks."),
 ]
 MeasureName = Annotated[str, typer.Option("--measure", help="How long a program is timed.")]
 Plugins = Annotated[

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ansorpy.cli.options import (
     Baseline,
@@ -26,10 +28,15 @@ from ansorpy.cli.options import (
     TargetName,
     Threads,
     TimeLimit,
+    TransferName,
     Trials,
     TrialsPerTask,
     Workers,
 )
+
+if TYPE_CHECKING:
+    from ansorpy.api.project import Project
+    from ansorpy.api.session import Chosen
 
 __all__ = ["tune"]
 
@@ -54,6 +61,7 @@ def tune(
     strategy: StrategyName = "evolution",
     selector: SelectorName = "epsilon_greedy",
     scheduler: SchedulerName = "gradient",
+    transfer: TransferName = "both",
     measure: MeasureName = "fixed",
     plugin: Plugins = None,
     seed: Seed = 0,
@@ -61,15 +69,10 @@ def tune(
     """Tune the tasks of networks and keep the records; no library is written."""
     from ansorpy.api.several import Several
     from ansorpy.cli.parts import chosen_parts
-    from ansorpy.cli.searching import (
-        accounted,
-        aims_of,
-        make_request,
-        project_of,
-        search_all,
-        total_text,
-    )
+    from ansorpy.cli.searching import accounted, aims_of, make_request, project_of, search_all
 
+    names = {"strategy": strategy, "selector": selector, "scheduler": scheduler}
+    names |= {"transfer": transfer, "measure": measure}
     request = make_request(
         effort=effort,
         trials=trials,
@@ -80,9 +83,7 @@ def tune(
         threads=threads,
         precision=precision,
         workers=workers,
-        parts=chosen_parts(
-            plugin, strategy=strategy, selector=selector, scheduler=scheduler, measure=measure
-        ),
+        parts=chosen_parts(plugin, **names),
         seed=seed,
     )
     aims = aims_of([model.stem for model in models], bound, baseline, weight)
@@ -92,5 +93,11 @@ def tune(
         chosen = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
     for model, project, programs in zip(models, projects, chosen, strict=True):
-        print(f"{model.stem}: {total_text(project, programs) or 'not timed'}")
-        print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")
+        _show(model, project, programs, db)
+
+
+def _show(model: Path, project: Project, programs: Sequence[Chosen], db: Path) -> None:
+    from ansorpy.cli.searching import total_text
+
+    print(f"{model.stem}: {total_text(project, programs) or 'not timed'}")
+    print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")
