@@ -10,6 +10,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TypedDict
 
+from ansorpy.cost.models import MODELS
+from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.policies import POLICIES
 from ansorpy.measure.timing import TimingPolicy
@@ -31,6 +33,7 @@ __all__ = ["PARTS", "Choices", "Parts", "load_plugin"]
 PARTS: Mapping[str, Registry[Any]] = {
     "strategy": STRATEGIES,
     "selector": SELECTORS,
+    "cost_model": MODELS,
     "scheduler": SCHEDULERS,
     "objective": OBJECTIVES,
     "transfer": TRANSFERS,
@@ -45,6 +48,7 @@ class Choices(TypedDict, total=False):
 
     strategy: Choice[Strategy]
     selector: Choice[Selector]
+    cost_model: Choice[CostModel]
     scheduler: Choice[TaskScheduler]
     transfer: Choice[TransferSource]
     measure: Choice[TimingPolicy]
@@ -57,6 +61,7 @@ class Parts:
     Args:
         strategy: Offers candidates.  A part given is copied for each task.
         selector: Picks from them what is measured.
+        cost_model: Ranks them without running them; one for all tasks.
         scheduler: Says which task gets the next round.
         transfer: Says what is taken over from earlier trials, of the same task and of others.
         measure: How long each is timed.
@@ -67,6 +72,7 @@ class Parts:
 
     strategy: Choice[Strategy] = "evolution"
     selector: Choice[Selector] = "epsilon_greedy"
+    cost_model: Choice[CostModel] = "boosted"
     scheduler: Choice[TaskScheduler] = "gradient"
     transfer: Choice[TransferSource] = "both"
     measure: Choice[TimingPolicy] = "fixed"
@@ -99,7 +105,11 @@ class Parts:
             transfer=TRANSFERS.one(self.transfer),
             seed=seed,
         )
-        return TuneOptions(search=search, scheduler=SCHEDULERS.one(self.scheduler))
+        return TuneOptions(
+            search=search,
+            scheduler=SCHEDULERS.one(self.scheduler),
+            model=MODELS.factory(self.cost_model),
+        )
 
     def policy(self) -> TimingPolicy:
         """How candidates are timed."""

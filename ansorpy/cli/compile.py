@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ansorpy.cli.options import (
+    CostModelName,
     Dim,
     Effort,
     EffortOption,
@@ -54,6 +55,7 @@ def compile(
     workers: Workers = "local",
     strategy: StrategyName = "evolution",
     selector: SelectorName = "epsilon_greedy",
+    cost_model: CostModelName = "boosted",
     scheduler: SchedulerName = "gradient",
     transfer: TransferName = "both",
     measure: MeasureName = "fixed",
@@ -68,8 +70,8 @@ def compile(
     from ansorpy.phases import Part, phase
     from ansorpy.runtime.export import check_exportable
 
-    names = {"strategy": strategy, "selector": selector, "scheduler": scheduler}
-    names |= {"transfer": transfer, "measure": measure}
+    names = {"strategy": strategy, "selector": selector, "cost_model": cost_model}
+    names |= {"scheduler": scheduler, "transfer": transfer, "measure": measure}
     request = make_request(
         effort=effort,
         trials=trials,

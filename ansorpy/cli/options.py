@@ -9,11 +9,11 @@ from typing import Annotated
 import typer
 
 __all__ = [
-    "Against", "AsJson", "Baseline", "Bound", "Dim", "Effort", "EffortOption", "MeasureName",
-    "Memory", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight", "ObjectiveName",
-    "Plugins", "Precision", "PrecisionOption", "Records", "RunThreads", "SchedulerName", "Seed",
-    "SelectorName", "Shape", "StrategyName", "TargetName", "TaskName", "Threads", "TimeLimit",
-    "TransferName", "Trials", "TrialsPerTask", "Workers",
+    "Against", "AsJson", "Baseline", "Bound", "CostModelName", "Dim", "Effort", "EffortOption",
+    "MeasureName", "Memory", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight",
+    "ObjectiveName", "Plugins", "Precision", "PrecisionOption", "Records", "RunThreads",
+    "SchedulerName", "Seed", "SelectorName", "Shape", "StrategyName", "TargetName", "TaskName",
+    "Threads", "TimeLimit", "TransferName", "Trials", "TrialsPerTask", "Workers",
 ]  # fmt: skip
 
 
@@ -99,6 +99,9 @@ StrategyName = Annotated[
     str, typer.Option("--strategy", help="Who offers candidates; names: ansorpy doctor --parts.")
 ]
 SelectorName = Annotated[str, typer.Option("--selector", help="Who picks what is measured.")]
+CostModelName = Annotated[
+    str, typer.Option("--cost-model", help="Who ranks candidates without running them.")
+]
 SchedulerName = Annotated[
     str, typer.Option("--scheduler", help="Who says which task gets the next round.")
 ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ansorpy.cli.options import (
     Baseline,
     Bound,
+    CostModelName,
     Dim,
     Effort,
     EffortOption,
@@ -60,6 +61,7 @@ def tune(
     workers: Workers = "local",
     strategy: StrategyName = "evolution",
     selector: SelectorName = "epsilon_greedy",
+    cost_model: CostModelName = "boosted",
     scheduler: SchedulerName = "gradient",
     transfer: TransferName = "both",
     measure: MeasureName = "fixed",
@@ -71,8 +73,8 @@ def tune(
     from ansorpy.cli.parts import chosen_parts
     from ansorpy.cli.searching import accounted, aims_of, make_request, project_of, search_all
 
-    names = {"strategy": strategy, "selector": selector, "scheduler": scheduler}
-    names |= {"transfer": transfer, "measure": measure}
+    names = {"strategy": strategy, "selector": selector, "cost_model": cost_model}
+    names |= {"scheduler": scheduler, "transfer": transfer, "measure": measure}
     request = make_request(
         effort=effort,
         trials=trials,

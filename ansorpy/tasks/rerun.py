@@ -6,12 +6,13 @@ build the same bytes from them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from pydantic import ValidationError
 
+from ansorpy.cost.models import MODELS
 from ansorpy.errors import ForeignFile, NoValidProgram, UsageError, VerificationFailed
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
@@ -20,11 +21,15 @@ from ansorpy.measure.past import past_database
 from ansorpy.measure.records import Event
 from ansorpy.measure.runner import BuildService
 from ansorpy.measure.told import ToldRunner
+from ansorpy.registry import Registry
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
+from ansorpy.search.transfers import TRANSFERS
+from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.recorded import RunRequest, TaskRequest, described, restored, unranged
+from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
 
 __all__ = ["Rerun", "TaskRerun", "rerun"]
@@ -209,16 +214,29 @@ class _Replay:
 def _named_parts(parts: Mapping[str, str]) -> TuneOptions:
     """Options with the registered parts that *parts* describe, where there are such."""
     options = TuneOptions()
-    strategies = [STRATEGIES.factory(name) for name in STRATEGIES]
-    selectors = [SELECTORS.one(name) for name in SELECTORS]
     search = replace(
         options.search,
-        strategy=_like(parts, "search.strategy", strategies, options.search.strategy),
-        selector=_like(parts, "search.selector", selectors, options.search.selector),
+        strategy=_like(parts, "search.strategy", _factories(STRATEGIES)),
+        selector=_like(parts, "search.selector", _made(SELECTORS)),
+        transfer=_like(parts, "search.transfer", _made(TRANSFERS)),
     )
-    return replace(options, search=search)
+    return replace(
+        options,
+        search=search,
+        scheduler=_like(parts, "scheduler", _made(SCHEDULERS)),
+        objective=_like(parts, "objective", _made(OBJECTIVES)),
+        model=_like(parts, "model", _factories(MODELS)),
+    )
 
 
-def _like(parts: Mapping[str, str], name: str, choices: Sequence[T], default: T) -> T:
-    """The choice that is described as *parts* say; its numbers may be others."""
-    return next((c for c in choices if described(c, name).get(name) == parts.get(name)), default)
+def _factories(registry: Registry[T]) -> list[Callable[[], T]]:
+    return [registry.factory(name) for name in registry]
+
+
+def _made(registry: Registry[T]) -> list[T]:
+    return [registry.one(name) for name in registry]
+
+
+def _like(parts: Mapping[str, str], name: str, choices: Sequence[T]) -> T:
+    """The choice that is described as *parts* say, its numbers apart; the first when none is."""
+    return next((c for c in choices if described(c, name).get(name) == parts.get(name)), choices[0])

@@ -10,6 +10,7 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.api.parts import PARTS, Parts, load_plugin
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.rules.structure import StructureSampler
@@ -104,6 +105,7 @@ def test_a_name_an_instance_and_a_class_will_do() -> None:
     assert made[2] == mine and made[2] is not mine, "each task has a copy of its own"
     assert {options.seed for options in given} == {3}
     assert Parts(selector=TopK()).tuning(0).search.selector == TopK()
+    assert isinstance(Parts(cost_model="analytic").tuning(0).model(), AnalyticModel)
     assert Parts(measure=TimingPolicy(total_s=1.0)).policy().total_s == 1.0
 
 
@@ -142,6 +144,8 @@ def test_a_kernel_tuned_with_other_parts() -> None:
         threads=1,
         strategy=Grid(),
         selector="diversity",
+        cost_model="analytic",
+        transfer="none",
         measure="variance_adaptive",
     )
     assert kernel.median_ms

@@ -16,6 +16,7 @@ import pytest
 
 import ansorpy
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.cost.models import MODELS
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -29,9 +30,11 @@ from ansorpy.search.driver import SearchOptions
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.evolution import Evolution
+from ansorpy.search.transfers import TRANSFERS
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.rerun import Rerun, rerun
+from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
@@ -121,11 +124,20 @@ def test_a_run_beside_another_tuner_replays(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("strategy", "selector"), [("random", "top_k"), ("annealing", "diversity")]
+    ("strategy", "selector", "model", "scheduler", "transfer"),
+    [
+        ("random", "top_k", "analytic", "round_robin", "none"),
+        ("annealing", "diversity", "random", "gradient", "history_best"),
+    ],
 )
-def test_parts_chosen_by_name_are_found_again(path: Path, strategy: str, selector: str) -> None:
-    search = SearchOptions(STRATEGIES.factory(strategy), SELECTORS.one(selector), seed=3)
-    tune(path, Budget(trials=12), FormulaRunner(noise=0.2), TuneOptions(search))
+def test_parts_chosen_by_name_are_found_again(
+    path: Path, strategy: str, selector: str, model: str, scheduler: str, transfer: str
+) -> None:
+    search = SearchOptions(
+        STRATEGIES.factory(strategy), SELECTORS.one(selector), TRANSFERS.one(transfer), seed=3
+    )
+    options = TuneOptions(search, SCHEDULERS.one(scheduler), model=MODELS.factory(model))
+    tune(path, Budget(trials=12), FormulaRunner(noise=0.2), options)
     again = replayed(path, options=None)
     assert (again.divergence, again.trials) == ("", 12)
 
@@ -188,8 +200,12 @@ def test_other_results_lead_to_another_history(path: Path) -> None:
     assert replayed(path).divergence
 
 
+class _Own(RoundRobin):
+    """A scheduler that no table names."""
+
+
 def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
-    other = replace(TuneOptions(SearchOptions(seed=7)), scheduler=RoundRobin())
+    other = replace(TuneOptions(SearchOptions(seed=7)), scheduler=_Own())
     tune(path, Budget(trials=10), FormulaRunner(), other)
     own = [
         WeightedTask(e.task, StructureSampler(e.task, replace(CPU, sketch=CPU.sketch[1:])))
