@@ -69,6 +69,21 @@ def test_the_tile_is_what_the_innermost_reduce_loop_encloses() -> None:
     assert not tile_of(relu, MACHINE).reduces[0]
 
 
+@pytest.mark.parametrize(
+    ("i1", "max_unroll", "rows"),
+    [(4, 64, 8), (4, 16, 2), (4, 0, 2), (32, 512, 2)],
+    ids=["unrolled", "over the limit", "rolled", "over the registers"],
+)
+def test_rows_around_an_unrolled_reduction_accumulate_apart(
+    i1: int, max_unroll: int, rows: int
+) -> None:
+    nest = tiled_matmul(64, 32, 4, i1=i1, i2=2, j1=1, j2=32, k1=4, max_unroll=max_unroll)
+    tile = tile_of(view_nest(nest, 1)[0], MACHINE)
+    assert tile.rows[0] == rows
+    assert tile.steps[0] * rows * 32 == 64 * 32 * 4
+    assert tile.steps[0] == tile.visits[0] * 4
+
+
 def test_two_threads_halve_the_time_of_an_even_division() -> None:
     assert product_cost(2).core_s[0] == pytest.approx(product_cost(1).core_s[0] / 2)
 

@@ -91,7 +91,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     reducing = {loop: mask for loop, mask in view.real.items() if view.is_reduce(loop)}
     is_reduce = {loop: _without(mask, view.vector.get(loop)) for loop, mask in reducing.items()}
     reduces = _any(is_reduce.values(), rows)
-    inside = _inside(view, is_reduce, reduces)
+    inside = _inside(view, is_reduce, reduces, machine)
     vector = {n: mask & view.vector[n] for n, mask in inside.items() if n in view.vector}
     row_loops = {n: _without(mask, view.vector.get(n)) for n, mask in inside.items()}
     length, tile_rows = _extent_of(view, vector), _extent_of(view, row_loops)
@@ -128,21 +128,41 @@ def _any(masks: Iterable[Masks], rows: int) -> Masks:
     return some
 
 
-def _inside(view: LeafView, is_reduce: Mapping[int, Masks], reduces: Masks) -> dict[int, Masks]:
-    """Where each loop belongs to the tile: those inside the innermost reduce loop, or marked."""
+def _inside(
+    view: LeafView, is_reduce: Mapping[int, Masks], reduces: Masks, machine: MachineModel
+) -> dict[int, Masks]:
+    """Where each loop belongs to the tile: those inside the innermost reduce loop, or marked.
+
+    Space loops around reduce loops belong to it, too, when all from there on inwards is unrolled
+    and the registers hold the sums: the generator accumulates across the outermost loop it can
+    (:mod:`ansorpy.codegen.promote`).
+    """
     inside: dict[int, Masks] = {}
-    open_ = np.ones(view.rows, dtype=bool)
+    lanes = machine.vector_bits / 8 / view.written.elem_bytes
+    open_ = expanded = np.ones(view.rows, dtype=bool)
+    body = sums = length = np.ones(view.rows)
     for loop in reversed(view.real):
-        real = view.real[loop]
+        real, extent = view.real[loop], view.extent[loop]
+        vector = real & view.vector.get(loop, ~real)
+        scalar = real & ~vector
+        body = np.where(scalar, body * extent, body)
+        expanded = expanded & (~scalar | (body <= view.max_unroll) | view.unroll.get(loop, ~real))
         if loop in is_reduce:
             open_ = open_ & ~is_reduce[loop]
         marked = reduces | ~real
         for mark in (view.vector.get(loop), view.unroll.get(loop)):
             marked = marked if mark is None else marked | mark
         open_ = open_ & marked
-        if not open_.any():
+        space = np.zeros_like(real) if view.is_reduce(loop) else real
+        length = np.where(vector, length * extent, length)
+        wider = np.where(space & scalar, sums * extent, sums)
+        fits = expanded & reduces & (wider * np.ceil(length / lanes) <= machine.vector_registers)
+        expanded = expanded & (open_ | fits | ~space)
+        joins = open_ | (fits & space)
+        if not (joins | expanded).any():
             break
-        inside[loop] = open_ & real
+        sums = np.where(joins, wider, sums)
+        inside[loop] = joins & real
     return inside
 
 
