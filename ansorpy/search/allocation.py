@@ -33,13 +33,15 @@ class Allocation:
     model may be wrong about all of its programs.  A pair whose definition cannot be as fast as the
     best program, by its bound, gets none.
 
-    The bounds are those of the machine's description, scaled down when some program beats its own.
+    The bounds are those of the machine as it is known, scaled down when some program beats its own.
+    They count less by the share ``doubt``: rates were measured in one moment, and clocks drift.
     """
 
     sharpness = 4
     curiosity = 0.25
     """Added to an untried pair's promise to the fourth; with each trial it falls as its square."""
     least_promise = 0.05
+    doubt = 0.2
 
     def __init__(self, task: Task, source: StructureSource) -> None:
         self._pairs = tuple(source.pairs)
@@ -60,7 +62,7 @@ class Allocation:
 
     def open(self) -> tuple[Pair, ...]:
         """The pairs that may still hold a better program than the best."""
-        best_s, scale = self.best_s, self._scale()
+        best_s, scale = self.best_s, (1 - self.doubt) * self._scale()
         return tuple(p for p in self._pairs if scale * self._bounds[p.definition] <= best_s)
 
     def shares(self, predicted: Mapping[Pair, float]) -> dict[Pair, float]:

@@ -67,7 +67,7 @@ def test_measurements_overrule_the_model() -> None:
 def test_a_definition_that_cannot_win_is_dropped() -> None:
     allocation = made()
     assert max(BOUNDS.values()) == BOUNDS["direct"]
-    allocation.tell([(OTHERS[0], 0.9 * BOUNDS["direct"])])
+    allocation.tell([(OTHERS[0], 0.7 * BOUNDS["direct"])])
     assert not set(allocation.open()) & set(DIRECT)
     assert OTHERS[0] in allocation.open()
     assert set(allocation.shares(EVEN)) == set(allocation.open())
@@ -75,10 +75,18 @@ def test_a_definition_that_cannot_win_is_dropped() -> None:
 
 def test_a_machine_faster_than_described_shifts_all_bounds() -> None:
     allocation = made()
-    allocation.tell([(DIRECT[0], 0.5 * BOUNDS["direct"]), (OTHERS[0], 0.4 * BOUNDS["direct"])])
+    allocation.tell([(DIRECT[0], 0.5 * BOUNDS["direct"]), (OTHERS[0], 0.3 * BOUNDS["direct"])])
     assert set(DIRECT) & set(allocation.open()) == set()
-    allocation.tell([(DIRECT[1], 0.3 * BOUNDS["direct"])])
+    allocation.tell([(DIRECT[1], 0.25 * BOUNDS["direct"])])
     assert set(DIRECT) <= set(allocation.open())
+
+
+(max_examples=300, deadline=None)
+(floats(0.01, 1.0))
+def test_the_fastest_pair_stays_however_far_below_its_bound(share: float) -> None:
+    allocation = made()
+    allocation.tell([(DIRECT[0], share * BOUNDS["direct"] / 3)])
+    assert DIRECT[0] in allocation.open()
 
 
 def test_failures_lose_their_share() -> None:
