@@ -38,7 +38,7 @@ class _Seen:
 class Pace:
     """Sizes of rounds under a budget.
 
-    With a time limit the first round of every task fits into ``first_share`` of the time left:
+    With a time limit the first rounds of all tasks fit into ``first_share`` of the time there was:
     each has ``least`` trials, the others go to the tasks in proportion to their part of the
     objective.  Later rounds are a quarter of a task's even share of the time left, but large
     enough that most of a round is measuring, and none is longer than the time left.
@@ -79,7 +79,9 @@ class Pace:
 
     def _first_size(self, at: int, tasks: Sequence[Standing], left_s: float) -> int:
         fresh = [task for task in tasks if task.alive and task.rounds == 0]
-        time_s = self.first_share * left_s / self._scale(at, True)
+        spent_s = self._first.took_s
+        time_s = self.first_share * (left_s + spent_s) - spent_s
+        time_s = max(time_s, 0.0) / self._scale(at, True)
         spare = (time_s - ROUND_S * len(fresh)) / TRIAL_S - self.least * len(fresh)
         heaviness = sum(task.slope * task.least_s for task in fresh)
         own = tasks[at].slope * tasks[at].least_s

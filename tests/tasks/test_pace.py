@@ -87,3 +87,15 @@ def test_what_rounds_took_is_learnt() -> None:
         pace.note(0, False, 16, 4 * expected)
     assert pace.round_s(0, False, 16) == pytest.approx(4 * expected, rel=0.05)
     assert expected < pace.round_s(1, False, 16) < 4.1 * expected
+
+
+def test_first_rounds_take_their_share_of_the_time_and_no_more() -> None:
+    pace, clock = Pace(Budget(time_limit_s=100), 30), 0.0
+    sizes: list[int] = []
+    for at in range(30):
+        tasks = [standing(*([1.0] if n < at else []), least_s=1.0) for n in range(30)]
+        sizes.append(pace.size(at, tasks, 100.0 - clock))
+        took = 2 * (ROUND_S + sizes[-1] * TRIAL_S)
+        pace.note(at, True, sizes[-1], took)
+        clock += took
+    assert clock <= 0.42 * 100 and max(sizes) - min(sizes) <= 1
