@@ -75,7 +75,8 @@ class TaskSearch:
         self.context = Context(task, source, model, np.random.default_rng(self.options.seed))
         self._listener = listener
         self._default_pending = True
-        self._seeded = False
+        self._seeds: list[Candidate] | None = None
+        """What the transfer source offered and was not measured; None before it was asked."""
         self._numbers: dict[tuple[str, bytes], int | None] = {}
         """Numbers of this run's trials in the database."""
 
@@ -103,24 +104,28 @@ class TaskSearch:
         return self.history.trials - before
 
     def _pick(self, n: int) -> list[Candidate]:
-        """What to measure next; the transfer source's candidates come before all others."""
-        seeds = [] if self._seeded else self._seeds()[:n]
-        self._seeded = True
-        left = n - len(seeds)
-        if not left:
-            return seeds
-        self.context.measured.update(c.key for c in seeds)
+        """What to measure next: first what the transfer source offered, then the strategy."""
+        if self._seeds is None:
+            self._seeds = self._transferred()
+        self._seeds = self._new(self._seeds)
+        left = n - len(self._seeds)
+        if left <= 0:
+            return self._seeds[:n]
         pool = self.strategy.ask(self.context, left)
-        return [*seeds, *self.options.selector.pick(pool, left, self.context.rng)]
+        picked = self.options.selector.pick(pool, left, self.context.rng)
+        return different([*self._seeds, *self._new(picked)])
 
-    def _seeds(self) -> list[Candidate]:
-        """What other tasks' records recommend, as far as it was not measured."""
+    def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Those of *candidates* that were not measured."""
+        return [c for c in candidates if c.key not in self.context.measured]
+
+    def _transferred(self) -> list[Candidate]:
+        """What other tasks' records recommend."""
         database = self.trials.database
         if database is None:
             return []
         past = Past(self.task, self.context.source, self.context.model, database, self.context.rng)
-        found = different(self.options.transfer.first(past))
-        return [c for c in found if c.key not in self.context.measured]
+        return different(self.options.transfer.first(past))
 
     def resume(self, database: Database) -> None:
         """Take earlier trials of this task as done.

@@ -110,6 +110,21 @@ def test_a_space_of_few_programs_is_exhausted_not_repeated() -> None:
     assert len(runner.seen) == len(set(runner.seen)) < 200
 
 
+def test_a_strategy_that_repeats_itself_ends_the_search() -> None:
+    class Stubborn(RandomSearch):
+        """Offers the same program for ever."""
+
+        def ask(self, context: Context, n: int) -> Pool:
+            [structure, *_] = context.source.draw(1, np.random.default_rng(0))
+            table = sample_valid(structure, 1, np.random.default_rng(0))
+            return Pool(tuple(score(context.task, context.model, structure, table).candidates()))
+
+    found = search(matmul(16, 16, 16), strategy=Stubborn)
+    for _ in range(3):
+        found.step(4)
+    assert found.exhausted and found.history.trials <= 2
+
+
 def test_never_slower_than_the_default_schedule() -> None:
     """Everything but the default schedule fails."""
     default = str(State.initial(matmul(8, 8, 8).dag).history)

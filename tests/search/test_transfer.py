@@ -168,3 +168,21 @@ def test_similar_tasks_give_the_first_candidates(tmp_path: Path) -> None:
         assert found.history.trials == 8
         assert runner.seen[seen : seen + 3] == [str(c.state().history) for c in offered]
     assert distance(new.dag, near.dag) < distance(new.dag, far.dag)
+
+
+def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> None:
+    near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
+    with Database(tmp_path / "a.db") as database:
+        before = search(near, database, runner, strategy=RandomSearch)
+        before.resume(database)
+        rounds(before, 16)
+        found = search(new, database, runner)
+        past = Past(new, found.context.source, BoostedTrees(), database, np.random.default_rng(0))
+        nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(past)]
+        reuse = SearchOptions(transfer=ScheduleReuse(neighbours=1))
+        found = TaskSearch(
+            new, StructureSampler(new), BoostedTrees(), Trials(runner, database), reuse
+        )
+        for _ in range(len(nearest)):
+            found.step(2)
+        assert len(nearest) > 2 and set(nearest) <= set(runner.seen)
