@@ -19,7 +19,7 @@ from ansorpy.schedule.state import State
 
 __all__ = ["ToldRunner"]
 
-_TOLD = TypeAdapter(list[tuple[int, TrialKind, float | None, bool]])
+_TOLD = TypeAdapter(list[tuple[int, TrialKind, tuple[float, ...], bool]])
 _RETIMED = TypeAdapter(list[tuple[TrialKind, tuple[float, ...]]])
 
 
@@ -88,16 +88,16 @@ class ToldRunner:
         return done or result
 
     def _result(
-        self, task: Task, state: State, kind: TrialKind, seconds: float | None
+        self, task: Task, state: State, kind: TrialKind, seconds: tuple[float, ...]
     ) -> MeasureResult:
-        """What was told, with the samples and the reason of the record where it is that trial's."""
-        times = () if seconds is None else (seconds,)
+        """What was told, with the reason of the record where it is that trial's.
+
+        The record's own times may be of a later comparison.
+        """
         record = self.database.lookup(task, state)
         if record is None or not record.is_done or record.kind is not kind:
-            return MeasureResult(kind, times)
-        result = record.result
-        same = result.median_s == MeasureResult(kind, times).median_s
-        return result if same else replace(result, seconds=times)
+            return MeasureResult(kind, seconds)
+        return replace(record.result, seconds=seconds)
 
     def _end(self) -> None:
         """The recorded run stopped in the middle of a batch."""

@@ -68,8 +68,7 @@ class Trials:
         told: list[object] = []
 
         def hear(index: int, result: MeasureResult, known: bool) -> None:
-            seconds = result.median_s if result.seconds else None
-            told.append([index, result.kind.value, seconds, known])
+            told.append([index, result.kind.value, list(result.seconds), known])
             if not known:
                 heard(states[index], result)
 

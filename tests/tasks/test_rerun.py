@@ -142,6 +142,25 @@ def test_parts_chosen_by_name_are_found_again(
     assert (again.divergence, again.trials) == ("", 12)
 
 
+class Sampling(FormulaRunner):
+    """Takes four samples of each program."""
+
+    def _answer(self, task: Task, state: State) -> MeasureResult:
+        result = super()._answer(task, state)
+        noise = self._rng.uniform(0.9, 1.1, 4)
+        return replace(result, seconds=tuple(float(s * x) for s in result.seconds for x in noise))
+
+
+def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Path) -> None:
+    droplet = TuneOptions(SearchOptions(STRATEGIES.factory("droplet"), seed=3))
+    tune(path, Budget(trials=48), Sampling(noise=0.1), droplet)
+    with Database(path) as database:
+        told = [event.body["told"] for event in database.events(1) if event.kind == "tell"]
+    assert {len(seconds) for batch in told for _, _, seconds, _ in batch} == {4}
+    again = replayed(path, options=None)
+    assert (again.divergence, again.trials) == ("", 48)
+
+
 def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:
     def stop(state: State, number: int) -> MeasureResult | None:
         if number == 20:
@@ -194,7 +213,7 @@ def test_other_results_lead_to_another_history(path: Path) -> None:
             "SELECT id, body FROM events WHERE kind = 'tell' ORDER BY id LIMIT 1"
         ).fetchone()
         body = json.loads(text)
-        body["told"][0][2] *= 1e-3
+        body["told"][0][2] = [1e-3 * s for s in body["told"][0][2]]
         raw.execute("UPDATE events SET body = ? WHERE id = ?", (json.dumps(body), number))
     raw.close()
     assert replayed(path).divergence
