@@ -74,6 +74,8 @@ class Budget:
     def round_size(self, tasks: int) -> int:
         """Trials in one round of one task at most: about a quarter of its share.
 
+        Two where there are two: a round of one has no place for the default schedule.
+
         Differs: TVM measures 64 a round, which leaves small budgets no second round.
         """
         shares = [
@@ -81,4 +83,5 @@ class Budget:
             for limit in (self.trials_per_task, self.trials and self.trials // max(tasks, 1))
             if limit is not None
         ]
-        return min(max(min(shares) // 4, 1), LARGEST_ROUND) if shares else LARGEST_ROUND
+        share = min(shares, default=4 * LARGEST_ROUND)
+        return min(max(share // 4, min(share, 2), 1), LARGEST_ROUND)

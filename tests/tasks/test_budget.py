@@ -33,7 +33,9 @@ def test_bad_requests_are_refused() -> None:
     ("budget", "tasks", "size"),
     [
         (Budget(trials=64), 1, 16),
-        (Budget(trials=3), 1, 1),
+        (Budget(trials=3), 1, 2),
+        (Budget(trials_per_task=7), 9, 2),
+        (Budget(trials=1), 1, 1),
         (Budget(trials=10), 40, 1),
         (Budget(trials=10**6), 1, 32),
         (Budget(trials_per_task=64), 40, 16),
