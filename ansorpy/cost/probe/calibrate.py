@@ -53,6 +53,8 @@ def calibrated(target: Target, *, again: bool = False) -> Target:
         except MissingDependency:
             return target  # what a search needs it for says so, with advice
         _keep(kept)
+    if target.vector_bits < Target.host().vector_bits:  # its widest vectors are narrow ones here
+        kept = replace(kept, vector_ops_per_cycle=kept.narrow_ops_per_cycle)
     return replace(target, rates=kept)
 
 

@@ -113,3 +113,11 @@ def test_the_closed_form_model_reads_the_rates_of_its_target() -> None:
     assert machine == MachineModel.of(host).measured(RATES)
     assert machine.clock_hz == 4e9 and machine.dram_core_bytes_per_s == 3e10
     assert machine.fork_join_s == 1e-6 and machine.narrow_ops_per_cycle == 2.5
+
+
+def test_a_target_of_narrower_vectors_has_the_rate_of_those(probes: list[Rates]) -> None:
+    probes.append(RATES)
+    host = Target.host()
+    half = replace(host, vector_bits=host.vector_bits // 2)
+    assert calibrated(half).rates == replace(RATES, vector_ops_per_cycle=2.5)
+    assert calibrated(host).rates == RATES == kept_rates()
