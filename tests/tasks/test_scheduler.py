@@ -88,9 +88,10 @@ def test_dead_tasks_are_never_chosen() -> None:
         assert choose(scheduler) is None
 
 
-def test_tasks_the_objective_does_not_depend_on_get_nothing() -> None:
-    assert choose(Gradient(), standing(9.0, slope=0.0), standing(1.0)) == 1
-    assert choose(Gradient(), standing(9.0, slope=0.0), standing(slope=0.0)) is None
+@pytest.mark.parametrize("scheduler", [Gradient(), RoundRobin()])
+def test_tasks_the_objective_does_not_depend_on_get_nothing(scheduler: TaskScheduler) -> None:
+    assert choose(scheduler, standing(9.0, slope=0.0), standing(1.0, 1.0)) == 1
+    assert choose(scheduler, standing(9.0, slope=0.0), standing(slope=0.0)) is None
 
 
 def test_equal_gains_are_drawn_at_random() -> None:

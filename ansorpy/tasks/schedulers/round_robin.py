@@ -14,8 +14,8 @@ __all__ = ["RoundRobin"]
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """The living task with the fewest rounds, the first of them in order."""
+    """Of the living tasks that the objective depends on, the first with the fewest rounds."""
 
     def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
-        alive = [i for i, task in enumerate(tasks) if task.alive]
+        alive = [i for i, task in enumerate(tasks) if task.alive and task.slope > 0]
         return min(alive, key=lambda i: tasks[i].rounds, default=None)
