@@ -81,8 +81,8 @@ def test_a_machine_faster_than_described_shifts_all_bounds() -> None:
     assert set(DIRECT) <= set(allocation.open())
 
 
-(max_examples=300, deadline=None)
-(floats(0.01, 1.0))
+@settings(max_examples=300, deadline=None)
+@given(floats(0.01, 1.0))
 def test_the_fastest_pair_stays_however_far_below_its_bound(share: float) -> None:
     allocation = made()
     allocation.tell([(DIRECT[0], share * BOUNDS["direct"] / 3)])

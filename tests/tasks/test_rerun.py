@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter
 
 import ansorpy
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
@@ -155,8 +156,10 @@ def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Pa
     droplet = TuneOptions(SearchOptions(STRATEGIES.factory("droplet"), seed=3))
     tune(path, Budget(trials=48), Sampling(noise=0.1), droplet)
     with Database(path) as database:
-        told = [event.body["told"] for event in database.events(1) if event.kind == "tell"]
-    assert {len(seconds) for batch in told for _, _, seconds, _ in batch} == {4}
+        tells = [event for event in database.events(1) if event.kind == "tell"]
+    told = TypeAdapter(list[list[tuple[int, str, list[float], bool]]])
+    batches = told.validate_python([event.body["told"] for event in tells])
+    assert {len(seconds) for batch in batches for _, _, seconds, _ in batch} == {4}
     again = replayed(path, options=None)
     assert (again.divergence, again.trials) == ("", 48)
 
