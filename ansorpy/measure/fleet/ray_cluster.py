@@ -23,6 +23,7 @@ from ansorpy.measure.runner import MeasureOptions
 __all__ = ["RayFleet", "connect"]
 
 _REACH_S = 10.0
+_TRIES = 3
 
 
 class RayFleet:
@@ -127,13 +128,25 @@ def connect(address: str, options: MeasureOptions) -> RayFleet:
     try:
         if ":" in address:
             _reach(address)
-        ray.init(address, log_to_driver=False, **_settings(address))
+        _join(ray, address)
     except (OSError, RuntimeError, ValueError) as error:
         raise MissingDependency(
-            f"no Ray cluster answers at {address}: {str(error).partition(chr(10))[0]}",
+            f"no Ray cluster answers at {address}: {_first_and_last(error)}",
             hint="docs/workers.md says how to start one",
         ) from None
     return RayFleet(options, own=True)
+
+
+def _join(ray: Any, address: str) -> None:
+    """``ray.init``, more than once where a busy cluster is slow to start what serves a client."""
+    for left in reversed(range(_TRIES)):
+        try:
+            ray.init(address, log_to_driver=False, **_settings(address))
+        except ConnectionAbortedError:
+            if not left:
+                raise
+        else:
+            return
 
 
 def _settings(address: str) -> dict[str, Any]:
