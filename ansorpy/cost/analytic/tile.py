@@ -139,29 +139,33 @@ def _inside(
     """
     inside: dict[int, Masks] = {}
     lanes = machine.vector_bits / 8 / view.written.elem_bytes
+    limit = np.maximum(view.max_unroll, 1)
     open_ = expanded = np.ones(view.rows, dtype=bool)
-    body = sums = length = np.ones(view.rows)
+    body = sums = vectors = length = np.ones(view.rows)
     for loop in reversed(view.real):
-        real, extent = view.real[loop], view.extent[loop]
-        vector = real & view.vector.get(loop, ~real)
-        scalar = real & ~vector
-        body = np.where(scalar, body * extent, body)
-        expanded = expanded & (~scalar | (body <= view.max_unroll) | view.unroll.get(loop, ~real))
+        real, extent, vector = view.real[loop], view.extent[loop], view.vector.get(loop)
+        unroll = view.unroll.get(loop)
+        if vector is not None:
+            length = np.where(vector, length * extent, length)
+            vectors, extent = np.ceil(length / lanes), np.where(vector, 1.0, extent)
+        body = body * extent
+        expanded = expanded & (body <= limit if unroll is None else (body <= limit) | unroll)
         if loop in is_reduce:
             open_ = open_ & ~is_reduce[loop]
         marked = reduces | ~real
-        for mark in (view.vector.get(loop), view.unroll.get(loop)):
+        for mark in (vector, unroll):
             marked = marked if mark is None else marked | mark
         open_ = open_ & marked
-        space = np.zeros_like(real) if view.is_reduce(loop) else real
-        length = np.where(vector, length * extent, length)
-        wider = np.where(space & scalar, sums * extent, sums)
-        fits = expanded & reduces & (wider * np.ceil(length / lanes) <= machine.vector_registers)
-        expanded = expanded & (open_ | fits | ~space)
-        joins = open_ | (fits & space)
+        joins = open_
+        if not view.is_reduce(loop):
+            wider = sums * extent
+            if not open_.all():
+                fits = reduces & (wider * vectors <= machine.vector_registers)
+                expanded = expanded & (open_ | fits | ~real)
+                joins = open_ | expanded
+            sums = np.where(joins, wider, sums)
         if not (joins | expanded).any():
             break
-        sums = np.where(joins, wider, sums)
         inside[loop] = joins & real
     return inside
 
