@@ -139,5 +139,6 @@ def load_plugin(path: str | Path) -> None:
 def _where(error: Exception, path: Path) -> str:
     """The error in a line, with the line of the plugin that it came from."""
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
-    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [f.lineno for f in frames if Path(f.filename) == path.absolute()]
     return f"line {lines[-1]}: {text}" if lines else text

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansorpy.config import available_cores
-from ansorpy.errors import UsageError
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.builder import Builder
 from ansorpy.measure.database import Database
 from ansorpy.tasks.rerun import Rerun, rerun
@@ -28,8 +28,11 @@ def replay(
 
     Raises:
         UsageError: No such run, or one whose parts or rules are not known by name.
+        ForeignFile: There is no such database, or it is damaged.
     """
     if not isinstance(database, Database):
+        if not Path(database).exists():
+            raise ForeignFile(f"there is no database {database}")
         with Database(database) as opened:
             return replay(opened, run, options=options)
     builder = Builder(available_cores())

@@ -18,10 +18,12 @@ from ansorpy.api.session import Chosen, Session, open_session
 from ansorpy.config import SEED, default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
+from ansorpy.measure.workers import LOCAL
 from ansorpy.runtime.model import Model
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
 from ansorpy.tasks.objective import Goal, Objective
+from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.tune import Tuning
 
 __all__ = ["Aim", "Several", "WantedNetwork", "compile_many"]
@@ -59,9 +61,9 @@ class Several:
         return tuple(
             Goal(
                 tuple(float(project.weights.get(key, 0)) for key in self.tasks),
-                weight=aim.weight,
-                bound_s=aim.bound_s,
-                baseline_s=aim.baseline_s,
+                weight=float(aim.weight),
+                bound_s=None if aim.bound_s is None else float(aim.bound_s),
+                baseline_s=None if aim.baseline_s is None else float(aim.baseline_s),
                 name=project.name,
             )
             for project, aim in zip(self.projects, self.aims, strict=True)
@@ -120,6 +122,7 @@ def compile_many(
     threads: int | None = None,
     precision: Literal["default", "strict"] = "default",
     db: str | Path | None = None,
+    workers: str = LOCAL,
     seed: int | None = None,
     **parts: Unpack[Choices],
 ) -> list[Model]:
@@ -130,8 +133,8 @@ def compile_many(
             ``"weighted_sum"``, ``"latency_bounds"`` (networks within their bound get nothing more,
             and the search ends when all are), ``"geomean"`` (of the speed-ups), ``"early_stop"``
             (tasks that stopped improving get nothing more), or an objective of your own.
-        effort, trials, trials_per_task, time_limit, target, threads, precision, db, seed, parts: As
-            :func:`ansorpy.compile` takes them; limits are for all networks together.
+        effort, trials, trials_per_task, time_limit, target, threads, precision, db, workers, seed,
+        parts: As :func:`ansorpy.compile` takes them; limits are for all networks together.
 
     Raises:
         UsageError: No network, an unknown objective, or what :func:`ansorpy.compile` refuses.
@@ -141,6 +144,7 @@ def compile_many(
     """
     if not networks:
         raise UsageError("there is no network to compile")
+    aim = OBJECTIVES.one(objective)
     request = Request(
         effort=effort,
         trials=trials,
@@ -150,12 +154,13 @@ def compile_many(
         threads=threads or default_threads(),
         precision=precision,
         db=None if db is None else Path(db),
+        workers=workers,
         parts=Parts.of(parts),
         seed=(SEED.get() or 0) if seed is None else seed,
     )
     wanted = [n if isinstance(n, WantedNetwork) else WantedNetwork(n) for n in networks]
     projects = [open_project(n.model, request, shapes=n.shapes, dims=n.dims) for n in wanted]
-    several = Several(projects, [Aim(n.weight, n.bound, n.baseline) for n in wanted], objective)
+    several = Several(projects, [Aim(n.weight, n.bound, n.baseline) for n in wanted], aim)
     with open_session(request) as session:
         tuning = several.tune(session)
         if tuning is not None and tuning.interrupted:

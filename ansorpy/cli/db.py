@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ansorpy.cli.options import AsJson
+from ansorpy.cli.options import AsJson, Plugins
 
 if TYPE_CHECKING:
     from ansorpy.measure.database import Database
@@ -38,17 +38,21 @@ def db(
     run: Annotated[
         int | None, typer.Option(min=1, help="replay: this run; default: the last one.")
     ] = None,
+    plugin: Plugins = None,
     as_json: AsJson = False,
 ) -> None:
     """List the tasks or the runs of a tuning database, or replay a run and compare."""
     from ansorpy.cli.files import open_database
+    from ansorpy.errors import UsageError
 
     action, file = _parsed(words or [])
+    if action is not Action.replay and (run is not None or plugin):
+        raise UsageError("--run and --plugin are for a replay", hint="write: ansorpy db replay")
     with open_database(file) as database:
         if action is Action.runs:
             _runs(database, as_json)
         elif action is Action.replay:
-            _replay(database, run, as_json)
+            _replay(database, run, plugin, as_json)
         else:
             _tasks(database, as_json)
 
@@ -89,12 +93,15 @@ def _runs(database: Database, as_json: bool) -> None:
         show(sessions_table(runs))
 
 
-def _replay(database: Database, run: int | None, as_json: bool) -> None:
+def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool) -> None:
+    from ansorpy.api.parts import load_plugin
     from ansorpy.api.replay import replay
     from ansorpy.measure.versions import versions
     from ansorpy.report.reruns import changed_versions, rerun_table
     from ansorpy.report.tables import show
 
+    for script in plugin or ():
+        load_plugin(script)
     found = replay(database, run)
     recorded = {session.id: session.versions for session in database.sessions()}
     for line in changed_versions(recorded[found[0].run], versions()):

@@ -23,7 +23,7 @@ def open_database(path: Path) -> Database:
     """The database in the file *path*, which must be there: reading makes no new one."""
     if not path.exists():
         raise ForeignFile(
-            f"there is no database {path}", hint="name one with --db, or tune something first"
+            f"there is no database {path}", hint="name another file, or tune something first"
         )
     return Database(path)
 

@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from ansorpy.config import SEED
+
 __all__ = [
     "Against", "AsJson", "Baseline", "Bound", "CostModelName", "Dim", "Effort", "EffortOption",
     "MeasureName", "Memory", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight",
@@ -114,7 +116,9 @@ Plugins = Annotated[
     list[Path] | None,
     typer.Option("--plugin", metavar="FILE", help="A Python script that registers parts of yours."),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of everything random.")]
+Seed = Annotated[
+    int, typer.Option(min=0, envvar=SEED.name, help="Seed of everything random.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Against = Annotated[
     list[str] | None, typer.Option(metavar="ENGINE...", help="onnxruntime, openvino, reference.")

@@ -26,13 +26,15 @@ from ansorpy.cli.values import (
     parse_shapes,
 )
 from ansorpy.config import default_threads
-from ansorpy.errors import Interrupted
+from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.measure.workers import LOCAL
 from ansorpy.phases import Part, Phases, phase
 from ansorpy.report.plan import plan_table
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.target import Target
+from ansorpy.tasks.objective import Objective
+from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.plan import plan
 
 __all__ = [
@@ -81,20 +83,21 @@ def project_of(
 
 
 def aims_of(
+    objective: str,
     names: Sequence[str],
     bound: Sequence[str] | None,
     baseline: Sequence[str] | None,
     weight: Sequence[str] | None,
-) -> list[Aim]:
-    """What ``--bound``, ``--baseline`` and ``--weight`` say of each network.
+) -> tuple[Objective, list[Aim]]:
+    """What ``--objective``, ``--bound``, ``--baseline`` and ``--weight`` say of each network.
 
     Raises:
-        UsageError: A value that is none, or the name of no network.
+        UsageError: An unknown objective, a value that is none, or the name of no network.
     """
     bounds = by_network("--bound", bound or (), names)
     baselines = by_network("--baseline", baseline or (), names)
     weights = by_network("--weight", weight or (), names)
-    return [
+    return OBJECTIVES.one(objective), [
         Aim(
             parse_positive("--weight", weights.get(name, "1")),
             parse_latency(bounds[name]) if name in bounds else None,
@@ -106,9 +109,21 @@ def aims_of(
 
 @contextmanager
 def accounted(request: Request) -> Iterator[None]:
-    """Say on stderr at the end where the seconds went, if *request* measures anything."""
-    with Phases() as phases:
-        yield
+    """Say on stderr at the end where the seconds went, if *request* measures anything.
+
+    Also when the user stopped it, and when no program was correct.
+    """
+    phases = Phases()
+    try:
+        with phases:
+            yield
+    except (Interrupted, NoValidProgram):
+        _show_phases(phases, request)
+        raise
+    _show_phases(phases, request)
+
+
+def _show_phases(phases: Phases, request: Request) -> None:
     if request.budget(network=True) is not None:
         show(phases_table(phases.seconds), sys.stderr)
 

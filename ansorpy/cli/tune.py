@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -88,18 +89,32 @@ def tune(
         parts=chosen_parts(plugin, **names),
         seed=seed,
     )
-    aims = aims_of([model.stem for model in models], bound, baseline, weight)
+    wanted, aims = aims_of(objective, [m.stem for m in models], bound, baseline, weight)
     with accounted(request):
         projects = [project_of(model, request, shape, dim) for model in models]
-        several = Several(projects, aims, objective)
+        several = Several(projects, aims, wanted)
         chosen = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
     for model, project, programs in zip(models, projects, chosen, strict=True):
-        _show(model, project, programs, db)
+        _show(model, project, programs, _export(model, db, target, threads, precision, dim, shape))
 
 
-def _show(model: Path, project: Project, programs: Sequence[Chosen], db: Path) -> None:
+def _show(model: Path, project: Project, programs: Sequence[Chosen], export: str) -> None:
     from ansorpy.cli.searching import total_text
 
     print(f"{model.stem}: {total_text(project, programs) or 'not timed'}")
-    print(f"write the library with: ansorpy export {model} -o {model.stem}.so --db {db}")
+    print(f"write the library with: {export}")
+
+
+def _export(
+    model: Path, db: Path, target: str, threads: int | None, precision: Precision,
+    dim: Dim, shape: Shape,
+) -> str:  # fmt: skip
+    """The command that finds the same tasks again."""
+    words = ["ansorpy", "export", str(model), "-o", f"{model.stem}.so", "--db", str(db)]
+    words += [] if target == "host" else ["--target", target]
+    words += [] if threads is None else ["--threads", str(threads)]
+    words += [] if precision is Precision.default else ["--precision", precision.value]
+    for option, values in (("--dim", dim), ("--shape", shape)):
+        words += [word for value in values or () for word in (option, value)]
+    return shlex.join(words)

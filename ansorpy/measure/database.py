@@ -12,8 +12,8 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 
@@ -26,7 +26,7 @@ from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.records import Event, Record, Session, TaskRow, read_row
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.samples import SampleStore
-from ansorpy.measure.schema import connect, plain_errors, tables_about_trials
+from ansorpy.measure.schema import connect, plain_errors, tables_about_trials, transaction
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
@@ -205,9 +205,11 @@ class Database:
         self.add_task(task)
         with self._transaction():
             definition = self.add_definition(state.base)
-            record = self._find(task.key, definition, trial_digest(state))
+            digest = trial_digest(state)
+            record = self._find(task.key, definition, digest)
             if record is None:
-                return self._insert(task, definition, state)
+                steps = steps_to_json(state.history)
+                return self._record(self._insert(task.key, definition, digest, steps))
             if record.is_done or self._runs_elsewhere(record):
                 return record
             if record.attempts >= 2:
@@ -220,9 +222,15 @@ class Database:
         return self._record(record.id)
 
     def complete(self, record: Record, result: MeasureResult) -> None:
-        """Commit the outcome of a started trial; one that is done keeps its first outcome."""
+        """Commit the outcome of a started trial; one that is done keeps its first outcome.
+
+        Where another driver ran it too and took back its start, the trial is recorded anew.
+        """
+        identity = record.task_key, record.definition, record.digest
         with self._transaction():
-            self._complete(record.id, result)
+            found = self._find(*identity)
+            number = self._insert(*identity, record.steps) if found is None else found.id
+            self._complete(number, result)
 
     def retimed(self, record: Record, result: MeasureResult) -> None:
         """Replace the times of a correct trial by those of a fairer comparison with others.
@@ -237,7 +245,12 @@ class Database:
             self._set_times(record.id, result)
 
     def abandon(self, record: Record) -> None:
-        """Take back :meth:`start`: the trial did not run, because the user stopped the work."""
+        """Take back :meth:`start`: the trial did not run, because the user stopped the work.
+
+        A start of another driver stands.
+        """
+        if record.session != self._session:
+            return
         with self._transaction():
             self._do(
                 "UPDATE trials SET attempts = attempts - 1 WHERE id = ? AND status = 'started'",
@@ -313,17 +326,14 @@ class Database:
             self._definitions[id(dag)] = (dag, _digest(text), text)
         return self._definitions[id(dag)][1:]
 
-    def _insert(self, task: Task, definition: str, state: State) -> Record:
+    def _insert(self, task_key: str, definition: str, digest: str, steps: str) -> int:
         cursor = self._do(
             "INSERT INTO trials (task_key, definition, digest, steps, session, status, attempts,"
             " started_at) VALUES (?, ?, ?, ?, ?, 'started', 1, ?)",
-            (
-                task.key, definition, trial_digest(state), steps_to_json(state.history),
-                self.session, time.time(),
-            ),
-        )  # fmt: skip
+            (task_key, definition, digest, steps, self.session, time.time()),
+        )
         assert cursor.lastrowid is not None
-        return self._record(cursor.lastrowid)
+        return cursor.lastrowid
 
     def _complete(self, record_id: int, result: MeasureResult) -> None:
         finite = result.max_error != float("inf")
@@ -362,19 +372,8 @@ class Database:
         with plain_errors(self.path), phase(Part.RECORD):
             return self._connection.execute(sql, values)
 
-    @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """All or nothing; nested uses belong to the outermost."""
-        if self._connection.in_transaction:
-            yield
-            return
-        self._do("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._connection.execute("ROLLBACK")
-            raise
-        self._do("COMMIT")
+    def _transaction(self) -> AbstractContextManager[None]:
+        return transaction(self._connection, self.path)
 
 
 def _target_text(task: Task) -> str:

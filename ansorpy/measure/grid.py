@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -208,6 +209,11 @@ def write_grid(grid: Grid, path: Path) -> None:
     os.replace(partial, path)
 
 
+_DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
+           zlib.error)  # fmt: skip
+"""What numpy and zipfile raise for files that are none of theirs, or changed."""
+
+
 def read_grid(path: Path) -> Grid:
     """The grid in *path*, checked.
 
@@ -222,7 +228,7 @@ def read_grid(path: Path) -> Grid:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ForeignFile(f"{path} is no recorded grid: {where}: {first['msg']}") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except _DAMAGE as error:
         raise ForeignFile(f"{path} is no recorded grid: {error}") from None
     problem = _problem(header, arrays)
     if problem:
@@ -257,4 +263,7 @@ def _problem(header: GridHeader, arrays: Mapping[str, npt.NDArray[Any]]) -> str:
     timed = np.isfinite(arrays["seconds"])
     if not (arrays["seconds"][timed] > 0).all() or not (arrays["clock"][timed] > 0).all():
         return "a time that is not positive"
+    is_ok = np.array([kind is TrialKind.OK for kind in header.kinds], dtype=np.bool_)
+    if (is_ok[arrays["kinds"]] & ~timed).any():
+        return "a correct point without a time"
     return ""

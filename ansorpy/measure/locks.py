@@ -34,7 +34,7 @@ def lock_cores(
     with ExitStack() as held:
         for core in sorted(set(cores)):
             descriptor = _open(where / f"ansorpy-core-{core}.lock")
-            held.callback(os.close, descriptor)
+            held.callback(_release, descriptor)
             with phase(Part.WAIT), _turn(where / f"ansorpy-core-{core}.turn"):
                 fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
         yield
@@ -47,6 +47,14 @@ def _turn(path: Path) -> Iterator[None]:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        _release(descriptor)
+
+
+def _release(descriptor: int) -> None:
+    """Unlock, then close: a process forked meanwhile has the file open too, and keeps it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
         os.close(descriptor)
 

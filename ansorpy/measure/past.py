@@ -9,6 +9,9 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
+
+from ansorpy.errors import ForeignFile
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Event
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -33,7 +36,7 @@ def past_database(
         with closing(sqlite3.connect(path, isolation_level=None)) as copy, plain_errors(path):
             copy.execute("BEGIN")
             _forget_later(copy, known)
-            _undo_retiming(copy, began)
+            _undo_retiming(copy, began, database.path)
             copy.execute("COMMIT")
         with Database(path) as past:
             yield past
@@ -56,15 +59,30 @@ def _forget_later(copy: sqlite3.Connection, known: Mapping[str, Sequence[tuple[i
         )
 
 
-def _undo_retiming(copy: sqlite3.Connection, began: Event) -> None:
+class _Retimed(BaseModel):
+    """What :meth:`Database.retimed` notes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    record: int
+    seconds: tuple[PositiveFloat, ...] = Field(min_length=1)
+
+
+def _undo_retiming(copy: sqlite3.Connection, began: Event, path: Path) -> None:
     """Give the trials back the times that later events replaced, the last first."""
     later = copy.execute(
         "SELECT body FROM events WHERE kind = 'retimed' AND id > ? ORDER BY id DESC", (began.id,)
     )
     for (text,) in later.fetchall():
-        body = json.loads(text)
-        result = MeasureResult(TrialKind.OK, tuple(float(s) for s in body["seconds"]))
+        try:
+            before = _Retimed.model_validate_json(text)
+        except ValidationError as error:
+            raise ForeignFile(
+                f"{path} holds an event this ansorpy did not write: {error.errors()[0]['msg']}",
+                hint="the file is damaged; name another",
+            ) from None
+        result = MeasureResult(TrialKind.OK, before.seconds)
         copy.execute(
             "UPDATE trials SET seconds = ?, median_s = ?, spread = ? WHERE id = ?",
-            (json.dumps(result.seconds), result.median_s, result.spread, body["record"]),
+            (json.dumps(result.seconds), result.median_s, result.spread, before.record),
         )

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.schema import plain_errors
+from ansorpy.measure.schema import plain_errors, transaction
 
 __all__ = ["SampleStore", "Samples"]
 
@@ -63,10 +63,8 @@ class SampleStore:
                 trials, samples.prior_s, samples.features, strict=True
             )
         ]
-        with plain_errors(self._path):
-            self._connection.execute("BEGIN IMMEDIATE")
+        with transaction(self._connection, self._path), plain_errors(self._path):
             self._connection.executemany("INSERT OR REPLACE INTO samples VALUES (?, ?, ?, ?)", rows)
-            self._connection.execute("COMMIT")
 
     def known(self, task_key: str, version: str) -> set[int]:
         """Numbers of a task's trials that have a sample of this *version*."""

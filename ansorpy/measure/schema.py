@@ -8,8 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.phases import Part, phase
 
-__all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials"]
+__all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials", "transaction"]
 
 FORMAT = 2
 """Version of the tables; a file of another version is refused."""
@@ -180,6 +181,25 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
     return int(connection.execute(f"PRAGMA {pragma}").fetchone()[0])
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
+    """All or nothing; nested uses belong to the outermost."""
+    if connection.in_transaction:
+        yield
+        return
+    with plain_errors(path), phase(Part.RECORD):
+        connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        with plain_errors(path), phase(Part.RECORD):
+            connection.execute("COMMIT")
+    except BaseException:
+        # Left open, it would swallow whatever is committed later; SQLite may have ended it itself.
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
 
 
 @contextmanager

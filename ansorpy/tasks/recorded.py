@@ -20,6 +20,7 @@ from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Goal
 
 __all__ = [
     "RunRequest",
@@ -65,13 +66,15 @@ class RunRequest(_Body):
     """What a run was asked for.
 
     ``known`` are the trials that were finished when it began, as :func:`ranges` writes them, and
-    those that other tables had rows of, by table; ``parts`` describes whatever can be exchanged.
+    those that other tables had rows of, by table; ``parts`` describes whatever can be exchanged;
+    ``goals`` are the networks that the objective is about.
     """
 
     tasks: tuple[TaskRequest, ...]
     budget: Budget
     parts: dict[str, str]
     known: dict[str, str]
+    goals: tuple[Goal, ...] = ()
 
 
 def request_of(
@@ -79,6 +82,7 @@ def request_of(
     budget: Budget,
     options: object,
     database: Database,
+    goals: tuple[Goal, ...] = (),
 ) -> RunRequest:
     """The request of a run over *tasks*: each with the name of its space, and weight."""
     return RunRequest(
@@ -98,6 +102,7 @@ def request_of(
         budget=budget,
         parts=described(options),
         known={table: ranges(ids) for table, ids in database.known().items()},
+        goals=goals,
     )
 
 

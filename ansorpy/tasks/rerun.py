@@ -167,7 +167,8 @@ class _Replay:
 
     def _options(self, request: RunRequest) -> TuneOptions:
         """The run's options, made from their recorded names and numbers unless given."""
-        options = self.given or restored(_named_parts(request.parts), request.parts)
+        named = restored(_named_parts(request.parts), request.parts)
+        options = self.given or replace(named, goals=request.goals)
         found = described(options)
         wrong = [name for name, text in request.parts.items() if found.get(name) != text]
         if wrong or found.keys() != request.parts.keys():

@@ -16,4 +16,4 @@ class TaskScheduler(Protocol):
     """Chooses the task of the next round."""
 
     def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
-        """Number of a task that is alive; None when none is worth a round."""
+        """Number of a living task of some slope; None when none is worth a round."""

@@ -298,7 +298,8 @@ def _request(
 ) -> dict[str, object]:
     """All that the run depends on, apart from versions, results and the clock."""
     asked = [(e.task, space_name(e.source), e.weight) for e in tasks]
-    return request_of(asked, budget, options, database).model_dump(mode="json")
+    request = request_of(asked, budget, options, database, options.goals)
+    return request.model_dump(mode="json")
 
 
 def _found(database: Database | None, outcome: Outcome) -> dict[str, object]:

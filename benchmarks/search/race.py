@@ -34,11 +34,10 @@ UNIFORM = "uniform"
 
 @dataclass(frozen=True)
 class Contestant:
-    """What searches: a strategy, the selector that picks from what it offers, and a model."""
+    """What searches: a strategy, and the selector that picks from what it offers."""
 
     strategy: str
     selector: str = "epsilon_greedy"
-    model: str = "boosted"
 
     @staticmethod
     def parse(text: str) -> Contestant:

@@ -82,13 +82,16 @@ def test_a_plugins_parts_are_searched_with(plugin: Path) -> None:
     assert set(seen) == {next(source.every()).key}
 
 
-def test_plain_errors_of_plugins(tmp_path: Path) -> None:
+def test_plain_errors_of_plugins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(UsageError, match="there is no plugin .*absent.py"):
         load_plugin(tmp_path / "absent.py")
     broken = tmp_path / "broken.py"
     broken.write_text("x = 1\ny = x / 0\n")
     with pytest.raises(UsageError, match=r"broken.py failed: line 2: ZeroDivisionError: division"):
         load_plugin(broken)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"broken.py failed: line 2: ZeroDivisionError"):
+        load_plugin("broken.py")
     broken.write_text("def f(:\n")
     with pytest.raises(UsageError, match=r"broken.py failed: SyntaxError"):
         load_plugin(broken)

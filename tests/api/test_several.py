@@ -107,4 +107,6 @@ def test_wrong_requests_are_refused() -> None:
     with pytest.raises(UsageError, match="no network to compile"):
         ap.compile_many([])
     with pytest.raises(UsageError, match='unknown objective "fastest"'):
-        ap.compile_many([network(1)], objective="fastest", trials=1, threads=1)
+        ap.compile_many(["absent.onnx"], objective="fastest", trials=1, threads=1)
+    with pytest.raises(UsageError, match="--workers cloud is no address"):
+        ap.compile_many([network(1)], workers="cloud", trials=1, threads=1)

@@ -47,6 +47,7 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         (["tune", "x.onnx", "--time-limit", "soon"], "'soon' is not a duration"),
         (["bench", "x.onnx", "--shape", "x:yes"], "'x:yes' is not an input's shape"),
         (["compile", "x.onnx", "--target", "pdp11"], "unknown target 'pdp11'"),
+        (["db", "runs", "t.db", "--run", "1"], "are for a replay"),
     ],
 )
 def test_wrong_use_is_exit_2(
@@ -158,5 +159,15 @@ def test_doctor_lists_the_parts_of_a_search_and_of_a_plugin(
 def test_wrong_parts_are_wrong_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["tune", "net.onnx", "--strategy", "best"]) == 2
     assert 'unknown strategy "best"' in capsys.readouterr().err
+    assert main(["tune", "net.onnx", "--objective", "best"]) == 2
+    assert 'unknown objective "best"' in capsys.readouterr().err
     assert main(["tune", "net.onnx", "--plugin", "absent.py"]) == 2
     assert "there is no plugin absent.py" in capsys.readouterr().err
+
+
+def test_the_seed_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ANSORPY_SEED", "-1")
+    assert main(["tune", "net.onnx"]) == 2
+    assert "ANSORPY_SEED" in capsys.readouterr().err

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -191,6 +192,26 @@ def test_an_open_dimension_and_an_unknown_operator(
     assert "NoSuchOperator" in error and "Traceback" not in error
 
 
+def test_tune_takes_several_networks_and_says_how_to_go_on(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    onnx.save(_network(), tmp_path / "other.onnx")
+    db, models = str(tmp_path / "two.db"), [str(folder / "net.onnx"), str(tmp_path / "other.onnx")]
+    arguments = ["--trials", "8", "--threads", "1", "--dim", "batch=1", "--db", db,
+                 "--weight", "other=2", "--objective", "latency_bounds",
+                 "--bound", "1us"]  # fmt: skip
+    assert main(["tune", *models, *arguments]) == 0
+    out, err = capsys.readouterr()
+    assert "plan: about 8 trials" in err and "ended: all trials" in err and "share" in err
+    commands = [line.partition("with: ")[2] for line in out.splitlines() if "with: " in line]
+    assert len(commands) == 2 and commands[0].endswith("--threads 1 --dim batch=1")
+    assert main([*shlex.split(commands[0])[1:], "-o", str(tmp_path / "net.so")]) == 0
+    with Database(db) as database:
+        assert sum(database.trials(t.key) for t in database.tasks()) == 8
+    assert main(["db", "replay", db]) == 0
+    assert "same history, 8 trials" in capsys.readouterr().out
+
+
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:
     database = tmp_path / "c.db"
     command = [sys.executable, "-m", "ansorpy", "tune", str(folder / "net.onnx"), "--dim",
@@ -206,6 +227,7 @@ def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path)
     rest = process.stderr.read()
     assert process.wait(timeout=60) == 130
     assert "finishing this batch" in rest and f"the trials so far are in {database}" in rest
+    assert "ended: the user stopped it" in rest and "seconds" in rest
     with Database(database) as records:
         spent = sum(records.trials(t.key) for t in records.tasks())
     assert 0 < spent < 5000

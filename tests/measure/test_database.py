@@ -175,6 +175,21 @@ def test_an_abandoned_trial_did_not_happen(path):
         assert db.lookup(task, state) is None
 
 
+@pytest.mark.parametrize("first_gives_up", [True, False])
+def test_a_trial_that_two_drivers_run_outlives_the_one_that_gives_up(path, first_gives_up):
+    dag = matmul()
+    task, state, other = task_of(dag), tiled(dag, 4), tiled(dag, 8)
+    with Database(path) as one, Database(path) as two:
+        drivers = [(db, db.start(task, state)) for db in (one, two)]
+        (quitter, taken_back), (goes_on, record) = drivers if first_gives_up else drivers[::-1]
+        quitter.abandon(taken_back)
+        between = quitter.start(task, other)
+        goes_on.complete(record, ok(5e-3))
+        found, under_way = goes_on.lookup(task, state), goes_on.lookup(task, other)
+        assert found is not None and found.result == ok(5e-3)
+        assert under_way == between and not between.is_done
+
+
 @pytest.mark.parametrize(
     "content", [b"garbage" * 999, b"SQLite format 3\0" + b"\xff" * 4096, b"PK\x03\x04", b"\0"]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -104,9 +105,36 @@ def test_rows_are_different_and_all_of_the_product(tmp_path: Path) -> None:
     seconds = np.where(np.arange(len(rows)) == 1, -1.0, small().seconds).astype(np.float32)
     with pytest.raises(ForeignFile, match="not positive"):
         read_grid(_damaged(tmp_path / "a.npz", seconds=seconds))
+    first = int(np.argmin(small().times))
+    seconds = np.where(np.arange(len(rows)) == first, np.nan, small().seconds).astype(np.float32)
+    with pytest.raises(ForeignFile, match="a correct point without a time"):
+        read_grid(_damaged(tmp_path / "a.npz", seconds=seconds))
 
 
-@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no", b"text"])
+def test_a_changed_byte_is_refused_or_changes_nothing(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    path, refused = tmp_path / "a.npz", 0
+    write_grid(small(), path)
+    written = path.read_bytes()
+    for at in rng.integers(len(written), size=200):
+        path.write_bytes(written[:at] + bytes([written[at] ^ 0x55]) + written[at + 1 :])
+        try:
+            read = read_grid(path)
+        except ForeignFile:
+            refused += 1
+        else:
+            assert read.header == small().header and (read.rows == small().rows).all()
+    assert refused > 100
+
+
+def _array_alone() -> bytes:
+    file = BytesIO()
+    np.save(file, np.zeros(3))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no", b"text", _array_alone()])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npz").write_bytes(content)
     with pytest.raises(ForeignFile, match="is no recorded grid"):

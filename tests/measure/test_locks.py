@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -75,3 +76,18 @@ def test_those_who_compute_share_and_those_who_time_are_alone(tmp_path):
 def test_a_folder_that_cannot_be_written_is_one_plain_error(tmp_path):
     with pytest.raises(AnsorpyError, match="cannot lock a core"), lock_cores([0], tmp_path / "no"):
         pass
+
+
+def test_a_process_forked_meanwhile_keeps_no_lock(tmp_path):
+    with lock_cores([0], tmp_path):
+        child = os.fork()
+        if not child:
+            signal.pause()
+            os._exit(1)
+    try:
+        other = holder(tmp_path, "0")
+        assert held(other, 30)
+        other.communicate("")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.errors import ForeignFile
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.samples import Samples
@@ -88,6 +89,20 @@ def test_damaged_samples_are_left_out(
     with Database(tmp_path / "a.db") as database:
         found = database.samples.of([key], "v1", WIDTH)[key]
         assert found.prior_s.tolist() == samples.prior_s.tolist()[1:]
+
+
+def test_a_write_that_fails_holds_back_no_later_one(
+    tmp_path: Path, rng: np.random.Generator
+) -> None:
+    _, numbers, samples = kept(tmp_path / "a.db", rng)
+    with Database(tmp_path / "a.db") as database:
+        with pytest.raises(ForeignFile, match="FOREIGN KEY"):
+            database.samples.put([999], samples.rows([0]))
+        database.samples.put(numbers, samples)
+        database.log("note", {})
+        session = database.session
+    with Database(tmp_path / "a.db") as database:
+        assert [event.kind for event in database.events(session)] == ["note"]
 
 
 def test_similar_tasks_and_the_names_of_definitions(tmp_path: Path) -> None:

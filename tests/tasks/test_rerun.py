@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 import ansorpy
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.cost.models import MODELS
-from ansorpy.errors import UsageError, VerificationFailed
+from ansorpy.errors import ForeignFile, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
@@ -34,6 +34,8 @@ from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Goal
+from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.rerun import Rerun, rerun
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
@@ -164,6 +166,15 @@ def test_all_samples_are_told_though_the_best_programs_were_timed_again(path: Pa
     assert (again.divergence, again.trials) == ("", 48)
 
 
+def test_a_run_for_several_networks_is_replayed_with_their_aims(path: Path) -> None:
+    goals = (Goal((1.0, 0.0), bound_s=0.25, name="a"), Goal((0.0, 2.0), 3.0, name="b"))
+    search = SearchOptions(STRATEGIES.factory("random"), seed=3)
+    options = TuneOptions(search, objective=OBJECTIVES.one("latency_bounds"), goals=goals)
+    tune(path, Budget(trials=40), FormulaRunner(noise=0.2), options)
+    again = replayed(path, options=None)
+    assert (again.divergence, again.trials) == ("", 40)
+
+
 def test_a_stopped_run_replays_up_to_the_stop(path: Path) -> None:
     def stop(state: State, number: int) -> MeasureResult | None:
         if number == 20:
@@ -207,6 +218,16 @@ def test_the_first_difference_is_named(path: Path) -> None:
     assert f"event {again.followed + 1}: recorded ask" in again.divergence
     with pytest.raises(VerificationFailed, match="run 1 differs from event"):
         again.demand()
+
+
+@pytest.mark.parametrize("body", ["{}", "[", '{"record": 1, "seconds": []}'])
+def test_damaged_notes_of_former_times_are_one_plain_error(path: Path, body: str) -> None:
+    tune(path, Budget(trials=12), FormulaRunner(noise=0.2))
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE events SET body = ? WHERE kind = 'retimed'", (body,))
+    raw.close()
+    with pytest.raises(ForeignFile):
+        replayed(path)
 
 
 def test_other_results_lead_to_another_history(path: Path) -> None:

@@ -73,7 +73,8 @@ def kept_rates() -> Rates | None:
         content = None
     if not isinstance(content, dict) or content.get("machine") != _machine():
         raise ForeignFile(f"{path} does not hold rates of this machine", hint="delete it")
-    return Rates.from_dict(content.get("rates", {}))
+    rates = content.get("rates")
+    return Rates.from_dict(rates if isinstance(rates, dict) else {})
 
 
 def rates_file() -> Path:

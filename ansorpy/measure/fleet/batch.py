@@ -68,7 +68,10 @@ class _Node:
 
 
 class Batch:
-    """Measures *candidates* of *task*; see :meth:`run`."""
+    """Measures *candidates* of *task*; see :meth:`run`.
+
+    *awaited*: there were nodes before, so when there are none now they are waited for.
+    """
 
     def __init__(
         self,
@@ -79,6 +82,7 @@ class Batch:
         observer: Observer | None,
         *,
         home: str | None = None,
+        awaited: bool = False,
         patience: Patience | None = None,
         keep: Callable[[Built], None] = lambda built: None,
     ) -> None:
@@ -88,6 +92,7 @@ class Batch:
         self._candidates = candidates
         self._best_s = incumbent_s
         self._observer = observer
+        self._awaited = awaited
         self._patience = patience or Patience()
         self._keep = keep
         self._results: dict[int, MeasureResult] = {}
@@ -137,7 +142,8 @@ class Batch:
         if self._timing and now < self._look_at:
             return
         there = self._join()
-        give_up_at = now + (self._patience.rejoin_s if self._said and not there else 0.0)
+        lost = not there and (self._awaited or bool(self._said))
+        give_up_at = now + (self._patience.rejoin_s if lost else 0.0)
         while not self._timing:
             if time.monotonic() >= give_up_at:
                 raise refused(self._fleet, self._task, self._said)

@@ -49,6 +49,7 @@ class NodeService:
             self._builders,
             timeout_s=read.build_timeout_s,
             memory_bytes=read.build_memory_bytes,
+            lock_folder=read.lock_folder,
         )
         self._runner = LocalRunner(read, self._builder)
 
@@ -56,8 +57,10 @@ class NodeService:
         """``answer`` or ``hello``; ``error`` with the text of what keeps this node from working."""
         try:
             return encode(self._answer(single(frame)))
-        except (AnsorpyError, ProtocolError) as error:
-            return encode(Message("error", {"type": type(error).__name__, "text": str(error)}))
+        except (AnsorpyError, ProtocolError, OSError, MemoryError) as error:
+            # The last two: a full disk, no process or memory left.
+            kind = type(error).__name__
+            return encode(Message("error", {"type": kind, "text": str(error) or kind}))
 
     def close(self) -> None:
         """End the workers."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from types import TracebackType
 
@@ -38,6 +39,7 @@ class FleetRunner:
             1,
             timeout_s=self.options.build_timeout_s,
             memory_bytes=self.options.build_memory_bytes,
+            lock_folder=self.options.lock_folder,
         )
         self._home: dict[str, str | None] = {}
         self._kept: dict[str, Built] = {}
@@ -87,6 +89,7 @@ class FleetRunner:
             incumbent_s,
             observer,
             home=self._home.get(task.key),
+            awaited=bool(self._home),
             patience=self.patience,
             keep=self._keep,
         )
@@ -98,7 +101,7 @@ class FleetRunner:
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult]:
         """Time finalists in turns on one node, the task's home; on the next when that is lost."""
-        nodes = self._fleet.nodes(task)
+        nodes = self._nodes(task)
         home = self._home.get(task.key)
         said = []
         for node in sorted(nodes, key=lambda name: name != home):
@@ -110,6 +113,13 @@ class FleetRunner:
                 continue
             return [r or MeasureResult(TrialKind.CRASH, reason="no answer") for r in results]
         raise refused(self._fleet, task, said)
+
+    def _nodes(self, task: Task) -> list[str]:
+        """The nodes that can time *task*; when those there were are lost, waits for some."""
+        give_up_at = time.monotonic() + (self.patience.rejoin_s if self._home else 0.0)
+        while not (found := self._fleet.nodes(task)) and time.monotonic() < give_up_at:
+            time.sleep(0.2)
+        return found
 
     def _keep(self, built: Built) -> None:
         self._kept.pop(built.digest, None)

@@ -61,6 +61,9 @@ def test_wrong_numbers_are_measured_again(probes: list[Rates]) -> None:
     with pytest.raises(ForeignFile, match="no machine has these rates"):
         kept_rates()
     assert calibrated(Target.host()).rates == RATES
+    rates_file().write_text(json.dumps({**content, "rates": None}))
+    with pytest.raises(ForeignFile, match="not the measured rates"):
+        kept_rates()
 
 
 def test_a_folder_that_cannot_be_written_costs_a_probe_a_run(

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from ansorpy.errors import MissingDependency, UsageError, VerificationFailed
+from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.fleet.batch import Patience
 from ansorpy.measure.fleet.runner import FleetRunner
@@ -189,6 +190,32 @@ def test_nodes_that_join_later_take_over():
     fleet = SimulatedFleet(["a"], EVEN, fate)
     assert all(r.ok for r in measure(fleet))
     assert {node for node, kind, _ in fleet.log if kind == "measure"} == {"b"}
+
+
+@dataclass
+class Returning(SimulatedFleet):
+    """A fleet without nodes has one again when it is looked at for the second time."""
+
+    looks: int = 0
+
+    def nodes(self, task: Task) -> list[str]:
+        self.looks = 0 if self.names else self.looks + 1
+        if self.looks == 2:
+            self.names.append("b")
+        return super().nodes(task)
+
+
+def test_nodes_lost_between_two_batches_are_waited_for():
+    fleet = Returning(["a"], EVEN)
+    with FleetRunner(fleet, patience=Patience(rejoin_s=60.0)) as runner:
+        assert all(r.ok for r in runner.measure(TASK, STATES[:3], incumbent_s=None))
+        fleet.names.clear()
+        assert all(r.ok for r in runner.measure(TASK, STATES[3:5], incumbent_s=None))
+        fleet.names.clear()
+        assert all(r.ok for r in runner.retime(TASK, STATES[:2]))
+    assert {node for node, kind, _ in fleet.log if kind != "build"} == {"a", "b"}
+    with pytest.raises(MissingDependency, match="no node can time"):
+        FleetRunner(Returning([], EVEN)).measure(TASK, STATES[:1], incumbent_s=None)
 
 
 def test_an_interrupt_ends_what_nodes_do():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from unittest.mock import Mock
 
 import pytest
 
@@ -66,6 +67,15 @@ def test_it_says_what_it_is_not(node):
     assert "cannot time code for cortex-a76" in str(answer.fields["text"])
     [(_, code)] = read_answer(ask(node, "compile", tiled(DAG, 2), task=task), 1)
     assert code is not None, "it may build for others"
+
+
+def test_what_its_machine_lacks_is_said_and_ends_nothing(node, monkeypatch):
+    for error, text in ((OSError(28, "No space left on device"), "No space"), (MemoryError(), "M")):
+        with monkeypatch.context() as patch:
+            patch.setattr(node._runner, "build", Mock(side_effect=error))
+            answer = ask(node, "build", tiled(DAG, 2))
+        assert answer.kind == "error" and text in str(answer.fields["text"])
+    assert ask(node, "build", tiled(DAG, 2)).kind == "answer"
 
 
 def test_junk_is_answered_with_an_error(node):

@@ -1,0 +1,16 @@
+"""Replaying from Python: what must be there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import ansorpy as ap
+from ansorpy.errors import ForeignFile
+
+
+def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(ForeignFile, match=r"there is no database .*absent.db"):
+        ap.replay(tmp_path / "absent.db")
+    assert not list(tmp_path.iterdir())
