@@ -116,9 +116,7 @@ Plugins = Annotated[
     list[Path] | None,
     typer.Option("--plugin", metavar="FILE", help="A Python script that registers parts of yours."),
 ]
-Seed = Annotated[
-    int, typer.Option(min=0, envvar=SEED.name, help="Seed of everything random.")
-]
+Seed = Annotated[int, typer.Option(min=0, envvar=SEED.name, help="Seed of everything random.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Against = Annotated[
     list[str] | None, typer.Option(metavar="ENGINE...", help="onnxruntime, openvino, reference.")
