@@ -108,7 +108,7 @@ class Parts:
         return TuneOptions(
             search=search,
             scheduler=SCHEDULERS.one(self.scheduler),
-            model=MODELS.factory(self.cost_model),
+            model=MODELS.shared(self.cost_model),
         )
 
     def policy(self) -> TimingPolicy:

@@ -51,8 +51,10 @@ class BoostedOptions:
     """Rows a tree is grown on; a draw of its own for each.  Helps rows it never saw (measured)."""
     min_rows_in_leaf: int = 2
     min_programs: int = 8
-    refit_growth: float = 1.05
-    """Retrain when there are this many times the programs of the last training."""
+    refit_share: float = 0.05
+    """Retrain when this share of the programs learnt in this run is new ..."""
+    refit_least: float = 0.02
+    """... and this share of all, recalled ones included, for whose number training takes longer."""
     seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
@@ -97,6 +99,7 @@ class BoostedTrees:
         self.data = Dataset()
         self._booster: Booster | None = None
         self._trained_on = 0
+        self._learnt = 0
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
         """Programs a second: the prior's estimate times what the trees make of it.
@@ -139,6 +142,7 @@ class BoostedTrees:
         features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
         samples = Samples(FEATURE_VERSION, features, self.prior.seconds(task, views), seconds)
         self.recall({task.key: samples})
+        self._learnt += len(seconds)
         return samples
 
     @property
@@ -156,8 +160,11 @@ class BoostedTrees:
 
         Below ``min_programs`` the prior stands alone.
         """
-        programs = len(self.data)
-        if programs < max(self.options.min_programs, self.options.refit_growth * self._trained_on):
+        programs, options = len(self.data), self.options
+        if programs < options.min_programs:
+            return
+        wanted = max(options.refit_share * self._learnt, options.refit_least * programs)
+        if self._booster is not None and programs - self._trained_on < wanted:
             return
         self._trained_on = programs
         import lightgbm

@@ -69,10 +69,13 @@ def _was_drawn(step: Step, recorded: Step) -> bool:
     return step != recorded and step.resolve(recorded.numbers()) == step
 
 
-def rows_of(space: Space, schedules: Sequence[Steps]) -> tuple[Table, npt.NDArray[np.intp]]:
-    """Rows of *space* whose programs are among *schedules*, and the number of each one's schedule.
+def rows_of(
+    space: Space, schedules: Sequence[Steps]
+) -> tuple[Table, npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
+    """Rows whose programs are among *schedules*, the number of each one's schedule, and which of
+    them *space* allows.
 
-    A schedule that is no program of the space, or of numbers it does not allow, has no row.
+    A schedule that is no program of the space has no row.
     """
     rows, members = [], []
     for number, steps in enumerate(schedules):
@@ -81,8 +84,7 @@ def rows_of(space: Space, schedules: Sequence[Steps]) -> tuple[Table, npt.NDArra
             rows.append(row)
             members.append(number)
     table = np.array(rows, dtype=np.int64).reshape(len(rows), len(space.columns))
-    allowed = space.within(table) & space.valid(table)
-    return table[allowed], np.array(members, dtype=np.intp)[allowed]
+    return table, np.array(members, dtype=np.intp), space.within(table) & space.valid(table)
 
 
 def _row(space: Space, steps: Steps) -> list[int] | None:

@@ -179,16 +179,15 @@ class StructureSampler:
         for skeleton, members in groups.items():
             left = members
             while left:
-                recovered = self._recovered(definition, skeleton, schedules, left)
+                tried, recovered = self._recovered(definition, skeleton, schedules, left)
                 found += recovered
-                known = {left[0], *(m for r in recovered for m in r.members.tolist())}
-                left = [m for m in left if m not in known]
+                left = [m for m in left if m not in tried]
         return found
 
     def _recovered(
         self, definition: str, skeleton: Skeleton, schedules: Sequence[Steps], members: list[int]
-    ) -> list[Recovered]:
-        """What shares the structure of the first of *members*, if that is found."""
+    ) -> tuple[set[int], list[Recovered]]:
+        """Those of *members* that share the structure of the first, and what is found of them."""
         for number, pair in enumerate(self.pairs):
             if pair.definition != definition:
                 continue
@@ -197,9 +196,11 @@ class StructureSampler:
                 continue
             structure = self._structure(number, placed)
             if skeleton_of(structure.state.history) == skeleton:
-                table, rows = rows_of(structure.space, [schedules[m] for m in members])
-                return [Recovered(structure, table, np.array(members, dtype=np.intp)[rows])]
-        return []
+                table, at, allowed = rows_of(structure.space, [schedules[m] for m in members])
+                alike = np.array(members, dtype=np.intp)[at]
+                found = Recovered(structure, table[allowed], alike[allowed])
+                return {members[0], *alike.tolist()}, [found]
+        return {members[0]}, []
 
     def refit(
         self, definition: str, schedule: Steps, n: int, rng: np.random.Generator

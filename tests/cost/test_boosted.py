@@ -77,6 +77,26 @@ def test_saved_model_predicts_the_same_without_the_records() -> None:
     )
 
 
+def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
+    task, other = matmul_task(*SHAPE), matmul_task(64, 64, 64)
+    nest, columns = population(400, 3)
+    recalled = BoostedTrees().learn(other, nest, true_seconds(columns))
+    model = BoostedTrees()
+    model.recall({other.key: recalled})
+    model.refit()
+    nest, columns = population(16, 4)
+    before = model.predict(task, nest, 16)
+    model.learn(task, nest, true_seconds(columns)[::-1].copy())
+    model.refit()
+    assert (model.predict(task, nest, 16) != before).any()
+    after = model.predict(task, nest, 16)
+    nest, columns = population(2, 8)
+    model.learn(task, nest, true_seconds(columns))
+    model.refit()
+    nest, _ = population(16, 4)
+    np.testing.assert_array_equal(model.predict(task, nest, 16), after)
+
+
 @pytest.mark.parametrize("text", ["", "hello", '{"format": "other"}\n', "[1]\n"])
 def test_foreign_text_is_refused(text: str) -> None:
     with pytest.raises(ForeignFile, match="not a cost model"):

@@ -201,7 +201,7 @@ class Returning(SimulatedFleet):
     def nodes(self, task: Task) -> list[str]:
         self.looks = 0 if self.names else self.looks + 1
         if self.looks == 2:
-            self.names.append("b")
+            self.names, self.looks = ["b"], 0
         return super().nodes(task)
 
 
