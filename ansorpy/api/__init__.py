@@ -12,7 +12,7 @@ import onnx
 from ansorpy.api.assemble import kernel_of, model_of
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
-from ansorpy.api.request import Request, as_target
+from ansorpy.api.request import Request, as_seed, as_target
 from ansorpy.api.session import Session, open_session
 from ansorpy.config import SEED, default_threads
 from ansorpy.errors import UsageError
@@ -87,7 +87,7 @@ def tune(
         db=None if db is None else Path(db),
         workers=workers,
         parts=Parts.of(parts),
-        seed=_seed(seed),
+        seed=as_seed(seed),
     )
     request = replace(request, preset=_preset(request.target, rules))
     task = _task(tensors, request)
@@ -171,7 +171,7 @@ def compile(
         db=None if db is None else Path(db),
         workers=workers,
         parts=Parts.of(parts),
-        seed=_seed(seed),
+        seed=as_seed(seed),
     )
     project = open_project(model, request, shapes=shapes, dims=dims)
     project.fit(memory)
@@ -202,10 +202,6 @@ def _task(tensors: Sequence[Tensor], request: Request) -> Task:
     dag = _definition(tensors)
     name = "_".join(op.name for op in dag.outputs)
     return Task(dag, request.target, request.threads, name=name)
-
-
-def _seed(seed: int | None) -> int:
-    return (SEED.get() or 0) if seed is None else seed
 
 
 def _preset(target: Target, rules: Sequence[SketchRule] | None) -> Preset | None:

@@ -16,7 +16,7 @@ from ansorpy.search.events import Listener, silent
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget, Effort
 
-__all__ = ["Request", "as_target"]
+__all__ = ["Request", "as_seed", "as_target"]
 
 
 def _never() -> None:
@@ -49,7 +49,7 @@ class Request:
     threads: int = field(default_factory=default_threads)
     precision: Literal["default", "strict"] = "default"
     db: Path | None = None
-    seed: int = field(default_factory=lambda: SEED.get() or 0)
+    seed: int = field(default_factory=lambda: as_seed(None))
     workers: str = LOCAL
     parts: Parts = Parts()
     preset: Preset | None = None
@@ -98,3 +98,8 @@ def as_target(target: Target | str | None) -> Target:
             hint="compile for a CPU target",
         )
     return found
+
+
+def as_seed(seed: int | None) -> int:
+    """*seed*, or what the environment says."""
+    return (SEED.get() or 0) if seed is None else seed

@@ -13,9 +13,9 @@ import onnx
 from ansorpy.api.assemble import model_of
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import Project, open_project
-from ansorpy.api.request import Request, as_target
+from ansorpy.api.request import Request, as_seed, as_target
 from ansorpy.api.session import Chosen, Session, open_session
-from ansorpy.config import SEED, default_threads
+from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers import LOCAL
@@ -26,7 +26,7 @@ from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.tune import Tuning
 
-__all__ = ["Aim", "Several", "WantedNetwork", "compile_many"]
+__all__ = ["Aim", "Several", "WantedNetwork", "compile_many", "objective_for"]
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,23 @@ class Aim:
     weight: float = 1.0
     bound_s: float | None = None
     baseline_s: float | None = None
+
+
+def objective_for(choice: str | Objective, aims: Sequence[Aim]) -> Objective:
+    """The chosen objective, which must look at every figure that *aims* give.
+
+    Raises:
+        UsageError: An unknown name, or a bound or baseline that makes no difference to it.
+    """
+    objective = OBJECTIVES.one(choice)
+    for figure, needs in (("bound", "latency_bounds"), ("baseline", "geomean")):
+        given = any(getattr(aim, f"{figure}_s") is not None for aim in aims)
+        if given and f"{figure}_s" not in objective.reads:
+            raise UsageError(
+                f"a {figure} makes no difference to this objective",
+                hint=f"leave it out, or take objective {needs}",
+            )
+    return objective
 
 
 @dataclass(frozen=True)
@@ -144,7 +161,9 @@ def compile_many(
     """
     if not networks:
         raise UsageError("there is no network to compile")
-    aim = OBJECTIVES.one(objective)
+    wanted = [n if isinstance(n, WantedNetwork) else WantedNetwork(n) for n in networks]
+    aims = [Aim(n.weight, n.bound, n.baseline) for n in wanted]
+    chosen_objective = objective_for(objective, aims)
     request = Request(
         effort=effort,
         trials=trials,
@@ -156,11 +175,10 @@ def compile_many(
         db=None if db is None else Path(db),
         workers=workers,
         parts=Parts.of(parts),
-        seed=(SEED.get() or 0) if seed is None else seed,
+        seed=as_seed(seed),
     )
-    wanted = [n if isinstance(n, WantedNetwork) else WantedNetwork(n) for n in networks]
     projects = [open_project(n.model, request, shapes=n.shapes, dims=n.dims) for n in wanted]
-    several = Several(projects, [Aim(n.weight, n.bound, n.baseline) for n in wanted], aim)
+    several = Several(projects, aims, chosen_objective)
     with open_session(request) as session:
         tuning = several.tune(session)
         if tuning is not None and tuning.interrupted:

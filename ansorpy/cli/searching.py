@@ -13,7 +13,7 @@ from ansorpy.api.parts import Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Chosen, Session, open_session
-from ansorpy.api.several import Aim, Several
+from ansorpy.api.several import Aim, Several, objective_for
 from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cli.options import Effort, Precision
 from ansorpy.cli.progress import ProgressDisplay, milliseconds
@@ -34,7 +34,6 @@ from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.target import Target
 from ansorpy.tasks.objective import Objective
-from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.plan import plan
 
 __all__ = [
@@ -92,12 +91,13 @@ def aims_of(
     """What ``--objective``, ``--bound``, ``--baseline`` and ``--weight`` say of each network.
 
     Raises:
-        UsageError: An unknown objective, a value that is none, or the name of no network.
+        UsageError: An unknown objective, one that does not look at a figure given, a value that is
+            none, or the name of no network.
     """
     bounds = by_network("--bound", bound or (), names)
     baselines = by_network("--baseline", baseline or (), names)
     weights = by_network("--weight", weight or (), names)
-    return OBJECTIVES.one(objective), [
+    aims = [
         Aim(
             parse_positive("--weight", weights.get(name, "1")),
             parse_latency(bounds[name]) if name in bounds else None,
@@ -105,6 +105,7 @@ def aims_of(
         )
         for name in names
     ]
+    return objective_for(objective, aims), aims
 
 
 @contextmanager

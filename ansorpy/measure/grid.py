@@ -24,6 +24,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.timing import TimingPolicy
 from ansorpy.schedule.decisions import cut
 from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
@@ -39,9 +40,6 @@ PENDING = 0
 
 RETIMED = 50
 """The fastest so many points of a complete grid were timed again."""
-
-SLOW_FACTOR = 3.0
-"""A replayed trial this much slower than the incumbent counts as stopped after one run."""
 
 
 class GridHeader(BaseModel):
@@ -179,7 +177,7 @@ class Grid:
         kind, seconds = self.kind(row), float(self.times[row])
         if not np.isfinite(seconds):
             return MeasureResult(kind, reason=self.header.reasons.get(kind.value, kind.value))
-        if incumbent_s is not None and seconds > SLOW_FACTOR * incumbent_s:
+        if incumbent_s is not None and seconds > TimingPolicy.slow_factor * incumbent_s:
             return MeasureResult(TrialKind.SLOW, (seconds,), "slow beside the best so far")
         return MeasureResult(TrialKind.OK, (seconds,))
 

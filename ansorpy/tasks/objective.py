@@ -46,7 +46,14 @@ class Goal:
 
 
 class Objective(Protocol):
-    """A figure to make small, and its derivative."""
+    """A figure to make small, and its derivative.
+
+    ``reads`` names the figures of a :class:`Goal` it looks at beside calls and weights.
+    """
+
+    @property
+    def reads(self) -> frozenset[str]:
+        """Of ``bound_s`` and ``baseline_s`` those that make a difference to it."""
 
     def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
         """The figure as things stand; tasks without a correct program are left out."""

@@ -116,12 +116,19 @@ def described(part: object, name: str = "") -> dict[str, str]:
                 found |= described(getattr(part, field.name), inner)
         return found
     if isinstance(part, partial):
-        given = [*map(repr, part.args), *(f"{k}={v!r}" for k, v in part.keywords.items())]
+        given = [_given(v) for v in part.args]
+        given += [f"{k}={_given(v)}" for k, v in part.keywords.items()]
         text = ", ".join([_place(part.func), *given])
         return {name: text}
     if part is None or isinstance(part, str | int | float | tuple):
         return {name: repr(part)}
     return {name: _place(part)}
+
+
+def _given(value: object) -> str:
+    """An argument: its figures where they are all of it, else only its class."""
+    plain = value is None or isinstance(value, str | int | float | tuple)
+    return repr(value) if plain or dataclasses.is_dataclass(value) else _place(value)
 
 
 def space_name(source: object) -> str:

@@ -33,13 +33,20 @@ from ansorpy.tasks.standing import Standing
 __all__ = ["Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks"]
 
 
+PATIENCE = 4
+"""Rounds without a correct program after which a task is dropped.
+
+Differs: TVM drops a task after one round, but its rounds have 64 trials.
+"""
+
+
 class Ending(Enum):
     """Why a run measured no more."""
 
     TRIALS = "all trials of the budget were spent"
     TIME = "the time limit was reached"
     GOAL = "nothing more to gain for the objective"
-    NOTHING_LEFT = "every task is exhausted or stopped improving"
+    NOTHING_LEFT = "every task is exhausted, stopped improving or never gave a correct program"
     INTERRUPTED = "the user stopped it"
 
 
@@ -243,8 +250,11 @@ class _Run:
     def _is_alive(self, search: TaskSearch) -> bool:
         spent, plateau = search.history, self.budget.plateau
         flat = plateau is not None and spent.has_plateau(plateau)
+        failed = spent.best is None and len(spent.best_after) >= PATIENCE
         limit = self.budget.trials_per_task
-        return not (search.exhausted or flat or (limit is not None and spent.trials >= limit))
+        return not (
+            search.exhausted or flat or failed or (limit is not None and spent.trials >= limit)
+        )
 
     def _allowed(self, at: int) -> int:
         """Trials task *at* may still spend."""

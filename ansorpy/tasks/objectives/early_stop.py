@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,6 +23,8 @@ class EarlyStop:
     """
 
     trials: int = 48
+
+    reads: ClassVar[frozenset[str]] = frozenset()
 
     def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
         return WeightedSum().value(goals, tasks)

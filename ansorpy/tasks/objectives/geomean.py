@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import exp, log
+from typing import ClassVar
 
 from ansorpy.tasks.objective import Floats, Goal, latency_s, latency_slopes
 from ansorpy.tasks.standing import Standing
@@ -19,6 +20,8 @@ class GeometricMean:
     Weights are exponents.  Baselines scale the figure; they do not move trials between tasks.
     Paper: OSDI'20 §6.1, f3.
     """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"baseline_s"})
 
     def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
         logs = [

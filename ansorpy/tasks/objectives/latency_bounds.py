@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ class LatencyBounds:
 
     A network without a bound counts in full.  Paper: OSDI'20 §6.1, f2.
     """
+
+    reads: ClassVar[frozenset[str]] = frozenset({"bound_s"})
 
     def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
         return sum(g.weight * max(latency_s(g, tasks), g.bound_s or 0.0) for g in goals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ansorpy.tasks.objective import Floats, Goal, latency_s, latency_slopes
 from ansorpy.tasks.standing import Standing
@@ -17,6 +18,8 @@ class WeightedSum:
 
     Paper: OSDI'20 §6.1, f1.
     """
+
+    reads: ClassVar[frozenset[str]] = frozenset()
 
     def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
         return sum(goal.weight * latency_s(goal, tasks) for goal in goals)

@@ -19,20 +19,18 @@ class Gradient:
     After one round each, the gain of task *i* with best time ``g`` after ``t`` rounds is
     ``slope * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - g/t, beta * flops /
     best throughput in the family) - g))``, ``slope`` being the objective's derivative; the most
-    negative is taken.  A task that found no correct program in ``patience`` rounds is dropped.
-    Nothing is chosen when the objective depends on no living task any more.
+    negative is taken.  Nothing is chosen when the objective depends on no living task any more.
 
     Paper: OSDI'20 §6.2.  Source: TVM's TaskScheduler, alpha 0.2, beta 2, window 3.
-    Differs: TVM drops a task after one round, but its rounds have 64 trials.  Rounds here have
-    different sizes, so ``t`` counts ``unit`` trials; a gain is divided by what a trial of the task
-    takes; none reaches below the roofline, but for ``doubt`` of what it would be without it.
+    Differs: rounds here have different sizes, so ``t`` counts ``unit`` trials; a gain is divided by
+    what a trial of the task takes; none reaches below the roofline, but for ``doubt`` of what it
+    would be without it.
     The family's promise ends when a task had ``catching_up`` rounds more than its relatives.
     """
 
     alpha: float = 0.2
     beta: float = 2.0
     window: int = 3
-    patience: int = 4
     unit: int = 8
     catching_up: int = 5
     doubt: float = 0.1
@@ -40,7 +38,6 @@ class Gradient:
     def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
         alive = [i for i, task in enumerate(tasks) if task.alive and task.slope > 0]
         fresh = [i for i in alive if not np.isfinite(tasks[i].best_s)]
-        fresh = [i for i in fresh if tasks[i].rounds < self.patience]
         if fresh:
             # The heaviest first: time may run out before all had their first round.
             return min(fresh, key=lambda i: (tasks[i].rounds, -tasks[i].slope * tasks[i].least_s))
