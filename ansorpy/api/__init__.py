@@ -14,7 +14,7 @@ from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request, as_seed, as_target
 from ansorpy.api.session import Session, open_session
-from ansorpy.config import SEED, default_threads
+from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.printer import text

@@ -97,18 +97,22 @@ class History:
             self.since_gain = 0
             self._gained_s = result.median_s
 
-    def no_valid_program(self, task: str) -> NoValidProgram:
-        """The error for a task without a correct program: counts and first reason by kind."""
-        return NoValidProgram(_summary(task, self.trials, self.failures, self.reasons))
+    def no_valid_program(self, task: str, ended: str = "") -> NoValidProgram:
+        """The error for a task without a correct program: counts and first reason by kind.
+
+        *ended* says why no more was measured.
+        """
+        lines = _summary(task, self.trials, self.failures, self.reasons)
+        return NoValidProgram("\n".join([*lines, *([f"ended: {ended}"] if ended else [])]))
 
 
 def _summary(
     task: str, trials: int, failures: Mapping[TrialKind, int], reasons: Mapping[TrialKind, str]
-) -> str:
+) -> list[str]:
     if not trials:
-        return f"{task}: nothing was measured, so there is no program to return"
+        return [f"{task}: nothing was measured, so there is no program to return"]
     kinds = ", ".join(f"{count} {kind.value}" for kind, count in failures.items())
     lines = [f"{task}: none of {trials} trials gave a correct program ({kinds or 'all too slow'})"]
     for kind, reason in reasons.items():
         lines += [f"first {kind.value}:", *(f"  {line}" for line in reason.splitlines())]
-    return "\n".join(lines)
+    return lines

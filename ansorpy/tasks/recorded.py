@@ -128,7 +128,8 @@ def described(part: object, name: str = "") -> dict[str, str]:
 def _given(value: object) -> str:
     """An argument: its figures where they are all of it, else only its class."""
     plain = value is None or isinstance(value, str | int | float | tuple)
-    return repr(value) if plain or dataclasses.is_dataclass(value) else _place(value)
+    figures = dataclasses.is_dataclass(value) and not isinstance(value, type)
+    return repr(value) if plain or figures else _place(value)
 
 
 def space_name(source: object) -> str:

@@ -30,8 +30,9 @@ from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.standing import Standing
 
-__all__ = ["Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks"]
-
+__all__ = [
+    "PATIENCE", "Ending", "Outcome", "TuneOptions", "Tuning", "WeightedTask", "tune_tasks",
+]  # fmt: skip
 
 PATIENCE = 4
 """Rounds without a correct program after which a task is dropped.
@@ -135,7 +136,7 @@ def tune_tasks(
     journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
     for outcome in outcomes:
         if outcome.best is None and outcome.history.trials and not interrupted:
-            raise outcome.history.no_valid_program(outcome.task.name)
+            raise outcome.history.no_valid_program(outcome.task.name, ended.value)
     return Tuning(outcomes, interrupted, ended, phases.seconds)
 
 

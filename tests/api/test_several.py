@@ -11,7 +11,7 @@ import pytest
 import ansorpy as ap
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.api.several import Aim, Several
+from ansorpy.api.several import Aim, Several, objective_for
 from ansorpy.errors import UsageError
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.target import Target
@@ -96,11 +96,34 @@ def test_compiling_many_gives_a_model_for_each(tmp_path: Path) -> None:
         ap.WantedNetwork(path, weight=2.0, bound=1.0),
         network(1),
     ]
-    models = ap.compile_many(wanted, effort="none", threads=1)
+    models = ap.compile_many(wanted, objective="latency_bounds", effort="none", threads=1)
     x = np.random.default_rng(3).standard_normal((1, 8, 9, 9)).astype(np.float32)
     for model in models:
         [out] = model.run(None, {"x": x})
         assert out.shape == (1, 8, 1, 1) and np.isfinite(out).all()
+
+
+@pytest.mark.parametrize(
+    ("objective", "aim", "message"),
+    [
+        ("weighted_sum", Aim(bound_s=1.0), "bound makes no difference(.|\n)*latency_bounds"),
+        ("early_stop", Aim(bound_s=1.0), "bound makes no difference"),
+        ("geomean", Aim(bound_s=1.0, baseline_s=1.0), "bound makes no difference"),
+        ("latency_bounds", Aim(baseline_s=1.0), "baseline makes no difference(.|\n)*geomean"),
+    ],
+)
+def test_figures_an_objective_ignores_are_refused(objective: str, aim: Aim, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        objective_for(objective, [Aim(), aim])
+    wanted = ap.WantedNetwork(network(1), bound=aim.bound_s, baseline=aim.baseline_s)
+    with pytest.raises(UsageError, match=message):
+        ap.compile_many([wanted], objective=objective, trials=1, threads=1)
+
+
+def test_figures_an_objective_reads_are_taken() -> None:
+    aims = [Aim(bound_s=1.0), Aim(2.0)]
+    assert isinstance(objective_for("latency_bounds", aims), LatencyBounds)
+    assert objective_for(WeightedSum(), [Aim(2.0)]) == WeightedSum()
 
 
 def test_wrong_requests_are_refused() -> None:

@@ -93,6 +93,35 @@ def test_tasks_without_a_time_are_left_out(name: str) -> None:
     assert WeightedSum().value(goals, tasks) == 2.0
 
 
+def with_figure(goal: Goal, figure: str, value: float | None) -> Goal:
+    return {"bound_s": replace(goal, bound_s=value), "baseline_s": replace(goal, baseline_s=value)}[
+        figure
+    ]
+
+
+@pytest.mark.parametrize("name", OBJECTIVES.names)
+@settings(deadline=None)
+@given(goals=GOALS, seconds=st.tuples(SECONDS, SECONDS, SECONDS))
+def test_figures_that_are_not_read_make_no_difference(
+    name: str, goals: list[Goal], seconds: tuple[float, float, float]
+) -> None:
+    objective, tasks = OBJECTIVES.one(name), [standing(s) for s in seconds]
+    for figure in {"bound_s", "baseline_s"} - objective.reads:
+        for value in (None, 1e-7, 100.0):
+            others = [with_figure(goal, figure, value) for goal in goals]
+            assert objective.value(others, tasks) == objective.value(goals, tasks)
+            same = objective.slopes(others, tasks) == objective.slopes(goals, tasks)
+            assert same.all()
+
+
+@pytest.mark.parametrize("name", OBJECTIVES.names)
+def test_figures_that_are_read_make_one(name: str) -> None:
+    objective, tasks = OBJECTIVES.one(name), [standing(2.0)]
+    for figure in objective.reads:
+        low, high = (with_figure(Goal((1.0,)), figure, value) for value in (0.5, 8.0))
+        assert objective.value([low], tasks) != objective.value([high], tasks)
+
+
 def test_figures_that_cannot_be_are_refused() -> None:
     with pytest.raises(UsageError, match="bound_s of net must be positive: 0"):
         Goal((1.0,), bound_s=0.0, name="net")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.measure.database import Database, definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.presets import ANSOR_CPU, CPU
@@ -27,6 +27,11 @@ TASKS = [
 ]
 
 
+@dataclass(frozen=True)
+class Mine:
+    share: float = 0.5
+
+
 @pytest.mark.parametrize("numbers", [[], [3], [1, 2, 3], [1, 3, 4, 9], [2, 4, 6, 7, 8]])
 def test_ranges_come_back(numbers: list[int]) -> None:
     back = [n for first, last in unranged(ranges(numbers)) for n in range(first, last + 1)]
@@ -34,10 +39,6 @@ def test_ranges_come_back(numbers: list[int]) -> None:
 
 
 def test_parts_are_described_by_field() -> None:
-    @dataclass(frozen=True)
-    class Mine:
-        share: float = 0.5
-
     options = replace(TuneOptions(), scheduler=RoundRobin(), model=partial(BoostedTrees, None))
     found = described(options)
     assert found["scheduler"].endswith("round_robin:RoundRobin")
@@ -45,6 +46,18 @@ def test_parts_are_described_by_field() -> None:
     assert found["model"].endswith(":BoostedTrees, None")
     assert described(Mine(), "part")["part.share"] == "0.5"
     assert described(object(), "part") == {"part": "builtins:object"}
+
+
+def test_what_a_part_is_made_with_is_described_by_class_where_it_has_no_text() -> None:
+    options = BoostedOptions(8)
+
+    def make(*parts: object, **named: object) -> None: ...
+
+    made = partial(make, options, 3, prior=object(), own=Mine)
+    [text] = described(made, "model").values()
+    assert repr(options) in text and ", 3, " in text
+    assert "prior=builtins:object" in text and "own=" + Mine.__module__ + ":Mine" in text
+    assert "0x" not in text
 
 
 def test_rules_of_the_callers_own_have_no_name() -> None:

@@ -21,8 +21,9 @@ from ansorpy.search.population import sample_valid, score
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.scheduler import TaskScheduler
+from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
-from ansorpy.tasks.tune import Ending, TuneOptions, WeightedTask, tune_tasks
+from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.tasks import dense_relu, matmul, scale
 
@@ -84,6 +85,24 @@ def test_a_task_without_a_correct_program_is_an_error_with_counts() -> None:
     runner = FormulaRunner(fails=lambda s, n: MeasureResult(TrialKind.CRASH, reason="signal 11"))
     with pytest.raises(NoValidProgram, match="8 crash(.|\n)*signal 11"):
         tune_tasks([TASKS[0]], Budget(trials=8), runner)
+
+
+@pytest.mark.parametrize("scheduler", SCHEDULERS.names)
+def test_a_task_that_never_works_is_given_up_and_ends_the_run(scheduler: str) -> None:
+    works, fails = (weighted(matmul(n, n, n)) for n in (16, 24))
+
+    def crashes(state: State, number: int) -> MeasureResult | None:
+        own = state.base.outputs[0].shape == (24, 24)
+        return MeasureResult(TrialKind.CRASH, reason="signal 11") if own else None
+
+    runner = FormulaRunner(fails=crashes)
+    options = TuneOptions(scheduler=SCHEDULERS.one(scheduler), round_size=6)
+    budget = Budget(time_limit_s=1000, plateau=12)
+    with pytest.raises(NoValidProgram) as error:
+        tune_tasks([works, fails], budget, runner, options=options)
+    assert f"none of {6 * PATIENCE} trials" in str(error.value)
+    assert f"ended: {Ending.NOTHING_LEFT.value}" in str(error.value)
+    assert "never gave a correct program" in str(error.value)
 
 
 def test_ctrl_c_returns_what_was_found() -> None:
