@@ -22,6 +22,8 @@ __all__ = ["Constants", "EntrySource", "build_entry", "emit_entry"]
 
 _TENSOR_BYTES = 8 + 8 * MAX_RANK
 _ALIGNMENT = 64
+_PAGE = 4096
+"""The smallest of any supported machine."""
 _NEW, _BUSY, _DONE = 0, 1, 2
 """States of the init; ``_DONE + code`` when it ended with *code*."""
 
@@ -138,10 +140,12 @@ def _pool_base(text: FunctionText, source: EntrySource) -> str:
 
 
 def _emit_make_constants(source: EntrySource) -> str:
-    """``i32 @make_constants()``: fill the pool from the originals; a status."""
+    """``i32 @make_constants()``: fill the pool from the originals, or read it in; a status."""
     text = FunctionText("internal i32 @make_constants()")
     plan = source.plan
     if source.constants is not Constants.ORIGINAL:
+        if source.constants is Constants.PACKED and plan.pool_bytes:
+            _emit_touch(text, _pool_base(text, source), plan.pool_bytes)
         text.emit("ret i32 0")
         return text.render()
     raw = f"@{source.name}_raw_data"
@@ -160,6 +164,19 @@ def _emit_make_constants(source: EntrySource) -> str:
 
     _emit_calls(text, plan.packs, address, "@scratch", "1")
     return text.render()
+
+
+def _emit_touch(text: FunctionText, base: str, size: int) -> None:
+    """Read a byte of each page: the first run shall not wait for the file, page by page."""
+    text.branch("touch")
+    text.start_block("touch")
+    after = text.fresh()
+    offset = text.define(f"phi i64 [ 0, %entry ], [ {after}, %touch ]")
+    place = text.define(f"getelementptr i8, ptr {base}, i64 {offset}")
+    text.define(f"load volatile i8, ptr {place}, align 1")
+    text.emit(f"{after} = add i64 {offset}, {_PAGE}")
+    text.branch_if(text.define(f"icmp ult i64 {after}, {size}"), "touch", "touched")
+    text.start_block("touched")
 
 
 def _emit_init(source: EntrySource) -> str:

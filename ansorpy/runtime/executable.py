@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.memory import address_of, aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.runtime.cpu import missing_features
 from ansorpy.runtime.ports import MAX_RANK, Array, Port
@@ -43,16 +43,19 @@ class _Tensor(ctypes.Structure):
 
 
 class _Context:
-    """Memory of one run at a time: arena and workspaces, and the tensor tables."""
+    """Memory of one run at a time, arena and workspaces, and all that a call passes."""
 
-    def __init__(self, size: int, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+    def __init__(
+        self, size: int, inputs: Sequence[Port], outputs: Sequence[Port], threads: int
+    ) -> None:
         self._memory = aligned_empty((size,), np.uint8)
-        self.inputs = _table(inputs)
-        self.outputs = _table(outputs)
+        self._tables = tables = _table(inputs), _table(outputs)
         # One object a tensor, made here: indexing a ctypes array makes a new one each time.
-        self.input_tensors = [self.inputs[k] for k in range(len(inputs))]
-        self.output_tensors = [self.outputs[k] for k in range(len(outputs))]
-        self.address = ctypes.c_void_p(self._memory.ctypes.data)
+        self.inputs = [tables[0][k] for k in range(len(inputs))]
+        self.outputs = [tables[1][k] for k in range(len(outputs))]
+        # Pointers made once: ctypes takes longer over an array, and over a plain number.
+        places = (address_of(self._memory), *map(ctypes.addressof, tables))
+        self.arguments = (*map(ctypes.c_void_p, places), ctypes.c_int(threads))
 
 
 class Executable:
@@ -75,8 +78,14 @@ class Executable:
         self._address = _Addresses()
         self._fail_unless_ok(_INIT(code.init)())
 
-    def run(self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int) -> None:
-        """Compute *outputs* from *inputs*: arrays in the ports' order, checked by the caller.
+    def run(
+        self, inputs: Sequence[Array], outputs: Sequence[Array | None], threads: int
+    ) -> list[Array]:
+        """Compute the outputs from *inputs*, in the ports' order, and return them.
+
+        Args:
+            inputs: Arrays, checked by the caller.
+            outputs: Arrays to write to, checked too; ``None`` where a new one is wanted.
 
         Raises:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
@@ -88,14 +97,15 @@ class Executable:
         try:
             context = free.pop()  # atomic, like append: no lock is needed
         except IndexError:
-            context = _Context(self._context_bytes(threads), self._inputs, self._outputs)
+            context = self._new_context(threads)
         try:
-            self._point(context, inputs, outputs)
-            status = self._run(context.address, context.inputs, context.outputs, threads)
+            results = self._point(context, inputs, outputs)
+            status = self._run(*context.arguments)
         finally:
             free.append(context)
         if status:
             self._fail_unless_ok(status)
+        return results
 
     def prepare(
         self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int
@@ -107,37 +117,45 @@ class Executable:
         Raises:
             UsageError: As :meth:`run`.
         """
-        if threads < 1:
-            raise UsageError(f"threads must be at least 1, got {threads}")
-        context = _Context(self._context_bytes(threads), self._inputs, self._outputs)
+        self._first_use(threads)
+        context = self._new_context(threads)
         self._point(context, inputs, outputs)
         held = (self._code.owner, context, tuple(inputs), tuple(outputs))
-        arguments = (context.address, context.inputs, context.outputs, ctypes.c_int(threads))
-        return _Prepared(self._run, arguments, self._fail_unless_ok, held).run
+        return _Prepared(self._run, context.arguments, self._fail_unless_ok, held).run
 
     def _first_use(self, threads: int) -> list[_Context]:
         if threads < 1:
             raise UsageError(f"threads must be at least 1, got {threads}")
         return self._free.setdefault(threads, [])
 
-    def _point(self, context: _Context, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Set the data pointers, and refuse outputs that overlap an input or each other."""
-        address = self._address.of
+    def _new_context(self, threads: int) -> _Context:
+        size = self._context_bytes(threads)
+        return _Context(size, self._inputs, self._outputs, threads)
+
+    def _point(
+        self, context: _Context, inputs: Sequence[Array], outputs: Sequence[Array | None]
+    ) -> list[Array]:
+        """Set the data pointers; returns the outputs.
+
+        Given ones that overlap an input or each other are refused; a new one cannot.
+        """
+        known = self._address.of
         used = []
-        for number, array in enumerate(inputs):
-            start = context.input_tensors[number].data = address(array)
+        for tensor, array in zip(context.inputs, inputs, strict=True):
+            start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
-        for number, array in enumerate(outputs):
-            start = context.output_tensors[number].data = address(array)
-            end = start + array.nbytes
-            for other_start, other_end in used:
-                if start < other_end and other_start < end:
-                    raise UsageError(
-                        f"the array for output {self._outputs[number].name!r} shares memory with "
-                        "another input or output",
-                        hint="pass an array of its own",
-                    )
-            used.append((start, end))
+        results = []
+        for tensor, given, port in zip(context.outputs, outputs, self._outputs, strict=True):
+            if given is None:
+                made = aligned_empty(port.shape, port.dtype)
+                tensor.data = address_of(made)
+                results.append(made)
+                continue
+            start = tensor.data = known(given)
+            used.append((start, start + given.nbytes))
+            _refuse_overlap(port, used)
+            results.append(given)
+        return results
 
     def _fail_unless_ok(self, status: int) -> None:
         if status:
@@ -182,7 +200,7 @@ class _Addresses:
         if entry is not None and entry[0]() is array:
             return entry[1]
         key = id(array)
-        address: int = array.ctypes.data
+        address = address_of(array)
         self._known[key] = (weakref.ref(array, lambda ref: self._forget(key, ref)), address)
         return address
 
@@ -199,3 +217,14 @@ def _table(ports: Sequence[Port]) -> ctypes.Array[_Tensor]:
         for axis, extent in enumerate(port.shape):
             table[number].shape[axis] = extent
     return table
+
+
+def _refuse_overlap(port: Port, used: Sequence[tuple[int, int]]) -> None:
+    """Raise when the last range of *used*, the output *port*, shares a byte with another."""
+    start, end = used[-1]
+    for other_start, other_end in used[:-1]:
+        if start < other_end and other_start < end:
+            raise UsageError(
+                f"the array for output {port.name!r} shares memory with another input or output",
+                hint="pass an array of its own",
+            )

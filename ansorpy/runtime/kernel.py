@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.runtime.export import export
@@ -85,9 +84,10 @@ class Kernel:
             UsageError: Wrong number, shape, type or layout of arrays, or unbound constants.
         """
         self._check_inputs(arrays)
-        outputs = self._outputs_for(out)
+        given = [None] * len(self.outputs) if out is None else self._given(out)
         loaded = self._loaded or self._load()
-        loaded.executable.run(arrays, outputs, self.threads if threads is None else threads)
+        used = self.threads if threads is None else threads
+        outputs = loaded.executable.run(arrays, given, used)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def prepare(
@@ -102,7 +102,7 @@ class Kernel:
             UsageError: As a call of the kernel.
         """
         self._check_inputs(arrays)
-        outputs = self._outputs_for(out)
+        outputs = self._given(out)
         loaded = self._loaded or self._load()
         used = self.threads if threads is None else threads
         return loaded.executable.prepare(arrays, outputs, used)
@@ -123,9 +123,7 @@ class Kernel:
         for port, array in zip(self.inputs, arrays, strict=True):
             check_array("input", port, array)
 
-    def _outputs_for(self, out: Array | Sequence[Array] | None) -> Sequence[Array]:
-        if out is None:
-            return [aligned_empty(port.shape, port.dtype) for port in self.outputs]
+    def _given(self, out: Array | Sequence[Array]) -> list[Array]:
         given = [out] if isinstance(out, np.ndarray) else list(out)
         if len(given) != len(self.outputs):
             raise UsageError(

@@ -53,6 +53,7 @@ class Metadata(_Part):
     target: _Machine
     threads: int
     median_ms: float | None
+    constant_bytes: int
     ansorpy: str
     llvm: str
     digest: str
@@ -85,6 +86,7 @@ def metadata_of(plan: Plan, name: str, constants: bytes) -> Metadata:
             },
             "threads": plan.threads,
             "median_ms": None if plan.median_s is None else plan.median_s * 1e3,
+            "constant_bytes": plan.pool_bytes,
             "ansorpy": __version__,
             "llvm": ".".join(map(str, llvmlite.binding.llvm_version_info)),
             "digest": content.hexdigest(),

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
@@ -17,7 +16,7 @@ from ansorpy.runtime.executable import Executable
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import load_plan
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
-from ansorpy.runtime.ports import Array, Port, check_array, one_of
+from ansorpy.runtime.ports import Array, Port, check_array, fits, one_of
 from ansorpy.runtime.shared import open_library
 from ansorpy.target import Target
 
@@ -35,6 +34,7 @@ class _Parts:
     executable: Executable | None
     plan: Plan | None
     pool: np.ndarray[Any, np.dtype[np.uint8]] | None
+    constant_bytes: int
 
 
 class Model:
@@ -47,6 +47,7 @@ class Model:
         self._parts = parts
         self._inputs = {port.name: port for port in parts.inputs}
         self._outputs = {port.name: port for port in parts.outputs}
+        self._none_given = (None,) * len(parts.outputs)
 
     @staticmethod
     def of(
@@ -65,13 +66,15 @@ class Model:
         """
         plan = plan_network(network, tasks, target=target, threads=threads, median_s=median_s)
         if not target.runs_on_host():
-            parts = _Parts(name, plan.inputs, plan.outputs, threads, None, plan, None)
+            parts = _Parts(
+                name, plan.inputs, plan.outputs, threads, None, plan, None, plan.pool_bytes
+            )
             return Model(parts)
         loaded = load_plan(plan, "model")
         return Model(
             _Parts(
                 name, plan.inputs, plan.outputs, threads, loaded.executable, loaded.plan,
-                loaded.pool,
+                loaded.pool, plan.pool_bytes,
             )
         )  # fmt: skip
 
@@ -91,7 +94,7 @@ class Model:
         return Model(
             _Parts(
                 metadata.name, metadata.input_ports, metadata.output_ports, threads, executable,
-                None, None,
+                None, None, metadata.constant_bytes,
             )
         )  # fmt: skip
 
@@ -103,6 +106,11 @@ class Model:
     def threads(self) -> int:
         """Threads a run uses when it does not say."""
         return self._parts.threads
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of the constants in the order the code reads them: packed, padded, transformed."""
+        return self._parts.constant_bytes
 
     def get_inputs(self) -> list[Port]:
         """Name, shape, dtype and onnxruntime's type name of each input."""
@@ -138,11 +146,10 @@ class Model:
         wanted = self._wanted(names)
         arrays = self._fed(feeds)
         given = self._given(wanted, outputs)
-        results = [
-            given[port.name] if port.name in given else aligned_empty(port.shape, port.dtype)
-            for port in self._parts.outputs
-        ]
-        executable.run(arrays, results, self.threads if threads is None else threads)
+        used = self._parts.threads if threads is None else threads
+        results = executable.run(arrays, given, used)
+        if names is None:
+            return results
         by_name = dict(zip(self._outputs, results, strict=True))
         return [by_name[port.name] for port in wanted]
 
@@ -159,9 +166,9 @@ class Model:
             )
         return export(self._parts.plan, Path(path), pool=self._parts.pool)
 
-    def _wanted(self, names: Sequence[str] | None) -> list[Port]:
+    def _wanted(self, names: Sequence[str] | None) -> Sequence[Port]:
         if names is None:
-            return list(self._parts.outputs)
+            return self._parts.outputs
         unknown = [name for name in names if name not in self._outputs]
         if unknown:
             raise UsageError(
@@ -173,26 +180,34 @@ class Model:
         return [self._outputs[name] for name in names]
 
     def _fed(self, feeds: Mapping[str, Array]) -> list[Array]:
-        unknown = [name for name in feeds if name not in self._inputs]
-        missing = [name for name in self._inputs if name not in feeds]
-        if unknown or missing:
-            problem = (
-                f"has no input {unknown[0]!r}" if unknown else f"was not given input {missing[0]!r}"
-            )
-            raise UsageError(f"{self.name} {problem}; its inputs are {one_of(self._parts.inputs)}")
+        ports = self._parts.inputs
+        if len(feeds) != len(ports):
+            raise self._misnamed(feeds)
         arrays = []
-        for port in self._parts.inputs:
+        for port in ports:
+            if port.name not in feeds:
+                raise self._misnamed(feeds)
             array = np.asarray(feeds[port.name])
-            if not (array.flags.c_contiguous and array.flags.aligned):
+            if not fits(port, array):
                 array = np.require(array, requirements=("C", "A"))
-            check_array("input", port, array)
+                check_array("input", port, array)
             arrays.append(array)
         return arrays
 
-    def _given(self, wanted: Sequence[Port], outputs: Sequence[Array] | None) -> dict[str, Array]:
-        """The caller's arrays by output name."""
+    def _misnamed(self, feeds: Mapping[str, Array]) -> UsageError:
+        unknown = [name for name in feeds if name not in self._inputs]
+        missing = [name for name in self._inputs if name not in feeds]
+        problem = (
+            f"has no input {unknown[0]!r}" if unknown else f"was not given input {missing[0]!r}"
+        )
+        return UsageError(f"{self.name} {problem}; its inputs are {one_of(self._parts.inputs)}")
+
+    def _given(
+        self, wanted: Sequence[Port], outputs: Sequence[Array] | None
+    ) -> Sequence[Array | None]:
+        """The caller's array of each output of the model; ``None`` where there is none."""
         if outputs is None:
-            return {}
+            return self._none_given
         if len(outputs) != len(wanted):
             raise UsageError(
                 f"{len(wanted)} outputs are asked for ({one_of(wanted)}), outputs= gives "
@@ -200,7 +215,10 @@ class Model:
             )
         for port, array in zip(wanted, outputs, strict=True):
             check_array("output", port, array, written=True)
-        return {port.name: array for port, array in zip(wanted, outputs, strict=True)}
+        if wanted is self._parts.outputs:
+            return outputs
+        by_name = {port.name: array for port, array in zip(wanted, outputs, strict=True)}
+        return [by_name.get(name) for name in self._outputs]
 
     def __repr__(self) -> str:
         ends = " -> ".join(one_of(ports) for ports in (self._parts.inputs, self._parts.outputs))

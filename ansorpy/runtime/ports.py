@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError
 
-__all__ = ["MAX_RANK", "Array", "Port", "check_array", "described", "one_of"]
+__all__ = ["MAX_RANK", "Array", "Port", "check_array", "described", "fits", "one_of"]
 
 Array = NDArray[Any]
 
@@ -46,6 +46,10 @@ def check_array(role: str, port: Port, array: object, *, written: bool = False) 
         role: ``"input"``, ``"output"`` or ``"constant"``, for the message.
         written: The array is written to.
     """
+    if isinstance(array, np.ndarray) and fits(port, array):
+        if written and not array.flags.writeable:
+            raise UsageError(f"{role} {port.name!r} is read-only")
+        return
     if not isinstance(array, np.ndarray):
         raise UsageError(
             f"{role} {port.name!r} must be a numpy array, got {type(array).__name__}",
@@ -56,14 +60,17 @@ def check_array(role: str, port: Port, array: object, *, written: bool = False) 
             f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "
             f"got {described(array.shape, array.dtype)}"
         )
-    flags = array.flags
-    if not (flags.c_contiguous and flags.aligned):
-        raise UsageError(
-            f"{role} {port.name!r} is not contiguous in memory",
-            hint="pass numpy.ascontiguousarray(array)",
-        )
-    if written and not flags.writeable:
-        raise UsageError(f"{role} {port.name!r} is read-only")
+    raise UsageError(
+        f"{role} {port.name!r} is not contiguous in memory",
+        hint="pass numpy.ascontiguousarray(array)",
+    )
+
+
+def fits(port: Port, array: Array) -> bool:
+    """True when *array* has the shape, type and layout of *port*."""
+    dtype, flags = array.dtype, array.flags
+    same = array.shape == port.shape and (dtype is port.dtype or dtype == port.dtype)
+    return same and flags.c_contiguous and flags.aligned
 
 
 def described(shape: Sequence[int], dtype: np.dtype[Any]) -> str:

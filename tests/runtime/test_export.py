@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime import export as exporting
 from ansorpy.runtime import shared
 from ansorpy.runtime.elf import find_metadata
@@ -108,6 +110,32 @@ def test_load_gives_the_model_back(rng: Rng, tmp_path: Path, is_packed: bool) ->
     assert [port.name for port in model.get_outputs()] == ["first", "sum/rows", "plus one"]
     with pytest.raises(UsageError, match="loaded from a library"):
         model.export(tmp_path / "again.so")
+
+
+def test_loading_reads_the_constants_in(rng: Rng, tmp_path: Path) -> None:
+    """The first run finds all pages in memory."""
+    x, w = placeholder((1100,), name="X"), placeholder((700, 1100), name="W", constant=True)
+    out = compute((700, 1100), lambda i, j: x[j] * w[i, j], name="Y")
+    host = Target.host()
+    kernel = Kernel(programs.task_of(ComputeDAG([out], [x, w]), "scaled"), target=host, threads=1)
+    given = rng.standard_normal(w.shape, dtype=np.float32)
+    model = Model.load(kernel.bind(W=given).export(tmp_path / "net.so"))
+    assert model.constant_bytes >= given.nbytes
+    assert resident_bytes(tmp_path / "net.so") >= model.constant_bytes
+    row = np.ones(1100, np.float32)
+    np.testing.assert_array_equal(model.run(None, {"X": row})[0], given)
+
+
+def resident_bytes(file: Path) -> int:
+    """Bytes of *file* that this process has mapped and that are in memory."""
+    total, counts = 0, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, _, rest = line.partition(" ")
+        if "-" in first and not first.endswith(":"):
+            counts = line.endswith(str(file))
+        elif counts and first == "Rss:":
+            total += int(rest.split()[0]) * 1024
+    return total
 
 
 def test_metadata(rng: Rng, tmp_path: Path) -> None:

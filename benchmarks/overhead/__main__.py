@@ -1,0 +1,148 @@
+"""What calls and memory cost beside the arithmetic: ``python -m benchmarks.overhead``.
+
+Three tables, each figure the median of some processes: calls of networks of three operators and
+next to no arithmetic, from Python and from C; loading, the first call, and the memory that is
+resident after each; compiling.  Ours and onnxruntime, a process a measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from ansorpy.config import default_threads
+from ansorpy.report.tables import Table, show
+from benchmarks.overhead.models import NETWORKS, SMALL, model_file
+
+__all__ = ["Bench", "main"]
+
+ENGINES = ("ansorpy", "onnxruntime")
+PARTS = ("calls", "first", "compiled")
+Figures = dict[str, float]
+Found = dict[str, dict[str, Figures]]
+"""Model -> engine -> figures."""
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where libraries are kept, and how they are made and measured."""
+
+    folder: Path
+    threads: int
+    effort: str
+    repeats: int
+
+    def given(self, model: str) -> dict[str, Any]:
+        """What a measurement of *model* is told."""
+        library = self.folder / f"{model}_{self.effort}_{self.threads}.so"
+        onnx = model_file(model, self.folder)
+        return {
+            "onnx": str(onnx), "library": str(library), "threads": self.threads,
+            "effort": self.effort,
+        }  # fmt: skip
+
+    def compiled(self, models: Sequence[str]) -> Found:
+        """Compile each once; it takes the longest and repeats itself."""
+        return {model: {"ansorpy": probe("compiled", self.given(model))} for model in models}
+
+    def measured(self, what: str, models: Sequence[str]) -> Found:
+        """*what* of each model and engine; the engines take turns."""
+        found: Found = {}
+        for model in models:
+            given = self.given(model)
+            if not Path(given["library"]).exists():
+                probe("compiled", given)
+            runs = [
+                {engine: probe(what, {**given, "engine": engine}) for engine in ENGINES}
+                for _ in range(self.repeats)
+            ]
+            found[model] = {
+                engine: {key: median(r[engine][key] for r in runs) for key in runs[0][engine]}
+                for engine in ENGINES
+            }
+        return found
+
+
+def probe(what: str, given: Mapping[str, Any]) -> Figures:
+    """The figures that a process of its own prints."""
+    command = [sys.executable, "-m", "benchmarks.overhead.probe", what, json.dumps(given)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    figures: Figures = json.loads(done.stdout.splitlines()[-1])
+    return figures
+
+
+COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
+    "calls": (
+        ("run_us", "run, us", "{:.2f}"), ("into_arrays_us", "into arrays, us", "{:.2f}"),
+        ("c_us", "from C, us", "{:.3f}"),
+    ),
+    "first": (
+        ("load_ms", "load, ms", "{:.0f}"), ("first_ms", "first call, ms", "{:.1f}"),
+        ("later_ms", "later call, ms", "{:.2f}"), ("loaded_mib", "loaded, MiB", "{:.0f}"),
+        ("run_mib", "after a run, MiB", "{:.0f}"), ("rise_mib", "rise, MiB", "{:.1f}"),
+    ),
+    "compiled": (
+        ("compile_s", "compile, s", "{:.1f}"), ("peak_mib", "peak, MiB", "{:.0f}"),
+        ("workers_peak_mib", "largest worker, MiB", "{:.0f}"),
+        ("given_mib", "weights, MiB", "{:.1f}"), ("constants_mib", "packed, MiB", "{:.1f}"),
+    ),
+}  # fmt: skip
+
+
+def table_of(part: str, found: Found) -> Table:
+    """The figures of *part* as they are printed."""
+    columns = COLUMNS[part]
+    heading = ("network", "engine", *(title for _, title, _ in columns))
+    rows = tuple(
+        (model, engine, *(form.format(figures[key]) if key in figures else "" for key, _, form
+                          in columns))
+        for model, engines in found.items()
+        for engine, figures in engines.items()
+    )  # fmt: skip
+    return Table("", heading, rows, frozenset(heading[2:]))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure what the command line asks for; prints tables and writes JSON."""
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks.overhead",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS), help="tables")
+    p.add_argument("--small", nargs="*", choices=SMALL, default=list(SMALL), help="for calls")
+    p.add_argument(
+        "--networks", nargs="*", choices=(*NETWORKS, *SMALL), metavar="NAME",
+        default=["fused", "squeezenet", "resnet50"], help="for memory and compiling",
+    )  # fmt: skip
+    p.add_argument("--threads", type=int, default=default_threads())
+    p.add_argument("--effort", choices=("none", "quick", "full"), default="none")
+    p.add_argument("--repeats", type=int, default=3, help="processes, of which the median counts")
+    p.add_argument("--folder", type=Path, default=Path("build/overhead"), help="models, libraries")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
+    options = p.parse_args(arguments)
+    bench = Bench(options.folder, options.threads, options.effort, options.repeats)
+    found: dict[str, Found] = {}
+    if "compiled" in options.only:
+        found["compiled"] = bench.compiled(options.networks)
+    if "calls" in options.only:
+        found["calls"] = bench.measured("calls", options.small)
+    if "first" in options.only:
+        found["first"] = bench.measured("first", options.networks)
+    for part, figures in found.items():
+        show(table_of(part, figures))
+        print()
+    if options.json:
+        options.json.write_text(json.dumps({"threads": options.threads, **found}, indent=2) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,243 @@
+"""One measurement in a process of its own: ``python -m benchmarks.overhead.probe WHAT JSON``.
+
+The process prints its figures as one JSON object.  Nothing that the measured engine does not need
+is imported before it is measured.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import resource
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from timeit import Timer
+from typing import Any
+
+import numpy as np
+
+__all__ = ["PROBES", "main"]
+
+Figures = dict[str, float]
+Run = Callable[[], object]
+Feeds = dict[str, np.ndarray[Any, Any]]
+
+_REPEATS = 9
+_SAMPLE_S = 0.02
+_LATER_CALLS = 5
+_MAX_RANK = 8
+
+
+class _Ours:
+    """A library of ours, called as a user calls it."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        import ansorpy as ap
+
+        self._threads: int = given["threads"]
+        self._model = ap.load(given["library"])
+        shapes = {p.name: (p.shape, p.dtype) for p in self._model.get_inputs()}
+        self.feeds: Feeds = {name: _touched(s, d) for name, (s, d) in shapes.items()}
+
+    def run(self) -> object:
+        return self._model.run(None, self.feeds, threads=self._threads)
+
+    def into_arrays(self) -> Run:
+        """A run that writes to arrays of the caller's."""
+        outputs = self._model.run(None, self.feeds, threads=self._threads)
+        return lambda: self._model.run(None, self.feeds, outputs, threads=self._threads)
+
+
+class _Onnxruntime:
+    """A session on the CPU with as many threads, called as a user calls it."""
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = given["threads"]
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(
+            given["onnx"], options, providers=["CPUExecutionProvider"]
+        )
+        self.feeds: Feeds = {
+            i.name: _touched(tuple(i.shape), np.float32) for i in self._session.get_inputs()
+        }
+
+    def run(self) -> object:
+        return self._session.run(None, self.feeds)
+
+    def into_arrays(self) -> Run:
+        """A run with inputs and outputs bound once."""
+        binding = self._session.io_binding()
+        for name, array in self.feeds.items():
+            binding.bind_cpu_input(name, array)
+        for output in self._session.get_outputs():
+            binding.bind_output(output.name)
+        return lambda: self._session.run_with_iobinding(binding)
+
+
+_ENGINES: dict[str, Callable[[Mapping[str, Any]], _Ours | _Onnxruntime]] = {
+    "ansorpy": _Ours, "onnxruntime": _Onnxruntime,
+}  # fmt: skip
+
+
+def _touched(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
+    return np.full(shape, 0.5, dtype)
+
+
+def calls(given: Mapping[str, Any]) -> Figures:
+    """Microseconds of a call, arithmetic included."""
+    engine = _ENGINES[given["engine"]](given)
+    figures = {"run_us": _microseconds(engine.run)}
+    figures["into_arrays_us"] = _microseconds(engine.into_arrays())
+    if given["engine"] == "ansorpy":
+        figures["c_us"] = _from_c(given)
+    return figures
+
+
+def first(given: Mapping[str, Any]) -> Figures:
+    """Milliseconds to load, of the first call and of a later one; MiB that are resident then.
+
+    Inputs are there, and touched, before the memory after loading is read.
+    """
+    start = perf_counter()
+    engine = _ENGINES[given["engine"]](given)
+    loaded_s = perf_counter() - start
+    before = _resident()
+    seconds = []
+    for _ in range(1 + _LATER_CALLS):
+        start = perf_counter()
+        engine.run()
+        seconds.append(perf_counter() - start)
+        if len(seconds) == 1:
+            after = _resident()
+    return {
+        "load_ms": loaded_s * 1e3,
+        "first_ms": seconds[0] * 1e3,
+        "later_ms": median(seconds[1:]) * 1e3,
+        "loaded_mib": before,
+        "run_mib": after,
+        "rise_mib": after - before,
+    }
+
+
+def compiled(given: Mapping[str, Any]) -> Figures:
+    """Seconds of compiling the file to a library without timing; MiB of the processes' peaks."""
+    import ansorpy as ap
+
+    start = perf_counter()
+    model = ap.compile(given["onnx"], effort=given["effort"], threads=given["threads"])
+    model.export(given["library"])
+    seconds = perf_counter() - start
+    own, largest = (
+        resource.getrusage(who).ru_maxrss / 1024
+        for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return {
+        "compile_s": seconds,
+        "peak_mib": own,
+        "workers_peak_mib": largest,
+        "constants_mib": model.constant_bytes / 2**20,
+        "given_mib": _initializer_bytes(Path(given["onnx"])) / 2**20,
+    }
+
+
+def _initializer_bytes(path: Path) -> int:
+    import onnx
+    from onnx import numpy_helper
+
+    graph = onnx.load(path).graph
+    return sum(numpy_helper.to_array(tensor).nbytes for tensor in graph.initializer)
+
+
+def _microseconds(run: Run) -> float:
+    run()
+    timer = Timer(run)
+    number, seconds = 1, 0.0
+    while seconds < _SAMPLE_S:
+        number *= 2
+        seconds = timer.timeit(number)
+    return median(timer.repeat(_REPEATS, number)) / number * 1e6
+
+
+_LOOP = """
+define i32 @again(ptr %run, ptr %context, ptr %inputs, ptr %outputs, i32 %threads, i64 %calls) {
+entry:
+  br label %loop
+loop:
+  %n = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %bad = phi i32 [ 0, %entry ], [ %any, %loop ]
+  %status = call i32 %run(ptr %context, ptr %inputs, ptr %outputs, i32 %threads)
+  %any = or i32 %bad, %status
+  %next = add i64 %n, 1
+  %more = icmp ult i64 %next, %calls
+  br i1 %more, label %loop, label %done
+done:
+  ret i32 %any
+}
+"""
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * _MAX_RANK)]
+
+
+def _from_c(given: Mapping[str, Any]) -> float:
+    """Microseconds of a call of the library's C function, from a loop of machine code."""
+    import ansorpy as ap
+    from ansorpy.codegen.llvm.build import compile_ir
+    from ansorpy.codegen.llvm.jit import load
+    from ansorpy.target import Target
+
+    path, threads = Path(given["library"]), given["threads"]
+    model = ap.load(path)
+    library = ctypes.CDLL(str(path.absolute()))
+    size = getattr(library, f"{model.name}_context_bytes")
+    size.restype = ctypes.c_size_t
+    context = ctypes.create_string_buffer(size(threads))
+    ports = (model.get_inputs(), model.get_outputs())
+    arrays = [[_touched(port.shape, port.dtype) for port in side] for side in ports]
+    tables = [(_Tensor * len(side))() for side in arrays]
+    for table, side in zip(tables, arrays, strict=True):
+        for entry, array in zip(table, side, strict=True):
+            entry.data = array.ctypes.data
+            entry.shape[: array.ndim] = array.shape
+    run = ctypes.cast(getattr(library, f"{model.name}_run"), ctypes.c_void_p)
+    loop = load([compile_ir(_LOOP, Target.host())], symbols=["again"])
+    again = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, ctypes.c_int, ctypes.c_int64)(
+        loop.address("again")
+    )
+    number = 4096
+
+    def burst() -> None:
+        if again(run, ctypes.addressof(context), tables[0], tables[1], threads, number):
+            raise RuntimeError("the library returned an error")
+
+    return _microseconds(burst) / number
+
+
+def _resident() -> float:
+    """MiB of this process that are in memory."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise RuntimeError("the kernel does not say")
+
+
+PROBES: dict[str, Callable[[Mapping[str, Any]], Figures]] = {
+    "calls": calls, "first": first, "compiled": compiled,
+}  # fmt: skip
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    what, given = sys.argv[1:]
+    print(json.dumps(PROBES[what](json.loads(given))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,35 @@
+"""What calls and memory cost beside the arithmetic, measured on the smallest network."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from benchmarks.overhead.__main__ import main, table_of
+
+pytest.importorskip("onnxruntime")
+
+
+def test_every_part_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "overhead.json"
+    asked = ["--small", "apart", "--networks", "apart", "--threads", "1", "--repeats", "1"]
+    assert main([*asked, "--folder", str(tmp_path), "--json", str(file)]) == 0
+    found = json.loads(file.read_text())
+    assert set(found) == {"threads", "compiled", "calls", "first"}
+    compiled = found["compiled"]["apart"]["ansorpy"]
+    assert compiled["peak_mib"] > 10 and compiled["constants_mib"] >= compiled["given_mib"] > 0
+    for engine in ("ansorpy", "onnxruntime"):
+        calls, first = found["calls"]["apart"][engine], found["first"]["apart"][engine]
+        assert min(calls.values()) > 0 and first["run_mib"] >= first["loaded_mib"] > 10
+    assert found["calls"]["apart"]["ansorpy"]["c_us"] > 0
+    printed = capsys.readouterr().out
+    assert "from C, us" in printed and "rise, MiB" in printed
+
+
+def test_tables_leave_out_what_an_engine_does_not_have() -> None:
+    calls = {"a": {"one": {"run_us": 1.0, "into_arrays_us": 2.0, "c_us": 0.5},
+                   "other": {"run_us": 3.0, "into_arrays_us": 4.0}}}  # fmt: skip
+    table = table_of("calls", calls)
+    assert table.rows == (("a", "one", "1.00", "2.00", "0.500"), ("a", "other", "3.00", "4.00", ""))
