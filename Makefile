@@ -1,5 +1,5 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
-# make test    the test suite
+# make test    the test suite, a process for each core (JOBS=1: in one, one test after another)
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
 
@@ -10,6 +10,7 @@ STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
 DEMO   ?= demo
 EFFORT ?= quick
+JOBS   ?= auto
 
 SOURCES := ansorpy tests $(wildcard benchmarks) $(wildcard examples)
 LINKER  := $(shell command -v cc || command -v gcc || command -v clang)
@@ -37,7 +38,7 @@ demo: $(PEERS)
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime openvino
 
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile)
 
 check: $(STAMP)
 	$(BIN)/ruff format --check $(SOURCES)

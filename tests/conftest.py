@@ -5,11 +5,14 @@ from __future__ import annotations
 import difflib
 import os
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from ansorpy.config import available_cores
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
 os.environ.setdefault("ANSORPY_CALIBRATE", "0")
@@ -37,6 +40,12 @@ def pytest_report_header(config: pytest.Config) -> str:
     return f"ansorpy seed: {session_seed(config)} (change it with --seed N)"
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """Processes of ``make test``: pytest-xdist does not look at the cgroup's quota."""
+    return min(available_cores(), 8)
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     if not config.getoption("--emulated"):
         unasked = pytest.mark.skip(reason="runs with --emulated")
@@ -56,6 +65,14 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the session's seed and the test's name."""
     name = list(request.node.nodeid.encode())
     return np.random.default_rng([session_seed(request.config), *name])
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises here, though a shell may have started us in the background, deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

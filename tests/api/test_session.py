@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from ansorpy.api.parts import Parts
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
 from ansorpy.cost.probe import calibrate
@@ -16,7 +17,9 @@ from ansorpy.measure.database import Database
 from ansorpy.target import Rates, Target
 from tests.measure.definitions import matmul
 
-SMALL = Request(effort="none", trials=6, threads=1)
+SMALL = Request(
+    effort="none", trials=6, threads=1, parts=Parts(strategy="random", cost_model="analytic")
+)
 
 
 def _task(n: int = 24) -> Task:

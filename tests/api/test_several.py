@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +13,11 @@ import ansorpy as ap
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.several import Aim, Several, objective_for
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.driver import SearchOptions
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objectives.latency_bounds import LatencyBounds
@@ -21,6 +25,7 @@ from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
 from tests.graph.nets import Net
 from tests.search.runners import FormulaRunner
+from tests.search.small import EVOLUTION
 
 REQUEST = Request(target=Target.parse("x86-64-v4"), threads=2)
 
@@ -34,16 +39,24 @@ def network(depth: int, width: int = 8) -> onnx.ModelProto:
     return net.model(net.op("GlobalAveragePool", value))
 
 
+@cache
 def project(depth: int, width: int = 8) -> Project:
     return open_project(network(depth, width), REQUEST)
 
 
+@cache
+def sampler(task: Task) -> StructureSampler:
+    return StructureSampler(task)
+
+
 def tuned(several: Several, budget: Budget) -> Tuning:
     entries = [
-        WeightedTask(task, StructureSampler(task), several.weights[key])
+        WeightedTask(task, sampler(task), several.weights[key])
         for key, task in several.tasks.items()
     ]
     options = TuneOptions(
+        SearchOptions(EVOLUTION),
+        model=AnalyticModel,
         objective=LatencyBounds() if several.objective == "latency_bounds" else WeightedSum(),
         goals=several.goals,
         retime=False,
@@ -75,7 +88,7 @@ def test_networks_within_their_bounds_leave_the_budget_to_others() -> None:
     fast, slow = project(2), project(2, width=12)
     aims = [Aim(bound_s=10.0), Aim(bound_s=1e-12)]
     several = Several([fast, slow], aims, "latency_bounds")
-    result = tuned(several, Budget(trials=80))
+    result = tuned(several, Budget(trials=64))
     trials = {o.task.key: o.history.trials for o in result.outcomes}
     only_fast = [trials[key] for key in fast.weights if key not in slow.weights]
     only_slow = [trials[key] for key in slow.weights if key not in fast.weights]

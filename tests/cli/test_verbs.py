@@ -62,7 +62,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(_network(), folder / "net.onnx")
     arguments = [
         "compile", f"{folder / 'net.onnx'}", "-o", f"{folder / 'net.so'}", "--effort", "none",
-        "--trials", "12", "--dim", "batch=1", "--db", f"{folder / 't.db'}", "--threads", "2",
+        "--trials", "6", "--dim", "batch=1", "--db", f"{folder / 't.db'}", "--threads", "2",
     ]  # fmt: skip
     assert main(arguments) == 0
     return folder
@@ -72,7 +72,7 @@ def test_compile_writes_library_and_header(folder: Path) -> None:
     assert (folder / "net.so").read_bytes()[:4] == b"\x7fELF"
     assert "_run" in (folder / "net.h").read_text()
     with Database(folder / "t.db") as database:
-        assert sum(database.trials(t.key) for t in database.tasks()) == 12
+        assert sum(database.trials(t.key) for t in database.tasks()) == 6
 
 
 def test_run_saves_outputs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,7 +155,7 @@ def test_show_lists_tasks_and_prints_programs(
                "--threads", "2"]  # fmt: skip
     assert main([*command, "--json"]) == 0
     tasks = json.loads(capsys.readouterr().out)
-    assert sum(t["trials"] for t in tasks) == 12
+    assert sum(t["trials"] for t in tasks) == 6
     expected = {"definition": "float32", "nest": "for ", "steps": "", "program": "kernel(",
                 "llvm": "define", "asm": "ret"}  # fmt: skip
     for form, word in expected.items():
@@ -176,7 +176,7 @@ def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str
     assert main(arguments) == 0
     assert "again.so" in capsys.readouterr().out
     with Database(folder / "t.db") as database:
-        assert sum(database.trials(t.key) for t in database.tasks()) == 12
+        assert sum(database.trials(t.key) for t in database.tasks()) == 6
 
 
 def test_an_open_dimension_and_an_unknown_operator(
@@ -197,19 +197,19 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
 ) -> None:
     onnx.save(_network(), tmp_path / "other.onnx")
     db, models = str(tmp_path / "two.db"), [str(folder / "net.onnx"), str(tmp_path / "other.onnx")]
-    arguments = ["--trials", "8", "--threads", "1", "--dim", "batch=1", "--db", db,
+    arguments = ["--trials", "4", "--threads", "1", "--dim", "batch=1", "--db", db,
                  "--weight", "other=2", "--objective", "latency_bounds",
                  "--bound", "1us"]  # fmt: skip
     assert main(["tune", *models, *arguments]) == 0
     out, err = capsys.readouterr()
-    assert "plan: about 8 trials" in err and "ended: all trials" in err and "share" in err
+    assert "plan: about 4 trials" in err and "ended: all trials" in err and "share" in err
     commands = [line.partition("with: ")[2] for line in out.splitlines() if "with: " in line]
     assert len(commands) == 2 and commands[0].endswith("--threads 1 --dim batch=1")
     assert main([*shlex.split(commands[0])[1:], "-o", str(tmp_path / "net.so")]) == 0
     with Database(db) as database:
-        assert sum(database.trials(t.key) for t in database.tasks()) == 8
+        assert sum(database.trials(t.key) for t in database.tasks()) == 4
     assert main(["db", "replay", db]) == 0
-    assert "same history, 8 trials" in capsys.readouterr().out
+    assert "same history, 4 trials" in capsys.readouterr().out
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:

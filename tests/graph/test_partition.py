@@ -265,9 +265,14 @@ def test_a_single_operator_network_reads_and_writes_the_callers_buffers() -> Non
     assert network.arena.bytes == 0
 
 
-@pytest.mark.parametrize("name", LIGHT)
-def test_light_networks_partition_without_leftovers(name: str) -> None:
-    network = compiled(light_model(name))
+@pytest.fixture(scope="module", params=LIGHT)
+def light(request: pytest.FixtureRequest) -> tuple[str, Network]:
+    """Name and partition of each light network in turn; only one is in memory."""
+    return request.param, compiled(light_model(request.param))
+
+
+def test_light_networks_partition_without_leftovers(light: tuple[str, Network]) -> None:
+    _, network = light
     labels = {part for title in titles(network) for part in title.split("_")}
     assert "transpose" not in {t.split("_")[0] for t in titles(network)[1:]}, "no inner transpose"
     assert not labels & {"sub", "div"}, "scales are folded"
@@ -276,16 +281,16 @@ def test_light_networks_partition_without_leftovers(name: str) -> None:
 
 
 CALLS = {
-    "bvlc_alexnet": (14, 14), "densenet121": (242, 188), "inception_v1": (84, 73),
-    "inception_v2": (94, 59), "resnet50": (57, 32), "shufflenet": (59, 27),
-    "squeezenet": (39, 27), "vgg19": (25, 18), "zfnet512": (14, 13),
+    "bvlc_alexnet": (14, 14, 10), "densenet121": (242, 188, 11), "inception_v1": (84, 73, 12),
+    "inception_v2": (94, 59, 14), "resnet50": (57, 32, 12), "shufflenet": (59, 27, 13),
+    "squeezenet": (39, 27, 7), "vgg19": (25, 18, 6), "zfnet512": (14, 13, 9),
 }  # fmt: skip
+"""Calls, tasks and classes of similar tasks, at most."""
 
 
-@pytest.mark.parametrize("name", LIGHT)
-def test_light_networks_have_no_more_calls_than_they_need(name: str) -> None:
-    network = compiled(light_model(name))
-    calls, workloads = CALLS[name]
+def test_light_networks_have_no_more_calls_than_they_need(light: tuple[str, Network]) -> None:
+    name, network = light
+    calls, workloads, _ = CALLS[name]
     assert len(network.calls) <= calls
     assert len(network.workloads()) <= workloads
     assert sum(w.weight for w in network.workloads()) == len(network.calls)
@@ -301,14 +306,12 @@ def test_light_networks_with_random_weights_equal_onnxruntime(name: str) -> None
     checked(model)
 
 
-@pytest.mark.parametrize(
-    ("name", "tasks", "classes"), [("resnet50", 32, 12), ("shufflenet", 27, 13)]
-)
-def test_tasks_of_real_networks_fall_into_classes(name: str, tasks: int, classes: int) -> None:
-    workloads = compiled(light_model(name)).workloads()
+def test_tasks_of_real_networks_fall_into_classes(light: tuple[str, Network]) -> None:
+    name, network = light
+    workloads = network.workloads()
     found: dict[str, list[str]] = {}
     for workload in workloads:
         title = workload.name.rpartition("_")[0]
         found.setdefault(class_hash(workload.dag), []).append(title)
-    assert len(workloads) == tasks and len(found) == classes
+    assert len(found) <= CALLS[name][2]
     assert all(len(set(titles)) == 1 for titles in found.values())

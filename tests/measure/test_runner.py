@@ -242,14 +242,6 @@ def test_a_killed_tuner_leaves_whole_records_no_orphan_and_goes_on(tmp_path):
         assert raw.execute("SELECT count(*) FROM trials").fetchone() == (4,)
 
 
-@pytest.fixture
-def interruptible() -> Iterator[None]:
-    """Ctrl-C raises here, though a shell may have started us in the background, deaf to it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_takes_back_the_trial_under_way_and_nothing_else(tmp_path):
     # A wrong one first: without a known time the second may hang for the whole timeout.

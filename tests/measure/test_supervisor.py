@@ -154,6 +154,7 @@ def test_time_without_a_core_is_not_the_candidates(worker):
     assert isinstance(slept, Failure) and slept.kind == "timeout"
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_while_waiting_ends_the_worker():
     worker = Worker(PAYLOAD)
     ask(worker, "echo")

@@ -96,4 +96,4 @@ def test_light_models_lose_every_constant_weight(name: str) -> None:
     assert len([i for i in model.graph.input]) == 1
     large = [a for a in _weights(model).values() if a.dtype == np.float32 and a.size > 50]
     assert len(large) > 10
-    assert all(np.unique(a).size > 40 for a in large)
+    assert all(np.unique(a.flat[:5000]).size > 40 for a in large)

@@ -14,11 +14,13 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.presets import ANSOR_CPU, CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.recorded import RunRequest, described, ranges, space_name, unranged
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
+from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul
 
 TASKS = [
@@ -30,6 +32,9 @@ TASKS = [
 @dataclass(frozen=True)
 class Mine:
     share: float = 0.5
+
+
+QUICK = TuneOptions(SearchOptions(EVOLUTION), model=TREES)
 
 
 @pytest.mark.parametrize("numbers", [[], [3], [1, 2, 3], [1, 3, 4, 9], [2, 4, 6, 7, 8]])
@@ -76,7 +81,7 @@ def test_a_run_keeps_its_events_in_order(tmp_path: Path) -> None:
 
     budget = Budget(trials=24, time_limit_s=1000)
     with Database(tmp_path / "tune.db") as database:
-        tune_tasks(TASKS, budget, FormulaRunner(fails=crashes), database=database)
+        tune_tasks(TASKS, budget, FormulaRunner(fails=crashes), database=database, options=QUICK)
         events = [e for e in database.events(database.session) if e.kind != "retimed"]
         assert events[0].kind == "request" and events[-1].kind == "found"
         request = RunRequest.model_validate(events[0].body)
@@ -108,6 +113,8 @@ def test_a_stopped_run_says_so(tmp_path: Path) -> None:
         return None
 
     with Database(tmp_path / "tune.db") as database:
-        tune_tasks(TASKS, Budget(trials=64), FormulaRunner(fails=stop), database=database)
+        tune_tasks(
+            TASKS, Budget(trials=64), FormulaRunner(fails=stop), database=database, options=QUICK
+        )
         events = database.events(database.session)
         assert [event.kind for event in events][-3:] == ["tell", "stopped", "found"]

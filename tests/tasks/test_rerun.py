@@ -9,14 +9,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import pytest
 from pydantic import TypeAdapter
 
 import ansorpy
-from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.cost.models import MODELS
 from ansorpy.errors import ForeignFile, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
@@ -30,7 +28,6 @@ from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
-from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.transfers import TRANSFERS
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
@@ -41,13 +38,11 @@ from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
+from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
-EVOLUTION = partial(Evolution, structures=4, scouts=4, population=128, generations=2)
-QUICK = TuneOptions(
-    SearchOptions(EVOLUTION, seed=5), model=partial(BoostedTrees, BoostedOptions(8))
-)
+QUICK = TuneOptions(SearchOptions(EVOLUTION, seed=5), model=TREES)
 
 
 def entries(*tasks: Task) -> list[WeightedTask]:
@@ -268,7 +263,8 @@ def test_runs_that_cannot_be_replayed_say_why(path: Path) -> None:
 
 
 def test_real_runs_have_the_same_history_and_bytes_in_another_process(path: Path) -> None:
-    host, options = Target.host(), TuneOptions(SearchOptions(seed=9))
+    host = Target.host()
+    options = TuneOptions(SearchOptions(STRATEGIES.factory("random"), seed=9))
     tasks = [replace(t, target=host, threads=1) for t in (matmul(32, 32, 32), dense_relu(8, 16, 8))]
     with LocalRunner() as runner:
         for budget in (Budget(trials=12, time_limit_s=100), Budget(time_limit_s=1.0)):

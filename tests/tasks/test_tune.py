@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from ansorpy.phases import Part, Phases
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.population import sample_valid, score
 from ansorpy.tasks.budget import Budget
@@ -25,6 +27,7 @@ from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner, true_seconds
+from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
 
 
@@ -32,14 +35,15 @@ def weighted(task: Task, weight: float = 1.0) -> WeightedTask:
     return WeightedTask(task, StructureSampler(task), weight)
 
 
+QUICK = TuneOptions(SearchOptions(EVOLUTION), model=TREES)
 TASKS = [weighted(matmul(48, 48, 48), 3.0), weighted(dense_relu(16, 32, 64)), weighted(scale(64))]
 
 
 def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
     runner = FormulaRunner()
-    tuned = tune_tasks(TASKS, Budget(trials=45), runner, options=TuneOptions(retime=False))
-    assert len(runner.seen) == 45
-    assert sum(o.history.trials for o in tuned.outcomes) == 45
+    tuned = tune_tasks(TASKS, Budget(trials=30), runner, options=TuneOptions(retime=False))
+    assert len(runner.seen) == 30
+    assert sum(o.history.trials for o in tuned.outcomes) == 30
     for entry, outcome in zip(TASKS, tuned.outcomes, strict=True):
         assert outcome.task is entry.task and not tuned.interrupted
         default = true_seconds(entry.task, State.initial(entry.task.dag))
@@ -47,13 +51,13 @@ def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
 
 
 def test_trials_per_task_hold_for_each() -> None:
-    tuned = tune_tasks(TASKS[:2], Budget(trials_per_task=10), FormulaRunner())
+    tuned = tune_tasks(TASKS[:2], Budget(trials_per_task=10), FormulaRunner(), options=QUICK)
     assert [o.history.trials for o in tuned.outcomes] == [10, 10]
 
 
 def test_round_robin_and_gradient_divide_differently() -> None:
     def trials(scheduler: TaskScheduler) -> list[int]:
-        options = TuneOptions(scheduler=scheduler, round_size=8)
+        options = replace(QUICK, scheduler=scheduler, round_size=8)
         heavy = [weighted(matmul(64, 64, 64), 100.0), weighted(matmul(8, 8, 8))]
         tuned = tune_tasks(heavy, Budget(trials=48), FormulaRunner(), options=options)
         return [o.history.trials for o in tuned.outcomes]
@@ -64,14 +68,14 @@ def test_round_robin_and_gradient_divide_differently() -> None:
 
 
 def test_a_plateau_ends_a_task() -> None:
-    tuned = tune_tasks([TASKS[0]], Budget(trials=400, plateau=12), FormulaRunner())
+    tuned = tune_tasks([TASKS[0]], Budget(trials=400, plateau=12), FormulaRunner(), options=QUICK)
     [outcome] = tuned.outcomes
     assert outcome.history.trials < 400 and outcome.history.since_gain >= 12
     assert tuned.ended is Ending.NOTHING_LEFT
 
 
 def test_exhausted_tasks_end_the_run_early() -> None:
-    tuned = tune_tasks([weighted(scale(5))], Budget(trials=10_000), FormulaRunner())
+    tuned = tune_tasks([weighted(scale(5))], Budget(trials=10_000), FormulaRunner(), options=QUICK)
     assert 0 < tuned.outcomes[0].history.trials < 100
 
 
@@ -84,7 +88,7 @@ def test_a_time_limit_that_has_passed_measures_nothing() -> None:
 def test_a_task_without_a_correct_program_is_an_error_with_counts() -> None:
     runner = FormulaRunner(fails=lambda s, n: MeasureResult(TrialKind.CRASH, reason="signal 11"))
     with pytest.raises(NoValidProgram, match="8 crash(.|\n)*signal 11"):
-        tune_tasks([TASKS[0]], Budget(trials=8), runner)
+        tune_tasks([TASKS[0]], Budget(trials=8), runner, options=QUICK)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS.names)
@@ -96,7 +100,7 @@ def test_a_task_that_never_works_is_given_up_and_ends_the_run(scheduler: str) ->
         return MeasureResult(TrialKind.CRASH, reason="signal 11") if own else None
 
     runner = FormulaRunner(fails=crashes)
-    options = TuneOptions(scheduler=SCHEDULERS.one(scheduler), round_size=6)
+    options = replace(QUICK, scheduler=SCHEDULERS.one(scheduler), round_size=6)
     budget = Budget(time_limit_s=1000, plateau=12)
     with pytest.raises(NoValidProgram) as error:
         tune_tasks([works, fails], budget, runner, options=options)
@@ -111,7 +115,7 @@ def test_ctrl_c_returns_what_was_found() -> None:
             raise KeyboardInterrupt
         return None
 
-    tuned = tune_tasks([TASKS[0]], Budget(trials=64), FormulaRunner(fails=stop))
+    tuned = tune_tasks([TASKS[0]], Budget(trials=64), FormulaRunner(fails=stop), options=QUICK)
     assert tuned.interrupted
     assert tuned.outcomes[0].best is not None
     assert tuned.outcomes[0].history.trials == 19
@@ -121,12 +125,17 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
     runner = FormulaRunner()
     path = tmp_path / "tune.db"
     with Database(path) as database:
-        tune_tasks(TASKS[:2], Budget(trials=24), runner, database=database)
+        tune_tasks(TASKS[:2], Budget(trials=24), runner, database=database, options=QUICK)
     spent = len(set(runner.seen))
     reports: list[Progress] = []
     with Database(path) as database:
         tuned = tune_tasks(
-            TASKS[:2], Budget(trials=40), runner, database=database, listener=reports.append
+            TASKS[:2],
+            Budget(trials=40),
+            runner,
+            database=database,
+            options=QUICK,
+            listener=reports.append,
         )
         best = [database.best(o.task.key) for o in tuned.outcomes]
     assert spent == 24 and len(set(runner.seen)) == 40
@@ -139,7 +148,7 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
 def test_reports_carry_the_whole_run() -> None:
     reports: list[Progress] = []
     budget = Budget(trials=16, time_limit_s=100)
-    tune_tasks(TASKS[:2], budget, FormulaRunner(), listener=reports.append)
+    tune_tasks(TASKS[:2], budget, FormulaRunner(), options=QUICK, listener=reports.append)
     last = reports[-1]
     assert last.total_trials == last.trial_limit == 16
     assert last.left_s and last.total_s
@@ -174,7 +183,12 @@ def test_the_parts_of_a_run_make_up_its_wall_clock_time(tmp_path: Path) -> None:
     reports: list[Progress] = []
     with Database(tmp_path / "tune.db") as database, Phases() as outer:
         tuned = tune_tasks(
-            TASKS, Budget(trials=24), FormulaRunner(), database=database, listener=reports.append
+            TASKS,
+            Budget(trials=24),
+            FormulaRunner(),
+            database=database,
+            options=QUICK,
+            listener=reports.append,
         )
     assert {Part.SEARCH, Part.MODEL, Part.RECORD, Part.RESUME} <= set(tuned.seconds)
     assert sum(tuned.seconds.values()) == pytest.approx(outer.total_s, rel=0.05)

@@ -17,6 +17,7 @@ from ansorpy.search.events import Phase, Progress
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul
 
 __all__ = ["done", "main"]
@@ -54,7 +55,9 @@ def main() -> None:
             Budget(trials=given.trials),
             runner,
             database=database,
-            options=TuneOptions(SearchOptions(seed=given.seed), round_size=8),
+            options=TuneOptions(
+                SearchOptions(EVOLUTION, seed=given.seed), model=TREES, round_size=8
+            ),
             listener=tell,
         )
 

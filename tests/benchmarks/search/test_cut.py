@@ -16,7 +16,9 @@ def structure(task: Task) -> Structure:
 
 
 @pytest.mark.parametrize("points", [30, 300])
-@pytest.mark.parametrize("task", [matmul(64, 96, 48), dense_relu(37, 60, 128)], ids=str)
+@pytest.mark.parametrize(
+    "task", [matmul(64, 96, 48), dense_relu(37, 60, 128)], ids=lambda task: task.name
+)
 def test_the_cut_is_the_valid_part_of_its_product(task: Task, points: int) -> None:
     whole = structure(task)
     found = cut_down(whole, points)
