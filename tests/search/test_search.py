@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.trials import Trials
 from tests.search.runners import FormulaRunner, true_seconds
+from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
 
 
@@ -37,13 +39,13 @@ def search(
     model: CostModel | None = None,
     listener: Listener = silent,
     database: Database | None = None,
-    strategy: type[Strategy] = Evolution,
+    strategy: Callable[[], Strategy] = EVOLUTION,
     seed: int = 0,
 ) -> TaskSearch:
     return TaskSearch(
         task,
         StructureSampler(task),
-        model or BoostedTrees(),
+        model or TREES(),
         Trials(runner or FormulaRunner(), database),
         SearchOptions(strategy=strategy, seed=seed),
         listener,
@@ -74,8 +76,8 @@ class Blind:
         pass
 
 
-@pytest.mark.parametrize("strategy", [Evolution, RandomSearch])
-def test_spends_exactly_its_trials_and_never_one_twice(strategy: type[Strategy]) -> None:
+@pytest.mark.parametrize("strategy", [EVOLUTION, RandomSearch], ids=["evolution", "random"])
+def test_spends_exactly_its_trials_and_never_one_twice(strategy: Callable[[], Strategy]) -> None:
     runner = FormulaRunner()
     found = rounds(search(matmul(48, 48, 48), runner, strategy=strategy), 40)
     assert found.history.trials == 40
@@ -87,7 +89,8 @@ def test_learning_beats_sampling_blindly() -> None:
     learnt: list[float] = []
     blind: list[float] = []
     for seed in range(4):
-        learnt.append(best_s(rounds(search(task, strategy=RandomSearch, seed=seed), 40)))
+        trees = search(task, model=BoostedTrees(), strategy=RandomSearch, seed=seed)
+        learnt.append(best_s(rounds(trees, 40)))
         blind_search = search(task, model=Blind(), strategy=RandomSearch, seed=seed)
         blind.append(best_s(rounds(blind_search, 40)))
     assert np.mean(learnt) < 0.93 * np.mean(blind)
