@@ -74,10 +74,9 @@ def test_heavy_improving_and_cheap_tasks_come_first() -> None:
     assert choose(Gradient(), standing(1.0, cost=2.0), standing(1.0)) == 1
 
 
-def test_tasks_without_a_correct_program_are_dropped() -> None:
+def test_tasks_without_a_correct_program_come_first() -> None:
     assert choose(Gradient(), standing(INF), standing(3.0)) == 0
-    assert choose(Gradient(), standing(*[INF] * 4), standing(3.0)) == 1
-    assert choose(Gradient(), standing(*[INF] * 4)) is None
+    assert choose(Gradient(), standing(3.0), standing(*[INF] * 4)) == 1
 
 
 def test_dead_tasks_are_never_chosen() -> None:
