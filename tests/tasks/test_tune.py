@@ -41,7 +41,7 @@ TASKS = [weighted(matmul(48, 48, 48), 3.0), weighted(dense_relu(16, 32, 64)), we
 
 def test_spends_the_budget_and_finds_a_program_for_every_task() -> None:
     runner = FormulaRunner()
-    tuned = tune_tasks(TASKS, Budget(trials=30), runner, options=TuneOptions(retime=False))
+    tuned = tune_tasks(TASKS, Budget(trials=30), runner, options=replace(QUICK, retime=False))
     assert len(runner.seen) == 30
     assert sum(o.history.trials for o in tuned.outcomes) == 30
     for entry, outcome in zip(TASKS, tuned.outcomes, strict=True):

@@ -40,7 +40,7 @@ def address_of(array: NDArray[Any]) -> int:
         return address
 
 
-def _start(area: NDArray[Any] | mmap.mmap) -> int:
+def _start(area: Any) -> int:
     return ctypes.addressof(ctypes.c_char.from_buffer(area))
 
 
