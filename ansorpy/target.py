@@ -20,7 +20,7 @@ from typing import Literal
 from ansorpy.config import available_cores
 from ansorpy.errors import ForeignFile, UsageError
 
-__all__ = ["Rates", "Target", "machine_name"]
+__all__ = ["Rates", "Target", "family_of", "machine_name"]
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -154,6 +154,11 @@ class Target:
         """
         return "|".join((self.kind, self.triple, self.cpu, self.features, str(self.vector_bits)))
 
+    @property
+    def family(self) -> str:
+        """What kind of machine it is: programs are expected to rank alike on those of one kind."""
+        return family_of(self.key)
+
     def runs_on_host(self) -> bool:
         """True when code for this target can run, and so be timed, on this machine."""
         if self.kind != "cpu":
@@ -168,6 +173,16 @@ class Target:
     def feature_set(self) -> frozenset[str]:
         """The features listed, without their signs."""
         return frozenset(name.lstrip("+") for name in self.features.split(",") if name)
+
+
+def family_of(key: str) -> str:
+    """:attr:`Target.family` of the target with this *key*.
+
+    >>> family_of(Target.parse("x86-64-v3").key), family_of(Target.parse("sm_90").key)
+    ('x86_64 with 256-bit vectors', 'cuda')
+    """
+    kind, triple, *_, bits = key.split("|")
+    return kind if kind != "cpu" else f"{triple.split('-')[0]} with {bits}-bit vectors"
 
 
 def machine_name() -> str:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import cached_property
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, TypedDict
 
 from ansorpy.cost.models import MODELS
 from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.policies import POLICIES
 from ansorpy.measure.timing import TimingPolicy
@@ -48,7 +50,7 @@ class Choices(TypedDict, total=False):
 
     strategy: Choice[Strategy]
     selector: Choice[Selector]
-    cost_model: Choice[CostModel]
+    cost_model: Choice[CostModel] | Path
     scheduler: Choice[TaskScheduler]
     transfer: Choice[TransferSource]
     measure: Choice[TimingPolicy]
@@ -61,18 +63,20 @@ class Parts:
     Args:
         strategy: Offers candidates.  A part given is copied for each task.
         selector: Picks from them what is measured.
-        cost_model: Ranks them without running them; one for all tasks.
+        cost_model: Ranks them without running them; one for all tasks.  Or the file of a trained
+            one (``ansorpy db model``), which goes on learning.
         scheduler: Says which task gets the next round.
         transfer: Says what is taken over from earlier trials, of the same task and of others.
         measure: How long each is timed.
 
     Raises:
         UsageError: An unknown name.
+        ForeignFile: A file that is no cost model of this version.
     """
 
     strategy: Choice[Strategy] = "evolution"
     selector: Choice[Selector] = "epsilon_greedy"
-    cost_model: Choice[CostModel] = "boosted"
+    cost_model: Choice[CostModel] | Path = "boosted"
     scheduler: Choice[TaskScheduler] = "gradient"
     transfer: Choice[TransferSource] = "both"
     measure: Choice[TimingPolicy] = "fixed"
@@ -95,7 +99,19 @@ class Parts:
 
     def __post_init__(self) -> None:
         for field in fields(self):
-            PARTS[field.name].factory(getattr(self, field.name))
+            if field.name != "cost_model":
+                PARTS[field.name].factory(getattr(self, field.name))
+        _ = self.model  # a wrong file is refused before anything starts
+
+    @cached_property
+    def model(self) -> Callable[[], CostModel]:
+        """What makes the cost model."""
+        choice = self.cost_model
+        if isinstance(choice, SavedModel):
+            return choice
+        if isinstance(choice, str) and choice not in MODELS:
+            return _named_file(choice)
+        return SavedModel.read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
 
     def tuning(self, seed: int) -> TuneOptions:
         """The options of a tuning run with these parts."""
@@ -108,12 +124,23 @@ class Parts:
         return TuneOptions(
             search=search,
             scheduler=SCHEDULERS.one(self.scheduler),
-            model=MODELS.shared(self.cost_model),
+            model=self.model,
         )
 
     def policy(self) -> TimingPolicy:
         """How candidates are timed."""
         return POLICIES.one(self.measure)
+
+
+def _named_file(name: str) -> SavedModel:
+    """The trained model in the file *name*, which is the name of no other."""
+    if not Path(name).is_file():
+        raise UsageError(
+            f'unknown cost model "{name}"',
+            hint=f"known are {', '.join(MODELS)}, files that ansorpy db model wrote, and what a "
+            "script of your own registers",
+        )
+    return SavedModel.read(Path(name))
 
 
 def load_plugin(path: str | Path) -> None:

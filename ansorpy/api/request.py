@@ -9,6 +9,7 @@ from typing import Literal
 
 from ansorpy.api.parts import Parts
 from ansorpy.config import SEED, default_threads
+from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.measure.workers import LOCAL
 from ansorpy.rules.presets import Preset
@@ -59,6 +60,8 @@ class Request:
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise UsageError(f"threads must be at least 1, got {self.threads}")
+        if isinstance(self.parts.model, SavedModel):
+            self.parts.model.demand(self.target)
 
     def budget(self, *, network: bool) -> Budget | None:
         """What may be measured; ``None`` for nothing.

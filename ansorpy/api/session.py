@@ -131,7 +131,8 @@ class Session:
         """The first of the programs predicted fastest that builds and computes the right result."""
         problems = []
         options = PredictOptions(seed=self.request.seed)
-        for state in predicted_best(self._on_machine(task), self._source(task), options=options):
+        source, model = self._source(task), self.request.parts.model()
+        for state in predicted_best(self._on_machine(task), source, model=model, options=options):
             if not self.request.can_time:
                 return Chosen(task, state, self._build(task, state), None)
             [result] = measure_recorded(self.runner, self.database, task, [state])

@@ -1,4 +1,4 @@
-"""``ansorpy db``: what a tuning database holds, its runs, and a run once more."""
+"""``ansorpy db``: what a tuning database holds, its runs, a run once more, and what it teaches."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ class Action(StrEnum):
     tasks = "tasks"
     runs = "runs"
     replay = "replay"
+    model = "model"
 
 
 def db(
     words: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[tasks|runs|replay] [DB]",
+            metavar="[tasks|runs|replay|model] [DB]",
             help="What to do (default: tasks), and the tuning database (default: ansorpy.db).",
         ),
     ] = None,
@@ -39,20 +40,31 @@ def db(
         int | None, typer.Option(min=1, help="replay: this run; default: the last one.")
     ] = None,
     plugin: Plugins = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="model: the file to write.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(help="model: learn from trials for such machines; default: host.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the tasks or the runs of a tuning database, or replay a run and compare."""
+    """List the tasks or the runs of a tuning database, replay a run and compare, or train a cost
+    model on all its trials."""
     from ansorpy.cli.files import open_database
     from ansorpy.errors import UsageError
 
     action, file = _parsed(words or [])
     if action is not Action.replay and (run is not None or plugin):
         raise UsageError("--run and --plugin are for a replay", hint="write: ansorpy db replay")
+    if action is not Action.model and (output is not None or target is not None):
+        raise UsageError("--output and --target are for a model", hint="write: ansorpy db model")
     with open_database(file) as database:
         if action is Action.runs:
             _runs(database, as_json)
         elif action is Action.replay:
             _replay(database, run, plugin, as_json)
+        elif action is Action.model:
+            _model(database, output, target or "host", as_json)
         else:
             _tasks(database, as_json)
 
@@ -112,3 +124,33 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
         if not as_json:
             show(rerun_table(again))
         again.demand()
+
+
+def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
+    from ansorpy.api.learned import learned
+    from ansorpy.errors import UsageError
+    from ansorpy.report.ranking import figures, overall_table
+    from ansorpy.report.tables import show
+    from ansorpy.target import Target
+
+    if output is None:
+        raise UsageError(
+            "a model needs a file", hint=f"write: ansorpy db model {database.path} -o model.txt"
+        )
+    found = learned(database, Target.parse(target))
+    found.save(output)
+    model = found.model
+    if as_json:
+        facts = {"family": model.family, "programs": model.programs, "failed": found.failed}
+        facts |= {"tasks": model.tasks, "digest": model.digest}
+        print(json.dumps({**facts, "held_out": figures(found.held_out)}, indent=2))
+        return
+    failed = f", {found.failed} of which failed" if found.failed else ""
+    print(
+        f"wrote {output}: trained on {model.programs} programs of {model.tasks} tasks"
+        f" for {model.family}{failed}"
+    )
+    if found.held_out:
+        show(overall_table(found.held_out))
+    else:
+        print("no task has enough trials to hold some out and say how well it ranks")

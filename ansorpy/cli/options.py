@@ -102,7 +102,11 @@ StrategyName = Annotated[
 ]
 SelectorName = Annotated[str, typer.Option("--selector", help="Who picks what is measured.")]
 CostModelName = Annotated[
-    str, typer.Option("--cost-model", help="Who ranks candidates without running them.")
+    str,
+    typer.Option(
+        "--cost-model",
+        help="Who ranks candidates without running them; or a file of ansorpy db model.",
+    ),
 ]
 SchedulerName = Annotated[
     str, typer.Option("--scheduler", help="Who says which task gets the next round.")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,9 +22,8 @@ from ansorpy.schedule.nest import Nest
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-__all__ = ["BoostedOptions", "BoostedTrees"]
+__all__ = ["BoostedOptions", "BoostedTrees", "WeightedTrees"]
 
-_FORMAT = "ansorpy-cost-model"
 _ROWS_A_THREAD = 32768
 """LightGBM's threads spin while they wait: beside a busy process two of them took fifty times as
 long as one for 8,000 rows, which one trains on in half a second."""
@@ -55,6 +53,8 @@ class BoostedOptions:
     """Retrain when this share of the programs learnt in this run is new ..."""
     refit_least: float = 0.02
     """... and this share of all, recalled ones included, for whose number training takes longer."""
+    base_programs: int = 400
+    """With so many programs learnt, trees of its own count as much as those it began with."""
     seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
@@ -80,24 +80,50 @@ class BoostedOptions:
         }
 
 
+class WeightedTrees(NamedTuple):
+    """Trees as LightGBM writes them, and how much their sum counts."""
+
+    weight: float
+    text: str
+
+
+@dataclass(frozen=True)
+class _Blend:
+    """Trees that count for so much each; answers as a Booster does."""
+
+    parts: tuple[tuple[float, Booster], ...]
+
+    def predict(self, features: Floats, num_threads: int) -> Floats:
+        total: Floats = np.zeros(len(features))
+        for weight, booster in self.parts:
+            total += weight * np.asarray(booster.predict(features, num_threads=num_threads))
+        return total
+
+
 class BoostedTrees:
     """Learns what the closed-form model gets wrong, from this machine's measurements.
 
     A program's score is the closed-form throughput times one factor a statement, the exponential
     of the trees' sum; trained to put the programs of each task in order
     (:func:`~ansorpy.cost.ranking.pack_ranking`).  Retrained from scratch on all records.
+    Trees of an earlier model (*base*) are believed beside those grown here, the less the more
+    programs were learnt here (``base_programs``).
     Paper: OSDI'20 §5.2.  Differs: starts from the closed-form model instead of from nothing, so
     the first rounds are not random; and ranks, where the paper fits the sum to the throughput by
     squared error, which put fewer held-out programs in order (docs/cost_models.md).
     """
 
     def __init__(
-        self, options: BoostedOptions | None = None, prior: AnalyticModel | None = None
+        self,
+        options: BoostedOptions | None = None,
+        prior: AnalyticModel | None = None,
+        base: Sequence[WeightedTrees] = (),
     ) -> None:
         self.options = options or BoostedOptions()
         self.prior = prior or AnalyticModel()
         self.data = Dataset()
-        self._booster: Booster | None = None
+        self._base = tuple((trees.weight, _read_trees(trees.text)) for trees in base)
+        self._booster: _Blend | None = _Blend(self._base) if base else None
         self._trained_on = 0
         self._learnt = 0
 
@@ -137,13 +163,17 @@ class BoostedTrees:
 
     def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
         """Remember measured candidates of *task*, one a row of *nest*; inf means failed."""
-        views = view_nest(nest, len(seconds))
-        parts = zip(views, _cut(extract_all(views), views), strict=True)
-        features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
-        samples = Samples(FEATURE_VERSION, features, self.prior.seconds(task, views), seconds)
+        samples = self.samples(task, nest, seconds)
         self.recall({task.key: samples})
         self._learnt += len(seconds)
         return samples
+
+    def samples(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
+        """What can be learnt from these candidates."""
+        views = view_nest(nest, len(seconds))
+        parts = zip(views, _cut(extract_all(views), views), strict=True)
+        features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
+        return Samples(FEATURE_VERSION, features, self.prior.seconds(task, views), seconds)
 
     @property
     def remembers(self) -> tuple[str, int]:
@@ -179,30 +209,19 @@ class BoostedTrees:
         )
         parameters = self.options.parameters(len(training.program))
         parameters["objective"] = pack_ranking(training, self.options.seed)
-        self._booster = lightgbm.train(parameters, rows, num_boost_round=self.options.trees)
+        grown = lightgbm.train(parameters, rows, num_boost_round=self.options.trees)
+        self._booster = self._blended(grown)
 
-    def save(self) -> str:
-        """The trained model as text; measured programs are not part of it."""
-        trees = self._booster.model_to_string() if self._booster else ""
-        header = {"format": _FORMAT, "features": FEATURE_VERSION}
-        return json.dumps(header) + "\n" + trees
+    def _blended(self, grown: Booster) -> _Blend:
+        """The trees *grown* here beside those it began with."""
+        known = self.options.base_programs if self._base else 0
+        doubt = known / (known + self._trained_on)
+        return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
 
-    @staticmethod
-    def load(text: str, options: BoostedOptions | None = None) -> BoostedTrees:
-        """The model :meth:`save` wrote; raises :class:`ForeignFile` for anything else."""
-        head, _, trees = text.partition("\n")
-        _check_header(head)
-        model = BoostedTrees(options)
-        if trees:
-            import lightgbm
-
-            try:
-                model._booster = lightgbm.Booster(model_str=trees)
-            except lightgbm.basic.LightGBMError as error:
-                raise ForeignFile(f"the trees of this cost model cannot be read: {error}") from None
-            if model._booster.num_feature() != len(FEATURE_NAMES):
-                raise ForeignFile("this cost model was trained on another number of features")
-        return model
+    def trees(self) -> tuple[WeightedTrees, ...]:
+        """All trees, those it began with first; measured programs are not part of it."""
+        parts = () if self._booster is None else self._booster.parts
+        return tuple(WeightedTrees(weight, part.model_to_string()) for weight, part in parts)
 
 
 def _cut(values: Floats, views: list[LeafView]) -> list[Floats]:
@@ -210,15 +229,13 @@ def _cut(values: Floats, views: list[LeafView]) -> list[Floats]:
     return np.split(values, np.cumsum([view.rows for view in views])[:-1])
 
 
-def _check_header(head: str) -> None:
+def _read_trees(text: str) -> Booster:
+    import lightgbm
+
     try:
-        header = json.loads(head)
-    except json.JSONDecodeError:
-        header = None
-    if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise ForeignFile("not a cost model that ansorpy saved")
-    if header.get("features") != FEATURE_VERSION:
-        raise ForeignFile(
-            "this cost model was trained on another version's features",
-            hint="delete it; it is trained again from the records",
-        )
+        booster = lightgbm.Booster(model_str=text)
+    except lightgbm.basic.LightGBMError as error:
+        raise ForeignFile(f"the trees of this cost model cannot be read: {error}") from None
+    if booster.num_feature() != len(FEATURE_NAMES):
+        raise ForeignFile("this cost model was trained on another number of features")
+    return booster

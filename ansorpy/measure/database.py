@@ -21,6 +21,7 @@ from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
 from ansorpy.ir.task import Task
+from ansorpy.measure.models import ModelStore
 from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.records import Event, Record, Session, TaskRow, read_row
@@ -71,6 +72,7 @@ class Database:
         self._definitions: dict[int, tuple[ComputeDAG, str, str]] = {}
         self.objects = ObjectStore(self._connection, self.path)
         self.samples = SampleStore(self._connection, self.path)
+        self.models = ModelStore(self._connection, self.path)
 
     def __enter__(self) -> Database:
         return self

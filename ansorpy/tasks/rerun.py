@@ -13,6 +13,8 @@ from typing import TypeVar
 from pydantic import ValidationError
 
 from ansorpy.cost.models import MODELS
+from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, NoValidProgram, UsageError, VerificationFailed
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
@@ -167,7 +169,7 @@ class _Replay:
 
     def _options(self, request: RunRequest) -> TuneOptions:
         """The run's options, made from their recorded names and numbers unless given."""
-        named = restored(_named_parts(request.parts), request.parts)
+        named = restored(_named_parts(request.parts, self.database), request.parts)
         options = self.given or replace(named, goals=request.goals)
         found = described(options)
         wrong = [name for name, text in request.parts.items() if found.get(name) != text]
@@ -212,9 +214,10 @@ class _Replay:
             )
 
 
-def _named_parts(parts: Mapping[str, str]) -> TuneOptions:
-    """Options with the registered parts that *parts* describe, where there are such."""
+def _named_parts(parts: Mapping[str, str], database: Database) -> TuneOptions:
+    """Options with the parts that *parts* describe, registered or kept, where there are such."""
     options = TuneOptions()
+    models: list[Callable[[], CostModel]] = [*_factories(MODELS), *_kept_model(parts, database)]
     search = replace(
         options.search,
         strategy=_like(parts, "search.strategy", _factories(STRATEGIES)),
@@ -226,8 +229,16 @@ def _named_parts(parts: Mapping[str, str]) -> TuneOptions:
         search=search,
         scheduler=_like(parts, "scheduler", _made(SCHEDULERS)),
         objective=_like(parts, "objective", _made(OBJECTIVES)),
-        model=_like(parts, "model", _factories(MODELS)),
+        model=_like(parts, "model", models),
     )
+
+
+def _kept_model(parts: Mapping[str, str], database: Database) -> Iterator[SavedModel]:
+    """The model that the run was given, if it was given one."""
+    digest = parts.get("model.digest", "").strip("'")
+    text = database.models.get(digest)
+    if text is not None:
+        yield SavedModel.parse(text, f"{database.path}: the run's cost model")
 
 
 def _factories(registry: Registry[T]) -> list[Callable[[], T]]:

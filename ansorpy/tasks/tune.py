@@ -8,6 +8,7 @@ from enum import Enum
 
 import numpy as np
 
+from ansorpy.cost import saved
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.protocol import CostModel, Remembering
@@ -154,7 +155,10 @@ class _Run:
     phases: Phases
 
     def __post_init__(self) -> None:
-        model = self.options.model()
+        given = self.options.model
+        if self.database is not None and isinstance(given, saved.SavedModel):
+            self.database.models.put(given.digest, given.text())
+        model = given()
         trials = self.trials = Trials(self.runner, self.database, self.journal)
         self.pace = Pace(self.budget, len(self.tasks))
         self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)

@@ -11,13 +11,16 @@ import pytest
 import ansorpy as ap
 from ansorpy.api.parts import PARTS, Parts, load_plugin
 from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.errors import UsageError
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.saved import SavedModel
+from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import WeightedTask, tune_tasks
 from tests.search.runners import FormulaRunner
@@ -110,6 +113,23 @@ def test_a_name_an_instance_and_a_class_will_do() -> None:
     assert Parts(selector=TopK()).tuning(0).search.selector == TopK()
     assert isinstance(Parts(cost_model="analytic").tuning(0).model(), AnalyticModel)
     assert Parts(measure=TimingPolicy(total_s=1.0)).policy().total_s == 1.0
+
+
+def test_a_trained_model_is_named_by_its_file_or_given(tmp_path: Path) -> None:
+    saved = SavedModel.of(BoostedTrees(), Target.host().family)
+    path = tmp_path / "m.txt"
+    path.write_text(saved.text())
+    for choice in (path, str(path), saved):
+        assert Parts(cost_model=choice).tuning(0).model == saved
+    with pytest.raises(ForeignFile, match="cannot read"):
+        Parts(cost_model=tmp_path / "absent")
+    path.write_text("other")
+    with pytest.raises(ForeignFile, match="is no cost model"):
+        Parts(cost_model=path)
+    a = ap.placeholder((16,), name="A")
+    b = ap.compute((16,), lambda i: a[i] * 2.0, name="B")
+    with pytest.raises(UsageError, match="was trained on programs for cuda"):
+        ap.tune([a, b], cost_model=SavedModel.of(BoostedTrees(), "cuda"))
 
 
 @pytest.mark.parametrize("kind", [field.name for field in fields(Parts)])

@@ -1,53 +1,15 @@
-"""The learned model: ranks, repeats itself, survives saving, and takes failures."""
+"""The learned model: ranks, repeats itself, and takes failures."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import Dataset
-from ansorpy.cost.view import Floats
 from ansorpy.errors import ForeignFile
-from ansorpy.schedule.nest import Nest
-from ansorpy.schedule.size import Column
-from tests.cost.nests import tiled_matmul
+from tests.cost.populations import SHAPE, population, rank_correlation, trained, true_seconds
 from tests.cost.tasks import matmul_task
-
-SHAPE = (64, 64, 64)
-
-
-def population(n: int, seed: int) -> tuple[Nest, dict[str, Column]]:
-    rng = np.random.default_rng(seed)
-
-    def pick(*values: int) -> Column:
-        return Column(rng.choice(values, n))
-
-    columns = {name: pick(1, 2, 4, 8) for name in ("i1", "i2", "j1", "k1")}
-    columns |= {"j2": pick(1, 4, 8), "vector": pick(0, 1), "max_unroll": pick(0, 16, 512)}
-    return tiled_matmul(*SHAPE, **columns), columns
-
-
-def true_seconds(columns: dict[str, Column]) -> Floats:
-    """A machine unlike the closed-form one: likes tall tiles and short inner reductions."""
-    i2, k1, vector = (columns[c].values for c in ("i2", "k1", "vector"))
-    seconds: Floats = 1e-3 * (1 + 8 / i2) * (1 + 0.3 * k1) * (1 + 2 * (vector == 0))
-    return seconds
-
-
-def trained(seed: int = 0) -> BoostedTrees:
-    model = BoostedTrees()
-    nest, columns = population(128, seed)
-    seconds = true_seconds(columns)
-    seconds[::9] = np.inf
-    model.learn(matmul_task(*SHAPE), nest, seconds)
-    model.refit()
-    return model
-
-
-def rank_correlation(score: Floats, seconds: Floats) -> float:
-    ranks = [np.argsort(np.argsort(x)).astype(float) for x in (score, -seconds)]
-    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])
 
 
 def test_ranks_programs_it_has_not_seen() -> None:
@@ -65,15 +27,6 @@ def test_equal_records_give_equal_scores() -> None:
     task = matmul_task(*SHAPE)
     np.testing.assert_array_equal(
         trained().predict(task, nest, 50), trained().predict(task, nest, 50)
-    )
-
-
-def test_saved_model_predicts_the_same_without_the_records() -> None:
-    model = trained()
-    other = BoostedTrees.load(model.save())
-    nest, _ = population(50, 7)
-    np.testing.assert_allclose(
-        other.predict(matmul_task(*SHAPE), nest, 50), model.predict(matmul_task(*SHAPE), nest, 50)
     )
 
 
@@ -97,16 +50,9 @@ def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
     np.testing.assert_array_equal(model.predict(task, nest, 16), after)
 
 
-@pytest.mark.parametrize("text", ["", "hello", '{"format": "other"}\n', "[1]\n"])
-def test_foreign_text_is_refused(text: str) -> None:
-    with pytest.raises(ForeignFile, match="not a cost model"):
-        BoostedTrees.load(text)
-
-
-def test_damaged_trees_are_refused() -> None:
-    head = BoostedTrees().save()
+def test_trees_that_are_none_are_refused() -> None:
     with pytest.raises(ForeignFile, match="cannot be read"):
-        BoostedTrees.load(head + "garbage")
+        BoostedTrees(base=[WeightedTrees(1.0, "garbage")])
 
 
 def test_too_few_programs_leave_the_prior_alone() -> None:

@@ -1,0 +1,125 @@
+"""How well the cost models rank measured programs they have not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
+from ansorpy.cost.dataset import Dataset, TaskSamples
+from ansorpy.cost.metrics import Ranking, ranking
+
+__all__ = ["FOLDS", "LEAST_HELD_OUT", "LEVELS", "Judged", "Knowing", "common_level", "judge"]
+
+LEVELS = (8, 32, 64)
+"""First trials of a task that trees may know."""
+
+FOLDS = 4
+LEAST_HELD_OUT = 16
+
+
+class Knowing(Enum):
+    """What a model knows; all but the first know every trial of the tasks of other folds."""
+
+    NOTHING = "analytic"
+    OTHERS = "boosted, other tasks"
+    OWN = "boosted, first {} too"
+    """The first trials of the task too, all learnt together."""
+    LOADED = "loaded, then first {}"
+    """The same, the other tasks' as a model that was trained before and is begun with."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The figures of one model on the held-out trials of one task; ``known`` counts the first
+    trials of the task that it has seen."""
+
+    task: str
+    knowing: Knowing
+    known: int
+    held_out: int
+    figures: Ranking
+
+
+def common_level(tasks: Mapping[str, TaskSamples]) -> int:
+    """The most first trials that half of the tasks with anything to hold out have to spare."""
+    spare = [len(samples.seconds) - LEAST_HELD_OUT for samples in tasks.values()]
+    counts = {level: sum(n >= level for n in spare) for level in LEVELS}
+    return max((n for n in LEVELS if 2 * counts[n] >= counts[LEVELS[0]]), default=LEVELS[0])
+
+
+def judge(
+    tasks: Mapping[str, TaskSamples],
+    levels: Sequence[int] = LEVELS,
+    seed: int = 0,
+    models: Collection[Knowing] = tuple(Knowing),
+) -> list[Judged]:
+    """The figures of *models* on every task that has enough trials to hold some out.
+
+    A task's held-out trials are those after the largest of *levels* that leaves
+    ``LEAST_HELD_OUT``; the same for every model.  Nothing for tasks of which none ran.
+    Cost: trains ``FOLDS * (1 + 2 * len(levels))`` models when all are asked for.
+    """
+    starts = {name: _held_from(samples, levels) for name, samples in tasks.items()}
+    held = {n: _part(tasks[n], start, None) for n, start in starts.items() if start is not None}
+    held = {name: late for name, late in held.items() if np.isfinite(late.seconds).any()}
+    judged = list(held)
+    found = []
+    for name, late in held.items():
+        figures = ranking(1 / np.asarray(late.prior_s), np.asarray(late.seconds))
+        found.append(Judged(name, Knowing.NOTHING, 0, len(late.seconds), figures))
+    order = np.random.default_rng(seed).permutation(len(judged))
+    for number in range(FOLDS):
+        fold = sorted(judged[at] for at in order[number::FOLDS])
+        for knowing, known, model in _models(tasks, fold, levels, models):
+            fits = [name for name in fold if known <= (starts[name] or 0)]
+            found += [_judged(name, knowing, known, held[name], model) for name in fits]
+    return [j for j in found if j.knowing in models]
+
+
+def _held_from(samples: TaskSamples, levels: Sequence[int]) -> int | None:
+    fits = [n for n in levels if n + LEAST_HELD_OUT <= len(samples.seconds)]
+    return max(fits, default=None)
+
+
+def _models(
+    tasks: Mapping[str, TaskSamples],
+    fold: Sequence[str],
+    levels: Sequence[int],
+    wanted: Collection[Knowing],
+) -> Iterator[tuple[Knowing, int, BoostedTrees]]:
+    """Trained models to rank the held-out trials of the tasks of *fold*."""
+    if not fold:
+        return
+    others = {name: samples for name, samples in tasks.items() if name not in fold}
+    before = _trained(others)
+    yield Knowing.OTHERS, 0, before
+    for level in levels:
+        own = {name: _part(tasks[name], 0, level) for name in fold}
+        if Knowing.OWN in wanted:
+            yield Knowing.OWN, level, _trained({**others, **own})
+        yield Knowing.LOADED, level, _trained(own, before.trees())
+
+
+def _trained(parts: Mapping[str, TaskSamples], base: Sequence[WeightedTrees] = ()) -> BoostedTrees:
+    model = BoostedTrees(base=base)
+    model.data = Dataset(dict(parts))
+    model.refit()
+    return model
+
+
+def _part(samples: TaskSamples, first: int, end: int | None) -> TaskSamples:
+    return TaskSamples(
+        samples.features[first:end], samples.prior_s[first:end], samples.seconds[first:end]
+    )
+
+
+def _judged(
+    name: str, knowing: Knowing, known: int, late: TaskSamples, model: BoostedTrees
+) -> Judged:
+    scores = model.score(late.features, np.asarray(late.prior_s))
+    figures = ranking(scores, np.asarray(late.seconds))
+    return Judged(name, knowing, known, len(late.seconds), figures)

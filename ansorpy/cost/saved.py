@@ -1,0 +1,157 @@
+"""A learned cost model as a file: text that says what it was trained on, then its trees."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    NonNegativeInt,
+    ValidationError,
+)
+
+from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
+from ansorpy.cost.features import FEATURE_VERSION
+from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.target import Target
+
+__all__ = ["SavedModel"]
+
+_FORMAT = "ansorpy-cost-model"
+_AGAIN = "train it again from the records: ansorpy db model DB -o model.txt"
+
+
+class _Header(BaseModel):
+    """The first line of the file; ``trees`` are weights and lengths of what follows it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: Literal["ansorpy-cost-model"] = "ansorpy-cost-model"
+    features: str
+    family: str
+    programs: int = Field(ge=0)
+    tasks: int = Field(ge=0)
+    trees: tuple[tuple[FiniteFloat, NonNegativeInt], ...]
+    digest: str
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """A trained model that searches begin with; calling it makes one that goes on learning.
+
+    Args:
+        family: :attr:`~ansorpy.target.Target.family` of the machine it was trained for.
+        programs: How many measured programs it was trained on, of so many ``tasks``.
+        digest: Of the trees, by which it is known.
+    """
+
+    family: str
+    programs: int
+    tasks: int
+    _trees: tuple[WeightedTrees, ...] = field(repr=False)
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(repr(self._trees).encode()).hexdigest()
+        object.__setattr__(self, "digest", digest)
+
+    @staticmethod
+    def of(model: BoostedTrees, family: str) -> SavedModel:
+        """What *model* has learnt, to be kept."""
+        return SavedModel(family, len(model.data), len(model.data.tasks), model.trees())
+
+    @property
+    def is_trained(self) -> bool:
+        """False when it never had enough programs to learn from."""
+        return bool(self._trees)
+
+    def __call__(self) -> BoostedTrees:
+        return BoostedTrees(base=self._trees)
+
+    def text(self) -> str:
+        """The content of its file; :meth:`parse` reads it."""
+        header = _Header(
+            features=FEATURE_VERSION,
+            family=self.family,
+            programs=self.programs,
+            tasks=self.tasks,
+            trees=tuple((trees.weight, len(trees.text)) for trees in self._trees),
+            digest=self.digest,
+        )
+        return "\n".join((header.model_dump_json(), *(trees.text for trees in self._trees)))
+
+    @staticmethod
+    def read(path: Path) -> SavedModel:
+        """The model in the file *path*; raises :class:`ForeignFile` when there is none."""
+        try:
+            text = path.read_text()
+        except OSError as error:
+            raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
+        except UnicodeDecodeError:
+            text = ""
+        return SavedModel.parse(text, str(path))
+
+    @staticmethod
+    def parse(text: str, name: str) -> SavedModel:
+        """The model whose :meth:`text` this is; errors call it *name*.
+
+        Raises:
+            ForeignFile: It is none, is damaged, or was trained on features of another version.
+        """
+        head, _, rest = text.partition("\n")
+        header = _header(head, name)
+        trees = tuple(_parts(rest, header.trees))
+        found = SavedModel(header.family, header.programs, header.tasks, trees)
+        if found.digest != header.digest:
+            raise _damaged(name, "its trees are not those that were written")
+        return found
+
+    def demand(self, target: Target) -> None:
+        """Raise :class:`UsageError` unless it was trained on programs for such a machine."""
+        if target.family != self.family:
+            raise UsageError(
+                f"the cost model was trained on programs for {self.family}, "
+                f"not for {target.family}",
+                hint="train one on records of this target: ansorpy db model DB -o model.txt",
+            )
+
+
+def _header(head: str, name: str) -> _Header:
+    """The checked first line; one of another feature version is told from what is no model."""
+    try:
+        values = json.loads(head)
+    except ValueError:
+        values = None
+    if not isinstance(values, dict) or values.get("format") != _FORMAT:
+        raise ForeignFile(
+            f"{name} is no cost model that ansorpy wrote",
+            hint="ansorpy db model DB -o model.txt writes one",
+        )
+    if values.get("features") != FEATURE_VERSION:
+        raise ForeignFile(
+            f"{name} was trained on other features than this version of ansorpy has", hint=_AGAIN
+        )
+    try:
+        return _Header.model_validate(values)
+    except ValidationError as error:
+        raise _damaged(name, error.errors()[0]["msg"]) from None
+
+
+def _damaged(name: str, how: str) -> ForeignFile:
+    return ForeignFile(f"{name} is damaged: {how}", hint=_AGAIN)
+
+
+def _parts(text: str, trees: Iterable[tuple[float, int]]) -> Iterator[WeightedTrees]:
+    """*text* cut into parts of these lengths, which newlines separate."""
+    start = 0
+    for weight, length in trees:
+        yield WeightedTrees(weight, text[start : start + length])
+        start += length + 1

@@ -1,0 +1,205 @@
+"""How much sooner a network is fast with another one's records: ``python -m benchmarks.warm``.
+
+Tunes a network, then another: from nothing, and in several ways from the first one's records.
+A network is named as in ``benchmarks.light``, with the size of its image: ``squeezenet@160``.  The
+best programs of all ways are timed again in turns at the end, and the table has the sum of all
+kernels, each as often as it is called, after so many trials of every task.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import onnx
+
+from ansorpy.api.project import open_project
+from ansorpy.api.request import Request
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.probe.calibrate import calibrated
+from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.saved import SavedModel
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.report.tables import Table, show
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.learnt import learnt_trials
+from ansorpy.search.population import Candidate
+from ansorpy.search.transfer import Past
+from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import Outcome, TuneOptions, WeightedTask, tune_tasks
+from benchmarks.light import light_model
+
+__all__ = ["WAYS", "Way", "main", "network", "totals"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """What a search takes over from the first network's records.
+
+    Also a transfer source: ``schedules`` offers re-fitted ones first, ``others`` lets the model
+    learn the records; ``file`` begins with a model trained on them and has no records.
+    """
+
+    schedules: bool = False
+    others: bool = False
+    file: bool = False
+    own: bool = True
+
+    def first(self, past: Past) -> Sequence[Candidate]:
+        return ScheduleReuse().first(past) if self.schedules else ()
+
+
+WAYS = {
+    "cold": Way(schedules=True, others=True),
+    "warm": Way(schedules=True, others=True),
+    "schedules": Way(schedules=True),
+    "records": Way(others=True),
+    "model": Way(schedules=True, others=True, file=True),
+    "alone": Way(),
+}
+"""``cold`` and ``alone`` have no records; in ``alone`` tasks share nothing but the model."""
+
+_WITHOUT_RECORDS = frozenset({"cold", "model", "alone"})
+
+
+Weights = Mapping[Task, float]
+"""The tasks of a network, and how often each is called."""
+
+
+def network(name: str, threads: int, seed: int) -> Weights:
+    """The light network ``NAME[@SIZE]``, its image ``SIZE`` pixels wide and high."""
+    name, _, size = name.partition("@")
+    model = light_model(name, seed)
+    if size:
+        del model.graph.value_info[:], model.graph.output[0].type.tensor_type.shape.dim[:]
+        for dim in model.graph.input[0].type.tensor_type.shape.dim[2:]:
+            dim.dim_value = int(size)
+        model = onnx.shape_inference.infer_shapes(model)
+    project = open_project(model, Request(threads=threads, target=calibrated(Target.host())))
+    return {task: project.weights[task.key] for task in project.tasks}
+
+
+def tuned(
+    tasks: Weights,
+    budget: Budget,
+    records: Path,
+    way: Way,
+    model: Callable[[], CostModel],
+    seed: int,
+) -> tuple[Outcome, ...]:
+    """What tuning *tasks* finds with the records in a file, to which it adds its own."""
+    entries = [WeightedTask(task, StructureSampler(task), weight) for task, weight in tasks.items()]
+    options = TuneOptions(SearchOptions(seed=seed, transfer=way), model=model, retime=False)
+    with Database(records) as database, LocalRunner(MeasureOptions(seed=seed)) as runner:
+        return tune_tasks(entries, budget, runner, database=database, options=options).outcomes
+
+
+def trained(records: Path) -> SavedModel:
+    """The model that the trials in a file teach."""
+    target = calibrated(Target.host())
+    with Database(records) as database:
+        model = learnt_trials(database, target)
+    model.refit()
+    return SavedModel.of(model, target.family)
+
+
+def totals(
+    weights: Sequence[float],
+    outcomes: Sequence[Outcome],
+    again: Sequence[float],
+    points: Sequence[int],
+) -> list[float]:
+    """Seconds of all kernels after each of *points* trials a task.
+
+    Times are scaled to what the best programs took when they were timed *again*.
+    """
+    sums = np.zeros(len(points))
+    for weight, outcome, final in zip(weights, outcomes, again, strict=True):
+        after, best = outcome.history.trials_after, outcome.history.best_after
+        at = np.searchsorted(after, points, side="right") - 1
+        known = np.where(at >= 0, np.array(best)[np.maximum(at, 0)], np.inf)
+        sums += weight * known * final / best[-1]
+    return [float(total) for total in sums]
+
+
+def compared(
+    tasks: Weights, ways: Sequence[str], budget: Budget, records: Path, seed: int
+) -> dict[str, tuple[Outcome, ...]]:
+    """What each of the *ways* finds, in turns of whole searches."""
+    found = {}
+    with TemporaryDirectory() as folder:
+        for name in ways:
+            way, path = WAYS[name], Path(folder) / f"{name}.db"
+            model: Callable[[], CostModel] = BoostedTrees
+            if way.file:
+                model = trained(records)
+            if name not in _WITHOUT_RECORDS:
+                shutil.copy(records, path)
+            found[name] = tuned(tasks, budget, path, way, model, seed)
+    return found
+
+
+def timed_again(outcomes: Sequence[Sequence[Outcome]]) -> list[list[float]]:
+    """Seconds of each way's best program of each task, those of a task timed in turns."""
+    again: list[list[float]] = [[] for _ in outcomes]
+    with LocalRunner(MeasureOptions()) as runner:
+        for same in zip(*outcomes, strict=True):
+            states = [outcome.best.state for outcome in same if outcome.best is not None]
+            for kept, result in zip(again, runner.retime(same[0].task, states), strict=True):
+                kept.append(result.median_s)
+    return again
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the comparison and print its table."""
+    options = _parser().parse_args(arguments)
+    first, second = (network(n, options.threads, 0) for n in (options.first, options.second))
+    known = {task.key for task in first}
+    second = {task: weight for task, weight in second.items() if task.key not in known}
+    with TemporaryDirectory() as folder:
+        records = options.records or Path(folder) / "first.db"
+        cold = WAYS["cold"]
+        tuned(first, Budget(trials_per_task=options.before), records, cold, BoostedTrees, 0)
+        budget = Budget(trials_per_task=options.trials_per_task)
+        runs = [compared(second, options.ways, budget, records, s) for s in options.seeds]
+    print(f"{options.second} after {options.first}: {len(second)} tasks it does not share")
+    points = [2**n for n in range(1, 12) if 2**n <= options.trials_per_task]
+    sums: dict[str, list[list[float]]] = {name: [] for name in options.ways}
+    for found in runs:
+        for (name, outcomes), again in zip(
+            found.items(), timed_again(list(found.values())), strict=True
+        ):
+            sums[name].append(totals(list(second.values()), outcomes, again, points))
+    heading = ("us of all kernels", *(f"after {n}" for n in points))
+    rows = [
+        (name, *(f"{mean * 1e6:.1f}" for mean in np.mean(values, axis=0)))
+        for name, values in sums.items()
+    ]
+    show(Table("", heading, tuple(rows), frozenset(heading[1:])))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.warm", description=__doc__)
+    parser.add_argument("--first", default="squeezenet")
+    parser.add_argument("--second", default="squeezenet@160")
+    parser.add_argument("--before", type=int, default=16, help="trials a task of the first")
+    parser.add_argument("--trials-per-task", type=int, default=8, help="of the second")
+    parser.add_argument("--ways", nargs="+", choices=list(WAYS), default=["cold", "warm", "model"])
+    parser.add_argument("--records", type=Path, help="keep the first network's records here")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    return parser
+
+
+if __name__ == "__main__":
+    main()

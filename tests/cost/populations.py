@@ -1,0 +1,49 @@
+"""Random populations of one small nest, and a machine unlike the closed-form one to time them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.view import Floats
+from ansorpy.schedule.nest import Nest
+from ansorpy.schedule.size import Column
+from tests.cost.nests import tiled_matmul
+from tests.cost.tasks import matmul_task
+
+__all__ = ["SHAPE", "population", "rank_correlation", "trained", "true_seconds"]
+
+SHAPE = (64, 64, 64)
+
+
+def population(n: int, seed: int) -> tuple[Nest, dict[str, Column]]:
+    rng = np.random.default_rng(seed)
+
+    def pick(*values: int) -> Column:
+        return Column(rng.choice(values, n))
+
+    columns = {name: pick(1, 2, 4, 8) for name in ("i1", "i2", "j1", "k1")}
+    columns |= {"j2": pick(1, 4, 8), "vector": pick(0, 1), "max_unroll": pick(0, 16, 512)}
+    return tiled_matmul(*SHAPE, **columns), columns
+
+
+def true_seconds(columns: dict[str, Column]) -> Floats:
+    """A machine unlike the closed-form one: likes tall tiles and short inner reductions."""
+    i2, k1, vector = (columns[c].values for c in ("i2", "k1", "vector"))
+    seconds: Floats = 1e-3 * (1 + 8 / i2) * (1 + 0.3 * k1) * (1 + 2 * (vector == 0))
+    return seconds
+
+
+def trained(seed: int = 0) -> BoostedTrees:
+    model = BoostedTrees()
+    nest, columns = population(128, seed)
+    seconds = true_seconds(columns)
+    seconds[::9] = np.inf
+    model.learn(matmul_task(*SHAPE), nest, seconds)
+    model.refit()
+    return model
+
+
+def rank_correlation(score: Floats, seconds: Floats) -> float:
+    ranks = [np.argsort(np.argsort(x)).astype(float) for x in (score, -seconds)]
+    return float(np.corrcoef(ranks[0], ranks[1])[0, 1])

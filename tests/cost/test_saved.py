@@ -1,0 +1,126 @@
+"""A model as a file: it scores as before, goes on learning, and other files are refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.cost.saved import SavedModel
+from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.target import Target
+from tests.cost.populations import SHAPE, population, rank_correlation, trained, true_seconds
+from tests.cost.tasks import matmul_task
+
+TASK = matmul_task(*SHAPE)
+FAMILY = TASK.target.family
+
+
+def test_what_was_saved_scores_the_same_without_the_records(tmp_path: Path) -> None:
+    model, (nest, _) = trained(), population(50, 7)
+    saved = SavedModel.of(model, FAMILY)
+    (tmp_path / "m.txt").write_text(saved.text())
+    read = SavedModel.read(tmp_path / "m.txt")
+    assert read == saved and read.digest == saved.digest
+    assert (read.family, read.programs, read.tasks, read.is_trained) == (FAMILY, 128, 1, True)
+    np.testing.assert_allclose(read().predict(TASK, nest, 50), model.predict(TASK, nest, 50))
+
+
+def test_it_ranks_from_the_first_and_goes_on_learning() -> None:
+    model = SavedModel.of(trained(), FAMILY)()
+    nest, columns = population(60, 5)
+    seconds = true_seconds(columns)
+    before = rank_correlation(model.predict(TASK, nest, 60), seconds)
+    assert before > rank_correlation(BoostedTrees().predict(TASK, nest, 60), seconds) + 0.1
+    other = 1e-3 * (1.0 + columns["j1"].values.astype(np.float64))  # a task with a taste of its own
+    after = [rank_correlation(model.predict(TASK, nest, 60), other)]
+    for base_programs in (1000, 10):
+        model = BoostedTrees(BoostedOptions(base_programs=base_programs), base=trained().trees())
+        model.learn(TASK, nest, other)
+        model.refit()
+        after.append(rank_correlation(model.predict(TASK, nest, 60), other))
+    assert after[0] < after[1] < after[2]
+
+
+def test_below_enough_programs_it_stands_as_it_was() -> None:
+    saved = SavedModel.of(trained(), FAMILY)
+    model, (nest, columns) = saved(), population(4, 3)
+    model.learn(TASK, nest, true_seconds(columns)[::-1].copy())
+    model.refit()
+    np.testing.assert_array_equal(model.predict(TASK, nest, 4), saved().predict(TASK, nest, 4))
+
+
+def test_what_was_learnt_on_top_is_saved_too() -> None:
+    model, (nest, columns) = SavedModel.of(trained(), FAMILY)(), population(40, 9)
+    model.learn(TASK, nest, true_seconds(columns)[::-1].copy())
+    model.refit()
+    again = SavedModel.parse(SavedModel.of(model, FAMILY).text(), "m")
+    nest, _ = population(50, 2)
+    np.testing.assert_allclose(again().predict(TASK, nest, 50), model.predict(TASK, nest, 50))
+
+
+def test_two_calls_give_models_that_learn_apart() -> None:
+    saved = SavedModel.of(trained(), FAMILY)
+    one, other = saved(), saved()
+    nest, columns = population(32, 4)
+    one.learn(TASK, nest, true_seconds(columns))
+    assert len(one.data) == 32 and not len(other.data)
+
+
+def test_an_untrained_model_is_the_closed_form() -> None:
+    saved = SavedModel.parse(SavedModel.of(BoostedTrees(), FAMILY).text(), "m")
+    nest, _ = population(20, 1)
+    assert not saved.is_trained
+    np.testing.assert_array_equal(
+        saved().predict(TASK, nest, 20), BoostedTrees().predict(TASK, nest, 20)
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["", "hello", '{"format": "other"}\n', "[1]\n", "tree\nversion=v4"]
+)
+def test_foreign_text_is_refused(text: str) -> None:
+    with pytest.raises(ForeignFile, match=r"^m\.txt is no cost model"):
+        SavedModel.parse(text, "m.txt")
+
+
+def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
+    (tmp_path / "m").write_bytes(b"\xff\xfe\x00\x80")
+    with pytest.raises(ForeignFile, match="is no cost model"):
+        SavedModel.read(tmp_path / "m")
+    with pytest.raises(ForeignFile, match="cannot read .*none"):
+        SavedModel.read(tmp_path / "none")
+
+
+def test_other_features_are_told_from_other_files() -> None:
+    head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
+    other = json.dumps({**json.loads(head), "features": "0123"})
+    with pytest.raises(ForeignFile, match="other features than this version"):
+        SavedModel.parse(f"{other}\n{trees}", "m.txt")
+
+
+@pytest.mark.parametrize(
+    "field", [{"trees": [[1.0, 5]]}, {"trees": [5]}, {"programs": -1}, {"surprise": 1}]
+)
+def test_a_damaged_head_is_refused(field: dict[str, object]) -> None:
+    head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
+    with pytest.raises(ForeignFile, match=r"^m\.txt is damaged"):
+        SavedModel.parse(f"{json.dumps({**json.loads(head), **field})}\n{trees}", "m.txt")
+
+
+@pytest.mark.parametrize("cut", [1, 1000])
+def test_damaged_trees_are_refused(cut: int) -> None:
+    text = SavedModel.of(trained(), FAMILY).text()
+    with pytest.raises(ForeignFile, match="damaged: its trees"):
+        SavedModel.parse(text[:-cut], "m.txt")
+
+
+def test_it_serves_machines_of_its_kind_only() -> None:
+    saved = SavedModel.of(trained(), Target.parse("x86-64-v4").family)
+    saved.demand(Target.parse("x86-64-v4"))
+    for other in ("x86-64-v3", "cortex-a76", "sm_90"):
+        with pytest.raises(UsageError, match="trained on programs for x86_64 with 512-bit"):
+            saved.demand(Target.parse(other))

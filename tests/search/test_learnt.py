@@ -1,0 +1,60 @@
+"""What is learnt from all trials of a database: of one kind of machine, kept or made again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.learnt import learnt_trials
+from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.target import Target
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.search.runners import FormulaRunner
+from tests.search.tasks import dense_relu, matmul
+
+OPTIONS = TuneOptions(SearchOptions(strategy=RandomSearch), retime=False)
+
+
+def record(path: Path, *tasks: Task) -> None:
+    entries = [WeightedTask(task, StructureSampler(task)) for task in tasks]
+    budget = Budget(trials_per_task=12)
+    with Database(path) as database:
+        tune_tasks(entries, budget, FormulaRunner(), database=database, options=OPTIONS)
+
+
+def test_every_trial_is_learnt_whether_its_features_were_kept_or_not(tmp_path: Path) -> None:
+    path, tasks = tmp_path / "t.db", (matmul(24, 24, 24), dense_relu(32, 32, 32))
+    record(path, *tasks)
+    with Database(path) as database:
+        whole = learnt_trials(database, tasks[0].target)
+        database._do("DELETE FROM samples WHERE trial % 3 = 0")
+        again = learnt_trials(database, tasks[0].target)
+    assert {key: len(t.seconds) for key, t in whole.data.tasks.items()} == {
+        task.key: 12 for task in tasks
+    }
+    for key, samples in whole.data.tasks.items():
+        assert samples.seconds == again.data.tasks[key].seconds
+        np.testing.assert_allclose(samples.prior_s, again.data.tasks[key].prior_s)
+        for one, other in zip(samples.features, again.data.tasks[key].features, strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_trials_for_other_machines_are_left_out(tmp_path: Path) -> None:
+    here = matmul(24, 24, 24)
+    arm = Task(here.dag, Target.parse("cortex-a76"), here.threads, name="arm")
+    threads = Task(here.dag, here.target, here.threads + 1, name="threads")
+    record(tmp_path / "t.db", here, arm, threads)
+    with Database(tmp_path / "t.db") as database:
+        assert set(learnt_trials(database, here.target).data.tasks) == {here.key, threads.key}
+        other = replace(arm.target, name="x", cpu="cortex-a78")
+        assert set(learnt_trials(database, other).data.tasks) == {arm.key}
+        nothing = learnt_trials(database, Target.parse("sm_90"))
+    assert isinstance(nothing, BoostedTrees) and not nothing.data.tasks

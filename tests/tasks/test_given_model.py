@@ -1,0 +1,69 @@
+"""A run that began with a trained model: its database keeps the model, and replays it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from ansorpy.cost.saved import SavedModel
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.learnt import learnt_trials
+from ansorpy.search.strategies import STRATEGIES
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.rerun import Rerun, rerun
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.search.runners import FormulaRunner
+from tests.search.tasks import dense_relu
+
+TASK = dense_relu(16, 32, 64)
+SEARCH = SearchOptions(STRATEGIES.factory("random"), seed=3)
+
+
+class NoBuilds:
+    """Builds nothing: histories are compared without a compiler."""
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        return [MeasureResult(TrialKind.BUILD_ERROR)] * len(states)
+
+    def close(self) -> None: ...
+
+
+def tune(path: Path, trials: int, options: TuneOptions) -> None:
+    entries = [WeightedTask(TASK, StructureSampler(TASK))]
+    with Database(path) as database:
+        tune_tasks(
+            entries, Budget(trials=trials), FormulaRunner(noise=0.2), database=database,
+            options=options,
+        )  # fmt: skip
+
+
+def replayed(path: Path, run: int) -> Rerun:
+    with Database(path) as database:
+        [again] = rerun(database, run, NoBuilds())
+    return again
+
+
+def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    tune(path, 24, TuneOptions(SEARCH))
+    with Database(path) as database:
+        taught = learnt_trials(database, TASK.target)
+    taught.refit()
+    given = SavedModel.of(taught, TASK.target.family)
+    tune(path, 40, TuneOptions(SEARCH, model=given))
+    again = replayed(path, 2)
+    assert (again.divergence, again.trials) == ("", 16)
+    with Database(path) as database:
+        assert database.models.get(given.digest) == given.text()
+        database._do("DELETE FROM models")
+    with pytest.raises(UsageError, match="used other parts than these: model"):
+        replayed(path, 2)
