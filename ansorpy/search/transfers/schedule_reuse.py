@@ -31,6 +31,8 @@ class ScheduleReuse:
         candidates: Measured first, at most.
         tasks: How many similar tasks are asked.
         records: The fastest of each.
+        programs: Correct ones that a similar task has at least.  What fewer trials found is no
+            better than the model's own picks, whose place it takes (measured: ``benchmarks.warm``).
         neighbours: The model chooses among this many rows nearest to each schedule: what fitted
             other shapes best may waste much here.
     """
@@ -38,6 +40,7 @@ class ScheduleReuse:
     candidates: int = 4
     tasks: int = 3
     records: int = 3
+    programs: int = 12
     neighbours: int = 64
     own: ClassVar[bool] = False
     others: ClassVar[bool] = True
@@ -52,7 +55,7 @@ class ScheduleReuse:
         ranked = sorted(
             (distance(past.task.dag, past.database.definition(row.definition)), row.key)
             for row in past.database.similar(past.task)
-            if past.database.best(row.key) is not None
+            if len(past.database.fastest(row.key, self.programs)) == self.programs
         )
         return [key for _, key in ranked[: self.tasks]]
 
