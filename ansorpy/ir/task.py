@@ -55,11 +55,12 @@ class Task:
 
     @cached_property
     def class_key(self) -> str:
-        """Text that is equal for tasks of one structure with other shapes, made for one machine.
+        """Text that is equal for tasks of one structure on one machine.
 
-        Such tasks can be expected to reach similar throughput with similar schedules.
+        Their shapes and threads may differ; they can be expected to reach similar throughput a
+        core with similar schedules.
         """
-        return "/".join((class_hash(self.dag), self.target.key, str(self.threads), self.precision))
+        return "/".join((class_hash(self.dag), self.target.key, self.precision))
 
     @cached_property
     def flops(self) -> float:

@@ -152,7 +152,7 @@ class Database:
         return [read_row(TaskRow, row, self.path) for row in rows]
 
     def similar(self, task: Task) -> list[TaskRow]:
-        """The other recorded tasks of *task*'s class: the same structure with other shapes."""
+        """The other recorded tasks of *task*'s class: other shapes or other threads."""
         rows = self._do(
             "SELECT * FROM tasks WHERE class_key = ? AND key != ? ORDER BY key",
             (task.class_key, task.key),

@@ -25,7 +25,7 @@ class _Row(BaseModel):
 class TaskRow(_Row):
     """One task as recorded: ``definition`` names its DAG in the definitions table.
 
-    Tasks of one ``class_key`` differ in shapes only (:attr:`~ansorpy.ir.task.Task.class_key`).
+    Tasks of one ``class_key`` differ in shapes and threads only (:attr:`.Task.class_key`).
     """
 
     key: str
