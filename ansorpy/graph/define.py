@@ -26,6 +26,7 @@ from ansorpy.graph.ops.table import DEFINITIONS
 from ansorpy.graph.passes.fuse import Group
 from ansorpy.graph.view import View, view_of
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import Const, const
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder
 
 __all__ = ["Definition", "copy_definition", "define"]
@@ -145,14 +146,14 @@ def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
     return grouped_matmul(x, w, scope.names)
 
 
-def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | float | int]:
+def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | Const]:
     """Operands as the view shows them; size-one constants of arithmetic as literals."""
-    result: list[Tensor | float | int] = []
+    result: list[Tensor | Const] = []
     arithmetic = isinstance(node.op, Elementwise)
     for value in node.inputs:
         array = scope.graph.constants.get(value)
         if arithmetic and array is not None and array.size == 1:
-            result.append(array.item())
+            result.append(const(array.item(), scope.graph.types[value].dtype))
             continue
         shape = scope.shape(value)
         if arithmetic and array is not None:

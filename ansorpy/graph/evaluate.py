@@ -8,7 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.op import Cast, Concat, Elementwise, Fn, Op, Reshape, Shuffle, Slice, Transpose
+from ansorpy.graph.op import (
+    Cast,
+    Concat,
+    Elementwise,
+    Expand,
+    Fn,
+    Op,
+    Reshape,
+    Shuffle,
+    Slice,
+    Transpose,
+)
 
 __all__ = ["evaluate"]
 
@@ -25,6 +36,8 @@ def evaluate(op: Op, inputs: Sequence[NDArray[np.generic]]) -> NDArray[np.generi
     match op:
         case Reshape(shape):
             result = x.reshape(shape)
+        case Expand(shape):
+            result = np.broadcast_to(x, shape)
         case Transpose(perm):
             result = x.transpose(perm)
         case Shuffle(axis, factors, perm):

@@ -7,17 +7,20 @@ from collections.abc import Callable
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.graph.passes.fold_scale import fold_scale
+from ansorpy.graph.passes.join_norms import join_norms
 from ansorpy.graph.passes.simplify_moves import simplify_moves
 
 __all__ = ["PASSES", "optimize"]
 
 PASSES: tuple[Callable[[Graph], Graph], ...] = (
     simplify_moves,
+    join_norms,
     fold_scale,
     channels_last,
     simplify_moves,
 )
-"""Moves are simplified before the layout pass, which knows shuffles, and again after it."""
+"""Norms are found before scales are folded into their parts; moves are simplified before the layout
+pass, which knows shuffles, and again after it."""
 
 
 def optimize(graph: Graph) -> Graph:

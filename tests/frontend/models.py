@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
 __all__ = ["graph_model", "node", "operator_model"]
 
@@ -22,13 +22,22 @@ def graph_model(
     outputs: Sequence[str],
     constants: Mapping[str, Array] | None = None,
     opset: int = 17,
+    types: Mapping[str, int] | None = None,
 ) -> ModelProto:
-    """A float32 model; the outputs' shapes are left to shape inference."""
+    """A model whose inputs and outputs are float32 unless *types* names another element type.
+
+    The outputs' shapes are left to shape inference.
+    """
+    kinds = types or {}
+
+    def info(name: str, shape: Sequence[int | str | None] | None) -> ValueInfoProto:
+        return helper.make_tensor_value_info(name, kinds.get(name, TensorProto.FLOAT), shape)
+
     graph = helper.make_graph(
         list(nodes),
         "test",
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, s) for n, s in inputs.items()],
-        [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in outputs],
+        [info(n, s) for n, s in inputs.items()],
+        [info(n, None) for n in outputs],
         [numpy_helper.from_array(a, n) for n, a in (constants or {}).items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ansorpy.frontend.onnx import logic
 from ansorpy.frontend.onnx.registry import OPERATORS
 from tests.frontend.models import operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime
@@ -119,6 +120,15 @@ NORMALIZATIONS = {
     "softmax_old": operator_model("Softmax", [IMAGE], opset=11, axis=2),
     "softmax_old_default": operator_model("Softmax", [IMAGE], opset=9),
     "log_softmax": operator_model("LogSoftmax", [(3, 7)]),
+    "layer": operator_model("LayerNormalization", [(2, 5, 7)], [normal(7), normal(7)]),
+    "layer_axis": operator_model(
+        "LayerNormalization", [(2, 5, 7)], [normal(5, 7), normal(5, 7)], axis=1, epsilon=1e-2
+    ),
+    "layer_all": operator_model("LayerNormalization", [(5, 7)], [normal(5, 7)], axis=0),
+    "layer_computed": operator_model("LayerNormalization", [(3, 1, 5), (5,), (5,)]),
+    "instance": operator_model("InstanceNormalization", [IMAGE], [normal(6), normal(6)]),
+    "rms": operator_model("RMSNormalization", [(2, 5, 7)], [normal(7)], opset=23),
+    "rms_axis": operator_model("RMSNormalization", [(2, 5, 7)], [normal(5, 7)], opset=23, axis=1),
 }
 
 ARITHMETIC = {
@@ -147,6 +157,8 @@ ACTIVATION_CASES: list[tuple[str, str, list[Array | None], int, dict[str, Any]]]
     ("erf", "Erf", [], 17, {}),
     ("exp", "Exp", [], 17, {}),
     ("floor", "Floor", [], 17, {}),
+    ("gelu", "Gelu", [], 20, {}),
+    ("gelu_tanh", "Gelu", [], 20, {"approximate": "tanh"}),
     ("hard_sigmoid", "HardSigmoid", [], 17, {"alpha": 0.3}),
     ("hard_swish", "HardSwish", [], 17, {}),
     ("leaky_relu", "LeakyRelu", [], 17, {"alpha": 0.2}),
@@ -171,6 +183,8 @@ ACTIVATIONS = {
 MOVEMENTS = {
     "concat": operator_model("Concat", [(2, 3, 4), (2, 1, 4), (2, 5, 4)], axis=1),
     "concat_last": operator_model("Concat", [(3, 16), (3, 8)], axis=-1),
+    "expand": operator_model("Expand", [(3, 1)], [ints(2, 1, 5)]),
+    "expand_none": operator_model("Expand", [(3, 2)], [ints(1, 2)]),
     "reshape": operator_model("Reshape", [(2, 3, 4)], [ints(0, -1)]),
     "flatten": operator_model("Flatten", [IMAGE], axis=2),
     "flatten_all": operator_model("Flatten", [IMAGE], axis=0),
@@ -194,6 +208,13 @@ MOVEMENTS = {
     "pad_edge": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 0, 2, 3)], mode="edge"),
     "pad_reflect": operator_model("Pad", [IMAGE], [ints(0, 0, 1, 2, 0, 0, 2, 3)], mode="reflect"),
     "pad_old": operator_model("Pad", [IMAGE], opset=9, pads=[0, 0, 1, 2, 0, 0, 2, 3], value=0.5),
+}
+
+GATHERS = {
+    "uneven": operator_model("Gather", [IMAGE], [ints(5, 0, 1, -1)], axis=1),
+    "repeated": operator_model("Gather", [(5, 3)], [ints(2, 2)]),
+    "matrix": operator_model("Gather", [(2, 5, 3)], [np.asarray([[4, 0, 1], [1, -2, 3]])], axis=1),
+    "last": operator_model("Gather", [(3, 7)], [ints(6, 0, 3, 3, 1)], axis=-1),
 }
 
 REDUCTIONS = {
@@ -269,6 +290,7 @@ FAMILIES = {
     "activation": ACTIVATIONS,
     "movement": MOVEMENTS,
     "reduction": REDUCTIONS,
+    "gather": GATHERS,
 }
 CASES = {
     f"{family}-{name}": model
@@ -294,11 +316,6 @@ def test_functions_of_positive_numbers_equal_onnxruntime(op_type: str) -> None:
 
 def test_every_importer_is_tried() -> None:
     used = {node.op_type for model in CASES.values() for node in model.graph.node}
-    folded = {
-        "Cast",
-        "Constant",
-        "ConstantOfShape",
-        "Shape",
-        "Size",
-    }  # tests/frontend/test_importer
-    assert set(OPERATORS) - used - folded - {"Log", "Sqrt"} == set()
+    folded = {"Cast", "Constant", "ConstantOfShape", "Shape", "Size"}  # test_importer
+    elsewhere = {"Log", "Sqrt", "LSTM", *logic.OPERATORS}  # here, test_lstm, test_logic
+    assert set(OPERATORS) - used - folded - elsewhere == set()

@@ -12,6 +12,7 @@ from onnx import ModelProto
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
 
 __all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
@@ -40,10 +41,16 @@ def compiled(model: ModelProto) -> Network:
 
 
 def random_feeds(network: Network, rng: np.random.Generator) -> dict[str, Array]:
-    return {
-        info.name: rng.standard_normal(info.shape).astype(info.dtype.numpy)
-        for info in network.inputs
-    }
+    """Standard normal numbers; integers are -2 to 2, both included, and booleans either."""
+    feeds: dict[str, Array] = {}
+    for info in network.inputs:
+        values: Array = rng.standard_normal(info.shape)
+        if info.dtype is DType.BOOL:
+            values = values > 0
+        elif info.dtype.is_int:
+            values = np.clip(np.rint(values), -2, 2)
+        feeds[info.name] = np.asarray(values, info.dtype.numpy)
+    return feeds
 
 
 def assert_same_as_onnxruntime(model: ModelProto, rng: np.random.Generator) -> Network:

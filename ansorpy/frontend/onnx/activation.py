@@ -46,6 +46,21 @@ def hard_swish(ctx: NodeContext) -> str:
     return ctx.apply(Fn.MUL, ctx.input(), gate)
 
 
+def gelu(ctx: NodeContext) -> str:
+    """``x * (1 + erf(x / sqrt(2))) / 2``, or its approximation by ``tanh``."""
+    x, kind = ctx.input(), ctx.attr("approximate", "none")
+    if kind == "none":
+        inner = ctx.apply(Fn.ERF, ctx.apply(Fn.MUL, x, ctx.literal(math.sqrt(0.5))))
+    elif kind == "tanh":
+        cube = ctx.apply(Fn.MUL, ctx.apply(Fn.POW, x, ctx.literal(3.0)), ctx.literal(0.044715))
+        slope = ctx.literal(math.sqrt(2 / math.pi))
+        inner = ctx.apply(Fn.TANH, ctx.apply(Fn.MUL, ctx.apply(Fn.ADD, x, cube), slope))
+    else:
+        raise Unsupported(f"approximate={kind}", "use none or tanh")
+    gate = ctx.apply(Fn.MUL, ctx.apply(Fn.ADD, inner, ctx.literal(1.0)), ctx.literal(0.5))
+    return ctx.apply(Fn.MUL, x, gate)
+
+
 def identity(ctx: NodeContext) -> str:
     """The operand itself."""
     return ctx.input()
@@ -69,6 +84,7 @@ OPERATORS: dict[str, Importer] = {
     "Erf": _unary(Fn.ERF),
     "Exp": _unary(Fn.EXP),
     "Floor": _unary(Fn.FLOOR),
+    "Gelu": gelu,
     "HardSigmoid": _unary(Fn.HARD_SIGMOID, alpha=0.2, beta=0.5),
     "HardSwish": hard_swish,
     "Identity": identity,

@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.graph.ir import Array, GraphBuilder
-from ansorpy.graph.op import Elementwise, Fn, Op, Reshape, Shape, TensorType, Transpose
+from ansorpy.graph.op import Elementwise, Fn, Op, Reshape, Shape, Slice, TensorType, Transpose
 from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["NodeContext", "Unsupported", "dtype_of"]
@@ -114,6 +114,16 @@ class NodeContext:
 
     def transpose(self, value: str, perm: Shape) -> str:
         return value if perm == tuple(range(len(perm))) else self.emit(Transpose(perm), [value])
+
+    def slice(self, value: str, ranges: Sequence[range]) -> str:
+        """The elements of *value* at *ranges*, one an axis; refuses an empty result."""
+        if any(len(r) == 0 for r in ranges):
+            raise Unsupported("slice", "it selects nothing; remove the empty branch from the model")
+        shape = tuple(map(len, ranges))
+        if shape == self.builder.types[value].shape and all(r.step == 1 for r in ranges):
+            return value
+        starts, steps = tuple(r.start for r in ranges), tuple(r.step for r in ranges)
+        return self.emit(Slice(starts, shape, steps), [value])
 
     def literal(self, array: Array | float, dtype: DType | None = None) -> str:
         """A constant of *dtype* (default: the first operand's)."""

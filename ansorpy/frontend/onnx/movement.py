@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Concat, Pad, PadMode, Shape, Slice
+from ansorpy.graph.op import Concat, Expand, Pad, PadMode, Shape, broadcast
 
 __all__ = ["OPERATORS"]
 
@@ -82,26 +80,13 @@ def slice_(ctx: NodeContext) -> str:
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         d = ctx.axis(axis, len(shape))
         ranges[d] = _range(shape[d], start, end, step)
-    return _sliced(ctx, ranges)
+    return ctx.slice(ctx.input(), ranges)
 
 
 def _range(extent: int, start: int, end: int, step: int) -> range:
     """The indices that ``slice(start, end, step)`` selects; huge bounds clamp as in numpy."""
     stop = None if step < 0 and end < -extent else end
     return range(*slice(start, stop, step).indices(extent))
-
-
-def _sliced(ctx: NodeContext, ranges: list[range]) -> str:
-    if any(len(r) == 0 for r in ranges):
-        raise Unsupported("slice", "it selects nothing; remove the empty branch from the model")
-    if tuple(len(r) for r in ranges) == ctx.shape() and all(r.step == 1 for r in ranges):
-        return ctx.input()
-    op = Slice(
-        tuple(r.start for r in ranges),
-        tuple(len(r) for r in ranges),
-        tuple(r.step for r in ranges),
-    )
-    return ctx.emit(op, [ctx.input()])
 
 
 def split(ctx: NodeContext) -> tuple[str, ...]:
@@ -118,23 +103,19 @@ def split(ctx: NodeContext) -> tuple[str, ...]:
     for size in sizes:
         ranges = [range(e) for e in shape]
         ranges[axis] = range(start, start + size)
-        parts.append(_sliced(ctx, ranges))
+        parts.append(ctx.slice(ctx.input(), ranges))
         start += size
     return tuple(parts)
 
 
-def gather(ctx: NodeContext) -> str:
-    """Constant, evenly spaced indices: a slice."""
-    shape = ctx.shape()
-    axis = ctx.axis(ctx.attr("axis", 0), len(shape))
-    indices = np.asarray(ctx.constant(1, "indices"))
-    flat = [int(v) % shape[axis] for v in indices.reshape(-1)]
-    step = flat[1] - flat[0] if len(flat) > 1 else 1
-    if step == 0 or any(b - a != step for a, b in zip(flat, flat[1:], strict=False)):
-        raise Unsupported("indices", "constant indices must be evenly spaced")
-    ranges = [range(e) for e in shape]
-    ranges[axis] = range(flat[0], flat[-1] + (1 if step > 0 else -1), step)
-    return ctx.reshape(_sliced(ctx, ranges), (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+def expand(ctx: NodeContext) -> str:
+    """Broadcast with a constant shape."""
+    wanted = ctx.constant_ints(1, "shape")
+    try:
+        shape = broadcast([ctx.shape(), wanted])
+    except ValueError as error:
+        raise Unsupported(f"shape={wanted}", str(error)) from None
+    return ctx.input() if shape == ctx.shape() else ctx.emit(Expand(shape), [ctx.input()])
 
 
 def pad(ctx: NodeContext) -> str:
@@ -168,8 +149,8 @@ def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:
 
 OPERATORS: dict[str, Importer] = {
     "Concat": concat,
+    "Expand": expand,
     "Flatten": flatten,
-    "Gather": gather,
     "Pad": pad,
     "Reshape": reshape,
     "Slice": slice_,

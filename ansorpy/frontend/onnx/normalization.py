@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
+
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Fn, Lrn, Reduce, ReduceOp, Shape, Softmax
+from ansorpy.graph.op import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softmax
 
 __all__ = ["OPERATORS"]
 
@@ -24,6 +27,51 @@ def batch_normalization(ctx: NodeContext) -> str:
     shape = (-1, *(1,) * (len(ctx.shape()) - 2))
     scaled = ctx.apply(Fn.MUL, ctx.input(), ctx.literal(factor.reshape(shape)))
     return ctx.apply(Fn.ADD, scaled, ctx.literal((bias - mean * factor).reshape(shape)))
+
+
+def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
+    """Over the axes from ``axis`` on, then scale and offset; the statistics only where read."""
+    axes, epsilon = _trailing(ctx), float(ctx.attr("epsilon", 1e-5))
+    result = ctx.apply(Fn.MUL, ctx.emit(LayerNorm(axes, epsilon), [ctx.input()]), ctx.input(1))
+    result = ctx.apply(Fn.ADD, result, ctx.input(2)) if ctx.has_input(2) else result
+    if not ctx.is_output_used(1) and not ctx.is_output_used(2):
+        return result
+    mean = _mean(ctx, ctx.input(), axes)
+    difference = ctx.apply(Fn.SUB, ctx.input(), mean)
+    variance = _mean(ctx, ctx.apply(Fn.MUL, difference, difference), axes)
+    root = ctx.apply(Fn.SQRT, ctx.apply(Fn.ADD, variance, ctx.literal(epsilon)))
+    return result, mean, ctx.apply(Fn.RECIPROCAL, root)
+
+
+def rms_normalization(ctx: NodeContext) -> str:
+    """``x / sqrt(mean(x ** 2) + epsilon)`` over the axes from ``axis`` on, then the scale."""
+    norm = LayerNorm(_trailing(ctx), float(ctx.attr("epsilon", 1e-5)), centred=False)
+    return ctx.apply(Fn.MUL, ctx.emit(norm, [ctx.input()]), ctx.input(1))
+
+
+def _trailing(ctx: NodeContext) -> Shape:
+    """The axes from ``axis`` on, of operands and a computation we have."""
+    ctx.require_float()
+    if ctx.attr("stash_type", 1) != 1:
+        raise Unsupported(f"stash_type={ctx.attr('stash_type', 1)}", "use float32, type 1")
+    rank = len(ctx.shape())
+    return tuple(range(ctx.axis(ctx.attr("axis", -1), rank), rank))
+
+
+def _mean(ctx: NodeContext, value: str, axes: Shape) -> str:
+    total = ctx.emit(Reduce(ReduceOp.SUM, axes, True), [value])
+    count = math.prod(ctx.shape()[a] for a in axes)
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / count))
+
+
+def instance_normalization(ctx: NodeContext) -> str:
+    """Each channel of each image by its own mean and variance, then scale and offset."""
+    rank = len(ctx.shape())
+    norm = LayerNorm(tuple(range(2, rank)), float(ctx.attr("epsilon", 1e-5)))
+    channels = (ctx.shape()[1], *(1,) * (rank - 2))
+    scale, offset = (ctx.reshape(ctx.input(i), channels) for i in (1, 2))
+    scaled = ctx.apply(Fn.MUL, ctx.emit(norm, [ctx.input()]), scale)
+    return ctx.apply(Fn.ADD, scaled, offset)
 
 
 def lrn(ctx: NodeContext) -> str:
@@ -55,9 +103,12 @@ def log_softmax(ctx: NodeContext) -> str:
     return ctx.apply(Fn.SUB, shifted, ctx.apply(Fn.LOG, total))
 
 
-OPERATORS = {
+OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     "BatchNormalization": batch_normalization,
+    "InstanceNormalization": instance_normalization,
     "LRN": lrn,
+    "LayerNormalization": layer_normalization,
     "LogSoftmax": log_softmax,
+    "RMSNormalization": rms_normalization,
     "Softmax": softmax,
 }

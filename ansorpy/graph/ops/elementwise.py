@@ -8,23 +8,23 @@ from ansorpy.graph.op import Cast, Elementwise, Fn, Shape, broadcast
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir import builders as b
-from ansorpy.ir.expr import Expr, ExprLike, as_expr
+from ansorpy.ir.expr import Call, Const, Expr
+from ansorpy.ir.functions import Function
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["cast", "elementwise", "power"]
 
-Operand = Tensor | float | int
+Operand = Tensor | Const
+"""A tensor, or a constant of one element as a literal."""
 
 
 def elementwise(op: Elementwise, operands: Sequence[Operand], names: Names) -> ComputeOp:
     """``fn`` over the broadcast of *operands*."""
     shape = broadcast([x.shape for x in operands if isinstance(x, Tensor)])
-    dtype = next(x.dtype for x in operands if isinstance(x, Tensor))
     function = FUNCTIONS[op.fn]
 
     def body(*i: Expr) -> Expr:
-        values = [as_expr(_element(x, i, shape), dtype) for x in operands]
-        return function(*values, *op.params)
+        return function(*(_element(x, i, shape) for x in operands), *op.params)
 
     return compute(shape, body, name=names.fresh(op.fn.value), names=_axes(shape))
 
@@ -41,7 +41,7 @@ def _axes(shape: Shape) -> tuple[str, ...]:
     return image_axes(len(shape))
 
 
-def _element(x: Operand, index: Sequence[Expr], shape: Shape) -> ExprLike:
+def _element(x: Operand, index: Sequence[Expr], shape: Shape) -> Expr:
     return x[broadcast_index(x.shape, index, shape)] if isinstance(x, Tensor) else x
 
 
@@ -66,7 +66,7 @@ def power(x: Expr, exponent: float) -> Expr:
 
 
 def _literal_power(x: Expr, y: Expr) -> Expr:
-    return power(x, float(y.value)) if hasattr(y, "value") and x.dtype.is_float else x**y
+    return power(x, float(y.value)) if isinstance(y, Const) and x.dtype.is_float else x**y
 
 
 def _elu(x: Expr, alpha: float) -> Expr:
@@ -110,4 +110,11 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.ERF: b.erf,
     Fn.FLOOR: b.floor,
     Fn.CEIL: b.ceil,
+    Fn.EQUAL: lambda x, y: x.equal(y),
+    Fn.LESS: lambda x, y: x < y,
+    Fn.LESS_EQUAL: lambda x, y: x <= y,
+    Fn.AND: lambda x, y: x & y,
+    Fn.OR: lambda x, y: x | y,
+    Fn.NOT: lambda x: Call(Function.NOT, (x,)),
+    Fn.WHERE: b.select,
 }

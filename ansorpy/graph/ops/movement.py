@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.graph.op import (
     Concat,
+    Expand,
     Pad,
     PadMode,
     Reshape,
@@ -17,7 +18,7 @@ from ansorpy.graph.op import (
     Transpose,
 )
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.windows import guarded
+from ansorpy.graph.ops.windows import broadcast_index, guarded
 from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike, as_expr
@@ -25,7 +26,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Move", "Moved", "concat", "move", "pad", "source_index"]
 
-Move = Reshape | Shuffle | Slice | Transpose
+Move = Expand | Reshape | Shuffle | Slice | Transpose
 
 
 def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
@@ -64,6 +65,8 @@ def move(op: Move, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
 def source_index(op: Move, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
     """Where *op* finds output element *i* in an operand of shape *have*."""
     match op:
+        case Expand(shape):
+            return tuple(as_expr(e) for e in broadcast_index(have, i, shape))
         case Transpose(perm):
             return tuple(i[perm.index(d)] for d in range(len(perm)))
         case Slice(starts, _, steps):

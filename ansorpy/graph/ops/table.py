@@ -11,6 +11,9 @@ from ansorpy.graph.op import (
     Conv,
     ConvTranspose,
     Elementwise,
+    Expand,
+    Gather,
+    LayerNorm,
     Lrn,
     MatMul,
     Op,
@@ -26,6 +29,8 @@ from ansorpy.graph.op import (
 from ansorpy.graph.ops.conv import convolution
 from ansorpy.graph.ops.conv_transpose import transposed_convolution
 from ansorpy.graph.ops.elementwise import cast, elementwise
+from ansorpy.graph.ops.gather import gather
+from ansorpy.graph.ops.layer_norm import layer_norm
 from ansorpy.graph.ops.lrn import lrn
 from ansorpy.graph.ops.matmul import matmul
 from ansorpy.graph.ops.movement import concat, move, pad
@@ -41,6 +46,9 @@ DEFINITIONS: Mapping[type[Op], Callable[[Any, Any, Any], ComputeOp]] = {
     Conv: convolution,
     ConvTranspose: transposed_convolution,
     Elementwise: elementwise,
+    Expand: move,
+    Gather: gather,
+    LayerNorm: layer_norm,
     Lrn: lrn,
     MatMul: matmul,
     Pad: pad,

@@ -9,27 +9,22 @@ order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import (
-    Concat,
     Conv,
     ConvTranspose,
     Lrn,
     MatMul,
     Op,
-    Pad,
-    Pattern,
     Pool,
-    Reduce,
     Reshape,
     Shape,
-    Shuffle,
-    Slice,
-    Softmax,
     Transpose,
 )
+from ansorpy.graph.op.base import pick
 
 __all__ = ["channels_last"]
 
@@ -80,7 +75,7 @@ class _Layout:
             case MatMul():
                 self._matmul(node)
             case _:
-                self._agnostic(node)
+                self._other(node)
 
     def _convolution(self, node: Node, op: Conv) -> None:
         """Weight ``[co, ci, *k]`` to ``[*k, ci, co]``; grouped, depthwise as :class:`Conv` says."""
@@ -123,7 +118,10 @@ class _Layout:
         )
 
     def _reshape(self, node: Node, op: Reshape) -> None:
-        """A flatten that feeds constant weights only keeps the stored order; the weights follow."""
+        """In the stored order where that can be said: axes that meet are neighbours in both orders.
+
+        A flatten that feeds constant weights only keeps the stored order; the weights follow.
+        """
         (x,) = node.inputs
         name, perm = self.stored[x]
         shape = self.graph.types[x].shape
@@ -131,6 +129,8 @@ class _Layout:
         if is_flatten and perm[0] == 0 and self._feeds_weights_only(node.output):
             self.flattened[node.output] = (shape[1:], tuple(a - 1 for a in perm[1:]))
             self._emit(op, [name], node.output, (0, 1))
+        elif (order := _regrouped(shape, op.shape, perm)) is not None:
+            self._emit(Reshape(pick(op.shape, order)), [name], node.output, order)
         else:
             source = self._get(x, _identity(len(shape)))
             self._emit(op, [source], node.output, _identity(len(op.shape)))
@@ -154,16 +154,21 @@ class _Layout:
             b = self.builder.emit(Reshape((rows, columns)), [b], f"{b}.rows")
         self._emit(node.op, [a, b], node.output, _identity(self._rank(node.output)))
 
-    def _agnostic(self, node: Node) -> None:
-        """Any axis order will do: the first operand's that has one of its own."""
+    def _other(self, node: Node) -> None:
+        """Any axis order the operator takes: the first operand's that has one of its own."""
         rank = max(self._rank(i) for i in node.inputs)
         perm = _identity(rank)
         for name in node.inputs:
             if self._rank(name) == rank and self.stored[name][1] != _identity(rank):
                 perm = self.stored[name][1]
                 break
-        inputs = [self._expanded(i, rank, perm) for i in node.inputs]
-        self._emit(_reordered(node.op, perm), inputs, node.output, _output_order(node.op, perm))
+        op = node.op.reordered(perm)
+        if op is not None:
+            inputs = [self._expanded(i, rank, perm) for i in node.inputs]
+            self._emit(op, inputs, node.output, node.op.output_order(perm))
+            return
+        inputs = [self._get(i, _identity(self._rank(i))) for i in node.inputs]
+        self._emit(node.op, inputs, node.output, _identity(self._rank(node.output)))
 
     def _expanded(self, value: str, rank: int, perm: Shape) -> str:
         """*value* in the order *perm* of a tensor of *rank*, unit axes added in front if needed."""
@@ -206,33 +211,32 @@ def _last(rank: int) -> Shape:
     return (0, *range(2, rank), 1) if rank > 2 else _identity(rank)
 
 
-def _reordered(op: Op, perm: Shape) -> Op:
-    """*op* with its attributes in the stored axis order."""
-    match op:
-        case Concat(axis):
-            return Concat(perm.index(axis))
-        case Shuffle(axis, factors, inner):
-            return Shuffle(perm.index(axis), factors, inner)
-        case Reduce(kind, axes, keepdims):
-            return Reduce(kind, tuple(sorted(perm.index(a) for a in axes)), keepdims)
-        case Softmax(axes):
-            return Softmax(tuple(sorted(perm.index(a) for a in axes)))
-        case Slice(starts, sizes, steps):
-            return Slice(_pick(starts, perm), _pick(sizes, perm), _pick(steps, perm))
-        case Pad(begin, end, mode, value):
-            return Pad(_pick(begin, perm), _pick(end, perm), mode, value)
-        case _ if op.pattern is Pattern.ELEMENTWISE:
-            return op
-    raise TypeError(f"{op!r} depends on the order of axes")
+def _regrouped(before: Shape, after: Shape, perm: Shape) -> Shape | None:
+    """Stored order of *before*, stored by *perm*, once it is reshaped to *after*; None for none.
+
+    A reshape merges some runs of axes and splits them anew.  Runs that the stored order keeps
+    together and in sequence can be reshaped where they lie.  Axes of extent one lie anywhere.
+    """
+    places: list[tuple[int, Shape]] = []
+    for run, made in _runs(before, after):
+        stored = [perm.index(axis) for axis in run if before[axis] > 1]
+        if stored and stored != list(range(stored[0], stored[0] + len(stored))):
+            return None
+        first = stored or [perm.index(axis) for axis in run] or [len(perm)]
+        places.append((first[0], made))
+    return tuple(axis for _, made in sorted(places, key=lambda p: p[0]) for axis in made)
 
 
-def _output_order(op: Op, perm: Shape) -> Shape:
-    """Stored order of the result; a reduction that drops axes renumbers the others."""
-    if not isinstance(op, Reduce) or op.keepdims:
-        return perm
-    kept = [a for a in perm if a not in op.axes]
-    return tuple(sorted(kept).index(a) for a in kept)
-
-
-def _pick(values: Shape, perm: Shape) -> Shape:
-    return tuple(values[p] for p in perm)
+def _runs(before: Shape, after: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """The shortest runs of axes of *before* that become runs of *after*, in order."""
+    i = j = 0
+    while i < len(before) or j < len(after):
+        first, second = i, j
+        left, i = (before[i], i + 1) if i < len(before) else (1, i)
+        right, j = (after[j], j + 1) if j < len(after) else (1, j)
+        while left != right:
+            if left < right:
+                left, i = left * before[i], i + 1
+            else:
+                right, j = right * after[j], j + 1
+        yield tuple(range(first, i)), tuple(range(second, j))

@@ -9,7 +9,7 @@ from ansorpy.graph.op import Elementwise, Fn
 from ansorpy.graph.ops.elementwise import FUNCTIONS, elementwise, power
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, walk
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, const, walk
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import compute, placeholder
 
@@ -43,4 +43,4 @@ def test_an_operand_of_the_full_shape_is_read_at_its_own_axes() -> None:
 
 def test_literals_take_the_tensors_type() -> None:
     x = placeholder((3,), "float64", name="x")
-    assert elementwise(Elementwise(Fn.MUL), [x, 0.5], Names()).dtype is x.dtype
+    assert elementwise(Elementwise(Fn.MUL), [x, const(0.5, x.dtype)], Names()).dtype is x.dtype

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.op import Concat, Conv, Lrn, Pad, Reduce, Softmax, Transpose
 from ansorpy.graph.passes.channels_last import channels_last
+from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
 
 
@@ -70,3 +72,33 @@ def test_a_network_without_images_is_left_alone() -> None:
     model = net.model(net.op("Softmax", net.gemm("x", 4, 5)))
     before, after = load(model), channels_last(load(model))
     assert after.nodes == before.nodes
+
+
+def test_pixels_become_rows_where_they_lie() -> None:
+    net = Net(x=(1, 3, 6, 5))
+    image = net.conv("x", 3, 4, 3)
+    rows = net.op("Transpose", net.reshape(image, 1, 4, 30), perm=[0, 2, 1])
+    graph = converted(net, net.op("MatMul", rows, net.normal(4, 7)))
+    assert transposes(graph) == [(0, 2, 3, 1)], "only that of the network's input"
+
+
+def halves(extent: int) -> tuple[int, ...]:
+    return (2, extent // 2) if extent % 2 == 0 else (extent,)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_images_are_reshaped_and_turned_in_any_way(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    net = Net(x=(2, 3, 4, 6))
+    value, shape = net.relu(net.conv("x", 3, 8, 3)), [2, 8, 4, 6]
+    for _ in range(3):
+        parts = [
+            p for e in shape for p in ((2, e // 2) if rng.random() < 0.4 and e % 2 == 0 else (e,))
+        ]
+        for place in range(len(parts) - 1, 0, -1):
+            if rng.random() < 0.3 or len(parts) > 6:
+                parts[place - 1 : place + 1] = [parts[place - 1] * parts[place]]
+        perm = [int(p) for p in rng.permutation(len(parts))]
+        value = net.op("Transpose", net.reshape(value, *parts), perm=perm)
+        shape = [parts[p] for p in perm]
+    assert_same_as_onnxruntime(net.model(net.op("Tanh", value)), rng)

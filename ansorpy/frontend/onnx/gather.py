@@ -1,0 +1,37 @@
+"""Gather: rows of an embedding at run-time indices; a slice where the indices are constants."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.graph.op import Gather
+
+__all__ = ["OPERATORS"]
+
+
+def gather(ctx: NodeContext) -> str:
+    """Along ``axis``; evenly spaced constant indices select a slice, which costs nothing."""
+    shape = ctx.shape()
+    axis = ctx.axis(ctx.attr("axis", 0), len(shape))
+    indices = ctx.builder.constants.get(ctx.input(1))
+    chosen = None if indices is None else _range(np.asarray(indices), shape[axis])
+    if indices is None or chosen is None:
+        return ctx.emit(Gather(axis), [ctx.input(0), ctx.input(1)])
+    ranges = [range(e) for e in shape]
+    ranges[axis] = chosen
+    rows = ctx.slice(ctx.input(), ranges)
+    return ctx.reshape(rows, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+
+
+def _range(indices: np.ndarray, extent: int) -> range | None:
+    """The places that *indices* name, if they are evenly spaced."""
+    flat = [int(v) % extent for v in indices.reshape(-1)]
+    if not flat:
+        return None
+    step = flat[1] - flat[0] if len(flat) > 1 else 1
+    found = range(flat[0], flat[0] + step * len(flat), step) if step else None
+    return found if found is not None and list(found) == flat else None
+
+
+OPERATORS = {"Gather": gather}

@@ -1,0 +1,45 @@
+"""Comparisons, operations on booleans, and choosing by them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.graph.op import Fn
+
+__all__ = ["OPERATORS"]
+
+Importer = Callable[[NodeContext], str]
+
+
+def _binary(fn: Fn, *, swapped: bool = False) -> Importer:
+    """An importer for ``fn``; *swapped* reads ``a > b`` as ``b < a``."""
+
+    def build(ctx: NodeContext) -> str:
+        a, b = ctx.input(0), ctx.input(1)
+        return ctx.apply(fn, b, a) if swapped else ctx.apply(fn, a, b)
+
+    return build
+
+
+def not_(ctx: NodeContext) -> str:
+    """The other truth value."""
+    return ctx.apply(Fn.NOT, ctx.input())
+
+
+def where(ctx: NodeContext) -> str:
+    """The second operand where the first holds, else the third."""
+    return ctx.apply(Fn.WHERE, ctx.input(0), ctx.input(1), ctx.input(2))
+
+
+OPERATORS: dict[str, Importer] = {
+    "And": _binary(Fn.AND),
+    "Equal": _binary(Fn.EQUAL),
+    "Greater": _binary(Fn.LESS, swapped=True),
+    "GreaterOrEqual": _binary(Fn.LESS_EQUAL, swapped=True),
+    "Less": _binary(Fn.LESS),
+    "LessOrEqual": _binary(Fn.LESS_EQUAL),
+    "Not": not_,
+    "Or": _binary(Fn.OR),
+    "Where": where,
+}

@@ -1,0 +1,59 @@
+"""The operators of a network graph: one frozen class a kind, with typed attributes.
+
+Every operator has one output.  ``infer`` gives its shape and type from its inputs'; ``pattern``
+says how it may be fused.  What the frontend's richer operators mean is said in these few:
+batch normalisation is a multiply and an add, an average is a sum and a multiply, a matrix product
+has no transposes and no bias of its own.
+"""
+
+from __future__ import annotations
+
+from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast
+from ansorpy.graph.op.conv import Conv, ConvTranspose, windows
+from ansorpy.graph.op.elementwise import Cast, Elementwise, Fn
+from ansorpy.graph.op.gather import Gather
+from ansorpy.graph.op.matmul import MatMul
+from ansorpy.graph.op.movement import (
+    Concat,
+    Expand,
+    Pad,
+    PadMode,
+    Reshape,
+    Shuffle,
+    Slice,
+    Transpose,
+)
+from ansorpy.graph.op.normalize import LayerNorm, Lrn, Softmax
+from ansorpy.graph.op.pool import Pool, PoolKind
+from ansorpy.graph.op.reduce import Reduce, ReduceOp
+
+__all__ = [
+    "Cast",
+    "Concat",
+    "Conv",
+    "ConvTranspose",
+    "Elementwise",
+    "Expand",
+    "Fn",
+    "Gather",
+    "LayerNorm",
+    "Lrn",
+    "MatMul",
+    "Op",
+    "Pad",
+    "PadMode",
+    "Pattern",
+    "Pool",
+    "PoolKind",
+    "Reduce",
+    "ReduceOp",
+    "Reshape",
+    "Shape",
+    "Shuffle",
+    "Slice",
+    "Softmax",
+    "TensorType",
+    "Transpose",
+    "broadcast",
+    "windows",
+]

@@ -1,0 +1,91 @@
+"""What every operator of a network graph is: its type rule, how it fuses, shapes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import ClassVar
+
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["Op", "Pattern", "Shape", "TensorType", "broadcast", "pick"]
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """What a tensor is, apart from its name: a static shape and an element type."""
+
+    shape: Shape
+    dtype: DType
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+
+class Pattern(IntEnum):
+    """How an operator may be fused; a larger value is harder to fuse.
+
+    ELEMENTWISE reads each input at its own (broadcast) index.  INJECTIVE reads one element of one
+    input an output element, anywhere.  REDUCTION accepts both before it and ELEMENTWISE after it.
+    COMPLEX (convolution, matrix product, pooling) accepts ELEMENTWISE after it.  OPAQUE
+    stays alone.
+    """
+
+    ELEMENTWISE = 0
+    INJECTIVE = 1
+    REDUCTION = 2
+    COMPLEX = 3
+    OPAQUE = 4
+
+
+class Op:
+    """Base of all operators."""
+
+    pattern: ClassVar[Pattern]
+    moves_only: ClassVar[bool] = False
+    """True when the operator only reads elsewhere: it costs nothing as an index map."""
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        """Shape and type of the output; raises ``ValueError`` for inputs that do not fit."""
+        raise NotImplementedError(type(self).__name__)
+
+    def reordered(self, perm: Shape) -> Op | None:
+        """The same operator on operands whose stored axis ``d`` is the axis ``perm[d]``.
+
+        None: it takes its operands in the model's order only.
+        """
+        return self if self.pattern is Pattern.ELEMENTWISE else None
+
+    def output_order(self, perm: Shape) -> Shape:
+        """Stored order of the result of :meth:`reordered`."""
+        return perm
+
+    @property
+    def label(self) -> str:
+        """A short lower-case word for names and tables."""
+        return type(self).__name__.lower()
+
+
+def pick(values: Shape, perm: Shape) -> Shape:
+    """*values*, one an axis, in the order *perm*."""
+    return tuple(values[p] for p in perm)
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """The numpy broadcast of *shapes*; raises ``ValueError`` when two extents disagree."""
+    rank = max(len(shape) for shape in shapes)
+    aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    result = tuple(max(column) for column in zip(*aligned, strict=True))
+    for shape in aligned:
+        if any(e not in (1, r) for e, r in zip(shape, result, strict=True)):
+            raise ValueError(f"shapes {list(shapes)} do not broadcast")
+    return result

@@ -1,0 +1,25 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansorpy.graph.op.base import Op, Pattern, TensorType, broadcast
+
+__all__ = ["MatMul"]
+
+
+@dataclass(frozen=True)
+class MatMul(Op):
+    """Matrix product of the last two axes, leading axes broadcast: ``[.., m, k] x [.., k, n]``."""
+
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        a, b = inputs
+        if a.shape[-1] != b.shape[-2]:
+            raise ValueError(f"inner sizes differ: {a.shape} x {b.shape}")
+        batch = broadcast([a.shape[:-2], b.shape[:-2]])
+        return TensorType((*batch, a.shape[-2], b.shape[-1]), a.dtype)

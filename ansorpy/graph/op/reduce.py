@@ -1,0 +1,51 @@
+"""Reductions over whole axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar
+
+from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType
+
+__all__ = ["Reduce", "ReduceOp"]
+
+
+class ReduceOp(Enum):
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    PROD = "prod"
+
+
+@dataclass(frozen=True)
+class Reduce(Op):
+    """Reduce over ``axes``; each is kept with extent 1 when ``keepdims``."""
+
+    kind: ReduceOp
+    axes: Shape
+    keepdims: bool
+    pattern: ClassVar[Pattern] = Pattern.REDUCTION
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        shape = inputs[0].shape
+        kept = (
+            (1 if d in self.axes else e) for d, e in enumerate(shape)
+            if self.keepdims or d not in self.axes
+        )  # fmt: skip
+        return TensorType(tuple(kept), inputs[0].dtype)
+
+    def reordered(self, perm: Shape) -> Op:
+        return Reduce(self.kind, tuple(sorted(perm.index(a) for a in self.axes)), self.keepdims)
+
+    def output_order(self, perm: Shape) -> Shape:
+        """Dropped axes leave; the others are renumbered."""
+        if self.keepdims:
+            return perm
+        kept = [a for a in perm if a not in self.axes]
+        return tuple(sorted(kept).index(a) for a in kept)
+
+    @property
+    def label(self) -> str:
+        return f"reduce_{self.kind.value}"

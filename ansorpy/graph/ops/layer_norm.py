@@ -1,0 +1,57 @@
+"""Normalisation over whole axes: layer, instance and root-mean-square norms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+
+from ansorpy.graph.op import LayerNorm
+from ansorpy.graph.ops.names import Names
+from ansorpy.ir.builders import rsqrt
+from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+
+__all__ = ["layer_norm"]
+
+
+def layer_norm(op: LayerNorm, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """Sums, their mean, the sums of squares about it, the root's reciprocal, and the product.
+
+    The statistics drop the axes that they are over: ``[rows]`` for ``x[rows, size]``.
+    """
+    (x,) = inputs
+    kept = [d for d in range(x.ndim) if d not in op.axes]
+    count = float(prod(x.shape[d] for d in op.axes))
+    shape = [x.shape[d] for d in kept]
+    axes = [f"i{d}" for d in range(x.ndim)]
+
+    def row(i: Sequence[Expr]) -> tuple[Expr, ...]:
+        return tuple(i[d] for d in kept)
+
+    def statistic(term: Callable[[tuple[Expr, ...]], Expr], name: str) -> ComputeOp:
+        over = {d: reduce_axis(x.shape[d], name=f"k{d}") for d in op.axes}
+
+        def body(*i: Expr) -> Expr:
+            place = dict(zip(kept, i, strict=True)) | over
+            index = tuple(place[d] for d in range(x.ndim))
+            return sum_over(term(index), axis=tuple(over.values()))
+
+        return compute(shape, body, name=names.fresh(name), names=[axes[d] for d in kept])
+
+    def per_row(fn: Callable[..., Expr], name: str) -> ComputeOp:
+        return compute(shape, fn, name=names.fresh(name), names=[axes[d] for d in kept])
+
+    def centred(i: Sequence[Expr]) -> Expr:
+        element = x[tuple(i)]
+        return element if mean is None else element - mean[row(i)]
+
+    mean = None
+    if op.centred:
+        total = statistic(lambda i: x[i], "total")
+        mean = per_row(lambda *i: total[i] / count, "mean")
+    squares = statistic(lambda i: centred(i) * centred(i), "squares")
+    root = per_row(lambda *i: rsqrt(squares[i] / count + op.epsilon), "root")
+    return compute(
+        x.shape, lambda *i: centred(i) * root[row(i)], name=names.fresh("norm"), names=axes
+    )

@@ -1,0 +1,120 @@
+"""onnx's own node tests: each case of an operator with an importer is computed or refused."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx.backend.test.case.node as node_cases
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx.backend.test.case.test_case import TestCase
+
+from ansorpy.errors import AnsorpyError
+from ansorpy.frontend.onnx import load
+from ansorpy.frontend.onnx.registry import OPERATORS
+from ansorpy.graph import optimize, partition
+from ansorpy.ir.dtypes import as_dtype
+from tests.graph.executor import Array, run_network
+
+REFUSED = {
+    "BatchNormalization": ("training_mode=1",),
+    "Constant": ("is a constant",),
+    "ConstantOfShape": ("input shape",),
+    "Div": ("element type",),
+    "Dropout": ("output mask", "training_mode=True"),
+    "MaxPool": ("output Indices",),
+    "Pad": ("mode=wrap",),
+    "Pow": ("element type",),
+    "Shape": ("is a constant",),
+    "Size": ("is a constant",),
+    "Slice": ("it selects nothing",),
+}
+"""What the importer says of the cases that it does not translate."""
+
+CONSTANTS = {"Constant", "ConstantOfShape", "Shape", "Size"}
+"""Operators whose results are no networks; :mod:`tests.frontend.test_importer` folds them."""
+
+
+@cache
+def cases() -> dict[str, list[TestCase]]:
+    """The cases of each operator with an importer; each module registers its own."""
+    for path in sorted(Path(node_cases.__file__).parent.glob("*.py")):
+        if set(re.findall(r'make_node\(\s*"(\w+)"', path.read_text())) & set(OPERATORS):
+            importlib.import_module(f"{node_cases.__name__}.{path.stem}")
+    found: dict[str, list[TestCase]] = {name: [] for name in OPERATORS}
+    for case in node_cases._NodeTestCases:
+        assert case.model is not None
+        kinds = {n.op_type for n in case.model.graph.node}
+        if len(kinds) == 1 and kinds <= set(OPERATORS) and has_our_types(case.model):
+            found[kinds.pop()].append(case)
+    return found
+
+
+def has_our_types(model: ModelProto) -> bool:
+    """False for texts, sequences, types of 8 bits and fewer, and tensors without elements."""
+    for info in (*model.graph.input, *model.graph.output):
+        tensor = info.type.tensor_type
+        try:
+            as_dtype(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
+        except (KeyError, ValueError, TypeError):
+            return False
+        if any(d.dim_value < 1 for d in tensor.shape.dim):
+            return False
+    return True
+
+
+def array(value: Any) -> Array:
+    return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
+
+
+def fixed(model: ModelProto, arrays: Sequence[Array]) -> ModelProto:
+    """*model* with all inputs but the first as constants: shapes and axes must be known."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    names = [info.name for info in copy.graph.input]
+    for name, value in list(zip(names, arrays, strict=True))[1:]:
+        copy.graph.initializer.append(numpy_helper.from_array(value, name))
+    del copy.graph.input[1:]
+    return copy
+
+
+def attempts(case: TestCase) -> Iterator[tuple[ModelProto, Sequence[Array], Sequence[Array]]]:
+    assert case.model is not None and case.data_sets is not None
+    inputs, outputs = (list(map(array, values)) for values in case.data_sets[0])
+    yield case.model, inputs, outputs
+    yield fixed(case.model, inputs), inputs[:1], outputs
+
+
+def refusal(case: TestCase) -> str:
+    """Why the case is not translated; nothing where it is and its numbers are right."""
+    reason = ""
+    for model, inputs, outputs in attempts(case):
+        try:
+            network = partition(optimize(load(model)))
+        except AnsorpyError as error:
+            reason = str(error)
+            continue
+        feeds = dict(zip((info.name for info in network.inputs), inputs, strict=False))
+        for got, want in zip(run_network(network, feeds), outputs, strict=True):
+            assert (got.shape, got.dtype) == (want.shape, want.dtype), case.name
+            np.testing.assert_allclose(
+                got.astype(np.float64), want.astype(np.float64), case.rtol, case.atol,
+                err_msg=case.name,
+            )  # fmt: skip
+        return ""
+    return reason
+
+
+@pytest.mark.parametrize("operator", sorted(OPERATORS))
+def test_cases_of_onnx(operator: str) -> None:
+    reasons = {case.name: refusal(case) for case in cases()[operator]}
+    for name, reason in reasons.items():
+        expected = REFUSED.get(operator, ())
+        assert not reason or any(part in reason for part in expected), f"{name}: {reason}"
+    assert "" in reasons.values() or operator in CONSTANTS
