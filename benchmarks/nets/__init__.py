@@ -1,0 +1,28 @@
+"""Networks that the benchmark writes itself as ONNX, with seeded random weights; a file each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import onnx
+
+from benchmarks.nets.bert import bert_base
+from benchmarks.nets.dcgan import dcgan
+from benchmarks.nets.decoder_step import decoder_step
+from benchmarks.nets.lstm_tagger import lstm_tagger
+from benchmarks.nets.mobilenet_v2 import mobilenet_v2
+from benchmarks.nets.resnet3d_18 import resnet3d_18
+from benchmarks.nets.vit_tiny import vit_tiny
+
+__all__ = ["WRITTEN"]
+
+WRITTEN: Mapping[str, Callable[[int, int], onnx.ModelProto]] = {
+    "mobilenet_v2": mobilenet_v2,
+    "resnet3d_18": resnet3d_18,
+    "dcgan": dcgan,
+    "bert_base": bert_base,
+    "vit_tiny": vit_tiny,
+    "lstm_tagger": lstm_tagger,
+    "decoder_step": decoder_step,
+}
+"""Name to its writer, which takes the batch and the weights' seed."""

@@ -1,0 +1,56 @@
+"""What the transformers share: heads, attention, norms and activations in small operators."""
+
+from __future__ import annotations
+
+from math import sqrt
+
+from benchmarks.nets.builder import Builder
+
+__all__ = ["attend", "gelu", "layer_norm", "merge_heads", "rms_norm", "split_heads"]
+
+
+def split_heads(net: Builder, x: str, batch: int, length: int, heads: int, size: int) -> str:
+    """``[batch, length, heads * size]`` to ``[batch, heads, length, size]``."""
+    return net.op("Transpose", net.reshape(x, batch, length, heads, size), perm=[0, 2, 1, 3])
+
+
+def merge_heads(net: Builder, x: str, batch: int, length: int, width: int) -> str:
+    """``[batch, heads, length, size]`` to ``[batch, length, width]``."""
+    return net.reshape(net.op("Transpose", x, perm=[0, 2, 1, 3]), batch, length, width)
+
+
+def attend(net: Builder, q: str, k: str, v: str, size: int, mask: str | None = None) -> str:
+    """``softmax(q k' / sqrt(size) + mask) v``, heads in front."""
+    scores = net.op("MatMul", q, net.op("Transpose", k, perm=[0, 1, 3, 2]))
+    scores = net.op("Div", scores, net.constant(sqrt(size), name="root"))
+    scores = scores if mask is None else net.op("Add", scores, mask)
+    return net.op("MatMul", net.op("Softmax", scores, axis=-1), v)
+
+
+def gelu(net: Builder, x: str) -> str:
+    """``x * (1 + erf(x / sqrt(2))) / 2`` as torch exports it."""
+    inner = net.op("Erf", net.op("Div", x, net.constant(sqrt(2.0), name="root")))
+    gate = net.op("Mul", x, net.op("Add", inner, net.constant(1.0, name="one")))
+    return net.op("Mul", gate, net.constant(0.5, name="half"))
+
+
+def layer_norm(net: Builder, x: str, width: int, *, decomposed: bool = False) -> str:
+    """Over the last axis: one node, or the small operators of exporters before opset 17."""
+    scale, offset = net.scale("norm.scale", width), net.bias("norm.bias", width)
+    if not decomposed:
+        return net.op("LayerNormalization", x, scale, offset, axis=-1, epsilon=1e-12)
+    d = net.op("Sub", x, net.op("ReduceMean", x, axes=[-1]))
+    square = net.op("Pow", d, net.constant(2.0, name="two"))
+    variance = net.op("ReduceMean", square, axes=[-1])
+    shifted = net.op("Add", variance, net.constant(1e-6, name="epsilon"))
+    normal = net.op("Div", d, net.op("Sqrt", shifted))
+    return net.op("Add", net.op("Mul", normal, scale), offset)
+
+
+def rms_norm(net: Builder, x: str, width: int) -> str:
+    """``x / sqrt(mean(x ** 2) + epsilon) * scale`` as exported from LLaMA."""
+    square = net.op("Pow", x, net.constant(2.0, name="two"))
+    mean = net.op("ReduceMean", square, axes=[-1])
+    root = net.op("Sqrt", net.op("Add", mean, net.constant(1e-6, name="epsilon")))
+    normal = net.op("Mul", x, net.op("Reciprocal", root))
+    return net.op("Mul", normal, net.scale("norm.scale", width))

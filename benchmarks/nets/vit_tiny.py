@@ -1,0 +1,43 @@
+"""ViT-tiny on 224x224 in patches of 16 (Touvron et al., 2021, DeiT-Ti)."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+
+from benchmarks.nets.builder import Builder
+from benchmarks.nets.transformer import attend, gelu, layer_norm, merge_heads
+
+__all__ = ["vit_tiny"]
+
+PATCHES, WIDTH, HEADS, LAYERS = 196, 192, 3, 12
+
+
+def vit_tiny(batch: int, seed: int) -> onnx.ModelProto:
+    """Images ``[batch, 3, 224, 224]`` to scores of 1000 classes."""
+    net = Builder("vit_tiny", seed)
+    image = net.input("image", (batch, 3, 224, 224))
+    x = net.conv(image, 3, WIDTH, (16, 16), stride=16, gain=1.0, pads=[0] * 4)
+    x = net.op("Transpose", net.reshape(x, batch, WIDTH, PATCHES), perm=[0, 2, 1])
+    token = net.normal("class.token", (1, 1, WIDTH), 1.0)
+    token = net.op("Expand", token, net.constant([batch, 1, WIDTH], np.int64))
+    x = net.op("Concat", token, x, axis=1)
+    x = net.op("Add", x, net.normal("places", (1, PATCHES + 1, WIDTH), 0.5))
+    for _ in range(LAYERS):
+        x = net.op("Add", x, _attention(net, layer_norm(net, x, WIDTH, decomposed=True), batch))
+        wide = net.linear(layer_norm(net, x, WIDTH, decomposed=True), WIDTH, 4 * WIDTH)
+        x = net.op("Add", x, net.linear(gelu(net, wide), 4 * WIDTH, WIDTH))
+    x = layer_norm(net, x, WIDTH, decomposed=True)
+    first = net.op("Gather", x, net.constant(0, np.int64), axis=1)
+    return net.model(scores=net.linear(first, WIDTH, 1000))
+
+
+def _attention(net: Builder, x: str, batch: int) -> str:
+    """Queries, keys and values are one product, taken apart by head."""
+    length, size = PATCHES + 1, WIDTH // HEADS
+    all_three = net.reshape(net.linear(x, WIDTH, 3 * WIDTH), batch, length, 3, HEADS, size)
+    turned = net.op("Transpose", all_three, perm=[2, 0, 3, 1, 4])
+    q, k, v = (net.op("Gather", turned, net.constant(i, np.int64), axis=0) for i in range(3))
+    return net.linear(
+        merge_heads(net, attend(net, q, k, v, size), batch, length, WIDTH), WIDTH, WIDTH
+    )

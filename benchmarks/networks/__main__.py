@@ -1,0 +1,146 @@
+"""``python -m benchmarks.networks``: whole networks beside onnxruntime and openvino.
+
+For each network and thread count: our time, the peers' times, the faster peer's over ours (above
+1 we win), and the roofline: what the kernels' arithmetic and data would take at the peak and
+bandwidth measured beside.  Outputs are checked against onnxruntime first.  Every result is kept in
+--results and every trial in --db, so a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ansorpy.config import available_cores
+from ansorpy.errors import AnsorpyError
+from ansorpy.report.engines.names import PEERS
+from ansorpy.report.tables import show
+from benchmarks.networks.measure import Settings, Tuned, measure
+from benchmarks.networks.report import markdown, means_table, networks_table
+from benchmarks.networks.result import NetworkResult, kept, path_of
+from benchmarks.networks.suite import ALL, Entry
+
+__all__ = ["main", "parser"]
+
+ONE_THREAD_S = 120.0
+"""Seconds of tuning for one thread that go on from the records for all threads."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks; 1 when an engine failed on a network."""
+    options = parser().parse_args(arguments)
+    try:
+        return _main(options)
+    except AnsorpyError as error:
+        _say(error.message)
+        if error.hint:
+            _say(f"hint: {error.hint}")
+        return error.exit_code
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks.networks",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"some of {', '.join(ALL)}; default: all of them"
+    )
+    p.add_argument("--batch", type=int, default=1, help="of names that do not say one: NAME.b16")
+    p.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
+    p.add_argument("--trials-per-task", type=int)
+    p.add_argument("--minutes", type=float, help="of tuning a network, instead of the effort's")
+    p.add_argument("--threads", type=int, default=available_cores())
+    p.add_argument(
+        "--one-thread", action="store_true",
+        help="then at one thread too, tuned for two minutes from the records so far",
+    )  # fmt: skip
+    p.add_argument("--against", nargs="*", choices=PEERS, default=list(PEERS))
+    p.add_argument("--db", type=Path, help="records; default build/networks.db, none for no effort")
+    p.add_argument("--folder", type=Path, default=Path("build/networks"), help="of the ONNX files")
+    p.add_argument(
+        "--results", type=Path, default=Path("build/networks/results"), metavar="FOLDER",
+        help="a file each result; those there are not measured again",
+    )  # fmt: skip
+    p.add_argument("--again", action="store_true", help="measure what --results has, too")
+    p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
+    p.add_argument("--markdown", action="store_true", help="print the tables for a document")
+    p.add_argument("--list", action="store_true", help="print the names and end")
+    p.add_argument("--seed", type=int, default=0)
+    return p
+
+
+def _main(options: argparse.Namespace) -> int:
+    if options.list:
+        print("\n".join(ALL))
+        return 0
+    results: list[NetworkResult] = []
+    with ExitStack() as stack:
+        settings = Settings(
+            _database(options, stack), options.folder, options.seed, options.against
+        )
+        for entry, threads, tuned, effort in _asked(options):
+            path = path_of(options.results, entry.label, threads, effort)
+            found = None if options.again else kept(path)
+            if found is None:
+                found = measure(entry, threads, tuned, settings, _say, effort)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(found.model_dump_json(indent=2) + "\n")
+            _say_result(found)
+            results.append(found)
+            _write(results, options.json)
+    for table in (networks_table(results), means_table(results)):
+        print(markdown(table)) if options.markdown else show(table)
+        print()
+    return int(any(r.failures for r in results))
+
+
+def _asked(options: argparse.Namespace) -> Iterator[tuple[Entry, int, Tuned, str]]:
+    """Networks, thread counts, how long to tune each, and how the table says that."""
+    limit = None if options.minutes is None else 60 * options.minutes
+    tuned = Tuned(options.effort, options.trials_per_task, limit)
+    for name in options.names or ALL:
+        entry = Entry.parse(name, options.batch if options.names else 1)
+        yield entry, options.threads, tuned, tuned.text
+        if options.one_thread and options.threads > 1:
+            if tuned == Tuned("none"):
+                yield entry, 1, tuned, tuned.text
+            else:
+                again = Tuned(time_limit_s=ONE_THREAD_S)
+                yield entry, 1, again, f"{tuned.text} + {again.text}"
+
+
+def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
+    """Where records are kept.  Without effort a first guess is asked for, not an earlier find."""
+    if options.db is None and options.effort == "none":
+        return Path(stack.enter_context(TemporaryDirectory(prefix="networks-")), "networks.db")
+    path: Path = options.db or Path("build/networks.db")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _write(results: Sequence[NetworkResult], path: Path | None) -> None:
+    if path is not None:
+        rows = [{**r.model_dump(), "ratio": r.ratio, "share": r.share} for r in results]
+        path.write_text(json.dumps({"networks": rows}, indent=2) + "\n")
+
+
+def _say_result(result: NetworkResult) -> None:
+    _say(networks_table([result]).text())
+    for engine, reason in result.failures.items():
+        _say(f"  {engine}: {reason}")
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

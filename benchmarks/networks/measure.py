@@ -1,0 +1,177 @@
+"""One network at one number of threads: tune, check, compare, and what the machine would allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+
+from ansorpy import api
+from ansorpy.api.project import Project, open_project
+from ansorpy.api.request import Request
+from ansorpy.cli.comparison import verify_model
+from ansorpy.config import available_cores
+from ansorpy.errors import AnsorpyError
+from ansorpy.measure.database import Database
+from ansorpy.report.bench.turns import Contender, compare
+from ansorpy.report.engines.names import PEERS
+from ansorpy.report.verify import DEFAULT_TOLERANCE
+from ansorpy.target import machine_name
+from ansorpy.tasks.budget import Effort
+from benchmarks.networks.result import NetworkResult
+from benchmarks.networks.suite import Entry
+from benchmarks.ops.result import OURS, EngineTime
+from benchmarks.peak import Peak, measure_peak
+
+__all__ = ["Settings", "Tuned", "footprint", "measure", "roofline_s"]
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """How long a network is tuned; a limit given replaces the effort's own."""
+
+    effort: Effort = "quick"
+    trials_per_task: int | None = None
+    time_limit_s: float | None = None
+
+    @property
+    def text(self) -> str:
+        """In words, for tables and file names."""
+        if self.time_limit_s is not None:
+            return f"{self.time_limit_s / 60:g} min"
+        if self.trials_per_task is not None:
+            return f"{self.trials_per_task} trials a task"
+        return self.effort
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What all networks of a run share."""
+
+    db: Path
+    folder: Path
+    seed: int = 0
+    peers: Sequence[str] = PEERS
+
+
+def measure(
+    entry: Entry,
+    threads: int,
+    tuned: Tuned,
+    settings: Settings,
+    progress: Callable[[str], None],
+    effort: str,
+) -> NetworkResult:
+    """Tune *entry* as *tuned* says, check its outputs, then time it beside the peers.
+
+    Where ours does not compile or gives other outputs than onnxruntime, the reason is kept and
+    only the peers are timed.  *effort* is how the result says it was tuned.
+    """
+    path = entry.file(settings.seed, settings.folder)
+    request = Request(threads=threads, seed=settings.seed)
+    failures: dict[str, str] = {}
+    start, error = monotonic(), None
+    try:
+        _compile(path, threads, tuned, settings)
+        progress(f"{entry.label}: compiled in {monotonic() - start:.0f} s")
+        error = _checked(path, threads, settings)
+    except AnsorpyError as reason:
+        failures[OURS] = reason.message
+    tuning_s = monotonic() - start
+
+    def left_out(name: str, reason: AnsorpyError) -> None:
+        failures[name] = reason.message
+
+    project = None if OURS in failures else open_project(path, request)
+    size = 0 if project is None else footprint(project)
+    before = measure_peak(threads, size)
+    contenders = [_contender(n, path, threads, settings) for n in _names(settings, failures)]
+    timings = compare(contenders, left_out=left_out)
+    peak = before.or_better(measure_peak(threads, size))
+    engines = {
+        name: EngineTime(
+            median_ms=t.median_ms, min_ms=t.min_ms, runs=t.runs, version=t.version
+        )
+        for name, t in timings.items()
+    }  # fmt: skip
+    return NetworkResult(
+        network=entry.name,
+        batch=entry.batch,
+        threads=threads,
+        effort=effort,
+        seed=settings.seed,
+        machine={"cpu": machine_name(), "cores": available_cores()},
+        engines=engines,
+        failures=failures,
+        error=error,
+        roofline_ms=0.0 if project is None else roofline_s(project, peak) * 1e3,
+        peak_gflops=peak.flops * 1e-9,
+        bandwidth_gbytes=peak.bandwidth * 1e-9,
+        kernels=0 if project is None else len(project.network.calls),
+        tasks=0 if project is None else len(project.tasks),
+        kernels_ms=None if project is None else _kernels_ms(project, settings.db),
+        tuning_s=tuning_s,
+    )
+
+
+def roofline_s(project: Project, peak: Peak) -> float:
+    """The sum over all kernels of the longer of computing and of moving their data once."""
+    return sum(
+        project.weights[task.key] * peak.least_s(task.flops, task.bytes) for task in project.tasks
+    )
+
+
+def footprint(project: Project) -> int:
+    """Bytes that one inference reads and writes: constants, inputs, outputs, the arena."""
+    network = project.network
+    return project.memory_bytes + sum(t.bytes for t in (*network.inputs, *network.outputs))
+
+
+def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None:
+    api.compile(
+        path,
+        effort=tuned.effort,
+        trials_per_task=tuned.trials_per_task,
+        time_limit=tuned.time_limit_s,
+        threads=threads,
+        db=settings.db,
+        seed=settings.seed,
+    )
+
+
+def _checked(path: Path, threads: int, settings: Settings) -> float:
+    """The largest error of an output; raises where one is beyond the tolerance."""
+    with TemporaryDirectory(prefix="networks-") as folder:
+        found = verify_model(
+            path, path, Path(folder), against="onnxruntime", tolerance=DEFAULT_TOLERANCE,
+            weights_seed=None, input_seed=settings.seed, threads=threads, db=settings.db,
+            shape=None, dim=None,
+        )  # fmt: skip
+    found.demand()
+    return max(check.error for check in found.checks)
+
+
+def _names(settings: Settings, failures: dict[str, str]) -> list[str]:
+    return [name for name in (OURS, *settings.peers) if name not in failures]
+
+
+def _contender(name: str, path: Path, threads: int, settings: Settings) -> Contender:
+    if name == OURS:
+        ours = {"path": str(path), "db": str(settings.db), "threads": threads}
+        return Contender(name, "ansorpy.cli.engine:Ours", ours)
+    arguments = {"name": name, "path": str(path), "threads": threads}
+    return Contender(name, "ansorpy.report.engines.protocol:open_peer", arguments)
+
+
+def _kernels_ms(project: Project, db: Path) -> float | None:
+    """All kernels' recorded times together, each as often as it is called."""
+    total = 0.0
+    with Database(db) as database:
+        for task in project.tasks:
+            record = database.best(task.key)
+            if record is None or record.median_s is None:
+                return None
+            total += project.weights[task.key] * record.median_s
+    return total * 1e3

@@ -1,0 +1,79 @@
+"""The results as tables, for terminals and for documents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import geometric_mean
+
+from ansorpy.report.tables import Table
+from benchmarks.light import NAMES
+from benchmarks.networks.result import NetworkResult
+from benchmarks.ops.result import OURS
+
+__all__ = ["markdown", "means_table", "networks_table"]
+
+
+def networks_table(results: Sequence[NetworkResult]) -> Table:
+    """A row a network and thread count.
+
+    ``kernels ms`` is the sum of the kernels' own times, ``share`` the roofline over our time, and
+    ``error`` our largest difference from onnxruntime over its largest output.
+    """
+    engines = _engines(results)
+    heading = (
+        "network", "threads", "effort", *(f"{name} ms" for name in engines), "ratio",
+        "roofline ms", "share", "kernels ms", "kernels", "tasks", "error",
+    )  # fmt: skip
+    rows = [
+        (
+            r.label, str(r.threads), r.effort, *(_time(r, name) for name in engines),
+            _two(r.ratio), _ms(r.roofline_ms), "" if r.share is None else f"{r.share:.0%}",
+            "" if r.kernels_ms is None else _ms(r.kernels_ms), str(r.kernels), str(r.tasks),
+            "" if r.error is None else f"{r.error:.0e}",
+        )
+        for r in results
+    ]  # fmt: skip
+    return Table("", heading, tuple(rows), frozenset((heading[1], *heading[3:])))
+
+
+def means_table(results: Sequence[NetworkResult]) -> Table:
+    """Geometric mean and least of the ratios: of the light networks, of the others, of all."""
+    groups = {
+        "light": [r for r in results if r.network in NAMES and r.batch == 1],
+        "others": [r for r in results if r.network not in NAMES or r.batch > 1],
+        "all": list(results),
+    }
+    rows = []
+    for name, members in groups.items():
+        for threads in sorted({r.threads for r in members}):
+            ratios = [r.ratio for r in members if r.threads == threads and r.ratio is not None]
+            if ratios:
+                mean, least = geometric_mean(ratios), min(ratios)
+                rows.append((name, str(threads), str(len(ratios)), _two(mean), _two(least)))
+    heading = ("networks", "threads", "measured", "ratio", "least")
+    return Table("", heading, tuple(rows), frozenset(heading[1:]))
+
+
+def markdown(table: Table) -> str:
+    """*table* for a document."""
+    lines = [table.heading, ("---",) * len(table.heading), *table.rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _engines(results: Sequence[NetworkResult]) -> list[str]:
+    named = [name for r in results for name in (*r.engines, *r.failures)]
+    return sorted(dict.fromkeys(named), key=lambda name: name != OURS)
+
+
+def _time(r: NetworkResult, engine: str) -> str:
+    if engine in r.engines:
+        return _ms(r.engines[engine].median_ms)
+    return "failed" if engine in r.failures else ""
+
+
+def _two(value: float | None) -> str:
+    return "" if value is None else f"{value:.2f}"
+
+
+def _ms(value: float) -> str:
+    return f"{value:.2f}" if value >= 10 else f"{value:.3f}"

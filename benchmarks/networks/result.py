@@ -1,0 +1,87 @@
+"""One network at one number of threads as it is kept in JSON and read back for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ansorpy.errors import ForeignFile
+from benchmarks.ops.result import OURS, EngineTime
+
+__all__ = ["NetworkResult", "kept", "path_of"]
+
+
+class NetworkResult(BaseModel):
+    """What one comparison gave.
+
+    Args:
+        effort: How long it was tuned, in words.
+        engines: Those that ran, ours first.
+        failures: Why each of the others did not.
+        error: Our largest difference from onnxruntime over its largest output.
+        roofline_ms: The sum over all kernels of the longer of their operations at the measured
+            peak and their bytes at the bandwidth measured for the whole network's.
+        kernels: Calls of kernels; ``tasks`` are the different ones.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    network: str
+    batch: int
+    threads: int
+    effort: str
+    seed: int
+    machine: Mapping[str, str | int]
+    engines: Mapping[str, EngineTime]
+    failures: Mapping[str, str]
+    error: float | None
+    roofline_ms: float
+    peak_gflops: float
+    bandwidth_gbytes: float
+    kernels: int
+    tasks: int
+    kernels_ms: float | None
+    tuning_s: float
+
+    @property
+    def label(self) -> str:
+        """Name and batch."""
+        return self.network if self.batch == 1 else f"{self.network}.b{self.batch}"
+
+    @property
+    def ours_ms(self) -> float | None:
+        """Our median, or None where we failed."""
+        return self.engines[OURS].median_ms if OURS in self.engines else None
+
+    @property
+    def ratio(self) -> float | None:
+        """The faster peer's median over ours: above 1 we are faster."""
+        peers = [t.median_ms for name, t in self.engines.items() if name != OURS]
+        return min(peers) / self.ours_ms if peers and self.ours_ms else None
+
+    @property
+    def share(self) -> float | None:
+        """Of the roofline; above 1 where another algorithm needs fewer operations."""
+        return self.roofline_ms / self.ours_ms if self.ours_ms else None
+
+
+def path_of(folder: Path, label: str, threads: int, effort: str) -> Path:
+    """Where the result of a network at a thread count and effort is kept."""
+    words = "".join(c if c.isalnum() else "-" for c in effort)
+    return folder / f"{label}.{threads}-threads.{words}.json"
+
+
+def kept(path: Path) -> NetworkResult | None:
+    """The result kept there; None where there is none.
+
+    Raises:
+        ForeignFile: *path* is something else.
+    """
+    if not path.exists():
+        return None
+    try:
+        return NetworkResult.model_validate_json(path.read_text())
+    except (OSError, ValueError, ValidationError) as error:
+        raise ForeignFile(f"{path} holds no result of benchmarks.networks: {error}") from None

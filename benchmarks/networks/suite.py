@@ -1,0 +1,98 @@
+"""The networks of the suite by name, as ONNX files with seeded random weights."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+
+from ansorpy.errors import UsageError
+from benchmarks.light import NAMES, light_model
+from benchmarks.nets import WRITTEN
+
+__all__ = ["ALL", "Entry", "with_batch"]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A network at a batch size."""
+
+    name: str
+    batch: int = 1
+
+    @staticmethod
+    def parse(text: str, batch: int = 1) -> Entry:
+        """``resnet50`` or ``resnet50.b16``; *batch* is that of a name without one.
+
+        Raises:
+            UsageError: There is no such network.
+        """
+        name, found, number = text.partition(".b")
+        if name not in (*NAMES, *WRITTEN) or (found and not number.isdecimal()):
+            raise UsageError(f"no network {text!r}", hint=f"choose from {', '.join(ALL)}")
+        return Entry(name, int(number) if found else batch)
+
+    @property
+    def label(self) -> str:
+        return self.name if self.batch == 1 else f"{self.name}.b{self.batch}"
+
+    def model(self, seed: int) -> onnx.ModelProto:
+        """The network with weights drawn from *seed*."""
+        if self.name in WRITTEN:
+            return WRITTEN[self.name](self.batch, seed)
+        return with_batch(light_model(self.name, seed), self.batch)
+
+    def file(self, seed: int, folder: Path) -> Path:
+        """:meth:`model` as a file in *folder*; written unless it is there."""
+        path = folder / f"{self.label}.{seed}.onnx"
+        if not path.exists():
+            folder.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(".part")
+            onnx.save(self.model(seed), part)
+            part.replace(path)
+        return path
+
+
+LARGE_BATCH = 16
+ALL: Sequence[str] = (
+    *NAMES,
+    *WRITTEN,
+    *(f"{name}.b{LARGE_BATCH}" for name in ("resnet50", "mobilenet_v2", "bert_base")),
+)
+"""What is measured unless names are given."""
+
+
+def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
+    """A copy of *model*, made for one image, for *batch* of them.
+
+    The first dimension of inputs and outputs is the batch, and so is a leading 1 of the constant
+    shapes that are reshaped to.
+
+    Raises:
+        UsageError: The model was not made for one image, or its shapes contradict the batch.
+    """
+    changed = onnx.ModelProto()
+    changed.CopyFrom(model)
+    graph = changed.graph
+    held = {tensor.name: tensor for tensor in graph.initializer}
+    for value in (*graph.input, *graph.output):
+        first = value.type.tensor_type.shape.dim[0]
+        if value.name not in held and first.dim_value != 1:
+            raise UsageError(f"{value.name} of {graph.name} has no batch of 1")
+        if value.name not in held:
+            first.dim_value = batch
+    for name in {node.input[1] for node in graph.node if node.op_type == "Reshape"} & set(held):
+        shape = np.array(numpy_helper.to_array(held[name]))
+        if shape[0] == 1:
+            shape[0] = batch
+            held[name].CopyFrom(numpy_helper.from_array(shape, name))
+    del graph.value_info[:]
+    try:
+        onnx.shape_inference.infer_shapes(changed, check_type=True, strict_mode=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise UsageError(f"{graph.name} cannot have a batch of {batch}: {error}") from None
+    return changed
