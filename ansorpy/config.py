@@ -17,6 +17,7 @@ from ansorpy.errors import UsageError
 __all__ = [
     "CACHE", "CALIBRATE", "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
     "available_cores", "c_compiler", "cache_folder", "cgroup_quota", "default_threads",
+    "ray_cluster",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -121,6 +122,11 @@ def default_threads() -> int:
 def c_compiler() -> str | None:
     """The compiler driver to link with, as everyone's ``CC`` names it; ``None`` when unset."""
     return os.environ.get("CC", "").strip() or None
+
+
+def ray_cluster() -> str | None:
+    """The cluster that Ray's own ``RAY_ADDRESS`` names; ``None`` when unset."""
+    return os.environ.get("RAY_ADDRESS", "").strip() or None
 
 
 def available_cores() -> int:

@@ -193,6 +193,6 @@ class _StoppableRunner:
 
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
+    ) -> list[MeasureResult] | None:
         self.request.stop()
         return self.runner.retime(task, candidates, rounds=rounds)

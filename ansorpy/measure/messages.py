@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict, Field
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, model_validator
 
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.target import Target
 
-__all__ = ["BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "RetimeRequest"]
+__all__ = [
+    "BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "RetimeRequest", "Retimed",
+]  # fmt: skip
+
+Samples = Annotated[tuple[PositiveFloat, ...], Field(min_length=1)]
+"""Seconds of one call, one number a sample."""
 
 
 class _Message(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class OpenRequest(_Message):
@@ -60,7 +67,19 @@ class Measured(_Message):
 
     kind: TrialKind
     reason: str
-    seconds: tuple[float, ...]
-    max_error: float | None
+    seconds: tuple[PositiveFloat, ...]
+    max_error: float | None = Field(ge=0)
     run_s: float = Field(ge=0)
     check_s: float = Field(ge=0)
+
+    @model_validator(mode="after")
+    def _has_times(self) -> Measured:
+        if self.kind in (TrialKind.OK, TrialKind.SLOW) and not self.seconds:
+            raise ValueError("a program that was timed has times")
+        return self
+
+
+class Retimed(_Message):
+    """Fields of the answer to ``retime``: the samples of each candidate."""
+
+    seconds: tuple[Samples, ...]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
 
 from pydantic import ValidationError
@@ -11,7 +12,14 @@ from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import definition_json
-from ansorpy.measure.messages import Measured, MeasureRequest, OpenRequest, RetimeRequest
+from ansorpy.measure.limits import STARVED, run_limit_s
+from ansorpy.measure.messages import (
+    Measured,
+    MeasureRequest,
+    OpenRequest,
+    Retimed,
+    RetimeRequest,
+)
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
@@ -24,12 +32,7 @@ _FAILURES = {"timeout": TrialKind.TIMEOUT, "crash": TrialKind.CRASH}
 _GUARDED = (
     "an access outside its buffers is the usual cause: they end at guard pages in the first run"
 )
-_BYTES_PER_SECOND = 20e6
-"""Slowest credible rate of making inputs, packing constants and comparing outputs."""
 _KEPT_REFERENCE_BYTES = 512 << 20
-_CALLS_ALLOWED = 200
-_STARVED = 10
-"""How much longer a candidate may take while others hold the cores it is pinned to."""
 
 
 class RunClient:
@@ -82,7 +85,7 @@ class RunClient:
             Message("reference", header, blobs), self.reference_timeout_s
         )
         self._open = None
-        if isinstance(answer, Failure) or answer.kind != "reference":
+        if isinstance(answer, Failure) or not _is_reference(answer, task):
             raise VerificationFailed(
                 f"the default schedule of {task.name or task.key} gives no reference, so no "
                 f"candidate can be checked: {_reason(answer)}"
@@ -104,10 +107,10 @@ class RunClient:
             built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
-        timeout_s = self._timeout_s(task, incumbent_s)
-        answer = self.worker.request(message, timeout_s, starved_s=_STARVED * timeout_s)
-        result = _measured(answer)
-        charge(Part.CHECK, _check_s(answer))
+        timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s)
+        answer = self.worker.request(message, timeout_s, starved_s=STARVED * timeout_s)
+        result, check_s = _measured(answer)
+        charge(Part.CHECK, check_s)
         if result.kind is TrialKind.RUN_ERROR:
             # It may have written where it should not; the next one gets clean memory.
             self.worker.kill()
@@ -128,14 +131,7 @@ class RunClient:
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
         answer = self.worker.request(message, self.run_timeout_s * len(builds))
-        if isinstance(answer, Failure) or answer.kind != "retimed":
-            return [_measured(answer)] * len(builds)
-        seconds = answer.fields["seconds"]
-        assert isinstance(seconds, list)
-        return [
-            MeasureResult(TrialKind.OK, tuple(float(s) for s in taken), object_digest=built.digest)
-            for taken, built in zip(seconds, builds, strict=True)
-        ]
+        return _retimed(answer, builds)
 
     def _ensure_open(self, task: Task) -> Failure | None:
         """Open *task* with its reference unless this very process has it open."""
@@ -159,14 +155,6 @@ class RunClient:
             return Failure("crash", f"the run worker cannot open the task: {_reason(answer)}")
         self._open = (self.worker.generation, _identity(task))
         return None
-
-    def _timeout_s(self, task: Task, incumbent_s: float | None) -> float:
-        """Generous for what may win, short for what hangs."""
-        if incumbent_s is None:
-            fixed = self.run_timeout_s
-        else:
-            fixed = min(self.run_timeout_s, 1.0 + _CALLS_ALLOWED * incumbent_s)
-        return fixed + sum(op.bytes for op in task.dag.ops) / _BYTES_PER_SECOND
 
     def _forget_old(self, keep: str) -> None:
         """Drop references of other tasks, oldest first, while they take too much memory."""
@@ -195,25 +183,47 @@ def _failed(failure: Failure) -> MeasureResult:
     return MeasureResult(_FAILURES[failure.kind], reason=reason)
 
 
-def _check_s(answer: Outcome) -> float:
-    """Seconds that the worker says went into checking a candidate."""
-    said = None if isinstance(answer, Failure) else answer.fields.get("check_s")
-    return said if isinstance(said, float) else 0.0
+def _is_reference(answer: Message, task: Task) -> bool:
+    """True when *answer* holds the outputs of *task*."""
+    sizes = [op.bytes for op in task.dag.outputs]
+    return answer.kind == "reference" and sizes == [len(blob) for blob in answer.blobs]
 
 
-def _measured(answer: Outcome) -> MeasureResult:
+def _measured(answer: Outcome) -> tuple[MeasureResult, float]:
+    """What an answer to ``measure`` says, and the seconds of it that checking took."""
     if isinstance(answer, Failure):
-        return _failed(answer)
+        return _failed(answer), 0.0
     if answer.kind == "error":
-        return MeasureResult(TrialKind.RUN_ERROR, reason=_reason(answer))
+        return MeasureResult(TrialKind.RUN_ERROR, reason=_reason(answer)), 0.0
     try:
         read = Measured.model_validate(answer.fields)
     except ValidationError as error:
-        return MeasureResult(TrialKind.CRASH, reason=f"the run worker answered junk: {error}")
-    return MeasureResult(
+        return _junk(error), 0.0
+    result = MeasureResult(
         kind=read.kind,
         seconds=read.seconds,
         reason=read.reason,
         run_s=read.run_s,
         max_error=math.inf if read.max_error is None else read.max_error,
     )
+    return result, read.check_s
+
+
+def _retimed(answer: Outcome, builds: Sequence[Built]) -> list[MeasureResult]:
+    """What an answer to ``retime`` says of each of *builds*."""
+    if isinstance(answer, Failure):
+        return [_failed(answer)] * len(builds)
+    if answer.kind == "error":
+        return [MeasureResult(TrialKind.RUN_ERROR, reason=_reason(answer))] * len(builds)
+    try:
+        seconds = Retimed.model_validate(answer.fields).seconds
+        return [
+            MeasureResult(TrialKind.OK, taken, object_digest=built.digest)
+            for taken, built in zip(seconds, builds, strict=True)
+        ]
+    except ValueError as error:
+        return [_junk(error)] * len(builds)
+
+
+def _junk(error: ValueError) -> MeasureResult:
+    return MeasureResult(TrialKind.CRASH, reason=f"the run worker answered junk: {error}")

@@ -18,6 +18,7 @@ from ansorpy.schedule.state import State
 __all__ = ["LOCAL", "Machines", "open_machines", "ray_address"]
 
 LOCAL = "local"
+_PORTS = 1 << 16
 
 
 class Machines(Runner, Protocol):
@@ -25,8 +26,8 @@ class Machines(Runner, Protocol):
 
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        """Times of finalists taken in turns on one machine."""
+    ) -> list[MeasureResult] | None:
+        """Times of finalists taken in turns on one machine; None when there is none left."""
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
         """Object code of each candidate, or the result that says why there is none."""
@@ -40,7 +41,7 @@ def open_machines(workers: str, options: MeasureOptions) -> AbstractContextManag
 
     Raises:
         UsageError: *workers* is no address (:func:`ray_address`).
-        MissingDependency: Ray is not installed, or no cluster answers.
+        MissingDependency: Ray is not installed, or the cluster cannot be joined.
     """
     if workers == LOCAL:
         return LocalRunner(options)
@@ -64,7 +65,8 @@ def ray_address(workers: str) -> str:
     if scheme == "ray" and rest == "local":
         return "local"
     host, _, port = rest.rpartition(":")
-    if scheme in (("ray",) if separator else ("",)) and host and port.isdecimal():
+    known_scheme = scheme in (("ray",) if separator else ("",))
+    if known_scheme and host and port.isdecimal() and int(port) < _PORTS:
         return workers
     raise UsageError(
         f"--workers {workers} is no address",

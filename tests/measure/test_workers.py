@@ -29,7 +29,9 @@ def test_addresses_are_those_of_ray(workers, address):
     assert ray_address(workers) == address
 
 
-@pytest.mark.parametrize("workers", ["", "cloud", "ssh://a:1", "ray://head", "head:port", "://a:1"])
+@pytest.mark.parametrize(
+    "workers", ["", "cloud", "ssh://a:1", "ray://head", "head:port", "://a:1", "head:65536"]
+)
 def test_what_is_no_address_is_refused(workers):
     with pytest.raises(UsageError, match="is no address"):
         open_machines(workers, MeasureOptions())

@@ -24,7 +24,11 @@ class NodeLost(Exception):
 
 
 class Fleet(Protocol):
-    """Machines that serve with a :class:`~ansorpy.measure.fleet.node.NodeService` each."""
+    """Machines that serve with a :class:`~ansorpy.measure.fleet.node.NodeService` each.
+
+    Every method raises :class:`~ansorpy.errors.MissingDependency` when the fleet as a whole is out
+    of reach, but for :meth:`drop` and :meth:`close`, which then have nothing left to end.
+    """
 
     def nodes(self, task: Task) -> list[str]:
         """The nodes, in a fixed order, that are alive and offer to time *task*."""
@@ -43,6 +47,9 @@ class Fleet(Protocol):
 
     def drop(self, node: str) -> None:
         """End the service on *node* with whatever it does; asking again starts another."""
+
+    def place(self, node: str) -> str:
+        """Which machine *node* is, for people."""
 
     def offers(self) -> str:
         """What living nodes offer, for people."""

@@ -10,16 +10,18 @@ counts, so the best times of a task are all of one machine.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ansorpy import __version__
-from ansorpy.errors import MissingDependency, VerificationFailed
+from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
-from ansorpy.measure.fleet.base import Fleet, NodeLost, Ticket, kind_of
+from ansorpy.measure.fleet.base import NodeLost, Ticket
+from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Found, Work, read_answer, read_hello, single, write_work
 from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -27,36 +29,28 @@ from ansorpy.measure.runner import Observer
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 
-__all__ = ["Batch", "Patience", "ask_once", "refused"]
+__all__ = ["Batch", "retimed"]
 
 _LOG = logging.getLogger(__name__)
 _HELLO = encode(Message("hello"))
-
-
-@dataclass(frozen=True)
-class Patience:
-    """How long to wait for nodes, and how often to try.
-
-    Args:
-        rejoin_s: Seconds without any node before the search is given up.
-        look_s: Seconds between looks for nodes that joined.
-        losses: A candidate that was under way on so many nodes when they were lost is a crash.
-        failures: A node that failed so often in one batch gets no more of it.
-    """
-
-    rejoin_s: float = 60.0
-    look_s: float = 5.0
-    losses: int = 3
-    failures: int = 3
+_ASKED = {
+    "hello": "say what it is",
+    "build": "build programs",
+    "compile": "build programs",
+    "measure": "time a program",
+    "retime": "time finalists",
+}
 
 
 @dataclass
 class _Node:
-    """A node at work: what it was asked, and what it has built and not yet run."""
+    """A node at work: what it was asked and when, and what it has built and not yet run."""
 
     times: bool = True
     builders: int = 0
     ticket: Ticket | None = None
+    asked_at: float = 0.0
+    incumbent_s: float | None = None
     kind: str = ""
     asked: list[int] = field(default_factory=list)
     built: deque[int] = field(default_factory=deque)
@@ -68,32 +62,27 @@ class _Node:
 
 
 class Batch:
-    """Measures *candidates* of *task*; see :meth:`run`.
-
-    *awaited*: there were nodes before, so when there are none now they are waited for.
-    """
+    """Measures *candidates* of *task*; see :meth:`run`."""
 
     def __init__(
         self,
-        fleet: Fleet,
+        roster: Roster,
         task: Task,
         candidates: Sequence[State],
         incumbent_s: float | None,
         observer: Observer | None,
         *,
         home: str | None = None,
-        awaited: bool = False,
-        patience: Patience | None = None,
         keep: Callable[[Built], None] = lambda built: None,
     ) -> None:
         self.home = home
-        self._fleet = fleet
+        self._roster = roster
+        self._fleet = roster.fleet
+        self._patience = roster.patience
         self._task = task
         self._candidates = candidates
         self._best_s = incumbent_s
         self._observer = observer
-        self._awaited = awaited
-        self._patience = patience or Patience()
         self._keep = keep
         self._results: dict[int, MeasureResult] = {}
         self._queue = deque(range(len(candidates)))
@@ -121,6 +110,7 @@ class Batch:
                 busy = {n.ticket: name for name, n in self._nodes.items() if n.ticket is not None}
                 for ticket in self._wait(list(busy)):
                     self._take(busy[ticket])
+                self._lose_hung()
         except BaseException:
             # Nobody waits for what they do any more.
             for name, node in self._nodes.items():
@@ -130,24 +120,24 @@ class Batch:
         return [self._results[index] for index in range(len(self._candidates))]
 
     def _wait(self, tickets: Sequence[Ticket]) -> list[Ticket]:
+        """The questions of *tickets* that have an outcome, until the first is overdue."""
+        if not tickets:
+            return []
         runs = any(node.kind == "measure" for node in self._nodes.values())
+        left_s = min(self._left_s(node) for node in self._nodes.values())
         with phase(Part.RUN if runs else Part.BUILD):
-            return self._fleet.wait(tickets, self._patience.look_s) if tickets else []
+            return self._fleet.wait(tickets, max(0.0, min(left_s, self._patience.look_s)))
 
     # Nodes come and go
 
     def _have_nodes(self) -> None:
         """Look for nodes now and then; without any, wait for those that were lost."""
-        now = time.monotonic()
-        if self._timing and now < self._look_at:
+        if self._timing and time.monotonic() < self._look_at:
             return
-        there = self._join()
-        lost = not there and (self._awaited or bool(self._said))
-        give_up_at = now + (self._patience.rejoin_s if lost else 0.0)
-        while not self._timing:
-            if time.monotonic() >= give_up_at:
-                raise refused(self._fleet, self._task, self._said)
-            time.sleep(0.2)
+        self._join()
+        if not self._timing:
+            if not self._roster.wait(self._task, self._excluded):
+                raise self._roster.refused(self._task, self._said)
             self._join()
         self._look_at = time.monotonic() + self._patience.look_s
 
@@ -156,33 +146,66 @@ class Batch:
         """The nodes that time, in the order they joined."""
         return [name for name, node in self._nodes.items() if node.times]
 
-    def _join(self) -> list[str]:
-        """Take in the nodes that are there now; one that keeps failing is left out."""
-        there = self._fleet.nodes(self._task)
-        for name in (*there, *self._fleet.builders(self._task)):
-            if self._failures.get(name, 0) < self._patience.failures:
+    @property
+    def _excluded(self) -> list[str]:
+        """The nodes that keep failing."""
+        most = self._patience.failures
+        return [name for name, failures in self._failures.items() if failures >= most]
+
+    def _join(self) -> None:
+        """Take in the nodes that are there now but for those that keep failing."""
+        there = self._roster.nodes(self._task)
+        for name in (*there, *self._roster.builders(self._task)):
+            if name not in self._excluded:
                 self._nodes.setdefault(name, _Node(times=name in there))
         self._elect()
-        return there
 
     def _elect(self) -> None:
         if self.home not in self._nodes:
             self.home = next(iter(self._timing), None)
 
+    def _lose_hung(self) -> None:
+        """Set aside the nodes whose answer is overdue, unless it came while nobody looked."""
+        for name, node in list(self._nodes.items()):
+            overdue = node.ticket is not None and self._left_s(node) <= 0
+            if overdue and not self._fleet.wait([node.ticket], 0.0):
+                self._roster.set_aside(name, _overdue(node.kind, self._limit_s(node)))
+                self._give_back(name, "it did not answer")
+
+    def _left_s(self, node: _Node) -> float:
+        """Seconds until *node* must have answered; infinite when it was asked nothing."""
+        if node.ticket is None:
+            return math.inf
+        return node.asked_at + self._limit_s(node) - time.monotonic()
+
+    def _limit_s(self, node: _Node) -> float:
+        """Seconds that what *node* was asked may take."""
+        deadlines = self._roster.deadlines
+        if node.kind == "hello":
+            return deadlines.greeting_s()
+        if node.kind == "measure":
+            return deadlines.run_s(self._task, node.incumbent_s)
+        return deadlines.build_s(len(node.asked), node.builders)
+
     def _lose(self, name: str, reason: str, *, for_good: bool = False) -> None:
+        """Leave *name* out for now; *for_good*: it cannot do this work, whatever the candidate."""
+        failures = self._failures.get(name, 0) + 1
+        self._failures[name] = self._patience.failures if for_good else failures
+        place = self._fleet.place(name)
+        self._said.append(f"{place}: {reason}")
+        _LOG.warning("node %s is left out: %s", place, reason)
+        self._give_back(name, reason, blamed=not for_good)
+
+    def _give_back(self, name: str, reason: str, *, blamed: bool = True) -> None:
         """Give back what *name* had; its repeats go to the next home.
 
-        *for_good*: it cannot do this work, whatever the candidate.
+        *blamed*: what was under way may be why.
         """
         node = self._nodes.pop(name)
         self._fleet.drop(name)
-        failures = self._failures.get(name, 0) + 1
-        self._failures[name] = self._patience.failures if for_good else failures
-        self._said.append(f"{name}: {reason}")
-        _LOG.warning("node %s is left out: %s", name, reason)
         given_back = []
         for index in node.held:
-            self._losses[index] += index in node.asked and not for_good
+            self._losses[index] += index in node.asked and blamed
             if self._losses[index] >= self._patience.losses:
                 what = f"{self._losses[index]} nodes were lost while it was under way: {reason}"
                 self._confirm.pop(index, None)
@@ -209,6 +232,7 @@ class Batch:
         index = self._next_to_run(name, node) if node.times else None
         if index is not None:
             code = self._code.get(index)
+            node.incumbent_s = self._best_s
             work = Work(self._task, [self._candidates[index]], self._best_s, built=code)
             self._ask(name, node, "measure", [index], encode(write_work("measure", work)))
         elif self._queue and node in self._building:
@@ -255,7 +279,7 @@ class Batch:
         return known is None
 
     def _ask(self, name: str, node: _Node, kind: str, indices: list[int], frame: bytes) -> None:
-        node.kind, node.asked = kind, indices
+        node.kind, node.asked, node.asked_at = kind, indices, time.monotonic()
         node.ticket = self._fleet.ask(name, frame)
 
     # Answers are taken
@@ -290,6 +314,8 @@ class Batch:
         for result, built in answers:
             if result is None and (ran or (built is None) != node.times):
                 raise ProtocolError(f"it answers {node.kind} with neither result nor code")
+        if ran:
+            self._roster.deadlines.note(self._task, time.monotonic() - node.asked_at)
         asked, node.ticket, node.asked = node.asked, None, []
         for index, (result, built) in zip(asked, answers, strict=True):
             if result is None and built is not None:
@@ -332,12 +358,17 @@ def _checked_hello(message: Message) -> int:
     return hello.builders
 
 
-def ask_once(fleet: Fleet, node: str, work: Work, kind: str) -> list[MeasureResult | None]:
-    """Ask *node* alone and wait; raises :class:`NodeLost` when it gives no answer."""
+def retimed(roster: Roster, node: str, work: Work) -> list[MeasureResult | None]:
+    """Have *node* time finalists in turns, and wait; raises :class:`NodeLost` without an answer."""
+    fleet, kind = roster.fleet, "retime"
+    limit_s = roster.deadlines.retime_s(work.task, len(work.states))
     ticket = fleet.ask(node, encode(write_work(kind, work)))
+    give_up_at = time.monotonic() + limit_s
     try:
-        while not fleet.wait([ticket], 60.0):
-            continue
+        while not fleet.wait([ticket], max(0.0, min(60.0, give_up_at - time.monotonic()))):
+            if time.monotonic() >= give_up_at:
+                roster.set_aside(node, reason := _overdue(kind, limit_s))
+                raise NodeLost(reason)
         message = single(fleet.take(ticket))
         if message.kind == "error":
             raise NodeLost(str(message.fields.get("text", "")))
@@ -349,12 +380,5 @@ def ask_once(fleet: Fleet, node: str, work: Work, kind: str) -> list[MeasureResu
         raise
 
 
-def refused(fleet: Fleet, task: Task, said: Sequence[str]) -> MissingDependency:
-    """The error for a task that no node will time."""
-    lines = [
-        f"no node can time {kind_of(task.target)} with {task.threads} threads; offered: "
-        f"{fleet.offers()}",
-        *said,
-    ]
-    hint = "`ansorpy doctor` on a node says what it may offer; see docs/workers.md"
-    return MissingDependency("\n".join(lines), hint=hint)
+def _overdue(kind: str, limit_s: float) -> str:
+    return f"no answer within {limit_s:.3g} s when asked to {_ASKED[kind]}"

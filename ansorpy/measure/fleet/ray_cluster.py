@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from ansorpy.config import available_cores
+from ansorpy.config import available_cores, ray_cluster
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import BUILDER, NodeLost, Ticket, kind_of, offer
@@ -24,16 +25,19 @@ __all__ = ["RayFleet", "connect"]
 
 _REACH_S = 10.0
 _TRIES = 3
+_START = "docs/workers.md says how to start one"
 
 
 class RayFleet:
     """The nodes of the cluster this process is connected to; *own* ends the connection at last."""
 
-    def __init__(self, options: MeasureOptions, *, own: bool) -> None:
+    def __init__(self, address: str, options: MeasureOptions, *, own: bool) -> None:
+        self.address = address
         self._ray = _ray()
         self._options = options_to_json(options)
         self._own = own
         self._actors: dict[str, Any] = {}
+        self._places: dict[str, str] = {}
 
     def nodes(self, task: Task) -> list[str]:
         """The nodes that offer the task's kind with enough threads, by id."""
@@ -45,25 +49,30 @@ class RayFleet:
 
     def ask(self, node: str, frame: bytes) -> Ticket:
         """Call the actor of *node*, which is started first if there is none."""
-        if node not in self._actors:
-            self._actors[node] = self._start(node)
-        ticket: Ticket = self._actors[node].answer.remote(frame)
+        with self._talking():
+            if node not in self._actors:
+                self._actors[node] = self._start(node)
+            ticket: Ticket = self._actors[node].answer.remote(frame)
         return ticket
 
     def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
         """Those of *tickets* that have an outcome, after at most *timeout_s*."""
-        ready, _ = self._ray.wait(list(tickets), num_returns=1, timeout=timeout_s)
+        with self._talking():
+            ready, _ = self._ray.wait(list(tickets), num_returns=1, timeout=timeout_s)
         return list(ready)
 
     def take(self, ticket: Ticket) -> bytes:
         """The answer; every way in which Ray says there is none is a lost node."""
-        try:
-            answer = self._ray.get(ticket)
-        except self._ray.exceptions.RayTaskError:
-            # The service itself failed: a defect of ours, to be seen as one.
-            raise
-        except self._ray.exceptions.RayError as error:
-            raise NodeLost(_first_and_last(error)) from None
+        ray = self._ray.exceptions
+        with self._talking():
+            try:
+                answer = self._ray.get(ticket)
+            except (ray.RayTaskError, ray.LocalRayletDiedError):
+                # The service itself failed: a defect of ours, to be seen as one.  Or the machine
+                # that speaks for us left the cluster: no node's fault.
+                raise
+            except ray.RayError as error:
+                raise NodeLost(_first_and_last(error)) from None
         if not isinstance(answer, bytes):
             raise NodeLost(f"it answered {type(answer).__name__} instead of bytes")
         return answer
@@ -72,7 +81,12 @@ class RayFleet:
         """End the actor of *node*, if there is one."""
         actor = self._actors.pop(node, None)
         if actor is not None:
-            self._ray.kill(actor, no_restart=True)
+            with suppress(MissingDependency), self._talking():
+                self._ray.kill(actor, no_restart=True)
+
+    def place(self, node: str) -> str:
+        """The host name of *node* and the beginning of its id."""
+        return self._places.get(node, node)
 
     def offers(self) -> str:
         """Each kind with the threads offered, a node each."""
@@ -89,7 +103,8 @@ class RayFleet:
         for node in list(self._actors):
             self.drop(node)
         if self._own:
-            self._ray.shutdown()
+            with suppress(MissingDependency), self._talking():
+                self._ray.shutdown()
 
     def _offering(self, kind: str, least: int) -> list[str]:
         return sorted(
@@ -97,7 +112,28 @@ class RayFleet:
         )
 
     def _living(self) -> list[dict[str, Any]]:
-        return [node for node in self._ray.nodes() if node["Alive"]]
+        with self._talking():
+            living = [node for node in self._ray.nodes() if node["Alive"]]
+        for node in living:
+            node_id = node["NodeID"]
+            self._places[node_id] = f"{node['NodeManagerHostname']} ({node_id[:8]})"
+        return living
+
+    @contextmanager
+    def _talking(self) -> Iterator[None]:
+        """What Ray raises when the cluster itself is out of reach becomes the one error for it."""
+        try:
+            if not self._ray.is_initialized():
+                # Ray would start or join another cluster by itself.
+                raise ConnectionError("the connection to it has ended")
+            yield
+        except Exception as error:
+            if not _is_out_of_reach(self._ray, error):
+                raise
+            raise MissingDependency(
+                f"the Ray cluster at {self.address} no longer answers: {_first_and_last(error)}",
+                hint="see to its head node and run the same again: records in a database are kept",
+            ) from None
 
     def _start(self, node: str) -> Any:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
@@ -114,7 +150,8 @@ def connect(address: str, options: MeasureOptions) -> RayFleet:
     names or that this machine is a node of, or the one the process is already connected to.
 
     Raises:
-        MissingDependency: Ray is not installed, or nothing answers at *address*.
+        MissingDependency: Ray is not installed, or the cluster at *address* cannot be joined.
+        UsageError: The process is connected to another cluster.
     """
     ray = _ray()
     if ray.is_initialized():
@@ -123,18 +160,28 @@ def connect(address: str, options: MeasureOptions) -> RayFleet:
                 f"this process is connected to a Ray cluster already, not to {address}",
                 hint="say ray://auto, or call ray.shutdown() first",
             )
-        return RayFleet(options, own=False)
+        return RayFleet(address, options, own=False)
+    if address == "auto":
+        address = ray_cluster() or address
     logging.getLogger("ray").setLevel(logging.ERROR)
+    _reach(address)
     try:
-        if ":" in address:
-            _reach(address)
         _join(ray, address)
-    except (OSError, RuntimeError, ValueError) as error:
-        raise MissingDependency(
-            f"no Ray cluster answers at {address}: {_first_and_last(error)}",
-            hint="docs/workers.md says how to start one",
-        ) from None
-    return RayFleet(options, own=True)
+    except Exception as error:
+        if not (_is_out_of_reach(ray, error) or isinstance(error, ValueError)):
+            raise
+        raise _not_joined(ray, address, error) from None
+    return RayFleet(address, options, own=True)
+
+
+def _not_joined(ray: Any, address: str, error: Exception) -> MissingDependency:
+    """The error for a cluster that answers and cannot be used, or for none on this machine."""
+    what, hint = f"the Ray cluster at {address} cannot be joined", _START
+    if address == "auto":
+        what = "this machine is no node of a Ray cluster, and RAY_ADDRESS names none"
+    if isinstance(error, ray.exceptions.AuthenticationError):
+        hint = "copy ~/.ray/auth_token of its head to this machine and to every node"
+    return MissingDependency(f"{what}: {_first_and_last(error)}", hint=hint)
 
 
 def _join(ray: Any, address: str) -> None:
@@ -161,9 +208,27 @@ def _settings(address: str) -> dict[str, Any]:
 
 
 def _reach(address: str) -> None:
-    """Raise ``OSError`` when nothing listens: Ray itself takes minutes to say so, then exits."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    socket.create_connection((host, int(port)), timeout=_REACH_S).close()
+    """Say that nothing listens at *address*: Ray itself takes minutes to say so, then exits."""
+    host, separator, port = address.removeprefix("ray://").rpartition(":")
+    if not separator:
+        return
+    try:
+        socket.create_connection((host, int(port)), timeout=_REACH_S).close()
+    except (OSError, ValueError, OverflowError) as error:
+        raise MissingDependency(
+            f"no Ray cluster answers at {address}: {_first_and_last(error)}", hint=_START
+        ) from None
+
+
+def _is_out_of_reach(ray: Any, error: Exception) -> bool:
+    """True for what Ray raises when there is no cluster to talk to, or no way to it.
+
+    Its client raises plain ``Exception`` for some of that, and the rest of it several kinds.
+    """
+    if isinstance(error, ray.exceptions.RayTaskError):
+        return False
+    kinds = (OSError, RuntimeError, ray.exceptions.RayError)
+    return type(error) is Exception or isinstance(error, kinds)
 
 
 def _first_and_last(error: Exception) -> str:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-import time
+import logging
 from collections.abc import Sequence
 from types import TracebackType
 
+from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.builder import Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.fleet.base import Fleet, NodeLost
-from ansorpy.measure.fleet.batch import Batch, Patience, ask_once, refused
+from ansorpy.measure.fleet.batch import Batch, retimed
+from ansorpy.measure.fleet.patience import Deadlines, Patience
+from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import MeasureOptions, Observer
 from ansorpy.schedule.state import State
 
 __all__ = ["FleetRunner"]
+
+_LOG = logging.getLogger(__name__)
 
 
 class FleetRunner:
@@ -33,8 +38,9 @@ class FleetRunner:
         patience: Patience | None = None,
     ) -> None:
         self.options = options or MeasureOptions()
-        self.patience = patience or Patience()
+        patience = patience or Patience()
         self._fleet = fleet
+        self._roster = Roster(fleet, patience, Deadlines(self.options, patience))
         self._builder = Builder(
             1,
             timeout_s=self.options.build_timeout_s,
@@ -83,14 +89,12 @@ class FleetRunner:
             VerificationFailed: A node's default schedule is wrong, so nothing can be checked.
         """
         batch = Batch(
-            self._fleet,
+            self._roster,
             task,
             candidates,
             incumbent_s,
             observer,
             home=self._home.get(task.key),
-            awaited=bool(self._home),
-            patience=self.patience,
             keep=self._keep,
         )
         results = batch.run()
@@ -99,27 +103,30 @@ class FleetRunner:
 
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        """Time finalists in turns on one node, the task's home; on the next when that is lost."""
-        nodes = self._nodes(task)
-        home = self._home.get(task.key)
-        said = []
-        for node in sorted(nodes, key=lambda name: name != home):
-            work = Work(task, candidates, rounds=rounds)
+    ) -> list[MeasureResult] | None:
+        """Time finalists in turns on one node, the task's home; on the next when that is lost.
+
+        None when there is no node left that can: their first times stand.
+        """
+        try:
+            return self._retimed(Work(task, candidates, rounds=rounds))
+        except MissingDependency as error:
+            _LOG.warning("the finalists are not timed again: %s", error.message)
+            return None
+
+    def _retimed(self, work: Work) -> list[MeasureResult]:
+        """Raises :class:`MissingDependency` without a node."""
+        home = self._home.get(work.task.key)
+        said: dict[str, str] = {}
+        while nodes := self._roster.wait(work.task, said):
+            node = min(nodes, key=lambda name: (name != home, name))
             try:
-                results = ask_once(self._fleet, node, work, "retime")
+                results = retimed(self._roster, node, work)
             except NodeLost as error:
-                said.append(f"{node}: {error}")
+                said[node] = f"{self._fleet.place(node)}: {error}"
                 continue
             return [r or MeasureResult(TrialKind.CRASH, reason="no answer") for r in results]
-        raise refused(self._fleet, task, said)
-
-    def _nodes(self, task: Task) -> list[str]:
-        """The nodes that can time *task*; when those there were are lost, waits for some."""
-        give_up_at = time.monotonic() + (self.patience.rejoin_s if self._home else 0.0)
-        while not (found := self._fleet.nodes(task)) and time.monotonic() < give_up_at:
-            time.sleep(0.2)
-        return found
+        raise self._roster.refused(work.task, list(said.values()))
 
     def _keep(self, built: Built) -> None:
         self._kept.pop(built.digest, None)

@@ -12,11 +12,12 @@ import pytest
 from ansorpy.errors import MissingDependency, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
-from ansorpy.measure.fleet.batch import Patience
+from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.fleet.wire import single, write_answer
 from ansorpy.measure.protocol import encode
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.runner import MeasureOptions
 from ansorpy.schedule.state import State
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.fleet.simulated import SimulatedFleet, factor_of, failing, speeds
@@ -27,6 +28,9 @@ FACTORS = list(range(2, 30))
 STATES = [tiled(DAG, factor) for factor in FACTORS]
 HASTY = Patience(rejoin_s=0.0, look_s=0.0)
 EVEN = speeds(a=1.0, b=1.0, c=1.0)
+# Questions whose answers are overdue after some hundredths of a second.
+BRISK = MeasureOptions(build_timeout_s=1e-3, run_timeout_s=1e-3, reference_timeout_s=1e-3)
+BRISK_PATIENCE = Patience(rejoin_s=0.0, look_s=0.0, grace_s=0.02)
 
 
 def unrun(node: str, frame: bytes) -> bytes:
@@ -53,13 +57,18 @@ class Listener:
         self.finished_at[index] = result
 
 
-def measure(fleet, states=STATES, incumbent_s=None, known=(), patience=HASTY):
+def measure(fleet, states=STATES, incumbent_s=None, known=(), options=None, patience=HASTY):
     """Results of *states*, checked to be what the observer was told."""
+    with FleetRunner(fleet, options, patience) as runner:
+        results = measured(runner, states, incumbent_s, known)
+    assert fleet.closed
+    return results
+
+
+def measured(runner, states=STATES, incumbent_s=None, known=()):
     heard = Listener(dict(known))
-    runner = FleetRunner(fleet, patience=patience)
     results = runner.measure(TASK, states, incumbent_s=incumbent_s, observer=heard)
-    runner.close()
-    assert fleet.closed and len(results) == len(states)
+    assert len(results) == len(states)
     assert sorted(heard.started_at) == list(range(len(states)))
     assert {**heard.finished_at, **heard.known} == dict(enumerate(results))
     return results
@@ -157,7 +166,7 @@ def test_a_node_that_cannot_work_is_left_out(caplog):
 
     fleet = SimulatedFleet(["a", "b"], EVEN, spoil=spoil)
     assert all(r.ok for r in measure(fleet))
-    assert "node b is left out" in caplog.text
+    assert "node b.lab is left out" in caplog.text
     ran = Counter(node for node, kind, _ in fleet.log if kind == "measure")
     assert set(ran) == {"a"}
 
@@ -166,10 +175,10 @@ def test_a_node_that_cannot_work_is_left_out(caplog):
     ("change", "error", "match"),
     [
         ({"version": "0.0.1"}, MissingDependency, "it runs ansorpy 0.0.1, the driver"),
-        ({"error": UsageError("it is no znver5")}, MissingDependency, "a: it is no znver5"),
+        ({"error": UsageError("it is no znver5")}, MissingDependency, "a.lab: it is no znver5"),
         ({"error": VerificationFailed("C[0] is wrong")}, VerificationFailed, r"on a: C\[0\]"),
         ({"names": []}, MissingDependency, "no node can time ansorpy_.* offered: 0 simulated"),
-        ({"fate": lambda *_: True}, MissingDependency, "a: the plug was pulled"),
+        ({"fate": lambda *_: True}, MissingDependency, "a.lab: the plug was pulled"),
         ({"spoil": unrun}, MissingDependency, "neither result nor code"),
         ({"spoil": lambda node, frame: b"junk"}, MissingDependency, "expected a message"),
     ],
@@ -202,6 +211,19 @@ class Returning(SimulatedFleet):
         self.looks = 0 if self.names else self.looks + 1
         if self.looks == 2:
             self.names, self.looks = ["b"], 0
+        return super().nodes(task)
+
+
+@dataclass
+class Rejoining(SimulatedFleet):
+    """Once "a" is lost, "c" joins, the tenth time that anybody looks."""
+
+    looks: int = 0
+
+    def nodes(self, task: Task) -> list[str]:
+        self.looks += "a" not in self.names
+        if self.looks == 10:
+            self.names.append("c")
         return super().nodes(task)
 
 
@@ -239,9 +261,106 @@ def test_finalists_are_timed_on_one_node_and_on_the_next_when_it_is_lost():
     runner.close()
     assert [r.median_s for r in first] == [1e-3 / f for f in FACTORS[:3]]
     assert [r.median_s for r in second] == [3e-3 / f for f in FACTORS[:3]]
+
+
+def no_node(fleet: SimulatedFleet) -> None:
+    fleet.names.clear()
+
+
+def all_lost(fleet: SimulatedFleet) -> None:
     fleet.fate = lambda node, kind, states: True
-    with pytest.raises(MissingDependency, match="the plug was pulled"):
-        runner.retime(TASK, STATES[:3])
+
+
+def all_hung(fleet: SimulatedFleet) -> None:
+    fleet.hangs = lambda node, kind, states: True
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [(no_node, "no node can time"), (all_lost, "was pulled"), (all_hung, "no answer within")],
+)
+def test_without_a_node_finalists_keep_their_first_times(happens, said, caplog):
+    fleet = SimulatedFleet(["a", "b"], EVEN)
+    with FleetRunner(fleet, BRISK, BRISK_PATIENCE) as runner:
+        measured(runner, STATES[:4])
+        happens(fleet)
+        assert runner.retime(TASK, STATES[:3]) is None
+    [warning] = [r for r in caplog.messages if "the finalists are not timed again" in r]
+    assert said in warning
+
+
+def test_nodes_that_are_gone_are_waited_for_once(monkeypatch):
+    slept: list[float] = []
+    monkeypatch.setattr("ansorpy.measure.fleet.roster.time.sleep", slept.append)
+    fleet = SimulatedFleet(["a"], EVEN)
+    with FleetRunner(fleet, patience=Patience(rejoin_s=0.01)) as runner:
+        measured(runner, STATES[:2])
+        fleet.names.clear()
+        assert runner.retime(TASK, STATES[:2]) is None and slept
+        slept.clear()
+        assert runner.retime(TASK, STATES[:2]) is None and not slept
+
+
+@pytest.mark.parametrize("doing", ["hello", "build", "measure"])
+def test_a_node_that_hangs_is_set_aside_and_others_do_its_work(doing, caplog):
+    fleet = SimulatedFleet(
+        ["a", "b", "c"], EVEN, hangs=lambda n, kind, _: (n, kind) == ("a", doing)
+    )
+    with FleetRunner(fleet, BRISK, BRISK_PATIENCE) as runner:
+        assert all(r.ok for r in measured(runner))
+        assert "node a.lab is set aside: no answer within" in caplog.text
+        assert fleet.dropped == ["a"]
+        fleet.asked.clear()
+        assert all(r.ok for r in measured(runner))
+    assert {node for node, _ in fleet.asked} == {"b", "c"}, "the next batch asks it again"
+
+
+def test_a_hanging_builder_gives_its_candidates_to_the_others():
+    fleet = SimulatedFleet(["a"], EVEN, building=["x", "y"], hangs=lambda node, *_: node == "x")
+    assert all(r.ok for r in measure(fleet, options=BRISK, patience=BRISK_PATIENCE))
+    assert {node for node, kind, _ in fleet.log if kind == "compile"} == {"y"}
+
+
+def test_a_candidate_that_hangs_node_after_node_is_a_crash():
+    names = [f"n{number}" for number in range(5)]
+    outcome = speeds(**dict.fromkeys(names, 1.0))
+    fleet = SimulatedFleet(
+        names, outcome, hangs=lambda n, kind, states: 9 in map(factor_of, states)
+    )
+    results = measure(fleet, options=BRISK, patience=BRISK_PATIENCE)
+    bad = results[FACTORS.index(9)]
+    assert bad.kind is TrialKind.CRASH and "3 nodes were lost" in bad.reason
+    assert sum(not r.ok for r in results) == 1
+
+
+def test_when_all_nodes_hang_the_error_names_them():
+    fleet = SimulatedFleet(["a", "b"], EVEN, hangs=lambda node, kind, _: kind == "measure")
+    with pytest.raises(MissingDependency, match=r"a\.lab: no answer within .* to time a program"):
+        measure(fleet, options=BRISK, patience=BRISK_PATIENCE)
+
+
+def test_an_answer_that_came_while_nobody_looked_counts():
+    overdue = Patience(rejoin_s=0.0, look_s=0.0, grace_s=-1e6)
+    fleet = SimulatedFleet(["a", "b"], EVEN)
+    assert all(r.ok for r in measure(fleet, options=BRISK, patience=overdue))
+
+
+def test_lost_nodes_are_waited_for_while_one_that_cannot_work_is_there():
+    def fate(node: str, kind: str, states: Sequence[State]) -> bool:
+        return node == "a" and kind == "measure"
+
+    def spoil(node: str, frame: bytes) -> bytes:
+        return b"junk" if node == "b" else frame
+
+    fleet = Rejoining(["a", "b"], EVEN, fate, spoil=spoil)
+    assert all(r.ok for r in measure(fleet, patience=Patience(rejoin_s=60.0, look_s=0.0)))
+    assert {node for node, kind, _ in fleet.log if kind == "measure"} == {"c"}
+
+
+def test_nobody_is_waited_for_while_all_are_there_and_cannot_work():
+    fleet = SimulatedFleet(["a", "b"], EVEN, spoil=lambda node, frame: b"junk")
+    with pytest.raises(MissingDependency, match="expected a message"):
+        measure(fleet, patience=Patience(rejoin_s=3600.0))
 
 
 def test_nothing_to_measure_asks_nobody():
