@@ -5,13 +5,16 @@ from __future__ import annotations
 import doctest
 import importlib
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 import ansorpy
+from ansorpy.cli.main import VERBS
 from ansorpy.config import KNOBS
 
 ROOT = Path(__file__).parent.parent
@@ -61,6 +64,16 @@ def test_every_environment_variable_is_documented() -> None:
     text = (ROOT / "docs" / "environment.md").read_text()
     documented = set(re.findall(r"^\| `(ANSORPY_\w+)`", text, flags=re.MULTILINE))
     assert documented == {knob.name for knob in KNOBS}
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+def test_every_option_is_documented(verb: Callable[..., Any]) -> None:
+    app = typer.Typer()
+    app.command()(verb)
+    options = {name for param in typer.main.get_command(app).params for name in param.opts}
+    text = (ROOT / "docs" / "cli.md").read_text()
+    documented = set(re.findall(r"(?<=[`\[ ])--?[a-z][a-z-]*", text))
+    assert {name for name in options if name.startswith("-")} <= documented
 
 
 def test_the_readme_runs_as_printed() -> None:
