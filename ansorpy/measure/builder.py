@@ -7,12 +7,14 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built, built_from_parts
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.locks import lock_cores
-from ansorpy.measure.messages import BuildRequest
+from ansorpy.measure.messages import BuildFailed, BuildRequest
 from ansorpy.measure.pool import ask_all
 from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -121,12 +123,12 @@ def _key(message: Message) -> bytes:
 def _interpreted(outcome: Outcome) -> Built | MeasureResult:
     if isinstance(outcome, Failure):
         return MeasureResult(_FAILURES[outcome.kind], reason=f"while building: {outcome.reason}")
-    if outcome.kind == "failed":
-        kind = TrialKind(str(outcome.fields["kind"]))
-        return MeasureResult(kind, reason=str(outcome.fields["reason"]))
     if outcome.kind == "error":
-        return MeasureResult(TrialKind.BUILD_ERROR, reason=str(outcome.fields["text"]))
+        return MeasureResult(TrialKind.BUILD_ERROR, reason=str(outcome.fields.get("text")))
     try:
+        if outcome.kind == "failed":
+            failed = BuildFailed.model_validate(outcome.fields)
+            return MeasureResult(failed.kind, reason=failed.reason)
         return built_from_parts(outcome.fields, outcome.blobs)
-    except ForeignFile as error:
+    except (ForeignFile, ValidationError) as error:
         return MeasureResult(TrialKind.BUILD_ERROR, reason=f"the build worker answered {error}")

@@ -11,7 +11,8 @@ from ansorpy.measure.timing import TimingPolicy
 from ansorpy.target import Target
 
 __all__ = [
-    "BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "RetimeRequest", "Retimed",
+    "BuildFailed", "BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "RetimeRequest",
+    "Retimed",
 ]  # fmt: skip
 
 Samples = Annotated[tuple[PositiveFloat, ...], Field(min_length=1)]
@@ -57,6 +58,19 @@ class BuildRequest(_Message):
 
     target: Target
     symbol: str
+
+
+class BuildFailed(_Message):
+    """Fields of the answer ``failed`` to ``build``."""
+
+    kind: TrialKind
+    reason: str
+
+    @model_validator(mode="after")
+    def _is_failure(self) -> BuildFailed:
+        if self.kind not in (TrialKind.LOWER_ERROR, TrialKind.BUILD_ERROR):
+            raise ValueError(f"{self.kind.value} is no failure to build")
+        return self
 
 
 class Measured(_Message):

@@ -11,7 +11,7 @@ from ansorpy.measure.protocol import Message
 from ansorpy.measure.worker import Handler
 from tests.measure import payload
 
-HANG, DIE, JUNK, LIE, EAT = 11, 13, 17, 19, 23
+HANG, DIE, JUNK, LIE, EAT, BOAST = 11, 13, 17, 19, 23, 29
 
 
 class Hungry(BuildSession):
@@ -21,10 +21,14 @@ class Hungry(BuildSession):
         return super()._definition(text * (1 << 30))
 
 
+def _boast(message: Message) -> Message:
+    return Message("failed", {"kind": "ok", "reason": "it is fast"})
+
+
 def make_handlers() -> Mapping[str, Handler]:
     session, bad, hungry = BuildSession(), payload.make_handlers(), Hungry()
     planted = {HANG: bad["spin"], DIE: bad["segfault"], JUNK: bad["junk"], LIE: bad["echo"]}
-    planted[EAT] = hungry.build
+    planted |= {EAT: hungry.build, BOAST: _boast}
 
     def build(message: Message) -> Message:
         steps = json.loads(message.blobs[1])

@@ -19,7 +19,8 @@ def test_each_candidate_is_built_or_says_why_not():
     dag = matmul()
     task = task_of(dag)
     factors = [
-        1, build_payload.HANG, 2, build_payload.DIE, build_payload.JUNK, 3, build_payload.LIE, 4
+        1, build_payload.HANG, 2, build_payload.DIE, build_payload.JUNK, 3, build_payload.LIE, 4,
+        build_payload.BOAST,
     ]  # fmt: skip
     states = [tiled(dag, factor) for factor in factors]
     open_state = tiled(dag).split("C", "j", (None,))[0]
@@ -32,13 +33,14 @@ def test_each_candidate_is_built_or_says_why_not():
     kinds = [result.kind if isinstance(result, MeasureResult) else Built for result in found]
     assert kinds == [
         Built, TrialKind.BUILD_TIMEOUT, Built, TrialKind.CRASH, TrialKind.CRASH, Built,
-        TrialKind.BUILD_ERROR, Built, TrialKind.LOWER_ERROR,
+        TrialKind.BUILD_ERROR, Built, TrialKind.BUILD_ERROR, TrialKind.LOWER_ERROR,
     ]  # fmt: skip
     reasons = [result.reason for result in found if isinstance(result, MeasureResult)]
     assert "no answer within 2 s" in reasons[0]
     assert "killed by SIGSEGV" in reasons[1]
     assert "junk instead of an answer" in reasons[2]
     assert "not a built kernel" in reasons[3]
+    assert "ok is no failure to build" in reasons[4]
     first, repeated = found[0], again[0]
     assert isinstance(first, Built) and isinstance(repeated, Built)
     assert first.run.symbol == task_symbol(task)
