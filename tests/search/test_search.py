@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -179,6 +179,25 @@ def test_retiming_reorders_the_finalists() -> None:
     true = [true_seconds(found.task, b.state) for b in found.history.finalists]
     np.testing.assert_allclose(np.divide(times, times[0]), np.divide(true, true[0]))
     assert times[0] == pytest.approx(first_s)  # only ratios are taken over
+
+
+class Alone(FormulaRunner):
+    """A runner that has lost all its machines by the end."""
+
+    def retime(self, task: Task, candidates: Sequence[State], *, rounds: int = 9) -> None:
+        return None
+
+
+def test_finalists_that_nobody_can_time_again_stay_as_they_are(tmp_path: Path) -> None:
+    reports: list[Progress] = []
+    with Database(tmp_path / "a.db") as database:
+        task, runner = matmul(48, 48, 48), Alone(noise=0.5)
+        found = rounds(search(task, runner, database=database, listener=reports.append), 24)
+        before, records = list(found.history.finalists), database.records(task.key)
+        found.retime()
+        assert list(found.history.finalists) == before and len(before) > 1
+        assert database.records(task.key) == records
+    assert reports[-1].phase is Phase.RETIMED
 
 
 def test_resume_goes_on_from_the_records(tmp_path: Path) -> None:

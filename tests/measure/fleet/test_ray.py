@@ -1,4 +1,4 @@
-"""A search over two Ray nodes on this machine, one of which is killed in the middle."""
+"""A search over two Ray nodes on this machine, one of which hangs and one is killed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ansorpy.api.session import open_session
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import BUILDER, kind_of
-from ansorpy.measure.fleet.batch import Patience
+from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.ray_cluster import connect
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.runner import MeasureOptions
@@ -39,6 +39,7 @@ pytestmark = pytest.mark.timeout(240)
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
 KIND = kind_of(Target.host())
+PI = Target.parse("cortex-a76")
 TASK = Task(matmul(61, 48, 37), Target.host(), 1, name="mm")
 
 
@@ -52,7 +53,10 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="module")
 def cluster(folder: Path) -> Iterator[Any]:
-    """A head that times nothing, with a client port; this process is connected to it."""
+    """A head with a client port that times nothing, and two nodes; this process is connected.
+
+    Both time tasks of one thread; those of two threads the second builds and the first times.
+    """
     settings = {
         "RAY_TMPDIR": str(folder),
         "RAY_USAGE_STATS_ENABLED": "0",
@@ -71,13 +75,18 @@ def cluster(folder: Path) -> Iterator[Any]:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         cluster = Cluster()
-        add_node(cluster, ray_client_server_port=port)
+        add_node(cluster, ray_client_server_port=port, no_monitor=True, include_log_monitor=False)
         cluster.client_port = port
+        offers = [{KIND: 2}, {KIND: 1, BUILDER: 1, kind_of(PI): 4}]
+        cluster.nodes = [add_node(cluster, resources=offer, wait=False) for offer in offers]
         try:
             ray.init(cluster.address, log_to_driver=False, logging_level="CRITICAL")
+            cluster.wait_for_nodes()
             yield cluster
         finally:
             ray.shutdown()
+            for node in cluster.list_all_nodes():
+                cluster.remove_node(node, allow_graceful=False)
             cluster.shutdown()
     deadline = time.monotonic() + 30.0
     while left := started_by(folder):
@@ -88,8 +97,16 @@ def cluster(folder: Path) -> Iterator[Any]:
 def add_node(cluster: Any, **settings: object) -> Any:
     """One more node of *cluster*, with what every node here has."""
     return cluster.add_node(
-        num_cpus=1, object_store_memory=80 << 20, include_dashboard=False, **settings
+        num_cpus=0, object_store_memory=80 << 20, include_dashboard=False, **settings
     )
+
+
+@pytest.fixture(scope="module")
+def runner(cluster: Any) -> Iterator[FleetRunner]:
+    """What builds and times on both nodes."""
+    options = MeasureOptions(builders=1)
+    with FleetRunner(connect("auto", options), options, Patience(rejoin_s=0.0)) as runner:
+        yield runner
 
 
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -97,50 +114,61 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return raw.execute(sql).fetchall()
 
 
+def test_a_node_may_build_for_those_that_time(cluster: Any, runner: FleetRunner) -> None:
+    timer, builder = (node.node_id for node in cluster.nodes)
+    wide, states = Task(TASK.dag, TASK.target, 2), [tiled(TASK.dag, n) for n in (2, 4)]
+    fleet = runner._fleet
+    assert (fleet.nodes(wide), fleet.builders(wide)) == ([timer], [builder])
+    assert all(result.ok for result in runner.measure(wide, states, incumbent_s=None))
+    results = runner.retime(wide, states, rounds=3)
+    assert results is not None and [len(result.seconds) for result in results] == [3, 3]
+    with pytest.raises(MissingDependency, match="cannot time code for cortex-a76"):
+        runner.measure(Task(TASK.dag, PI, 4), states, incumbent_s=None)
+
+
+def test_a_node_that_hangs_is_set_aside(
+    cluster: Any, runner: FleetRunner, caplog: pytest.LogCaptureFixture
+) -> None:
+    hung = cluster.nodes[1]
+    [actor] = [pid for pid in children(raylet(hung)) if b"NodeService" in command(pid)]
+    runner._roster.deadlines.patience = Patience(grace_s=1.0)
+    os.kill(actor, signal.SIGSTOP)
+    try:
+        states = [tiled(TASK.dag, n) for n in range(2, 8)]
+        assert all(result.ok for result in runner.measure(TASK, states, incumbent_s=None))
+        assert "is set aside: no answer within" in caplog.text and hung.node_id[:8] in caplog.text
+    finally:
+        os.kill(actor, signal.SIGCONT)
+
+
 def test_a_search_outlives_the_loss_of_a_node(
     cluster: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    nodes = {node.node_id: node for node in (timer(cluster), timer(cluster))}
+    nodes = {node.node_id: node for node in cluster.nodes}
     home, db = min(nodes), tmp_path / "t.db"
     killed: list[str] = []
     heard: list[int] = []
 
     def listener(progress: Progress) -> None:
         heard.append(progress.total_trials)
-        if progress.total_trials >= 8 and not killed:
+        if progress.total_trials >= 4 and not killed:
             # The node whose times count, with no chance to say good-bye.
             kill(nodes[home])
             killed.append(home)
 
-    request = Request(effort="none", trials=24, threads=1, db=db, workers="ray", listener=listener)
+    request = Request(effort="none", trials=16, threads=1, db=db, workers="ray", listener=listener)
     with open_session(request) as session:
         tuning = session.tune({TASK: 1.0}, network=False)
         [chosen] = session.choose([TASK])
     assert tuning is not None and not tuning.interrupted
-    assert killed == [home] and f"node {home} is left out" in caplog.text
+    assert killed == [home] and f"({home[:8]}) is left out" in caplog.text
     [outcome] = tuning.outcomes
-    assert outcome.history.trials == 24 == max(heard)
+    assert outcome.history.trials == 16 == max(heard)
     assert rows(db, "PRAGMA integrity_check") == [("ok",)]
     counts = "SELECT status, attempts, count(*), count(DISTINCT digest) FROM trials GROUP BY 1, 2"
-    assert rows(db, counts) == [("done", 1, 24, 24)]
+    assert rows(db, counts) == [("done", 1, 16, 16)]
     assert rows(db, "SELECT reason FROM trials WHERE kind = 'crash'") == []
     assert chosen.median_s is not None and chosen.built.digest
-
-
-def test_a_node_may_build_for_those_that_time(cluster: Any) -> None:
-    pi = Target.parse("cortex-a76")
-    builder = add_node(cluster, resources={BUILDER: 1, kind_of(pi): 4})
-    fleet = connect("auto", MeasureOptions())
-    patience = Patience(rejoin_s=0.0)
-    with FleetRunner(fleet, MeasureOptions(), patience) as runner:
-        assert fleet.builders(TASK) == [builder.node_id]
-        results = runner.measure(TASK, [tiled(TASK.dag, n) for n in (2, 4)], incumbent_s=None)
-        assert all(result.ok for result in results)
-        assert set(fleet._actors) == {builder.node_id, *fleet.nodes(TASK)}
-        one, two = runner.retime(TASK, [tiled(TASK.dag, n) for n in (2, 4)], rounds=3)
-        assert len(one.seconds) == len(two.seconds) == 3
-        with pytest.raises(MissingDependency, match="cannot time code for cortex-a76"):
-            runner.measure(Task(TASK.dag, pi, 4), [tiled(TASK.dag, 2)], incumbent_s=None)
 
 
 def test_the_command_line_reaches_a_cluster_from_outside(cluster: Any, tmp_path: Path) -> None:
@@ -159,18 +187,22 @@ def test_the_command_line_reaches_a_cluster_from_outside(cluster: Any, tmp_path:
     assert rows(tmp_path / "t.db", "SELECT count(*) FROM trials WHERE status = 'done'") == [(4,)]
 
 
-def timer(cluster: Any) -> Any:
-    """A node that times programs of this machine."""
-    return add_node(cluster, resources={KIND: 2})
+def raylet(node: Any) -> int:
+    """The process that stands for *node*."""
+    [found] = [p for kind, group in node.all_processes.items() if kind == "raylet" for p in group]
+    return int(found.process.pid)
 
 
 def kill(node: Any) -> None:
     """What the power switch does to *node*: its raylet and all that this started, at once."""
-    [raylet] = [p for kind, group in node.all_processes.items() if kind == "raylet" for p in group]
-    for pid in (raylet.process.pid, *children(raylet.process.pid)):
+    for pid in (raylet(node), *children(raylet(node))):
         os.kill(pid, signal.SIGKILL)
 
 
 def children(pid: int) -> list[int]:
     text = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
     return [int(number) for number in text.split()]
+
+
+def command(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/cmdline").read_bytes()
