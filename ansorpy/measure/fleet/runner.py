@@ -119,7 +119,7 @@ class FleetRunner:
         home = self._home.get(work.task.key)
         said: dict[str, str] = {}
         while nodes := self._roster.wait(work.task, said):
-            node = min(nodes, key=lambda name: (name != home, name))
+            node = min(nodes, key=lambda name: name != home)
             try:
                 results = retimed(self._roster, node, work)
             except NodeLost as error:

@@ -234,10 +234,11 @@ def test_nodes_lost_between_two_batches_are_waited_for():
         fleet.names.clear()
         assert all(r.ok for r in runner.measure(TASK, STATES[3:5], incumbent_s=None))
         fleet.names.clear()
-        assert all(r.ok for r in runner.retime(TASK, STATES[:2]))
+        timed = runner.retime(TASK, STATES[:2])
+        assert timed is not None and all(r.ok for r in timed)
     assert {node for node, kind, _ in fleet.log if kind != "build"} == {"a", "b"}
     with pytest.raises(MissingDependency, match="no node can time"):
-        FleetRunner(Returning([], EVEN)).measure(TASK, STATES[:1], incumbent_s=None)
+        FleetRunner(SimulatedFleet([], EVEN)).measure(TASK, STATES[:1], incumbent_s=None)
 
 
 def test_an_interrupt_ends_what_nodes_do():
@@ -259,6 +260,7 @@ def test_finalists_are_timed_on_one_node_and_on_the_next_when_it_is_lost():
     fleet.fate = lambda node, kind, states: node == "a"
     second = runner.retime(TASK, STATES[:3])
     runner.close()
+    assert first is not None and second is not None
     assert [r.median_s for r in first] == [1e-3 / f for f in FACTORS[:3]]
     assert [r.median_s for r in second] == [3e-3 / f for f in FACTORS[:3]]
 
