@@ -177,8 +177,9 @@ def connect(address: str, options: MeasureOptions) -> RayFleet:
 def _not_joined(ray: Any, address: str, error: Exception) -> MissingDependency:
     """The error for a cluster that answers and cannot be used, or for none on this machine."""
     what, hint = f"the Ray cluster at {address} cannot be joined", _START
-    if address == "auto":
+    if address == "auto" and isinstance(error, ConnectionError):
         what = "this machine is no node of a Ray cluster, and RAY_ADDRESS names none"
+        return MissingDependency(what, hint=hint)
     if isinstance(error, ray.exceptions.AuthenticationError):
         hint = "copy ~/.ray/auth_token of its head to this machine and to every node"
     return MissingDependency(f"{what}: {_first_and_last(error)}", hint=hint)

@@ -30,6 +30,7 @@ from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.ray_cluster import connect
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.timing import TimingPolicy
 from ansorpy.search.events import Progress
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, tiled
@@ -104,7 +105,9 @@ def add_node(cluster: Any, **settings: object) -> Any:
 @pytest.fixture(scope="module")
 def runner(cluster: Any) -> Iterator[FleetRunner]:
     """What builds and times on both nodes."""
-    options = MeasureOptions(builders=1)
+    # Long enough a program that ten of them take longer than a node's time to answer, below.
+    policy = TimingPolicy(total_s=0.2, max_samples=1 << 20)
+    options = MeasureOptions(builders=1, policy=policy)
     with FleetRunner(connect("auto", options), options, Patience(rejoin_s=0.0)) as runner:
         yield runner
 
@@ -134,7 +137,7 @@ def test_a_node_that_hangs_is_set_aside(
     runner._roster.deadlines.patience = Patience(grace_s=1.0)
     os.kill(actor, signal.SIGSTOP)
     try:
-        states = [tiled(TASK.dag, n) for n in range(2, 8)]
+        states = [tiled(TASK.dag, n) for n in range(2, 12)]
         assert all(result.ok for result in runner.measure(TASK, states, incumbent_s=None))
         assert "is set aside: no answer within" in caplog.text and hung.node_id[:8] in caplog.text
     finally:

@@ -118,11 +118,17 @@ def fleet(ray: FakeRay) -> RayFleet:
 )
 def test_a_cluster_that_cannot_be_joined_is_said_plainly(ray, error, hint):
     ray.fails = fails_at("init", error)
-    with pytest.raises(MissingDependency, match="no node of a Ray cluster") as raised:
-        connect("auto", MeasureOptions())
+    with pytest.raises(MissingDependency, match="the Ray cluster at local cannot be") as raised:
+        connect("local", MeasureOptions())
     assert raised.value.exit_code == 5 and hint in str(raised.value.hint)
     assert str(error).splitlines()[0] in raised.value.message
     assert "\n" not in raised.value.message
+
+
+def test_a_machine_without_a_cluster_is_said_plainly(ray):
+    ray.fails = fails_at("init", ConnectionError("Could not find any running Ray instance."))
+    with pytest.raises(MissingDependency, match="this machine is no node of a Ray cluster"):
+        connect("auto", MeasureOptions())
 
 
 def test_a_defect_is_not_taken_for_a_missing_cluster(ray):
