@@ -23,7 +23,6 @@ from onnx import TensorProto, helper
 import ansorpy
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
-from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import BUILDER, kind_of
 from ansorpy.measure.fleet.patience import Patience
@@ -40,7 +39,6 @@ pytestmark = pytest.mark.timeout(240)
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
 KIND = kind_of(Target.host())
-PI = Target.parse("cortex-a76")
 TASK = Task(matmul(61, 48, 37), Target.host(), 1, name="mm")
 
 
@@ -78,7 +76,7 @@ def cluster(folder: Path) -> Iterator[Any]:
         cluster = Cluster()
         add_node(cluster, ray_client_server_port=port, no_monitor=True, include_log_monitor=False)
         cluster.client_port = port
-        offers = [{KIND: 2}, {KIND: 1, BUILDER: 1, kind_of(PI): 4}]
+        offers = [{KIND: 2}, {KIND: 1, BUILDER: 1}]
         cluster.nodes = [add_node(cluster, resources=offer, wait=False) for offer in offers]
         try:
             ray.init(cluster.address, log_to_driver=False, logging_level="CRITICAL")
@@ -87,7 +85,8 @@ def cluster(folder: Path) -> Iterator[Any]:
         finally:
             ray.shutdown()
             for node in cluster.list_all_nodes():
-                cluster.remove_node(node, allow_graceful=False)
+                with suppress(OSError):  # the one that a test has killed
+                    kill(node)
             cluster.shutdown()
     deadline = time.monotonic() + 30.0
     while left := started_by(folder):
@@ -125,8 +124,6 @@ def test_a_node_may_build_for_those_that_time(cluster: Any, runner: FleetRunner)
     assert all(result.ok for result in runner.measure(wide, states, incumbent_s=None))
     results = runner.retime(wide, states, rounds=3)
     assert results is not None and [len(result.seconds) for result in results] == [3, 3]
-    with pytest.raises(MissingDependency, match="cannot time code for cortex-a76"):
-        runner.measure(Task(TASK.dag, PI, 4), states, incumbent_s=None)
 
 
 def test_a_node_that_hangs_is_set_aside(
