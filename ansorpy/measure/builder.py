@@ -9,6 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from ansorpy.deadline import left_s
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built, built_from_parts
@@ -17,7 +18,7 @@ from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.messages import BuildFailed, BuildRequest
 from ansorpy.measure.pool import ask_all
 from ansorpy.measure.protocol import Message, encode
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
@@ -121,6 +122,8 @@ def _key(message: Message) -> bytes:
 
 
 def _interpreted(outcome: Outcome) -> Built | MeasureResult:
+    if isinstance(outcome, Failure) and outcome.kind == "timeout" and left_s() <= 0:
+        return out_of_time()
     if isinstance(outcome, Failure):
         return MeasureResult(_FAILURES[outcome.kind], reason=f"while building: {outcome.reason}")
     if outcome.kind == "error":

@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Protocol
 
 from ansorpy.errors import ForeignFile
@@ -35,6 +36,9 @@ class Journal(Protocol):
     def seconds(self) -> float:
         """Seconds since the run began.  Every decision that depends on time reads them here."""
 
+    def moment(self, seconds: float) -> float:
+        """When the run will be *seconds* old, by ``time.monotonic()``; never in a replay."""
+
     def shown_s(self) -> float:
         """The same for display only: a replay need not show what the run showed."""
 
@@ -54,6 +58,9 @@ class Unrecorded:
     def shown_s(self) -> float:
         return time.monotonic() - self.began_at
 
+    def moment(self, seconds: float) -> float:
+        return self.began_at + seconds
+
 
 @dataclass
 class Recorded:
@@ -72,6 +79,9 @@ class Recorded:
 
     def shown_s(self) -> float:
         return time.monotonic() - self.began_at
+
+    def moment(self, seconds: float) -> float:
+        return self.began_at + seconds
 
 
 class ReplayEnded(Exception):
@@ -140,6 +150,9 @@ class Replayed:
 
     def shown_s(self) -> float:
         return 0.0
+
+    def moment(self, seconds: float) -> float:
+        return inf
 
 
 def _text(kind: str, body: Body) -> str:

@@ -7,8 +7,9 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 
+from ansorpy.deadline import left_s
 from ansorpy.measure.protocol import Message
-from ansorpy.measure.supervisor import Outcome, Worker
+from ansorpy.measure.supervisor import Failure, Outcome, Worker
 
 __all__ = ["ask_all"]
 
@@ -19,6 +20,7 @@ def ask_all(
     """Yield ``(index, outcome)`` of each message as it is answered, in no fixed order.
 
     A worker that hangs or dies costs the one message it was asked; it is restarted for the next.
+    Past the deadline nothing more is asked, and what was has timed out.
     """
     waiting = deque(enumerate(messages))
     busy: dict[Worker, tuple[int, float]] = {}
@@ -47,8 +49,11 @@ def _give(
     """Send *worker* the next message it takes; yields those it died of while being sent."""
     while waiting:
         index, message = waiting.popleft()
+        if left_s() <= 0:
+            yield index, Failure("timeout", "not asked any more")
+            continue
         worker.make_ready()
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + min(timeout_s, left_s())
         busy[worker] = (index, deadline)
         failure = worker.send(message, deadline)
         if failure is None:

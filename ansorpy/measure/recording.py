@@ -8,7 +8,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Record
-from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Runner
 from ansorpy.schedule.state import State
 
@@ -30,7 +30,8 @@ def measure_recorded(
 
     Each is committed as started right before it runs and as done right after, so a kill loses
     one trial a machine; the code of a new best is kept.  The incumbent is the best trial recorded
-    so far.  *listener* hears of each result as soon as it is there.
+    so far.  *listener* hears of each result as soon as it is there.  A trial that was CUT did not
+    happen: its start is taken back.
     """
     tell = listener or (lambda index, result, known: None)
     database.add_task(task)
@@ -94,7 +95,11 @@ class _Recorder:
             self._best_s = result.median_s
             if built is not None:
                 self._database.objects.put(built)
-        self._database.complete(self._running.pop(index), result)
+        record = self._running.pop(index)
+        if result.kind is TrialKind.CUT:
+            self._database.abandon(record)
+        else:
+            self._database.complete(record, result)
         self._listener(index, result, False)
 
     def abandon(self) -> None:

@@ -7,11 +7,15 @@ import statistics
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["MeasureResult", "TrialKind"]
+__all__ = ["MeasureResult", "TrialKind", "out_of_time"]
 
 
 class TrialKind(Enum):
-    """How a trial ended.  Only OK is a program to keep; SLOW has a time but was stopped early."""
+    """How a trial ended.  Only OK is a program to keep; SLOW has a time but was stopped early.
+
+    CUT is no verdict: the run's time was up before the program had had its own.  Such a trial is
+    not spent, and the database takes its start back.
+    """
 
     OK = "ok"
     SLOW = "slow"
@@ -23,6 +27,7 @@ class TrialKind(Enum):
     CRASH = "crash"
     WRONG_RESULT = "wrong_result"
     NOT_RECORDED = "not_recorded"
+    CUT = "cut"
 
 
 @dataclass(frozen=True)
@@ -63,3 +68,8 @@ class MeasureResult:
             return 0.0
         low, _, high = statistics.quantiles(self.seconds, n=4, method="inclusive")
         return (high - low) / self.median_s
+
+
+def out_of_time() -> MeasureResult:
+    """The result of a candidate that the deadline left no time for."""
+    return MeasureResult(TrialKind.CUT, reason="the run's time was up")

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from pydantic import ValidationError
 
+from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -21,7 +22,7 @@ from ansorpy.measure.messages import (
     RetimeRequest,
 )
 from ansorpy.measure.protocol import Message
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.phases import Part, charge, phase
@@ -76,15 +77,18 @@ class RunClient:
 
         Raises:
             VerificationFailed: They are wrong, or there are none.
+            OutOfTime: The deadline passed before.
         """
         identity = _identity(task)
         points = 0 if identity in self._verified else self.check_points
         header, blobs = default.parts()
         failure = self._open_task(task, (), points)
-        answer = failure or self.worker.request(
+        answer = failure or self._request(
             Message("reference", header, blobs), self.reference_timeout_s
         )
         self._open = None
+        if _is_cut(answer):
+            raise OutOfTime
         if isinstance(answer, Failure) or not _is_reference(answer, task):
             raise VerificationFailed(
                 f"the default schedule of {task.name or task.key} gives no reference, so no "
@@ -97,7 +101,12 @@ class RunClient:
     def measure(
         self, task: Task, built: Built, incumbent_s: float | None, stated_error: float = 0.0
     ) -> MeasureResult:
-        """Check and time one candidate, whose definition may lose *stated_error* more."""
+        """Check and time one candidate, whose definition may lose *stated_error* more.
+
+        The result is CUT when the deadline passes before the answer.
+        """
+        if left_s() <= 0:
+            return out_of_time()
         with phase(Part.CHECK):
             failure = self._ensure_open(task)
         if failure is not None:
@@ -108,7 +117,7 @@ class RunClient:
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
         timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s)
-        answer = self.worker.request(message, timeout_s, starved_s=STARVED * timeout_s)
+        answer = self._request(message, timeout_s, starved_s=STARVED * timeout_s)
         result, check_s = _measured(answer)
         charge(Part.CHECK, check_s)
         if result.kind is TrialKind.RUN_ERROR:
@@ -130,8 +139,15 @@ class RunClient:
         )
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
-        answer = self.worker.request(message, self.run_timeout_s * len(builds))
+        answer = self._request(message, self.run_timeout_s * len(builds))
         return _retimed(answer, builds)
+
+    def _request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
+        """Ask the worker, and wait until the deadline at most."""
+        left = left_s()
+        if left <= 0:
+            return Failure("timeout", "not asked any more")
+        return self.worker.request(message, min(timeout_s, left), starved_s=min(starved_s, left))
 
     def _ensure_open(self, task: Task) -> Failure | None:
         """Open *task* with its reference unless this very process has it open."""
@@ -148,7 +164,7 @@ class RunClient:
         )
         definition = definition_json(task.dag).encode()
         message = Message("open", request.model_dump(mode="json"), (definition, *outputs))
-        answer = self.worker.request(message, self.reference_timeout_s)
+        answer = self._request(message, self.reference_timeout_s)
         if isinstance(answer, Failure):
             return answer
         if answer.kind != "opened":
@@ -176,7 +192,14 @@ def _reason(answer: Outcome) -> str:
     return str(answer.fields.get("reason") or answer.fields.get("text") or answer.kind)
 
 
+def _is_cut(answer: Outcome) -> bool:
+    """True when the deadline, not the worker's own time, ended the wait for *answer*."""
+    return isinstance(answer, Failure) and answer.kind == "timeout" and left_s() <= 0
+
+
 def _failed(failure: Failure) -> MeasureResult:
+    if _is_cut(failure):
+        return out_of_time()
     reason = f"while running: {failure.reason}"
     if "SIGSEGV" in reason or "SIGBUS" in reason:
         reason = f"{reason}\n{_GUARDED}"

@@ -11,13 +11,14 @@ from types import TracebackType
 from typing import Protocol
 
 from ansorpy.config import available_cores
+from ansorpy.deadline import OutOfTime
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.builder import BUILD_MEMORY_BYTES, Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.check import stated_error
 from ansorpy.measure.locks import lock_cores
-from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run_client import RunClient
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.measure.wide_sums import wide_sums
@@ -49,7 +50,10 @@ class BuildService(Protocol):
 
 
 class Runner(Protocol):
-    """Whatever turns candidates into results."""
+    """Whatever turns candidates into results.
+
+    What has none when the deadline (:mod:`ansorpy.deadline`) passes is CUT.
+    """
 
     def measure(
         self,
@@ -162,9 +166,7 @@ class LocalRunner:
                 checked: a defect of ansorpy or of the definition, not of a candidate.
         """
         _refuse_foreign(task)
-        builds = self.build(task, candidates)
-        if any(isinstance(build, Built) for build in builds):
-            self._prepare(task)
+        builds = self._prepared(task, self.build(task, candidates))
         results = []
         with self._timing(task) as client:
             for index, build in enumerate(builds):
@@ -183,10 +185,8 @@ class LocalRunner:
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult]:
         """Time finalists in turns (the incumbent among them), so that drift hits all alike."""
-        builds = self.build(task, candidates)
+        builds = self._prepared(task, self.build(task, candidates))
         good = [build for build in builds if isinstance(build, Built)]
-        if good:
-            self._prepare(task)
         with self._timing(task) as client:
             timed = iter(client.retime(task, good, rounds) if good else [])
         return [next(timed) if isinstance(build, Built) else build for build in builds]
@@ -212,13 +212,26 @@ class LocalRunner:
         while len(self._kept) > self.options.kept_builds:
             del self._kept[next(iter(self._kept))]
 
+    def _prepared(
+        self, task: Task, builds: Sequence[Built | MeasureResult]
+    ) -> Sequence[Built | MeasureResult]:
+        """*builds*, for which there is a reference now; all CUT when there was no time for it."""
+        try:
+            if any(isinstance(build, Built) for build in builds):
+                self._prepare(task)
+        except OutOfTime:
+            return [out_of_time()] * len(builds)
+        return builds
+
     def _prepare(self, task: Task) -> None:
-        """Make the reference of *task* unless it is known."""
+        """Make the reference of *task* unless it is known; raises :class:`OutOfTime`."""
         client = self._client(task)
         if client.has_reference(task):
             return
         (default,) = self.build(task, [State.initial(wide_sums(task.dag))])
         if isinstance(default, MeasureResult):
+            if default.kind is TrialKind.CUT:
+                raise OutOfTime
             raise VerificationFailed(
                 f"the default schedule of {task.name or task.key} cannot be built, so no "
                 f"candidate can be checked: {default.reason}"

@@ -68,7 +68,7 @@ class ToldRunner:
                 # Another tuner measured it meanwhile.
                 self.past.complete(self.past.start(task, candidates[at]), result)
             results[at] = self._tell(observer, at, result)
-            self.told += not known
+            self.told += not known and kind is not TrialKind.CUT
         if len(results) < len(candidates):
             self._end()
         return [results[at] for at in range(len(candidates))]

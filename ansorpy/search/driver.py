@@ -54,7 +54,8 @@ class SearchOptions:
 class TaskSearch:
     """The search for one task's fastest program, a round at a time.
 
-    ``history`` holds what was found; ``exhausted`` is True when the space has nothing new.
+    ``history`` holds what was found; ``exhausted`` is True when the space has nothing new;
+    ``default_pending`` until the default schedule was measured, or was certain to lose.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class TaskSearch:
         self.strategy = self.options.strategy()
         self.context = Context(task, source, model, np.random.default_rng(self.options.seed))
         self._listener = listener
-        self._default_pending = True
+        self.default_pending = True
         self._seeds: list[Candidate] | None = None
         """What the transfer source offered and was not measured; None before it was asked."""
         self._numbers: dict[tuple[str, bytes], int | None] = {}
@@ -90,11 +91,11 @@ class TaskSearch:
         with self.trials.computing(), phase(Part.SEARCH):
             picked = self._pick(n)
         self.exhausted = not picked
-        with_default = self._default_pending and n > 1
+        with_default = self.default_pending and n > 1
         held_back = picked[n - 1 :] if with_default else []
         found = self._measure(picked[: len(picked) - len(held_back)])
         if with_default:
-            self._default_pending = False
+            self.default_pending = False
             if not self._measured_default():
                 found += self._measure(held_back)
         with self.trials.computing(), phase(Part.MODEL):
@@ -141,7 +142,7 @@ class TaskSearch:
         earlier = earlier_trials(self.task, self.context.source, database, records)
         self.context.measured.update(c.key for c in earlier.candidates.values())
         self.history.resume([record.result for record in records], earlier.state)
-        self._default_pending = not earlier.has_default
+        self.default_pending = not earlier.has_default
         if self.options.transfer.own:
             found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
             self.strategy.tell(found)
@@ -187,7 +188,10 @@ class TaskSearch:
         self._report(Phase.RETIMED, None)
 
     def _measure(self, picked: Sequence[Candidate]) -> list[tuple[Candidate, MeasureResult]]:
-        """Measure the candidates; one that cannot even be bound is a failed trial."""
+        """Measure the candidates; one that cannot even be bound is a failed trial.
+
+        Those that the run's time was up for are left out.
+        """
         found: list[tuple[Candidate, MeasureResult]] = []
         states: dict[State, Candidate] = {}
         for candidate in picked:
@@ -201,6 +205,8 @@ class TaskSearch:
                 self._count(candidate.structure.state, result)
         results = self.trials.run(self.task, list(states), self.history.best_s, self._count)
         for (state, candidate), result in zip(states.items(), results, strict=True):
+            if result.kind is TrialKind.CUT:
+                continue
             found.append((candidate, result))
             self._numbers[candidate.key] = self.trials.number(self.task, state)
         return found
@@ -218,7 +224,12 @@ class TaskSearch:
         if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
             return False
         [result] = self.trials.run(self.task, [default], best_s, self._count)
-        self.context.model.learn(self.task, nest, np.array([learnt_seconds(result)]))
+        if result.kind is TrialKind.CUT:
+            self.default_pending = True
+            return True
+        samples = self.context.model.learn(self.task, nest, np.array([learnt_seconds(result)]))
+        if samples is not None:
+            self.trials.keep([self.trials.number(self.task, default)], samples)
         return True
 
     def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:

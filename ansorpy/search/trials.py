@@ -12,7 +12,7 @@ from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.journal import Journal, Unrecorded
 from ansorpy.measure.recording import measure_recorded
-from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Runner
 from ansorpy.measure.samples import Samples
 from ansorpy.schedule.state import State
@@ -20,7 +20,7 @@ from ansorpy.schedule.state import State
 __all__ = ["Heard", "Retimer", "Sharing", "Trials"]
 
 Heard = Callable[[State, MeasureResult], None]
-"""Told of each trial as it ends; not of those the database already knew."""
+"""Told of each trial as it ends; not of those the database already knew, nor of those CUT."""
 
 
 @runtime_checkable
@@ -69,7 +69,7 @@ class Trials:
 
         def hear(index: int, result: MeasureResult, known: bool) -> None:
             told.append([index, result.kind.value, list(result.seconds), known])
-            if not known:
+            if not known and result.kind is not TrialKind.CUT:
                 heard(states[index], result)
 
         self._note("ask", task, {"programs": self._programs(states)})

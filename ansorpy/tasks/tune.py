@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from math import inf
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ansorpy.cost import saved
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.protocol import CostModel, Remembering
+from ansorpy.deadline import until
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.journal import Journal, Recorded, Unrecorded
@@ -116,7 +118,8 @@ def tune_tasks(
     with what was found so far.  *database* keeps the run's events, unless *journal* takes them.
 
     Raises:
-        NoValidProgram: A task was tried and no trial gave a correct program.
+        NoValidProgram: A task was tried and no trial gave a correct program; not raised where
+            time ran out before the default schedule had its turn.
     """
     if journal is None:
         journal = Unrecorded() if database is None else Recorded(database)
@@ -135,9 +138,11 @@ def tune_tasks(
             journal.note("stopped", {})
     outcomes = run.outcomes()
     journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
-    for outcome in outcomes:
-        if outcome.best is None and outcome.history.trials and not interrupted:
-            raise outcome.history.no_valid_program(outcome.task.name, ended.value)
+    for search in run.searches if not interrupted else ():
+        # Where there was no time for the default schedule, nothing is known to be wrong.
+        is_judged = not search.default_pending or ended is not Ending.TIME
+        if search.history.best is None and search.history.trials and is_judged:
+            raise search.history.no_valid_program(search.task.name, ended.value)
     return Tuning(outcomes, interrupted, ended, phases.seconds)
 
 
@@ -206,7 +211,8 @@ class _Run:
             if at is None:
                 return self._ending(tasks)
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
-            spent = self.searches[at].step(min(size, self._allowed(at)))
+            with until(self._moment(self._reserved_s)):
+                spent = self.searches[at].step(min(size, self._allowed(at)))
             after_s = self._left_s(self._reserved_s)
             if left_s is not None and after_s is not None:
                 self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
@@ -226,7 +232,7 @@ class _Run:
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
             left_s = self._left_s(0.0)
             if left_s is None or left_s > 0:
-                with phase(Part.RETIME):
+                with phase(Part.RETIME), until(self._moment(0.0)):
                     self.searches[at].retime()
         self._report(Progress(Phase.FINISHED))
 
@@ -279,6 +285,11 @@ class _Run:
         """
         limit = self.budget.time_limit_s
         return None if limit is None else limit - reserved_s - self.journal.seconds()
+
+    def _moment(self, reserved_s: float) -> float:
+        """When measuring is cut short: *reserved_s* before the time limit."""
+        limit = self.budget.time_limit_s
+        return inf if limit is None else self.journal.moment(limit - reserved_s)
 
     @property
     def _reserved_s(self) -> float:

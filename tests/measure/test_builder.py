@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import time
+
 from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.deadline import until
 from ansorpy.measure.build_job import BuildSession
 from ansorpy.measure.builder import Builder, task_symbol
 from ansorpy.measure.built import Built
@@ -46,6 +49,21 @@ def test_each_candidate_is_built_or_says_why_not():
     assert first.run.symbol == task_symbol(task)
     assert first.run.code == repeated.run.code and first.digest == repeated.digest
     assert [p.name for p in first.run_params] == ["A", "B", "C"]
+
+
+def test_a_deadline_cuts_the_build_under_way_and_those_that_wait():
+    dag = matmul()
+    states = [tiled(dag, factor) for factor in (1, build_payload.HANG, 2)]
+    builder = Builder(1, timeout_s=300.0, module="tests.measure.build_payload")
+    try:
+        [first] = builder.build(task_of(dag), states[:1])
+        with until(time.monotonic() + 0.5):
+            kept, *cut = builder.build(task_of(dag), states)
+        [after] = builder.build(task_of(dag), states[2:])
+    finally:
+        builder.close()
+    assert isinstance(first, Built) and kept is first and isinstance(after, Built)
+    assert [result.kind for result in cut] == [TrialKind.CUT] * 2
 
 
 def test_a_build_that_wants_too_much_memory_has_failed():

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import ansorpy
+from ansorpy.deadline import until
 from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
@@ -263,6 +264,42 @@ def test_an_interrupt_takes_back_the_trial_under_way_and_nothing_else(tmp_path):
         assert [db.lookup(TASK, state) is None for state in states] == [False, True, True]
         wrong, good = measure_recorded(patient, db, TASK, [states[0], states[2]])
         assert wrong.kind is TrialKind.WRONG_RESULT and good.ok
+
+
+def test_a_deadline_cuts_a_hanging_candidate_which_is_not_recorded(tmp_path):
+    # A wrong one first: without a known time the second may hang for the whole timeout.
+    states = [planted_state(DAG, kind) for kind in ("wrong", "hang", "good")]
+    heard: list[tuple[TrialKind, bool]] = []
+    options = MeasureOptions(run_timeout_s=300.0, lock_folder=tmp_path)
+    with LocalRunner(options, PlantedBuilder()) as runner, Database(tmp_path / "tune.db") as db:
+        measure_recorded(runner, db, TASK, states[:1])
+        with until(time.monotonic() + 0.7):
+            results = measure_recorded(
+                runner,
+                db,
+                TASK,
+                states,
+                lambda _, result, known: heard.append((result.kind, known)),
+            )
+        assert [r.kind for r in results] == [
+            TrialKind.WRONG_RESULT, TrialKind.CUT, TrialKind.CUT,
+        ]  # fmt: skip
+        assert heard == [(r.kind, r.kind is not TrialKind.CUT) for r in results]
+        assert [db.lookup(TASK, state) is None for state in states] == [False, True, True]
+        [good] = measure_recorded(runner, db, TASK, states[2:])
+        assert good.ok and db.trials(TASK.key) == 2
+
+
+def test_there_may_be_no_time_for_a_reference_or_for_the_finalists(tmp_path):
+    states = [planted_state(DAG, kind) for kind in ("good", "good too")]
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path), PlantedBuilder()) as runner:
+        with until(time.monotonic()):
+            cut = runner.measure(TASK, states, incumbent_s=None)
+        assert {r.kind for r in cut} == {TrialKind.CUT}
+        assert all(r.ok for r in runner.measure(TASK, states, incumbent_s=None))
+        with until(time.monotonic()):
+            cut = runner.retime(TASK, states)
+        assert {r.kind for r in cut} == {TrialKind.CUT}
 
 
 def test_code_for_another_kind_of_machine_is_refused(runner):

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from math import inf
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.deadline import left_s
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.phases import Part, Phases
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import build_nest
@@ -22,6 +26,7 @@ from ansorpy.search.events import Phase, Progress
 from ansorpy.search.population import sample_valid, score
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import predicted_best
+from ansorpy.tasks.rerun import rerun
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
@@ -29,6 +34,7 @@ from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, WeightedTask, tune
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
+from tests.tasks.test_rerun import NoBuilds
 
 
 def weighted(task: Task, weight: float = 1.0) -> WeightedTask:
@@ -119,6 +125,57 @@ def test_ctrl_c_returns_what_was_found() -> None:
     assert tuned.interrupted
     assert tuned.outcomes[0].best is not None
     assert tuned.outcomes[0].history.trials == 19
+
+
+@dataclass
+class TimedRunner(FormulaRunner):
+    """Cuts every trial after the first *spared*; notes the seconds it was given."""
+
+    spared: int = 0
+    given_s: list[float] = field(default_factory=list)
+
+    def _answer(self, task: Task, state: State) -> MeasureResult:
+        self.given_s.append(left_s())
+        time.sleep(0.001)  # or the budget would last for ever
+        return super()._answer(task, state) if len(self.given_s) <= self.spared else out_of_time()
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        self.given_s.append(left_s())
+        return [out_of_time() for _ in candidates]
+
+
+def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
+    runner = TimedRunner(spared=9)
+    with Database(tmp_path / "tune.db") as database:
+        tuned = tune_tasks([TASKS[0]], Budget(time_limit_s=3.0), runner, database=database)
+        [outcome] = tuned.outcomes
+        assert tuned.ended is Ending.TIME and len(runner.given_s) > 10
+        assert outcome.history.trials == database.trials(outcome.task.key) == 9
+        assert outcome.best is not None and not outcome.history.failures
+        *searching, finishing = runner.given_s
+        assert 0 < max(searching) < 2.7 and finishing < 3.0
+        best_s = outcome.best.seconds
+        resumed = tune_tasks([TASKS[0]], Budget(trials=20), FormulaRunner(), database=database)
+        assert resumed.outcomes[0].history.trials == 20
+        assert resumed.outcomes[0].best and resumed.outcomes[0].best.seconds <= best_s
+        again = list(rerun(database, 1, NoBuilds()))
+    assert [(a.divergence, a.trials) for a in again] == [("", 9), ("", 11)]
+
+
+def test_trials_without_a_limit_have_all_the_time() -> None:
+    runner = TimedRunner(spared=8)
+    tune_tasks([TASKS[0]], Budget(trials=8), runner)
+    assert set(runner.given_s) == {inf}
+
+
+def test_no_time_for_the_default_schedule_is_no_error() -> None:
+    crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
+    runner = TimedRunner(fails=lambda state, number: crash, spared=1)
+    tuned = tune_tasks([TASKS[0]], Budget(time_limit_s=1.0), runner)
+    [outcome] = tuned.outcomes
+    assert outcome.best is None and outcome.history.trials == 1
 
 
 def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:

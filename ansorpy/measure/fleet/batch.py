@@ -14,9 +14,10 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ansorpy import __version__
+from ansorpy.deadline import left_s
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -24,7 +25,7 @@ from ansorpy.measure.fleet.base import NodeLost, Ticket
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Found, Work, read_answer, read_hello, single, write_work
 from ansorpy.measure.protocol import Message, ProtocolError, encode
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.runner import Observer
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
@@ -105,6 +106,8 @@ class Batch:
         """
         try:
             while len(self._results) < len(self._candidates):
+                if left_s() <= 0:
+                    self._cut_what_waits()
                 self._have_nodes()
                 self._give_all()
                 busy = {n.ticket: name for name, n in self._nodes.items() if n.ticket is not None}
@@ -135,8 +138,8 @@ class Batch:
         if self._timing and time.monotonic() < self._look_at:
             return
         self._join()
-        if not self._timing:
-            if not self._roster.wait(self._task, self._excluded):
+        if not self._timing and left_s() > 0:
+            if not self._roster.wait(self._task, self._excluded) and left_s() > 0:
                 raise self._roster.refused(self._task, self._said)
             self._join()
         self._look_at = time.monotonic() + self._patience.look_s
@@ -217,6 +220,18 @@ class Batch:
             (self._ready if index in self._code else self._queue).appendleft(index)
         self._elect()
 
+    def _cut_what_waits(self) -> None:
+        """The time is up: only what is under way still gets its answer, soon, from its node."""
+        under_way = {index for node in self._nodes.values() for index in node.asked}
+        self._queue.clear()
+        self._ready.clear()
+        for node in self._nodes.values():
+            node.built.clear()
+        for index in range(len(self._candidates)):
+            if index not in under_way and index not in self._results and self._start(index):
+                self._confirm.pop(index, None)
+                self._settle(index, out_of_time(), None)
+
     # Work is given
 
     def _give_all(self) -> None:
@@ -233,12 +248,14 @@ class Batch:
         if index is not None:
             code = self._code.get(index)
             node.incumbent_s = self._best_s
-            work = Work(self._task, [self._candidates[index]], self._best_s, built=code)
+            states = [self._candidates[index]]
+            work = Work(self._task, states, self._best_s, built=code, within_s=_within_s())
             self._ask(name, node, "measure", [index], encode(write_work("measure", work)))
         elif self._queue and node in self._building:
             kind = "build" if node.times else "compile"
             chunk = [self._queue.popleft() for _ in range(self._share(node))]
-            work = Work(self._task, [self._candidates[index] for index in chunk])
+            states = [self._candidates[index] for index in chunk]
+            work = Work(self._task, states, within_s=_within_s())
             self._ask(name, node, kind, chunk, encode(write_work(kind, work)))
 
     def _next_to_run(self, name: str, node: _Node) -> int | None:
@@ -351,6 +368,11 @@ class Batch:
             self._best_s = min(result.median_s, self._best_s or result.median_s)
 
 
+def _within_s() -> float:
+    """What a node may take; nothing is asked with less than a moment left."""
+    return max(left_s(), 1e-3)
+
+
 def _checked_hello(message: Message) -> int:
     hello = read_hello(message)
     if hello.version != __version__:
@@ -360,6 +382,7 @@ def _checked_hello(message: Message) -> int:
 
 def retimed(roster: Roster, node: str, work: Work) -> list[MeasureResult | None]:
     """Have *node* time finalists in turns, and wait; raises :class:`NodeLost` without an answer."""
+    work = replace(work, within_s=_within_s())
     fleet, kind = roster.fleet, "retime"
     limit_s = roster.deadlines.retime_s(work.task, len(work.states))
     ticket = fleet.ask(node, encode(write_work(kind, work)))

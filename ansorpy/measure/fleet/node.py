@@ -8,11 +8,13 @@ lock.
 from __future__ import annotations
 
 import os
+import time
 
 from pydantic import TypeAdapter
 
 from ansorpy import __version__
 from ansorpy.config import available_cores
+from ansorpy.deadline import until
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.builder import Builder
 from ansorpy.measure.built import Built
@@ -71,13 +73,17 @@ class NodeService:
             fields = Hello(version=__version__, builders=self._builders)
             return Message("hello", fields.model_dump())
         work = read_work(message)
-        if message.kind == "compile":
+        with until(time.monotonic() + work.within_s):
+            return self._worked(message.kind, work)
+
+    def _worked(self, kind: str, work: Work) -> Message:
+        if kind == "compile":
             return write_answer([_found(b) for b in self._runner.build(work.task, work.states)])
         _refuse_foreign(work)
-        if message.kind == "build":
+        if kind == "build":
             found = [_found(b) for b in self._runner.build(work.task, work.states)]
             return write_answer([(result, None) for result, _ in found])
-        if message.kind == "retime":
+        if kind == "retime":
             results = self._runner.retime(work.task, work.states, rounds=work.rounds)
             return write_answer([(result, None) for result in results])
         return write_answer([self._measured(work)])

@@ -7,6 +7,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
+from ansorpy.deadline import left_s
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import Fleet, kind_of
@@ -51,10 +52,12 @@ class Roster:
         """The nodes but for *excluded* that may time *task*.
 
         Without any, those that are gone are waited for, or others in their place: not for ever,
-        and not when all that ever served are there but excluded.
+        not when all that ever served are there but excluded, and not beyond the deadline.
         """
         begin = time.monotonic()
         while not (found := [n for n in self.nodes(task) if n not in excluded]):
+            if left_s() <= 0:
+                break
             gone = self._served - set(self.fleet.nodes(task)) - set(excluded) - self.aside.keys()
             if not gone:
                 break

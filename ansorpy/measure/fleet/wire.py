@@ -66,6 +66,7 @@ class _WorkFields(_Fields):
     code: _Code | None
     incumbent_s: PositiveFloat | None
     rounds: int = Field(ge=1)
+    within_s: PositiveFloat | None
 
 
 class _ResultFields(_Fields):
@@ -93,13 +94,17 @@ Found = tuple[MeasureResult | None, Built | None]
 
 @dataclass(frozen=True)
 class Work:
-    """Candidates of a task, and what a node needs to know to measure or re-time them."""
+    """Candidates of a task, and what a node needs to know to measure or re-time them.
+
+    What has no result *within_s* of its coming to the node is CUT.
+    """
 
     task: Task
     states: Sequence[State]
     incumbent_s: float | None = None
     rounds: int = 9
     built: Built | None = None
+    within_s: float = math.inf
 
 
 def write_work(kind: str, work: Work) -> Message:
@@ -123,6 +128,7 @@ def write_work(kind: str, work: Work) -> Message:
         code=code,
         incumbent_s=work.incumbent_s,
         rounds=work.rounds,
+        within_s=work.within_s if math.isfinite(work.within_s) else None,
     )
     steps = [steps_to_json(state.history) for state in work.states]
     lines = tuple(text.encode() for text in (*texts, *steps))
@@ -157,7 +163,8 @@ def read_work(message: Message) -> Work:
         ]
     except (AnsorpyError, ValueError, TypeError, KeyError, IndexError) as error:
         raise ProtocolError(f"not work for a node: {error}") from None
-    return Work(task, states, fields.incumbent_s, fields.rounds, built)
+    within_s = math.inf if fields.within_s is None else fields.within_s
+    return Work(task, states, fields.incumbent_s, fields.rounds, built, within_s)
 
 
 def write_answer(found: Sequence[Found]) -> Message:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import pytest
 
+from ansorpy.deadline import until
 from ansorpy.errors import MissingDependency, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -83,6 +85,27 @@ def test_every_node_takes_a_share_and_results_are_in_order():
     assert set(ran) == {"a", "b", "c"}
     built = Counter(factor for _, kind, factor in fleet.log if kind == "build")
     assert built == dict.fromkeys(FACTORS, 1)
+
+
+@pytest.mark.parametrize("names", [["a", "b"], []])
+def test_a_deadline_that_has_passed_asks_nobody(names):
+    fleet = SimulatedFleet(names, EVEN)
+    with until(time.monotonic()):
+        results = measure(fleet)
+    assert {r.kind for r in results} == {TrialKind.CUT} and fleet.log == []
+
+
+@pytest.mark.parametrize("building", [[], ["x"]])
+def test_a_deadline_cuts_what_waits_and_takes_what_is_under_way(building):
+    def slow(node: str, state: State) -> MeasureResult:
+        time.sleep(0.2)
+        return EVEN(node, state)
+
+    fleet = SimulatedFleet(["a", "b"], slow, building=building)
+    with until(time.monotonic() + 0.5):
+        results = measure(fleet)
+    kinds = Counter(result.kind for result in results)
+    assert set(kinds) == {TrialKind.OK, TrialKind.CUT} and kinds[TrialKind.OK] < 6
 
 
 @pytest.mark.parametrize("seed", range(40))

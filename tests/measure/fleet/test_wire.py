@@ -28,12 +28,14 @@ from tests.measure.planted import planted
 RESULT = MeasureResult(TrialKind.OK, (1e-3, 2e-3), "", 0.5, 0.25, 1e-6, "abc")
 
 
-def test_work_keeps_its_task_its_definitions_and_its_schedules():
+@pytest.mark.parametrize("within_s", [math.inf, 0.5])
+def test_work_keeps_its_task_its_definitions_and_its_schedules(within_s):
     dag, other = matmul(24), matmul(24, constant=True)
     task = task_of(dag, 2, precision="strict", cold_constants=True)
     states = [tiled(dag, 2), tiled(other, 3), tiled(dag, 4), tiled(other)]
-    sent = encode(write_work("measure", Work(task, states, 1e-3, 5)))
+    sent = encode(write_work("measure", Work(task, states, 1e-3, 5, within_s=within_s)))
     got = read_work(single(sent))
+    assert got.within_s == within_s
     assert (got.task.key, got.task.name, got.task.target) == (task.key, task.name, task.target)
     assert (got.incumbent_s, got.rounds) == (1e-3, 5)
     assert [steps_to_json(s.history) for s in got.states] == [

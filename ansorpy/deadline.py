@@ -1,0 +1,42 @@
+"""Until when work may go on: set around it, asked by whoever would wait for a worker's answer.
+
+>>> with until(0.0):
+...     left_s() <= 0
+True
+>>> left_s()
+inf
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from math import inf
+
+__all__ = ["OutOfTime", "left_s", "until"]
+
+_moment: ContextVar[float] = ContextVar("moment", default=inf)
+
+
+class OutOfTime(Exception):
+    """The deadline passed before there was an answer."""
+
+
+@contextmanager
+def until(moment: float) -> Iterator[None]:
+    """Work inside may wait for answers up to *moment*, by ``time.monotonic()``.
+
+    One set outside holds too.
+    """
+    token = _moment.set(min(moment, _moment.get()))
+    try:
+        yield
+    finally:
+        _moment.reset(token)
+
+
+def left_s() -> float:
+    """Seconds until the deadline, negative after it; infinite without one."""
+    return _moment.get() - time.monotonic()
