@@ -25,6 +25,8 @@ class Part(Enum):
 
     OPEN = "open"
     """Reading the networks, cutting them into tasks."""
+    CALIBRATE = "calibrate"
+    """Measuring what this machine can do, once."""
     RESUME = "resume"
     """Reading earlier records."""
     SEARCH = "search"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,6 +16,7 @@ from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
+from ansorpy.measure.journal import Recorded
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult
@@ -29,6 +31,7 @@ from ansorpy.search.trials import Sharing
 from ansorpy.target import Target
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.plan import Plan, before, plan
 from ansorpy.tasks.predict import PredictOptions, predicted_best
 from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
@@ -47,11 +50,12 @@ class Chosen:
 
 @dataclass
 class Session:
-    """One request at work: its database and its runner."""
+    """One request at work: its database and its runner.  Its time runs from ``began_at`` on."""
 
     request: Request
     database: Database
     runner: Machines
+    began_at: float = field(default_factory=time.monotonic)
 
     @cached_property
     def target(self) -> Target:
@@ -60,7 +64,18 @@ class Session:
         Other machines that time for a search are not measured.
         """
         target = self.request.target
-        return calibrated(target) if self.request.workers == LOCAL else target
+        if self.request.workers != LOCAL:
+            return target
+        with phase(Part.CALIBRATE):
+            return calibrated(target)
+
+    def plan(self, weights: Mapping[Task, float], *, network: bool) -> Plan | None:
+        """What :meth:`tune` is about to do; ``None`` when the request allows no measuring."""
+        budget = self.request.budget(network=network)
+        if budget is None:
+            return None
+        tasks = {self._on_machine(task): weight for task, weight in weights.items()}
+        return plan(tasks, budget, before(self.database, tasks))
 
     def tune(
         self,
@@ -99,6 +114,7 @@ class Session:
             database=self.database,
             options=options,
             listener=self.request.listener,
+            journal=Recorded(self.database, self.began_at),
         )
 
     def choose(self, tasks: Sequence[Task]) -> list[Chosen]:

@@ -24,6 +24,7 @@ from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
+from ansorpy.tasks.plan import Plan
 from ansorpy.tasks.tune import Tuning
 
 __all__ = ["Aim", "Several", "WantedNetwork", "compile_many", "objective_for"]
@@ -95,12 +96,19 @@ class Several:
                 sums[key] += aim.weight * calls
         return sums
 
+    @property
+    def _task_weights(self) -> dict[Task, float]:
+        return {task: self.weights[key] for key, task in self.tasks.items()}
+
+    def plan(self, session: Session) -> Plan | None:
+        """What :meth:`tune` is about to do; None when it would measure nothing."""
+        return session.plan(self._task_weights, network=True)
+
     def tune(self, session: Session) -> Tuning | None:
         """Measure while the session's budget lasts; None when it allows no measuring."""
-        weights = {task: self.weights[key] for key, task in self.tasks.items()}
         alone = len(self.projects) == 1 and tuple(self.aims) == (Aim(),)
         goals = () if alone else self.goals
-        return session.tune(weights, network=True, goals=goals, objective=self.objective)
+        return session.tune(self._task_weights, network=True, goals=goals, objective=self.objective)
 
     def choose(self, session: Session) -> list[list[Chosen]]:
         """A program for each task of each network."""

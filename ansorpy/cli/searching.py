@@ -34,7 +34,6 @@ from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.target import Target
 from ansorpy.tasks.objective import Objective
-from ansorpy.tasks.plan import plan
 
 __all__ = [
     "accounted", "aims_of", "make_request", "plan_text", "project_of", "search", "search_all",
@@ -146,7 +145,8 @@ def search_all(several: Several, request: Request, *, quiet: bool = False) -> li
         Interrupted: The user stopped the search; the records so far are in the database.
     """
     if not quiet:
-        _show_plan(several, request)
+        for project in several.projects:
+            print(plan_text(project, request), file=sys.stderr)
     with graceful_interrupt() as interrupt, ProgressDisplay() as display:
         request = replace(request, stop=interrupt.stop_here, listener=display)
         with open_session(request) as session:
@@ -157,6 +157,8 @@ def search_all(several: Several, request: Request, *, quiet: bool = False) -> li
 
 
 def _searched(several: Several, session: Session, quiet: bool) -> list[list[Chosen]]:
+    if not quiet:
+        _show_plan(several, session)
     tuning = several.tune(session)
     if tuning is not None and not quiet:
         _show_tasks(several, session)
@@ -166,13 +168,10 @@ def _searched(several: Several, session: Session, quiet: bool) -> list[list[Chos
     return several.choose(session)
 
 
-def _show_plan(several: Several, request: Request) -> None:
-    for project in several.projects:
-        print(plan_text(project, request), file=sys.stderr)
-    budget = request.budget(network=True)
-    if budget is not None:
-        weights = {task: several.weights[key] for key, task in several.tasks.items()}
-        show(plan_table(plan(weights, budget)), sys.stderr)
+def _show_plan(several: Several, session: Session) -> None:
+    planned = several.plan(session)
+    if planned is not None:
+        show(plan_table(planned), sys.stderr)
 
 
 def _show_tasks(several: Several, session: Session) -> None:

@@ -9,16 +9,22 @@ __all__ = ["plan_table"]
 
 
 def plan_table(plan: Plan) -> Table:
-    """A row a task in the order of the plan; ``least us`` is its roofline, ``alike`` its class."""
-    heading = ("#", "task", "calls", "alike", "GFLOP", "least us", "share", "trials")
+    """A row a task in the order of the plan; ``least us`` is its roofline, ``alike`` its class,
+    ``best us`` and ``before`` what earlier runs found, and in how many trials."""
+    heading = (
+        "#", "task", "calls", "alike", "GFLOP", "least us", "best us", "share", "before", "trials",
+    )  # fmt: skip
     rows = tuple(
         (
             str(number), p.task.name, f"{p.weight:g}", str(p.alike), f"{p.task.flops * 1e-9:.3f}",
-            f"{p.least_s * 1e6:.1f}", f"{p.share:.0%}", f"~{p.trials}",
+            f"{p.least_s * 1e6:.1f}",
+            "" if p.before.best_s is None else f"{p.before.best_s * 1e6:.1f}",
+            f"{p.share:.0%}", str(p.before.trials), f"~{p.trials}",
         )
         for number, p in enumerate(plan.tasks)
     )  # fmt: skip
     calls = sum(p.weight for p in plan.tasks)
     title = f"plan: about {plan.trials} trials in {plan.seconds:.0f} s"
-    last = ("", "all", f"{calls:g}", "", "", "", "", f"~{plan.trials}")
+    before = sum(p.before.trials for p in plan.tasks)
+    last = ("", "all", f"{calls:g}", "", "", "", "", "", str(before), f"~{plan.trials}")
     return Table(title, heading, (*rows, last), numeric=frozenset(heading) - {"task"})

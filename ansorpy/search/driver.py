@@ -149,7 +149,6 @@ class TaskSearch:
             self._recall(database, earlier)
         # Another stream than the one that made these trials, or they would be drawn again.
         self.context.rng = np.random.default_rng([self.options.seed, len(records)])
-        self.history.end_round()
         self._report(Phase.RESUMED, None)
 
     def _recall(self, database: Database, earlier: Earlier) -> None:

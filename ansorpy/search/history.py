@@ -30,11 +30,13 @@ class History:
 
     ``finalists`` are its fastest correct programs, best first.  ``best_after`` holds the best
     seconds after each round (infinite until a program was correct), ``trials_after`` the trials.
-    ``since_gain`` counts trials since the best time fell noticeably, by ``gain`` of it in all.
+    ``since_gain`` counts trials since the best time fell noticeably, by ``gain`` of it in all;
+    ``earlier`` those of runs before, which bring no plateau about: asked again, it tries again.
     """
 
     keep: int = 4
     trials: int = 0
+    earlier: int = 0
     since_gain: int = 0
     gain: float = 0.01
     finalists: list[Best] = field(default_factory=list)
@@ -62,7 +64,7 @@ class History:
         del self.finalists[self.keep :]
 
     def resume(self, results: Sequence[MeasureResult], replay: Callable[[int], State]) -> None:
-        """Count earlier trials; *replay* gives the program of the trial with a number.
+        """Count earlier trials as one round; *replay* gives the program of the trial with a number.
 
         Only finalists are replayed.
         """
@@ -72,6 +74,13 @@ class History:
         for result in results:
             self._count(result)
         self.finalists = [Best(replay(number), results[number]) for number in kept]
+        self.earlier, self.since_gain = self.trials, 0
+        self.end_round()
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of this run."""
+        return len(self.best_after) - bool(self.earlier)
 
     def end_round(self) -> None:
         """Note where the task stands after a round."""
@@ -79,8 +88,11 @@ class History:
         self.trials_after.append(self.trials)
 
     def has_plateau(self, trials: int) -> bool:
-        """True when *trials*, and as many as it took to get there, brought no noticeable gain."""
-        before = self.trials - self.since_gain
+        """True when *trials*, and as many as it took to get there, brought no noticeable gain.
+
+        Only trials of this run are looked at.
+        """
+        before = self.trials - self.earlier - self.since_gain
         return self.best is not None and self.since_gain >= max(trials, before)
 
     def replace_finalists(self, timed: list[Best]) -> None:

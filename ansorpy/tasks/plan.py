@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.task import Task
+from ansorpy.measure.database import Database
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.pace import FIRST_X, RETIME_S, ROUND_S, TRIAL_S, USUAL_ROUND
 
-__all__ = ["Plan", "PlannedTask", "plan"]
+__all__ = ["Before", "Plan", "PlannedTask", "before", "plan"]
+
+
+@dataclass(frozen=True)
+class Before:
+    """What earlier runs found of a task: trials, and seconds of its fastest correct program."""
+
+    trials: int = 0
+    best_s: float | None = None
+
+
+def before(database: Database, tasks: Iterable[Task]) -> dict[str, Before]:
+    """What *database* has of each of *tasks*, by key."""
+    found = {}
+    for task in tasks:
+        best = database.best(task.key)
+        found[task.key] = Before(database.trials(task.key), None if best is None else best.median_s)
+    return found
 
 
 @dataclass(frozen=True)
@@ -21,14 +40,17 @@ class PlannedTask:
         weight: Calls in all networks, times their weights.
         alike: Tasks of the run that have its structure, itself included.
         least_s: Seconds that no program of it can beat, by a roofline.
-        share: Its part of the total, if every task ran at its roofline.
-        trials: What it may expect.
+        before: What earlier runs found of it.
+        share: Its part of the total, if every task ran as fast as it did in an earlier run, and
+            the others as far above their rooflines as those.
+        trials: What it may expect of this run.
     """
 
     task: Task
     weight: float
     alike: int
     least_s: float
+    before: Before
     share: float
     trials: int
 
@@ -42,38 +64,49 @@ class Plan:
     seconds: float
 
 
-def plan(weights: Mapping[Task, float], budget: Budget) -> Plan:
-    """What *budget* is likely to buy for the tasks, when nothing is known of them yet.
+def plan(
+    weights: Mapping[Task, float], budget: Budget, known: Mapping[str, Before] | None = None
+) -> Plan:
+    """What *budget* is likely to buy for the tasks, of some of which something is *known*.
 
     Under a time limit all of it is used, unless every task stops improving before.
     """
     tasks = list(weights)
+    earlier = [(known or {}).get(task.key, Before()) for task in tasks]
     least = [least_seconds(task, task.dag) for task in tasks]
-    total_s = sum(w * s for w, s in zip(weights.values(), least, strict=True))
-    shares = [
-        w * s / total_s if total_s else 1 / len(tasks)
-        for w, s in zip(weights.values(), least, strict=True)
-    ]
-    trials = _trials(budget, len(tasks))
-    each = budget.trials_per_task or trials
+    expected = _expected(least, earlier)
+    total_s = sum(w * s for w, s in zip(weights.values(), expected, strict=True))
+    trials = _trials(budget, earlier)
     classes = [task.class_key for task in tasks]
-    rows = tuple(
-        PlannedTask(
-            task, weights[task], classes.count(task.class_key), s, share,
-            min(max(round(trials * share), min(2, each)), each),
-        )
-        for task, s, share in zip(tasks, least, shares, strict=True)
-    )  # fmt: skip
+    rows = []
+    for task, least_s, expected_s, found in zip(tasks, least, expected, earlier, strict=True):
+        share = weights[task] * expected_s / total_s if total_s else 1 / len(tasks)
+        each = trials
+        if budget.trials_per_task is not None:
+            each = min(max(budget.trials_per_task - found.trials, 0), trials)
+        promised = min(max(round(trials * share), 2), each)
+        alike = classes.count(task.class_key)
+        rows.append(PlannedTask(task, weights[task], alike, least_s, found, share, promised))
     seconds = _fixed_s(len(tasks)) + trials * _trial_s(budget, len(tasks))
     if budget.time_limit_s is not None:
         seconds = min(seconds, budget.time_limit_s)
-    return Plan(rows, trials, seconds)
+    return Plan(tuple(rows), trials, seconds)
 
 
-def _trials(budget: Budget, tasks: int) -> int:
-    limits = [] if budget.trials is None else [budget.trials]
+def _expected(least: list[float], earlier: list[Before]) -> list[float]:
+    """Seconds of each task: what was measured, or its roofline times what others took of theirs."""
+    ratios = [e.best_s / s for s, e in zip(least, earlier, strict=True) if e.best_s and s]
+    usual = median(ratios) if ratios else 1.0
+    return [e.best_s or usual * s for s, e in zip(least, earlier, strict=True)]
+
+
+def _trials(budget: Budget, earlier: list[Before]) -> int:
+    """Trials of this run: earlier ones count towards the limits that say how many there may be."""
+    limits, tasks = [], len(earlier)
+    if budget.trials is not None:
+        limits.append(max(budget.trials - sum(e.trials for e in earlier), 0))
     if budget.trials_per_task is not None:
-        limits.append(budget.trials_per_task * tasks)
+        limits.append(sum(max(budget.trials_per_task - e.trials, 0) for e in earlier))
     if budget.time_limit_s is not None:
         left_s = budget.time_limit_s - _fixed_s(tasks)
         limits.append(max(int(left_s / _trial_s(budget, tasks)), tasks))

@@ -186,7 +186,6 @@ class _Run:
         with self.trials.computing(), phase(Part.RESUME):
             for search in self.searches:
                 search.resume(self.database)
-                search.history.since_gain = 0  # asked again, it shall try again
             if self.options.search.transfer.others and isinstance(self.model, Remembering):
                 self._recall_others(self.model, self.database)
             self.model.refit()
@@ -261,7 +260,7 @@ class _Run:
     def _is_alive(self, search: TaskSearch) -> bool:
         spent, plateau = search.history, self.budget.plateau
         flat = plateau is not None and spent.has_plateau(plateau)
-        failed = spent.best is None and len(spent.best_after) >= PATIENCE
+        failed = spent.best is None and spent.rounds >= PATIENCE
         limit = self.budget.trials_per_task
         return not (
             search.exhausted or flat or failed or (limit is not None and spent.trials >= limit)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from ansorpy.measure.database import Database
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.report.plan import plan_table
+from ansorpy.schedule.state import State
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.plan import plan
+from ansorpy.tasks.plan import Before, before, plan
 from tests.search.tasks import matmul, scale
 
 WEIGHTS = {matmul(512, 512, 512): 3.0, matmul(64, 64, 64): 1.0, scale(64): 1.0}
@@ -36,8 +41,36 @@ def test_limits_hold_together() -> None:
     assert plan(WEIGHTS, Budget(trials=1)).tasks[1].trials == 1
 
 
+def test_earlier_trials_count_and_measured_times_are_believed() -> None:
+    heavy, light, tiny = WEIGHTS
+    found = {heavy.key: Before(60, 1e-3), light.key: Before(4)}
+    planned = plan(WEIGHTS, Budget(trials=100), found)
+    assert planned.trials == 36 and plan(WEIGHTS, Budget(trials=50), found).trials == 0
+    assert [task.before.trials for task in planned.tasks] == [60, 4, 0]
+    # The others are expected to be as far from their rooflines.
+    assert planned.tasks[0].share == pytest.approx(plan(WEIGHTS, Budget(trials=1)).tasks[0].share)
+    slow = {heavy.key: Before(60, 1e-3), light.key: Before(4, 3e-3)}
+    first, second, _ = plan(WEIGHTS, Budget(trials=100), slow).tasks
+    assert first.share == pytest.approx(second.share)
+    each = plan(WEIGHTS, Budget(trials_per_task=10), found)
+    assert [task.trials for task in each.tasks] == [0, 2, 2] and each.trials == 6 + 10
+
+
+def test_a_database_says_what_was_found_before(tmp_path: Path) -> None:
+    task, other = matmul(16, 16, 16), matmul(8, 8, 8)
+    with Database(tmp_path / "tune.db") as database:
+        state = State.initial(task.dag)
+        database.complete(database.start(task, state), MeasureResult(TrialKind.OK, (2e-3,)))
+        assert before(database, [task, other]) == {
+            task.key: Before(1, 2e-3), other.key: Before(),
+        }  # fmt: skip
+
+
 def test_the_table() -> None:
     table = plan_table(plan(WEIGHTS, Budget(trials=100)))
     assert table.title.startswith("plan: about 100 trials in ")
     assert table.rows[0][:4] == ("0", "matmul_512_512_512", "3", "2")
-    assert table.rows[-1][1:3] == ("all", "5") and table.rows[-1][-1] == "~100"
+    assert table.rows[-1][1:3] == ("all", "5") and table.rows[-1][-2:] == ("0", "~100")
+    again = plan_table(plan(WEIGHTS, Budget(trials=100), {[*WEIGHTS][1].key: Before(7, 5e-6)}))
+    assert [row[-4] for row in again.rows] == ["", "5.0", "", ""]
+    assert [row[-2] for row in again.rows] == ["0", "7", "0", "7"]

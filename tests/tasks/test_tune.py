@@ -80,6 +80,17 @@ def test_a_plateau_ends_a_task() -> None:
     assert tuned.ended is Ending.NOTHING_LEFT
 
 
+def test_a_resumed_run_sees_a_plateau_in_its_own_trials(tmp_path: Path) -> None:
+    with Database(tmp_path / "tune.db") as database:
+        tune_tasks([TASKS[0]], Budget(trials=150), FormulaRunner(), database=database)
+        budget = Budget(trials=1000, plateau=12)
+        tuned = tune_tasks([TASKS[0]], budget, FormulaRunner(), database=database)
+    [outcome] = tuned.outcomes
+    new = outcome.history.trials - 150
+    assert tuned.ended is Ending.NOTHING_LEFT and outcome.history.earlier == 150
+    assert 12 <= outcome.history.since_gain <= new < 150
+
+
 def test_exhausted_tasks_end_the_run_early() -> None:
     tuned = tune_tasks([weighted(scale(5))], Budget(trials=10_000), FormulaRunner(), options=QUICK)
     assert 0 < tuned.outcomes[0].history.trials < 100
