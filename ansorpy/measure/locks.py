@@ -1,22 +1,33 @@
 """Machine-wide locks on cores: whoever times on a core has it alone.
 
 Timing holds its cores exclusively; searching, training and building, which would disturb it, hold
-theirs together.  Those who ask first are served first, so neither waits for ever.
+theirs together.  Those who ask first are served first, so neither waits for ever.  Who waits for
+more than a moment says for whom, once for each.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from threading import Timer
 
 from ansorpy.errors import AnsorpyError
 from ansorpy.phases import Part, phase
 
-__all__ = ["lock_cores"]
+__all__ = ["holders", "lock_cores"]
+
+_LOG = logging.getLogger(__name__)
+
+_PATIENCE_S = 1.0
+"""Seconds of waiting that nothing is said about: a batch of another tuner may end meanwhile."""
+
+_named: set[int] = set()
+"""Processes that this one has said it waits for."""
 
 
 @contextmanager
@@ -35,20 +46,59 @@ def lock_cores(
         for core in sorted(set(cores)):
             descriptor = _open(where / f"ansorpy-core-{core}.lock")
             held.callback(_release, descriptor)
-            with phase(Part.WAIT), _turn(where / f"ansorpy-core-{core}.turn"):
-                fcntl.flock(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
+            with phase(Part.WAIT), _turn(core, where):
+                _take(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, core)
         yield
 
 
 @contextmanager
-def _turn(path: Path) -> Iterator[None]:
+def _turn(core: int, where: Path) -> Iterator[None]:
     """First come, first served: without it, shared holders that come and go starve the others."""
-    descriptor = _open(path)
+    descriptor = _open(where / f"ansorpy-core-{core}.turn")
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _take(descriptor, fcntl.LOCK_EX, core)
         yield
     finally:
         _release(descriptor)
+
+
+def _take(descriptor: int, mode: int, core: int) -> None:
+    """Lock the open file, and say for whom when that takes long."""
+    try:
+        fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
+    except BlockingIOError:
+        timer = Timer(_PATIENCE_S, _say_for_whom, (descriptor, core))
+        timer.daemon = True
+        timer.start()
+        try:
+            fcntl.flock(descriptor, mode)
+        finally:
+            timer.cancel()
+
+
+def _say_for_whom(descriptor: int, core: int) -> None:
+    found = holders(descriptor)
+    if found and _named.issuperset(found) or not found and 0 in _named:
+        return
+    _named.update(found or (0,))
+    who = ", ".join(f"process {pid}" for pid in found) or "another process"
+    _LOG.warning("waiting for %s, at work on core %d", who, core)
+
+
+def holders(descriptor: int) -> list[int]:
+    """The processes that have the open file locked, as far as the kernel tells."""
+    try:
+        status = os.fstat(descriptor)
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return []
+    device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
+    found = set()
+    for line in lines:
+        words = line.split()  # "1: FLOCK ADVISORY WRITE 4711 fe:00:4242 0 EOF"; "->" who waits
+        if len(words) > 5 and words[1] == "FLOCK" and words[5] == f"{device}:{status.st_ino}":
+            found.add(int(words[4]))
+    return sorted(found - {0})
 
 
 def _release(descriptor: int) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import ansorpy.api.session
 from ansorpy.api.parts import Parts
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
 from ansorpy.cost.probe import calibrate
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.phases import Part, Phases
 from ansorpy.target import Rates, Target
+from ansorpy.tasks.plan import Before
+from ansorpy.tasks.tune import Ending
 from tests.measure.definitions import matmul
 
 SMALL = Request(
@@ -64,6 +69,36 @@ def test_nothing_is_timed_with_effort_none(tmp_path: Path) -> None:
         [chosen] = session.choose([task])
         again = session.choose([task])[0]
     assert chosen.built.digest == again.built.digest
+
+
+def test_measuring_the_machine_has_a_phase_and_is_paid_from_the_budget(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def measured(target: Target) -> Target:
+        time.sleep(0.3)
+        return target
+
+    monkeypatch.setattr(ansorpy.api.session, "calibrated", measured)
+    task, request = _task(), replace(SMALL, trials=None, time_limit_s=0.2)
+    with open_session(request) as session, Phases() as phases:
+        tuning = session.tune({task: 1.0}, network=False)
+        assert session.database.trials(task.key) == 0
+    assert tuning is not None and tuning.ended is Ending.TIME
+    assert phases.seconds[Part.CALIBRATE] >= 0.3
+
+
+def test_the_plan_counts_what_the_database_has(tmp_path: Path) -> None:
+    request = replace(SMALL, trials=10, db=tmp_path / "t.db")
+    with open_session(replace(request, trials=6)) as session:
+        session.tune({_task(): 1.0}, network=False)
+    with open_session(request) as session:
+        planned = session.plan({_task(): 1.0}, network=False)
+        best = session.database.best(_task().key)
+    assert planned is not None and best is not None and planned.trials == 4
+    [only] = planned.tasks
+    assert only.before == Before(6, best.median_s)
+    with open_session(Request(effort="none", threads=1)) as session:
+        assert session.plan({_task(): 1.0}, network=False) is None
 
 
 def test_a_stop_keeps_what_was_measured(tmp_path: Path) -> None:

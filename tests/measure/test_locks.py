@@ -7,12 +7,14 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 import ansorpy
 from ansorpy.errors import AnsorpyError
+from ansorpy.measure import locks
 from ansorpy.measure.locks import lock_cores
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
@@ -71,6 +73,40 @@ def test_those_who_compute_share_and_those_who_time_are_alone(tmp_path):
     timing.communicate("")
     assert held(later, 30)
     later.communicate("")
+
+
+def test_who_waits_says_for_whom_once(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(locks, "_PATIENCE_S", 0.1)
+    monkeypatch.setattr(locks, "_named", set())
+    with lock_cores([0, 1], tmp_path):
+        pass
+    assert not caplog.messages, "nobody was waited for"
+    other = holder(tmp_path, "0,1")
+    assert held(other, 30)
+    for core in (0, 1):
+        timing = threading.Thread(target=taken, args=(core, tmp_path))
+        timing.start()
+        timing.join(0.6)
+        assert timing.is_alive()
+    other.communicate("")
+    assert caplog.messages == [f"waiting for process {other.pid}, at work on core 0"]
+
+
+def taken(core: int, folder: Path) -> None:
+    with lock_cores([core], folder):
+        pass
+
+
+def test_a_holder_is_named_once_and_may_be_unknown(caplog, monkeypatch):
+    monkeypatch.setattr(locks, "_named", set())
+    for pids in ([7, 9], [9], [11], [], []):
+        monkeypatch.setattr(locks, "holders", lambda descriptor, pids=pids: pids)
+        locks._say_for_whom(0, 3)
+    said = [message.partition(", at work")[0] for message in caplog.messages]
+    assert said == [
+        "waiting for process 7, process 9", "waiting for process 11",
+        "waiting for another process",
+    ]  # fmt: skip
 
 
 def test_a_folder_that_cannot_be_written_is_one_plain_error(tmp_path):
