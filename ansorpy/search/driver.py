@@ -90,7 +90,6 @@ class TaskSearch:
         before = self.history.trials
         with self.trials.computing(), phase(Part.SEARCH):
             picked = self._pick(n)
-        self.exhausted = not picked
         with_default = self.default_pending and n > 1
         held_back = picked[n - 1 :] if with_default else []
         found = self._measure(picked[: len(picked) - len(held_back)])
@@ -113,8 +112,10 @@ class TaskSearch:
         if left <= 0:
             return self._seeds[:n]
         pool = self.strategy.ask(self.context, left)
-        picked = self.options.selector.pick(pool, left, self.context.rng)
-        return different([*self._seeds, *self._new(picked)])
+        chosen = self.options.selector.pick(pool, left, self.context.rng)
+        picked = different([*self._seeds, *self._new(chosen)])
+        self.exhausted = not picked and not pool.more
+        return picked
 
     def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Those of *candidates* that were not measured."""

@@ -116,11 +116,12 @@ class Pool:
     """What a strategy offers for measuring.
 
     ``best`` are promising candidates in the order the strategy would try them, ``random`` ones
-    to explore with.
+    to explore with.  ``more``: there may be others, though too few were found this time.
     """
 
     best: tuple[Candidate, ...]
     random: tuple[Candidate, ...] = ()
+    more: bool = False
 
 
 def sample_valid(structure: Structure, n: int, rng: np.random.Generator) -> Table:

@@ -31,7 +31,11 @@ class Strategy(Protocol):
     """Offers candidates and hears how they did."""
 
     def ask(self, context: Context, n: int) -> Pool:
-        """A pool of at least *n* candidates to pick from, fewer when the space is exhausted."""
+        """A pool of at least *n* candidates to pick from, fewer when the space is exhausted.
+
+        An ask takes about a second at most, however large the space; a pool that is short for
+        that reason says that there may be ``more``.
+        """
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Results of candidates this strategy or a seed offered."""

@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.schedule.space import Table
+from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.population import Candidate, Pool, sample_valid, score
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.strategies.annealing import Annealing, stepped
@@ -19,6 +22,8 @@ from ansorpy.search.strategies.droplet import Droplet
 from ansorpy.search.strategies.grid import Grid
 from ansorpy.search.strategies.sequence import Then
 from ansorpy.search.strategy import Context, Strategy
+from ansorpy.search.trials import Trials
+from tests.search.runners import FormulaRunner
 from tests.search.tasks import matmul, scale
 
 EVERY = pytest.mark.parametrize("name", STRATEGIES.names)
@@ -99,6 +104,38 @@ def test_the_grid_offers_again_what_was_not_picked() -> None:
     first = grid.ask(at, 8).best
     at.measured |= {c.key for c in first[:3]}
     assert [c.key for c in grid.ask(at, 8).best[:5]] == [c.key for c in first[3:]]
+
+
+def test_the_grid_looks_no_further_than_its_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    tested: list[bytes] = []
+
+    def barren(structure: Structure, table: Table) -> npt.NDArray[np.bool_]:
+        tested.append(table.tobytes())
+        assert len(table) <= 50
+        return np.zeros(len(table), dtype=np.bool_)
+
+    monkeypatch.setattr(Structure, "valid", barren)
+    at, grid = context(n=1024), Grid(chunk=50, reach=6)
+    for asked in (1, 2, 3):
+        assert grid.ask(at, 8) == Pool((), more=True)
+        assert len(set(tested)) == len(tested) == 6 * asked, "it goes on where it was"
+
+
+def test_a_task_is_not_exhausted_where_the_grid_may_find_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    task = scale(60)
+    search = TaskSearch(
+        task, StructureSampler(task), AnalyticModel(), Trials(FormulaRunner()),
+        SearchOptions(lambda: Grid(chunk=8, reach=2)),
+    )  # fmt: skip
+    monkeypatch.setattr(Structure, "valid", lambda _, table: np.zeros(len(table), dtype=np.bool_))
+    assert search.step(4) == 1 and not search.exhausted, "the default schedule"
+    rounds = 1
+    while not search.exhausted:
+        assert search.step(4) == 0
+        rounds += 1
+    assert rounds > 2
 
 
 @dataclass
@@ -183,6 +220,7 @@ def test_the_second_strategy_follows_and_the_first_takes_over_again() -> None:
     keys = [c.key for c in made]
     order = [keys.index(c.key) for c in tried]
     assert order == [0, 1, 2, 3, 7, 8, 9, 4, 5, 6]
+    assert Then(first, 0, second).ask(context(), 5).best[:5] == (*made[7:], *made[:2])
     assert first.heard == second.heard == tried
 
 

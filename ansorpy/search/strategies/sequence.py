@@ -16,7 +16,7 @@ __all__ = ["Then"]
 class Then:
     """The first strategy for some trials, then the second as long as it has something to offer.
 
-    Both hear of every result.  While the second has nothing, the first goes on, and may find it a
+    Both hear of every result.  What the second lacks for a round, the first adds, and may find it a
     new start: ``Then(Evolution(), 300, Droplet())``.
 
     Args:
@@ -29,11 +29,13 @@ class Then:
     _told: int = field(default=0, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
-        if self._told >= self.trials:
-            pool = self.second.ask(context, n)
-            if pool.best or pool.random:
-                return pool
-        return self.first.ask(context, n)
+        pool = self.second.ask(context, n) if self._told >= self.trials else Pool(())
+        lacking = n - len(pool.best)
+        if lacking <= 0:
+            return pool
+        added = self.first.ask(context, lacking)
+        best = {c.key: c for c in (*pool.best, *added.best)}
+        return Pool(tuple(best.values()), (*pool.random, *added.random), pool.more or added.more)
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         self._told += len(found)
