@@ -24,7 +24,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.models import ModelStore
 from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
-from ansorpy.measure.records import Event, Record, Session, TaskRow, read_row
+from ansorpy.measure.records import Event, Program, Record, Session, TaskRow, read_row
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.samples import SampleStore
 from ansorpy.measure.schema import connect, plain_errors, tables_about_trials, transaction
@@ -46,9 +46,9 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def trial_digest(state: State) -> str:
+def trial_digest(program: Program) -> str:
     """What identifies a schedule among those of one definition: a digest of its steps."""
-    return _digest(steps_to_json(state.history))
+    return _digest(steps_to_json(program.history))
 
 
 class Database:
@@ -197,8 +197,8 @@ class Database:
 
     # Trials
 
-    def start(self, task: Task, state: State) -> Record:
-        """Commit that *state* is about to run; returns its record.
+    def start(self, task: Task, program: Program) -> Record:
+        """Commit that *program* is about to run; returns its record.
 
         The record is already done, and must not be run, when it was measured before or was
         started twice by drivers that died.  A trial that another living driver is running may
@@ -206,11 +206,11 @@ class Database:
         """
         self.add_task(task)
         with self._transaction():
-            definition = self.add_definition(state.base)
-            digest = trial_digest(state)
+            definition = self.add_definition(program.base)
+            digest = trial_digest(program)
             record = self._find(task.key, definition, digest)
             if record is None:
-                steps = steps_to_json(state.history)
+                steps = steps_to_json(program.history)
                 return self._record(self._insert(task.key, definition, digest, steps))
             if record.is_done or self._runs_elsewhere(record):
                 return record
@@ -260,10 +260,10 @@ class Database:
             )
             self._do("DELETE FROM trials WHERE id = ? AND attempts = 0", (record.id,))
 
-    def lookup(self, task: Task, state: State) -> Record | None:
-        """The record of *state* for *task*, done or not."""
-        definition, _ = self._identified(state.base)
-        return self._find(task.key, definition, trial_digest(state))
+    def lookup(self, task: Task, program: Program) -> Record | None:
+        """The record of *program* for *task*, done or not."""
+        definition, _ = self._identified(program.base)
+        return self._find(task.key, definition, trial_digest(program))
 
     def records(self, task_key: str) -> list[Record]:
         """All finished trials of a task, failures included, in the order they were started."""

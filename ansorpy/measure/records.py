@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import sqlite3
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
 
@@ -14,8 +16,27 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Step
 
-__all__ = ["Event", "Record", "Session", "TaskRow", "read_row"]
+__all__ = ["Event", "Unmade", "Program", "Record", "Session", "TaskRow", "read_row"]
+
+
+class Program(Protocol):
+    """What a trial is of: a definition, and the steps that schedule it."""
+
+    @property
+    def base(self) -> ComputeDAG: ...
+
+    @property
+    def history(self) -> Sequence[Step]: ...
+
+
+@dataclass(frozen=True)
+class Unmade:
+    """A program that cannot be made: one of the steps is impossible."""
+
+    base: ComputeDAG
+    history: tuple[Step, ...]
 
 
 class _Row(BaseModel):

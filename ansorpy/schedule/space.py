@@ -19,6 +19,7 @@ from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.nesttable import NestFormulas
 from ansorpy.schedule.size import Column, Size
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.base import Step
 
 __all__ = ["Constraint", "Space", "Table"]
 
@@ -164,8 +165,14 @@ class Space:
 
     def bind(self, row: Sequence[int] | Table) -> State:
         """The program of one row."""
-        numbers = (int(v) for v in row)
-        return self.state.resolve(dict(zip(self.columns, numbers, strict=True)))
+        return self.state.resolve(self._values(row))
+
+    def steps(self, row: Sequence[int] | Table) -> list[Step]:
+        """The steps that :meth:`bind` takes, also where one of them is impossible."""
+        return self.state.resolved(self._values(row))
+
+    def _values(self, row: Sequence[int] | Table) -> dict[str, int]:
+        return dict(zip(self.columns, (int(v) for v in row), strict=True))
 
     def contains(self, row: Sequence[int] | Table) -> bool:
         """True when every decision's part of *row* lies in its domain and constraints hold."""

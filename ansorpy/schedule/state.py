@@ -161,10 +161,14 @@ class State:
 
     def resolve(self, values: Mapping[str, int]) -> State:
         """The state with every open decision fixed: *values* maps columns to numbers."""
+        return State.replay(self.base, self.resolved(values))
+
+    def resolved(self, values: Mapping[str, int]) -> list[Step]:
+        """The steps of :meth:`resolve`, which need not be possible."""
         missing = [c for d in self.decisions for c in d.columns if c not in values]
         if missing:
             raise ScheduleError(f"no value given for {', '.join(missing)}")
-        return State.replay(self.base, [step.resolve(values) for step in self.history])
+        return [step.resolve(values) for step in self.history]
 
     # The primitives; stage is a number or a name, loops are Iter objects or names
 

@@ -143,7 +143,7 @@ class TaskSearch:
         earlier = earlier_trials(self.task, self.context.source, database, records)
         self.context.measured.update(c.key for c in earlier.candidates.values())
         self.history.resume([record.result for record in records], earlier.state)
-        self.default_pending = not earlier.has_default
+        self.default_pending = earlier.default is None
         if self.options.transfer.own:
             found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
             self.strategy.tell(found)
@@ -160,6 +160,9 @@ class TaskSearch:
             known = database.samples.known(self.task.key, version)
             model.recall(database.samples.of([self.task.key], version, width))
         missing = [n for n, record in enumerate(earlier.records) if record.id not in known]
+        if earlier.default in missing:
+            default = earlier.records[earlier.default]
+            self._learn_default(default.result, default.id)
         for numbers in earlier.groups(missing):
             found = [(earlier.candidates[n], earlier.records[n].result) for n in numbers]
             self._learn(found, [earlier.records[n].id for n in numbers])
@@ -202,6 +205,8 @@ class TaskSearch:
             except AnsorpyError as error:
                 result = MeasureResult(TrialKind.LOWER_ERROR, reason=str(error))
                 found.append((candidate, result))
+                self.trials.refuse(self.task, candidate.unmade(), result)
+                self._numbers[candidate.key] = self.trials.number(self.task, candidate.unmade())
                 self._count(candidate.structure.state, result)
         results = self.trials.run(self.task, list(states), self.history.best_s, self._count)
         for (state, candidate), result in zip(states.items(), results, strict=True):
@@ -218,8 +223,7 @@ class TaskSearch:
     def _measured_default(self) -> bool:
         """Measure the default schedule, unless it is certain to lose; True when measured."""
         default = State.initial(self.task.dag)
-        nest = build_nest(default, {})
-        [speed] = AnalyticModel().predict(self.task, nest, 1)
+        [speed] = AnalyticModel().predict(self.task, build_nest(default, {}), 1)
         best_s = self.history.best_s
         if best_s is not None and 1 / speed >= self.options.default_margin * best_s:
             return False
@@ -227,10 +231,15 @@ class TaskSearch:
         if result.kind is TrialKind.CUT:
             self.default_pending = True
             return True
+        self._learn_default(result, self.trials.number(self.task, default))
+        return True
+
+    def _learn_default(self, result: MeasureResult, trial: int | None) -> None:
+        """Teach the model the default schedule; its sample is kept with its *trial*."""
+        nest = build_nest(State.initial(self.task.dag), {})
         samples = self.context.model.learn(self.task, nest, np.array([learnt_seconds(result)]))
         if samples is not None:
-            self.trials.keep([self.trials.number(self.task, default)], samples)
-        return True
+            self.trials.keep([trial], samples)
 
     def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Let the strategy and the model learn, a structure's rows at a time."""

@@ -30,10 +30,11 @@ class Earlier:
     candidates: Mapping[int, Candidate]
 
     @property
-    def has_default(self) -> bool:
-        """True when the default schedule of the task's own definition was measured."""
+    def default(self) -> int | None:
+        """The record of the default schedule of the task's own definition; None without one."""
         own = self.database.identify(self.task.dag)
-        return any(r.steps == "[]" and r.definition == own for r in self.records)
+        found = (n for n, r in enumerate(self.records) if r.steps == "[]" and r.definition == own)
+        return next(found, None)
 
     def groups(self, chosen: Sequence[int]) -> list[list[int]]:
         """The *chosen* records that were found again, those of a structure together."""

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
+from ansorpy.measure.records import Unmade
 from ansorpy.phases import Part, phase
 from ansorpy.rules.algorithms.base import Definition
 from ansorpy.rules.recover import Steps
@@ -84,8 +85,13 @@ class Candidate:
         return self.structure.key, self.row.tobytes()
 
     def state(self) -> State:
-        """The program."""
+        """The program; raises :class:`~ansorpy.errors.AnsorpyError` where there is none."""
         return self.structure.bind(self.row)
+
+    def unmade(self) -> Unmade:
+        """What the program would be made by."""
+        space = self.structure.space
+        return Unmade(space.state.base, tuple(space.steps(self.row)))
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,13 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.errors import ScheduleError
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
-from ansorpy.measure.result import MeasureResult
-from ansorpy.rules.structure import StructureSampler
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.schedule.space import Table
+from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategies.evolution import Evolution
@@ -82,6 +85,34 @@ def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfe
     assert heard == (marked if TRANSFERS.one(transfer).own else set())
 
 
+def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task, runner = dense_relu(48, 48, 48), FormulaRunner()
+    version, _ = BoostedTrees().remembers
+    bind, refused = Structure.bind, set[tuple[str, bytes]]()
+
+    def picky(structure: Structure, row: Sequence[int] | Table) -> State:
+        key = structure.key, np.asarray(row).tobytes()
+        if sum(row) % 3 == 0:
+            refused.add(key)
+            raise ScheduleError("there is no such loop")
+        return bind(structure, row)
+
+    monkeypatch.setattr(Structure, "bind", picky)
+    with Database(tmp_path / "a.db") as database:
+        before = rounds(search(task, database, runner, strategy=RandomSearch), 32)
+        count, reason = database.failures(task.key)[TrialKind.LOWER_ERROR]
+        assert count == len(refused) == before.history.failures[TrialKind.LOWER_ERROR] > 0
+        assert reason == "there is no such loop" and database.trials(task.key) == 32
+        assert len(database.samples.known(task.key, version)) == 32
+    with Database(tmp_path / "a.db") as database:
+        found = search(task, database, runner, strategy=RandomSearch)
+        found.resume(database)
+        assert found.history.failures == before.history.failures
+        assert refused <= found.context.measured
+
+
 def test_a_resumed_evolution_breeds_from_earlier_trials(tmp_path: Path) -> None:
     task, runner = dense_relu(96, 96, 96), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
@@ -109,7 +140,8 @@ def test_what_the_model_learned_is_kept_and_learned_again(tmp_path: Path) -> Non
     old, new = first.context.model, again.context.model
     assert isinstance(old, BoostedTrees) and isinstance(new, BoostedTrees)
     expected, got = old.data.tasks[task.key], new.data.tasks[task.key]
-    assert len(kept) == 16 - ("" in runner.seen) and got.seconds == kept.seconds.tolist()
+    assert "" in runner.seen, "the default schedule's sample is kept like the others"
+    assert len(kept) == 16 and got.seconds == kept.seconds.tolist()
     totals = dict(zip(map(np.sum, expected.features), expected.seconds, strict=True))
     for features, seconds in zip(got.features, got.seconds, strict=True):
         nearest = min(totals, key=lambda total: abs(total - features.sum()))
