@@ -12,8 +12,8 @@ import json
 import os
 import sqlite3
 import time
-from collections.abc import Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -95,7 +95,20 @@ class Database:
             self._session = None
         self._connection.close()
 
+    @contextmanager
+    def snapshot(self) -> Iterator[Database]:
+        """The database as it is now, to be read: what anyone writes meanwhile is not in it."""
+        with Database(self.path) as past:
+            past._do("BEGIN")
+            past._do("SELECT 1 FROM sessions LIMIT 1")  # the first read settles what is seen
+            yield past
+
     # Sessions and events
+
+    @property
+    def last_event(self) -> int:
+        """Number of the latest event of all runs; 0 before there is one."""
+        return int(self._do("SELECT coalesce(max(id), 0) FROM events").fetchone()[0])
 
     @property
     def session(self) -> int:
@@ -211,7 +224,7 @@ class Database:
             record = self._find(task.key, definition, digest)
             if record is None:
                 steps = steps_to_json(program.history)
-                return self._record(self._insert(task.key, definition, digest, steps))
+                return self.record(self._insert(task.key, definition, digest, steps))
             if record.is_done or self._runs_elsewhere(record):
                 return record
             if record.attempts >= 2:
@@ -221,7 +234,7 @@ class Database:
                     "UPDATE trials SET attempts = attempts + 1, session = ? WHERE id = ?",
                     (self.session, record.id),
                 )
-        return self._record(record.id)
+        return self.record(record.id)
 
     def complete(self, record: Record, result: MeasureResult) -> None:
         """Commit the outcome of a started trial; one that is done keeps its first outcome.
@@ -240,7 +253,7 @@ class Database:
         An event keeps the former ones, so that a run can be replayed from what it knew.
         """
         with self._transaction():
-            before = self._record(record.id)
+            before = self.record(record.id)
             if not before.ok:
                 return
             self.log("retimed", {"record": record.id, "seconds": before.seconds})
@@ -264,6 +277,20 @@ class Database:
         """The record of *program* for *task*, done or not."""
         definition, _ = self._identified(program.base)
         return self._find(task.key, definition, trial_digest(program))
+
+    def record(self, number: int) -> Record:
+        """The trial with this number, which must be there."""
+        row = self._do("SELECT * FROM trials WHERE id = ?", (number,)).fetchone()
+        return read_row(Record, row, self.path)
+
+    def correct(self) -> list[tuple[str, float, int]]:
+        """Task, seconds and number of all correct trials, in the order they were started."""
+        rows = self._do(
+            "SELECT task_key, median_s, id FROM trials WHERE status = 'done' AND kind = ?"
+            " AND median_s IS NOT NULL ORDER BY id",
+            (TrialKind.OK.value,),
+        )
+        return [(str(row[0]), float(row[1]), int(row[2])) for row in rows]
 
     def records(self, task_key: str) -> list[Record]:
         """All finished trials of a task, failures included, in the order they were started."""
@@ -365,10 +392,6 @@ class Database:
             (task_key, definition, digest),
         ).fetchone()
         return None if row is None else read_row(Record, row, self.path)
-
-    def _record(self, record_id: int) -> Record:
-        row = self._do("SELECT * FROM trials WHERE id = ?", (record_id,)).fetchone()
-        return read_row(Record, row, self.path)
 
     def _do(self, sql: str, values: tuple[object, ...] = ()) -> sqlite3.Cursor:
         with plain_errors(self.path), phase(Part.RECORD):

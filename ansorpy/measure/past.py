@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationErro
 
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.database import Database
-from ansorpy.measure.records import Event
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.schema import plain_errors, tables_about_trials
 
@@ -22,12 +21,12 @@ __all__ = ["past_database"]
 
 @contextmanager
 def past_database(
-    database: Database, began: Event, known: Mapping[str, Sequence[tuple[int, int]]]
+    database: Database, event: int, known: Mapping[str, Sequence[tuple[int, int]]]
 ) -> Iterator[Database]:
-    """A temporary copy of *database* with the trials that the run of event *began* started from.
+    """A temporary copy of *database* with the trials that a run started from.
 
-    *known* are, by table, the numbers of the trials it had rows of (first and last of each range);
-    times that were replaced later are what they were.
+    *event* is the last one it found.  *known* are, by table, the numbers of the trials it had rows
+    of (first and last of each range); times that were replaced later are what they were.
     """
     with TemporaryDirectory(prefix="ansorpy-past-") as folder:
         path = Path(folder) / "tune.db"
@@ -36,7 +35,8 @@ def past_database(
         with closing(sqlite3.connect(path, isolation_level=None)) as copy, plain_errors(path):
             copy.execute("BEGIN")
             _forget_later(copy, known)
-            _undo_retiming(copy, began, database.path)
+            _undo_retiming(copy, event, database.path)
+            copy.execute("DELETE FROM events WHERE id > ?", (event,))
             copy.execute("COMMIT")
         with Database(path) as past:
             yield past
@@ -68,10 +68,10 @@ class _Retimed(BaseModel):
     seconds: tuple[PositiveFloat, ...] = Field(min_length=1)
 
 
-def _undo_retiming(copy: sqlite3.Connection, began: Event, path: Path) -> None:
+def _undo_retiming(copy: sqlite3.Connection, event: int, path: Path) -> None:
     """Give the trials back the times that later events replaced, the last first."""
     later = copy.execute(
-        "SELECT body FROM events WHERE kind = 'retimed' AND id > ? ORDER BY id DESC", (began.id,)
+        "SELECT body FROM events WHERE kind = 'retimed' AND id > ? ORDER BY id DESC", (event,)
     )
     for (text,) in later.fetchall():
         try:

@@ -80,6 +80,8 @@ class TaskSearch:
         """What the transfer source offered and was not measured; None before it was asked."""
         self._numbers: dict[tuple[str, bytes], int | None] = {}
         """Numbers of this run's trials in the database."""
+        if trials.database is not None:
+            trials.database.add_variants(task, {d.name: d.dag for d in source.definitions})
 
     def step(self, n: int) -> int:
         """Run one round of at most *n* trials; returns how many were spent.
@@ -123,20 +125,19 @@ class TaskSearch:
 
     def _transferred(self) -> list[Candidate]:
         """What other tasks' records recommend."""
-        database = self.trials.database
-        if database is None:
+        seen = self.trials.seen
+        if seen is None:
             return []
-        past = Past(self.task, self.context.source, self.context.model, database, self.context.rng)
+        past = Past(self.task, self.context.source, self.context.model, seen, self.context.rng)
         return different(self.options.transfer.first(past))
 
     def resume(self, database: Database) -> None:
-        """Take earlier trials of this task as done.
+        """Take earlier trials of this task as done, those in *database*, which is only read.
 
         They count, and none is measured again; the transfer source says whether the strategy and
         the model hear of them.  What :attr:`Remembering` models learn from is kept with trials
         that lack it.
         """
-        database.add_variants(self.task, {d.name: d.dag for d in self.context.source.definitions})
         records = database.records(self.task.key)
         if not records:
             return
@@ -160,7 +161,7 @@ class TaskSearch:
             known = database.samples.known(self.task.key, version)
             model.recall(database.samples.of([self.task.key], version, width))
         missing = [n for n, record in enumerate(earlier.records) if record.id not in known]
-        if earlier.default in missing:
+        if earlier.default is not None and earlier.default in missing:
             default = earlier.records[earlier.default]
             self._learn_default(default.result, default.id)
         for numbers in earlier.groups(missing):

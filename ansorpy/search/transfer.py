@@ -10,7 +10,7 @@ import numpy as np
 
 from ansorpy.cost.protocol import CostModel
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.seen import Seen
 from ansorpy.search.population import Candidate, StructureSource
 
 __all__ = ["Past", "TransferSource"]
@@ -18,12 +18,15 @@ __all__ = ["Past", "TransferSource"]
 
 @dataclass(frozen=True)
 class Past:
-    """What a transfer source may look at when the first round of a task begins."""
+    """What a transfer source may look at when the first round of a task begins.
+
+    ``trials`` are those that there were when the run began, and what the run measured since.
+    """
 
     task: Task
     source: StructureSource
     model: CostModel
-    database: Database
+    trials: Seen
     rng: np.random.Generator
 
 

@@ -16,6 +16,7 @@ from ansorpy.measure.records import Program
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Runner
 from ansorpy.measure.samples import Samples
+from ansorpy.measure.seen import Seen
 from ansorpy.schedule.state import State
 
 __all__ = ["Heard", "Retimer", "Sharing", "Trials"]
@@ -46,12 +47,18 @@ class Sharing(Protocol):
 class Trials:
     """Measures programs of a task; without a database nothing is kept.
 
-    *journal* hears what is asked (``ask``) and what is answered (``tell``).
+    *journal* hears what is asked (``ask``) and what is answered (``tell``).  ``seen`` are the
+    trials that a search may look at; without a database there are none.
     """
 
     runner: Runner
     database: Database | None = None
     journal: Journal = field(default_factory=Unrecorded)
+    seen: Seen | None = None
+
+    def __post_init__(self) -> None:
+        if self.database is not None and self.seen is None:
+            self.seen = Seen(self.database)
 
     def computing(self) -> AbstractContextManager[None]:
         """To be held while searching and training, not while anything is measured."""
@@ -70,6 +77,7 @@ class Trials:
 
         def hear(index: int, result: MeasureResult, known: bool) -> None:
             told.append([index, result.kind.value, list(result.seconds), known])
+            self._see(task, states[index], result)
             if not known and result.kind is not TrialKind.CUT:
                 heard(states[index], result)
 
@@ -89,6 +97,11 @@ class Trials:
         if self.database is not None:
             return measure_recorded(self.runner, self.database, task, states, hear)
         return self.runner.measure(task, states, incumbent_s=best_s, observer=_Unkept(hear))
+
+    def _see(self, task: Task, state: State, result: MeasureResult) -> None:
+        number = self.number(task, state) if result.ok else None
+        if self.seen is not None and number is not None:
+            self.seen.add(task.key, result.median_s, number)
 
     def retime(self, task: Task, states: Sequence[State]) -> list[MeasureResult] | None:
         """Time *states* again in turns; None when the runner has no clock of its own."""

@@ -66,14 +66,15 @@ class RunRequest(_Body):
     """What a run was asked for.
 
     ``known`` are the trials that were finished when it began, as :func:`ranges` writes them, and
-    those that other tables had rows of, by table; ``parts`` describes whatever can be exchanged;
-    ``goals`` are the networks that the objective is about.
+    those that other tables had rows of, by table, and ``event`` the last event there was; ``parts``
+    describes whatever can be exchanged; ``goals`` are the networks that the objective is about.
     """
 
     tasks: tuple[TaskRequest, ...]
     budget: Budget
     parts: dict[str, str]
     known: dict[str, str]
+    event: int = Field(ge=0)
     goals: tuple[Goal, ...] = ()
 
 
@@ -82,9 +83,13 @@ def request_of(
     budget: Budget,
     options: object,
     database: Database,
+    past: Database,
     goals: tuple[Goal, ...] = (),
 ) -> RunRequest:
-    """The request of a run over *tasks*: each with the name of its space, and weight."""
+    """The request of a run over *tasks*: each with the name of its space, and weight.
+
+    *past* is *database* as the run found it.
+    """
     return RunRequest(
         tasks=tuple(
             TaskRequest(
@@ -101,7 +106,8 @@ def request_of(
         ),
         budget=budget,
         parts=described(options),
-        known={table: ranges(ids) for table, ids in database.known().items()},
+        known={table: ranges(ids) for table, ids in past.known().items()},
+        event=past.last_event,
         goals=goals,
     )
 

@@ -133,7 +133,7 @@ class _Replay:
         journal = Replayed(self.events)
         divergence = ""
         outcomes: tuple[Outcome, ...] = ()
-        with past_database(self.database, self.events[0], self._known(request)) as past:
+        with past_database(self.database, request.event, self._known(request)) as past:
             entries = [
                 WeightedTask(task, StructureSampler(task, self._rules(asked)), asked.weight)
                 for asked in request.tasks

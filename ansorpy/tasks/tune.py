@@ -18,6 +18,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.journal import Journal, Recorded, Unrecorded
 from ansorpy.measure.runner import Runner
+from ansorpy.measure.seen import Seen
 from ansorpy.phases import Part, Phases, phase
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
@@ -128,8 +129,6 @@ def tune_tasks(
     with Phases() as phases:
         run = _Run(tasks, budget, runner, database, chosen, listener, journal, phases)
         try:
-            if database is not None:
-                journal.note("request", _request(tasks, budget, chosen, database))
             run.resume()
             ended = run.spend()
             run.finish()
@@ -181,14 +180,27 @@ class _Run:
         return replace(self.options.search, seed=seed)
 
     def resume(self) -> None:
+        """Note what is asked, and take earlier trials as done: those of one moment.
+
+        Others may go on writing; the run never hears of what they add.
+        """
         if self.database is None:
             return
-        with self.trials.computing(), phase(Part.RESUME):
+        with self.trials.computing(), phase(Part.RESUME), self.database.snapshot() as past:
+            self.journal.note("request", self._request(self.database, past))
+            self.trials.seen = Seen(self.database, past)
             for search in self.searches:
-                search.resume(self.database)
+                search.resume(past)
             if self.options.search.transfer.others and isinstance(self.model, Remembering):
-                self._recall_others(self.model, self.database)
+                self._recall_others(self.model, past)
             self.model.refit()
+
+    def _request(self, database: Database, past: Database) -> dict[str, object]:
+        """All that the run depends on, apart from versions, results and the clock."""
+        asked = [(e.task, space_name(e.source), e.weight) for e in self.tasks]
+        options = self.options
+        request = request_of(asked, self.budget, options, database, past, options.goals)
+        return request.model_dump(mode="json")
 
     def _recall_others(self, model: Remembering, database: Database) -> None:
         """Teach the model what was measured of other tasks on this machine."""
@@ -316,15 +328,6 @@ class _Run:
                 seconds=self.phases.seconds,
             )
         )
-
-
-def _request(
-    tasks: Sequence[WeightedTask], budget: Budget, options: TuneOptions, database: Database
-) -> dict[str, object]:
-    """All that the run depends on, apart from versions, results and the clock."""
-    asked = [(e.task, space_name(e.source), e.weight) for e in tasks]
-    request = request_of(asked, budget, options, database, options.goals)
-    return request.model_dump(mode="json")
 
 
 def _found(database: Database | None, outcome: Outcome) -> dict[str, object]:

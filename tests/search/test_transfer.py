@@ -14,6 +14,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.seen import Seen
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
@@ -191,7 +192,9 @@ def test_similar_tasks_give_the_first_candidates(tmp_path: Path) -> None:
             found.resume(database)
             rounds(found, 16)
         found = search(new, database, runner)
-        past = Past(new, found.context.source, BoostedTrees(), database, np.random.default_rng(0))
+        past = Past(
+            new, found.context.source, BoostedTrees(), Seen(database), np.random.default_rng(0)
+        )
         offered = ScheduleReuse().first(past)[:3]
         assert len(offered) == 3
         assert all(c.structure.space.contains(c.row) for c in offered)
@@ -224,7 +227,9 @@ def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> 
         before.resume(database)
         rounds(before, 16)
         found = search(new, database, runner)
-        past = Past(new, found.context.source, BoostedTrees(), database, np.random.default_rng(0))
+        past = Past(
+            new, found.context.source, BoostedTrees(), Seen(database), np.random.default_rng(0)
+        )
         nearest = [str(c.state().history) for c in ScheduleReuse(neighbours=1).first(past)]
         reuse = SearchOptions(transfer=ScheduleReuse(neighbours=1))
         found = TaskSearch(

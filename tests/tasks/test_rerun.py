@@ -8,9 +8,10 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
@@ -26,6 +27,7 @@ from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
+from ansorpy.search.population import sample_valid
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.transfers import TRANSFERS
@@ -118,6 +120,52 @@ def test_a_run_beside_another_tuner_replays(path: Path) -> None:
 
     tune(path, Budget(trials=30), Rival(noise=0.3))
     again = replayed(path)
+    assert again.divergence == "" and again.trials == 30
+
+
+def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
+    similar = dense_relu(32, 64, 128)
+    [other_entry] = entries(similar)
+    rng = np.random.default_rng(4)
+    rows = [s.bind(sample_valid(s, 1, rng)[0]) for s in other_entry.source.draw(6, rng)]
+
+    @dataclass
+    class Beside(FormulaRunner):
+        """Before each batch another tuner measures the similar task, and compares times anew."""
+
+        given: list[State] = field(default_factory=list)
+
+        def measure(
+            self,
+            task: Task,
+            candidates: Sequence[State],
+            *,
+            incumbent_s: float | None,
+            observer: Observer | None = None,
+        ) -> list[MeasureResult]:
+            with Database(path) as other:
+                for record in other.records(similar.key):
+                    other.retimed(record, MeasureResult(TrialKind.OK, (float(self._rng.random()),)))
+                for state in self.given[:1]:
+                    result = MeasureResult(TrialKind.OK, (1e-6 * len(self.given),))
+                    other.complete(other.start(similar, state), result)
+                    del self.given[0]
+            return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+    with Database(path) as database:
+        for state in rows[:3]:
+            result = MeasureResult(TrialKind.OK, (float(rng.random()),))
+            database.complete(database.start(similar, state), result)
+        database.add_variants(similar, {d.name: d.dag for d in other_entry.source.definitions})
+    # The task that is like the other's has its first round after another's.
+    tasks = [*entries(scale(4096)), *entries(dense_relu(16, 32, 64))]
+    with Database(path) as database:
+        runner = Beside(noise=0.3, given=list(rows[3:]))
+        options = replace(QUICK, scheduler=RoundRobin())
+        tune_tasks(tasks, Budget(trials=30), runner, database=database, options=options)
+        assert len(database.records(similar.key)) == 6
+        run = database.session
+    again = replayed(path, run, replace(QUICK, scheduler=RoundRobin()))
     assert again.divergence == "" and again.trials == 30
 
 

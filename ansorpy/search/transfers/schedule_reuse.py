@@ -53,16 +53,16 @@ class ScheduleReuse:
     def _nearest(self, past: Past) -> list[str]:
         """Keys of similar tasks, the nearest shapes first."""
         ranked = sorted(
-            (distance(past.task.dag, past.database.definition(row.definition)), row.key)
-            for row in past.database.similar(past.task)
-            if len(past.database.fastest(row.key, self.programs)) == self.programs
+            (distance(past.task.dag, past.trials.definition(row.definition)), row.key)
+            for row in past.trials.similar(past.task)
+            if past.trials.count(row.key) >= self.programs
         )
         return [key for _, key in ranked[: self.tasks]]
 
     def _refitted(self, past: Past, key: str) -> Iterator[Candidate]:
         """Programs of the task like the fastest ones of the task called *key*."""
-        names = past.database.variants(key)
-        for record in past.database.fastest(key, self.records):
+        names = past.trials.variants(key)
+        for record in past.trials.fastest(key, self.records):
             for name in _definitions(past, names.get(record.definition, "")):
                 candidate = _fitted(past, name, record, self.neighbours)
                 if candidate is not None:
