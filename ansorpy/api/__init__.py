@@ -13,7 +13,8 @@ from ansorpy.api.assemble import kernel_of, model_of
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request, as_seed, as_target
-from ansorpy.api.session import Session, open_session
+from ansorpy.api.session import open_session
+from ansorpy.api.several import Aim, Several, objective_for
 from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -31,6 +32,8 @@ from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
+from ansorpy.tasks.objective import Objective
+from ansorpy.tasks.tune import Tuning
 
 __all__ = ["build", "compile", "load", "tune"]
 
@@ -92,7 +95,7 @@ def tune(
     request = replace(request, preset=_preset(request.target, rules))
     task = _task(tensors, request)
     with open_session(request) as session:
-        _tune(session, {task: 1.0}, network=False)
+        _uninterrupted(session.tune({task: 1.0}, network=False))
         [chosen] = session.choose([task])
     return kernel_of(chosen)
 
@@ -123,6 +126,8 @@ def build(
 def compile(
     model: str | Path | onnx.ModelProto,
     *,
+    objective: str | Objective = "weighted_sum",
+    bound: float | None = None,
     effort: Effort = "quick",
     trials: int | None = None,
     trials_per_task: int | None = None,
@@ -142,6 +147,9 @@ def compile(
 
     Args:
         model: A path or a loaded model.
+        objective: When the search may end before its budget: ``"latency_bounds"`` as soon as all
+            kernels together take no more than ``bound`` seconds, ``"early_stop"`` when no task
+            improves any more, or as an objective of your own says.
         effort: ``"none"`` measures nothing beyond checking that the result is right; ``"quick"``
             takes 5 minutes, ``"full"`` 30.  An explicit limit replaces the effort's.
         trials: Programs in all; ``trials_per_task`` of each task; ``time_limit``: seconds.
@@ -173,12 +181,14 @@ def compile(
         parts=Parts.of(parts),
         seed=as_seed(seed),
     )
+    aims = [Aim(bound_s=bound)]
+    goal = objective_for(objective, aims)
     project = open_project(model, request, shapes=shapes, dims=dims)
     project.fit(memory)
-    weights = {task: float(project.weights[task.key]) for task in project.tasks}
+    several = Several([project], aims, goal)
     with open_session(request) as session:
-        _tune(session, weights, network=True)
-        chosen = session.choose(project.tasks)
+        _uninterrupted(several.tune(session))
+        [chosen] = several.choose(session)
     return model_of(project, chosen, request.threads)
 
 
@@ -192,8 +202,7 @@ def load(path: str | Path) -> Model:
     return Model.load(Path(path))
 
 
-def _tune(session: Session, weights: Mapping[Task, float], *, network: bool) -> None:
-    tuning = session.tune(weights, network=network)
+def _uninterrupted(tuning: Tuning | None) -> None:
     if tuning is not None and tuning.interrupted:
         raise KeyboardInterrupt
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ansorpy.cli.options import (
+    Bound,
     CostModelName,
     Dim,
     Effort,
@@ -15,6 +16,7 @@ from ansorpy.cli.options import (
     MeasureName,
     Memory,
     ModelFile,
+    ObjectiveName,
     Plugins,
     Precision,
     PrecisionOption,
@@ -41,6 +43,8 @@ def compile(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="The library; default: MODEL's name.so.")
     ] = None,
+    objective: ObjectiveName = "weighted_sum",
+    bound: Bound = None,
     effort: EffortOption = Effort.quick,
     trials: Trials = None,
     trials_per_task: TrialsPerTask = None,
@@ -64,8 +68,16 @@ def compile(
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
     from ansorpy.api.assemble import model_of
+    from ansorpy.api.several import Several
     from ansorpy.cli.parts import chosen_parts
-    from ansorpy.cli.searching import accounted, make_request, project_of, search, total_text
+    from ansorpy.cli.searching import (
+        accounted,
+        aims_of,
+        make_request,
+        project_of,
+        search_all,
+        total_text,
+    )
     from ansorpy.cli.values import parse_bytes
     from ansorpy.phases import Part, phase
     from ansorpy.runtime.export import check_exportable
@@ -85,12 +97,13 @@ def compile(
         parts=chosen_parts(plugin, **names),
         seed=seed,
     )
+    wanted, aims = aims_of(objective, [model.stem], bound)
     library = output or Path(f"{model.stem}.so")
     check_exportable(library, request.target)
     with accounted(request):
         project = project_of(model, request, shape, dim)
         project.fit(parse_bytes(memory))
-        chosen = search(project, request)
+        [chosen] = search_all(Several([project], aims, wanted), request)
         with phase(Part.ASSEMBLE):
             written = model_of(project, chosen, request.threads).export(library)
     total = total_text(project, chosen)

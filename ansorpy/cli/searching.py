@@ -84,8 +84,8 @@ def aims_of(
     objective: str,
     names: Sequence[str],
     bound: Sequence[str] | None,
-    baseline: Sequence[str] | None,
-    weight: Sequence[str] | None,
+    baseline: Sequence[str] | None = None,
+    weight: Sequence[str] | None = None,
 ) -> tuple[Objective, list[Aim]]:
     """What ``--objective``, ``--bound``, ``--baseline`` and ``--weight`` say of each network.
 

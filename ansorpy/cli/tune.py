@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -73,9 +75,10 @@ def tune(
     from ansorpy.api.several import Several
     from ansorpy.cli.parts import chosen_parts
     from ansorpy.cli.searching import accounted, aims_of, make_request, project_of, search_all
+    from ansorpy.cli.values import network_names
 
-    names = {"strategy": strategy, "selector": selector, "cost_model": cost_model}
-    names |= {"scheduler": scheduler, "transfer": transfer, "measure": measure}
+    parts = {"strategy": strategy, "selector": selector, "cost_model": cost_model}
+    parts |= {"scheduler": scheduler, "transfer": transfer, "measure": measure}
     request = make_request(
         effort=effort,
         trials=trials,
@@ -86,32 +89,38 @@ def tune(
         threads=threads,
         precision=precision,
         workers=workers,
-        parts=chosen_parts(plugin, **names),
+        parts=chosen_parts(plugin, **parts),
         seed=seed,
     )
-    wanted, aims = aims_of(objective, [m.stem for m in models], bound, baseline, weight)
+    names = network_names(models)
+    wanted, aims = aims_of(objective, names, bound, baseline, weight)
     with accounted(request):
-        projects = [project_of(model, request, shape, dim) for model in models]
+        projects = [
+            replace(project_of(model, request, shape, dim), name=name)
+            for model, name in zip(models, names, strict=True)
+        ]
         several = Several(projects, aims, wanted)
         chosen = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
     for model, project, programs in zip(models, projects, chosen, strict=True):
-        _show(model, project, programs, _export(model, db, target, threads, precision, dim, shape))
+        library = f"{project.name.replace(os.sep, '-').lstrip('.-')}.so"
+        words = _export(model, library, db, target, threads, precision, dim, shape)
+        _show(project, programs, words)
 
 
-def _show(model: Path, project: Project, programs: Sequence[Chosen], export: str) -> None:
+def _show(project: Project, programs: Sequence[Chosen], export: str) -> None:
     from ansorpy.cli.searching import total_text
 
-    print(f"{model.stem}: {total_text(project, programs) or 'not timed'}")
+    print(f"{project.name}: {total_text(project, programs) or 'not timed'}")
     print(f"write the library with: {export}")
 
 
 def _export(
-    model: Path, db: Path, target: str, threads: int | None, precision: Precision,
+    model: Path, library: str, db: Path, target: str, threads: int | None, precision: Precision,
     dim: Dim, shape: Shape,
 ) -> str:  # fmt: skip
     """The command that finds the same tasks again."""
-    words = ["ansorpy", "export", str(model), "-o", f"{model.stem}.so", "--db", str(db)]
+    words = ["ansorpy", "export", str(model), "-o", library, "--db", str(db)]
     words += [] if target == "host" else ["--target", target]
     words += [] if threads is None else ["--threads", str(threads)]
     words += [] if precision is Precision.default else ["--precision", precision.value]

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "by_network", "parse_bytes", "parse_dims", "parse_duration", "parse_latency",
+    "by_network", "network_names", "parse_bytes", "parse_dims", "parse_duration", "parse_latency",
     "parse_positive", "parse_shapes",
 ]  # fmt: skip
 
@@ -68,6 +69,27 @@ def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict
             )
         found |= {name: text} if equals else dict.fromkeys(names, text)
     return found
+
+
+def network_names(models: Sequence[Path]) -> list[str]:
+    """What each network is called: its file's name without ``.onnx``, with the folders as they were
+    written where another's is the same.
+
+    Raises:
+        UsageError: A network that is given twice.
+    """
+    stems = [model.stem for model in models]
+    names = [
+        stem if stems.count(stem) == 1 else str(model.with_suffix(""))
+        for model, stem in zip(models, stems, strict=True)
+    ]
+    twice = [name for name in names if names.count(name) > 1]
+    if twice:
+        raise UsageError(
+            f"two networks are called {twice[0]}",
+            hint="name each once; --weight makes one count more",
+        )
+    return names
 
 
 def parse_bytes(text: str | None) -> int | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ansorpy.cli.values import (
     by_network,
+    network_names,
     parse_bytes,
     parse_dims,
     parse_duration,
@@ -80,6 +83,14 @@ def test_values_for_all_networks_and_for_one() -> None:
     assert by_network("--bound", ["c=d=1ms"], names) == {"c=d": "1ms"}
     with pytest.raises(UsageError, match="--bound x=1ms: there is no network 'x'"):
         by_network("--bound", ["x=1ms"], names)
+
+
+def test_networks_of_one_name_are_told_apart_by_their_folders() -> None:
+    assert network_names([Path("a/x.onnx"), Path("y.onnx")]) == ["x", "y"]
+    alike = [Path("a/x.onnx"), Path("y.onnx"), Path("./b/x.onnx"), Path("x.onnx")]
+    assert network_names(alike) == ["a/x", "y", "b/x", "x"]
+    with pytest.raises(UsageError, match="two networks are called a/x"):
+        network_names([Path("a/x.onnx"), Path("./a/x.onnx")])
 
 
 def test_weights_are_over_nothing() -> None:

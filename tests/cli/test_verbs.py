@@ -20,6 +20,7 @@ from onnx import TensorProto, helper
 from ansorpy.cli.main import main
 from ansorpy.measure.database import Database
 from ansorpy.report.randomize import random_weights
+from ansorpy.tasks.tune import Ending
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -210,6 +211,38 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
         assert sum(database.trials(t.key) for t in database.tasks()) == 4
     assert main(["db", "replay", db]) == 0
     assert "same history, 4 trials" in capsys.readouterr().out
+
+
+def test_networks_of_one_file_name_are_told_apart(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    models = [str(tmp_path / name / "net.onnx") for name in ("a", "b")]
+    for model in models:
+        Path(model).parent.mkdir()
+        onnx.save(_network(), model)
+    first = models[0].removesuffix(".onnx")
+    arguments = ["--effort", "none", "--threads", "1", "--dim", "batch=1", "--objective",
+                 "latency_bounds", "--bound", f"{first}=1ms", "--db", str(tmp_path / "t.db")]  # fmt: skip
+    assert main(["tune", *models, *arguments]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "-o " in line]
+    libraries = {line.partition("-o ")[2].split()[0] for line in lines}
+    assert len(libraries) == 2 and all("/" not in library for library in libraries)
+    assert main(["tune", models[0], models[0], *arguments]) == 2
+    assert f"two networks are called {first}" in capsys.readouterr().err
+
+
+def test_compile_ends_at_its_bound(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db, arguments = str(tmp_path / "t.db"), ["--threads", "1", "--dim", "batch=1"]
+    command = ["compile", str(folder / "net.onnx"), "-o", str(tmp_path / "net.so"), "--db", db]
+    command += ["--trials", "400", "--bound", "10s", *arguments]
+    assert main(command) == 2
+    assert "a bound makes no difference to this objective" in capsys.readouterr().err
+    assert main([*command, "--objective", "latency_bounds"]) == 0
+    assert f"ended: {Ending.GOAL.value}" in capsys.readouterr().err
+    with Database(db) as database:
+        assert sum(database.trials(t.key) for t in database.tasks()) < 400
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:

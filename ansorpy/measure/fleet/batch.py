@@ -127,9 +127,9 @@ class Batch:
         if not tickets:
             return []
         runs = any(node.kind == "measure" for node in self._nodes.values())
-        left_s = min(self._left_s(node) for node in self._nodes.values())
+        least_s = min(self._left_s(node) for node in self._nodes.values())
         with phase(Part.RUN if runs else Part.BUILD):
-            return self._fleet.wait(tickets, max(0.0, min(left_s, self._patience.look_s)))
+            return self._fleet.wait(tickets, max(0.0, min(least_s, self._patience.look_s)))
 
     # Nodes come and go
 
