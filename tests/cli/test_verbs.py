@@ -222,7 +222,8 @@ def test_networks_of_one_file_name_are_told_apart(
         onnx.save(_network(), model)
     first = models[0].removesuffix(".onnx")
     arguments = ["--effort", "none", "--threads", "1", "--dim", "batch=1", "--objective",
-                 "latency_bounds", "--bound", f"{first}=1ms", "--db", str(tmp_path / "t.db")]  # fmt: skip
+                 "latency_bounds", "--bound", f"{first}=1ms",
+                 "--db", str(tmp_path / "t.db")]  # fmt: skip
     assert main(["tune", *models, *arguments]) == 0
     lines = [line for line in capsys.readouterr().out.splitlines() if "-o " in line]
     libraries = {line.partition("-o ")[2].split()[0] for line in lines}
