@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.task import Task
@@ -37,11 +37,12 @@ class Allocation:
     They count less by the share ``doubt``: rates were measured in one moment, and clocks drift.
     """
 
-    sharpness = 4
-    curiosity = 0.25
+    sharpness: ClassVar[int] = 4
+    curiosity: ClassVar[float] = 0.25
     """Added to an untried pair's promise to the fourth; with each trial it falls as its square."""
-    least_promise = 0.05
-    doubt = 0.2
+    least_promise: ClassVar[float] = 0.05
+    """Of a pair that failed so far, or that the model thinks hopeless."""
+    doubt: ClassVar[float] = 0.2
 
     def __init__(self, task: Task, source: StructureSource) -> None:
         self._pairs = tuple(source.pairs)

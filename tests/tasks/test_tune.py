@@ -24,6 +24,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.population import sample_valid, score
+from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.rerun import rerun
@@ -138,17 +139,22 @@ def test_ctrl_c_returns_what_was_found() -> None:
     assert tuned.outcomes[0].history.trials == 19
 
 
+SAMPLING = TuneOptions(SearchOptions(RandomSearch))
+
+
 @dataclass
 class TimedRunner(FormulaRunner):
-    """Cuts every trial after the first *spared*; notes the seconds it was given."""
+    """After the first *spared* trials, one hangs; notes the seconds there were for each."""
 
     spared: int = 0
     given_s: list[float] = field(default_factory=list)
 
     def _answer(self, task: Task, state: State) -> MeasureResult:
         self.given_s.append(left_s())
-        time.sleep(0.001)  # or the budget would last for ever
-        return super()._answer(task, state) if len(self.given_s) <= self.spared else out_of_time()
+        if len(self.given_s) <= self.spared:
+            return super()._answer(task, state)
+        time.sleep(max(left_s(), 0.0))
+        return out_of_time()
 
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
@@ -160,15 +166,19 @@ class TimedRunner(FormulaRunner):
 def test_what_is_measured_must_end_with_the_time_limit(tmp_path: Path) -> None:
     runner = TimedRunner(spared=9)
     with Database(tmp_path / "tune.db") as database:
-        tuned = tune_tasks([TASKS[0]], Budget(time_limit_s=3.0), runner, database=database)
+        tuned = tune_tasks(
+            [TASKS[0]], Budget(time_limit_s=2.0), runner, database=database, options=SAMPLING
+        )
         [outcome] = tuned.outcomes
         assert tuned.ended is Ending.TIME and len(runner.given_s) > 10
         assert outcome.history.trials == database.trials(outcome.task.key) == 9
         assert outcome.best is not None and not outcome.history.failures
         *searching, finishing = runner.given_s
-        assert 0 < max(searching) < 2.7 and finishing < 3.0
+        assert 0 < max(searching) < 1.8 and finishing < 2.0
         best_s = outcome.best.seconds
-        resumed = tune_tasks([TASKS[0]], Budget(trials=20), FormulaRunner(), database=database)
+        resumed = tune_tasks(
+            [TASKS[0]], Budget(trials=20), FormulaRunner(), database=database, options=SAMPLING
+        )
         assert resumed.outcomes[0].history.trials == 20
         assert resumed.outcomes[0].best and resumed.outcomes[0].best.seconds <= best_s
         again = list(rerun(database, 1, NoBuilds()))
@@ -184,7 +194,7 @@ def test_trials_without_a_limit_have_all_the_time() -> None:
 def test_no_time_for_the_default_schedule_is_no_error() -> None:
     crash = MeasureResult(TrialKind.CRASH, reason="signal 11")
     runner = TimedRunner(fails=lambda state, number: crash, spared=1)
-    tuned = tune_tasks([TASKS[0]], Budget(time_limit_s=1.0), runner)
+    tuned = tune_tasks([TASKS[0]], Budget(time_limit_s=2.0), runner, options=SAMPLING)
     [outcome] = tuned.outcomes
     assert outcome.best is None and outcome.history.trials == 1
 
