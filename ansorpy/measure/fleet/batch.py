@@ -222,6 +222,9 @@ class Batch:
 
     def _cut_what_waits(self) -> None:
         """The time is up: only what is under way still gets its answer, soon, from its node."""
+        if left_s() <= -self._patience.late_s:
+            for name in [name for name, node in self._nodes.items() if node.asked]:
+                self._lose(name, "no answer when the time was up")
         under_way = {index for node in self._nodes.values() for index in node.asked}
         self._queue.clear()
         self._ready.clear()

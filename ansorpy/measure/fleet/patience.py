@@ -22,6 +22,7 @@ class Patience:
         failures: A node that failed so often in one batch gets no more of it.
         grace_s: Seconds that an answer may take beyond the limits of what was asked: the way
             there and back, starting workers, waiting for others who time on the node.
+        late_s: Seconds after the end of the search until a node without an answer is left out.
         uneven: How much longer one node may take than another to prepare the same task.
     """
 
@@ -30,6 +31,7 @@ class Patience:
     losses: int = 3
     failures: int = 3
     grace_s: float = 60.0
+    late_s: float = 10.0
     uneven: float = 4.0
 
 

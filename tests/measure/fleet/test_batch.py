@@ -14,6 +14,7 @@ from ansorpy.deadline import until
 from ansorpy.errors import MissingDependency, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
+from ansorpy.measure.fleet.base import Ticket
 from ansorpy.measure.fleet.patience import Patience
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.fleet.wire import single, write_answer
@@ -106,6 +107,23 @@ def test_a_deadline_cuts_what_waits_and_takes_what_is_under_way(building):
         results = measure(fleet)
     kinds = Counter(result.kind for result in results)
     assert set(kinds) == {TrialKind.OK, TrialKind.CUT} and kinds[TrialKind.OK] < 6
+
+
+def test_a_node_that_does_not_answer_after_the_deadline_is_left_out():
+    class Silent(SimulatedFleet):
+        """Never answers what a candidate takes."""
+
+        def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
+            kinds = {ticket: single(self._waiting[ticket][1]).kind for ticket in tickets}
+            able = [ticket for ticket, kind in kinds.items() if kind != "measure"]
+            time.sleep(0.01)
+            return super().wait(able, timeout_s) if able else []
+
+    fleet = Silent(["a", "b"], EVEN)
+    with until(time.monotonic() + 0.3):
+        results = measure(fleet, patience=Patience(rejoin_s=0.0, look_s=0.0, late_s=0.1))
+    assert {r.kind for r in results} == {TrialKind.CUT}
+    assert set(fleet.dropped) == {"a", "b"}
 
 
 @pytest.mark.parametrize("seed", range(40))
