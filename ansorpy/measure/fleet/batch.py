@@ -106,8 +106,8 @@ class Batch:
         """
         try:
             while len(self._results) < len(self._candidates):
-                if left_s() <= 0:
-                    self._cut_what_waits()
+                if left_s() <= 0 and self._is_over():
+                    break
                 self._have_nodes()
                 self._give_all()
                 busy = {n.ticket: name for name, n in self._nodes.items() if n.ticket is not None}
@@ -220,8 +220,11 @@ class Batch:
             (self._ready if index in self._code else self._queue).appendleft(index)
         self._elect()
 
-    def _cut_what_waits(self) -> None:
-        """The time is up: only what is under way still gets its answer, soon, from its node."""
+    def _is_over(self) -> bool:
+        """Cut what waits, for the time is up; True when nothing is under way.
+
+        What is gets its answer soon: its node knows the deadline.
+        """
         if left_s() <= -self._patience.late_s:
             for name in [name for name, node in self._nodes.items() if node.asked]:
                 self._lose(name, "no answer when the time was up")
@@ -234,6 +237,7 @@ class Batch:
             if index not in under_way and index not in self._results and self._start(index):
                 self._confirm.pop(index, None)
                 self._settle(index, out_of_time(), None)
+        return not under_way
 
     # Work is given
 
