@@ -9,12 +9,12 @@ from typing import Literal, Unpack
 
 import onnx
 
-from ansorpy.api.assemble import kernel_of, model_of
+from ansorpy.api.assemble import kernel_of
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request, as_seed, as_target
 from ansorpy.api.session import open_session
-from ansorpy.api.several import Aim, Several, objective_for
+from ansorpy.api.several import Aim, Several, objective_for, uninterrupted
 from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -33,7 +33,6 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
 from ansorpy.tasks.objective import Objective
-from ansorpy.tasks.tune import Tuning
 
 __all__ = ["build", "compile", "load", "tune"]
 
@@ -95,7 +94,7 @@ def tune(
     request = replace(request, preset=_preset(request.target, rules))
     task = _task(tensors, request)
     with open_session(request) as session:
-        _uninterrupted(session.tune({task: 1.0}, network=False))
+        uninterrupted(session.tune({task: 1.0}, network=False))
         [chosen] = session.choose([task])
     return kernel_of(chosen)
 
@@ -146,10 +145,9 @@ def compile(
     """Compile the ONNX network *model* for *target*, tuning its tasks first.
 
     Args:
-        model: A path or a loaded model.
-        objective: When the search may end before its budget: ``"latency_bounds"`` as soon as all
-            kernels together take no more than ``bound`` seconds, ``"early_stop"`` when no task
-            improves any more, or as an objective of your own says.
+        model: A path or a loaded model; its arena and constants may take ``memory`` bytes together.
+        objective: ``"latency_bounds"`` ends the search once all kernels together take ``bound``
+            seconds at most, ``"early_stop"`` when no task improves; or one of your own.
         effort: ``"none"`` measures nothing beyond checking that the result is right; ``"quick"``
             takes 5 minutes, ``"full"`` 30.  An explicit limit replaces the effort's.
         trials: Programs in all; ``trials_per_task`` of each task; ``time_limit``: seconds.
@@ -157,14 +155,12 @@ def compile(
         shapes: Input name to its shape; ``dims``: name of a dynamic dimension to its size.
         precision: ``"strict"`` leaves out algorithms that state an error (Winograd).  Sums are
             still added up in any order, and bfloat16 dot instructions still flush denormals.
-        memory: Bytes that the model's arena and constants may take together.
         db: SQLite file of records; running again with it resumes.
         workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
-        parts: What is exchanged in the search, by name or of your own (``docs/search.md``).
+        parts: What is exchanged in the search (``docs/search.md``).
 
     Raises:
-        ForeignFile: *model* is not an ONNX model.
-        UnsupportedModel: Operators that cannot be compiled, all of them in a table.
+        ForeignFile, UnsupportedModel: Not an ONNX model; a table of operators not supported.
         UsageError: A dynamic dimension without a size, too little memory, a wrong option.
         NoValidProgram: No trial of some task succeeded.
     """
@@ -185,11 +181,7 @@ def compile(
     goal = objective_for(objective, aims)
     project = open_project(model, request, shapes=shapes, dims=dims)
     project.fit(memory)
-    several = Several([project], aims, goal)
-    with open_session(request) as session:
-        _uninterrupted(several.tune(session))
-        [chosen] = several.choose(session)
-    return model_of(project, chosen, request.threads)
+    return Several([project], aims, goal).compiled(request)[0]
 
 
 def load(path: str | Path) -> Model:
@@ -200,11 +192,6 @@ def load(path: str | Path) -> Model:
         MissingDependency: It was built for a CPU this machine does not have.
     """
     return Model.load(Path(path))
-
-
-def _uninterrupted(tuning: Tuning | None) -> None:
-    if tuning is not None and tuning.interrupted:
-        raise KeyboardInterrupt
 
 
 def _task(tensors: Sequence[Tensor], request: Request) -> Task:

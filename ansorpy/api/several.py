@@ -27,7 +27,7 @@ from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.plan import Plan
 from ansorpy.tasks.tune import Tuning
 
-__all__ = ["Aim", "Several", "WantedNetwork", "compile_many", "objective_for"]
+__all__ = ["Aim", "Several", "WantedNetwork", "compile_many", "objective_for", "uninterrupted"]
 
 
 @dataclass(frozen=True)
@@ -114,6 +114,23 @@ class Several:
         """A program for each task of each network."""
         return [session.choose(project.tasks) for project in self.projects]
 
+    def compiled(self, request: Request) -> list[Model]:
+        """Tune as *request* says, and put each network's best programs together.
+
+        Raises:
+            KeyboardInterrupt: The user stopped the search; what was found is recorded.
+        """
+        with open_session(request) as session:
+            uninterrupted(self.tune(session))
+            chosen = self.choose(session)
+        return [model_of(p, c, request.threads) for p, c in zip(self.projects, chosen, strict=True)]
+
+
+def uninterrupted(tuning: Tuning | None) -> None:
+    """Raise ``KeyboardInterrupt`` when the user stopped the run."""
+    if tuning is not None and tuning.interrupted:
+        raise KeyboardInterrupt
+
 
 @dataclass(frozen=True)
 class WantedNetwork:
@@ -186,10 +203,4 @@ def compile_many(
         seed=as_seed(seed),
     )
     projects = [open_project(n.model, request, shapes=n.shapes, dims=n.dims) for n in wanted]
-    several = Several(projects, aims, chosen_objective)
-    with open_session(request) as session:
-        tuning = several.tune(session)
-        if tuning is not None and tuning.interrupted:
-            raise KeyboardInterrupt
-        chosen = several.choose(session)
-    return [model_of(p, c, request.threads) for p, c in zip(projects, chosen, strict=True)]
+    return Several(projects, aims, chosen_objective).compiled(request)

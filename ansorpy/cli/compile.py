@@ -67,24 +67,15 @@ def compile(
     seed: Seed = 0,
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
-    from ansorpy.api.assemble import model_of
     from ansorpy.api.several import Several
+    from ansorpy.cli import searching
     from ansorpy.cli.parts import chosen_parts
-    from ansorpy.cli.searching import (
-        accounted,
-        aims_of,
-        make_request,
-        project_of,
-        search_all,
-        total_text,
-    )
     from ansorpy.cli.values import parse_bytes
-    from ansorpy.phases import Part, phase
     from ansorpy.runtime.export import check_exportable
 
     names = {"strategy": strategy, "selector": selector, "cost_model": cost_model}
     names |= {"scheduler": scheduler, "transfer": transfer, "measure": measure}
-    request = make_request(
+    request = searching.make_request(
         effort=effort,
         trials=trials,
         trials_per_task=trials_per_task,
@@ -97,14 +88,13 @@ def compile(
         parts=chosen_parts(plugin, **names),
         seed=seed,
     )
-    wanted, aims = aims_of(objective, [model.stem], bound)
+    wanted, aims = searching.aims_of(objective, [model.stem], bound)
     library = output or Path(f"{model.stem}.so")
     check_exportable(library, request.target)
-    with accounted(request):
-        project = project_of(model, request, shape, dim)
+    with searching.accounted(request):
+        project = searching.project_of(model, request, shape, dim)
         project.fit(parse_bytes(memory))
-        [chosen] = search_all(Several([project], aims, wanted), request)
-        with phase(Part.ASSEMBLE):
-            written = model_of(project, chosen, request.threads).export(library)
-    total = total_text(project, chosen)
+        [chosen] = searching.search_all(Several([project], aims, wanted), request)
+        written = searching.export(project, chosen, request, library)
+    total = searching.total_text(project, chosen)
     print(f"wrote {written}" + (f" ({total})" if total else ""))

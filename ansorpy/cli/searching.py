@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ansorpy.api.assemble import kernels_median_s
+from ansorpy.api.assemble import kernels_median_s, model_of
 from ansorpy.api.parts import Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
@@ -36,8 +36,8 @@ from ansorpy.target import Target
 from ansorpy.tasks.objective import Objective
 
 __all__ = [
-    "accounted", "aims_of", "make_request", "plan_text", "project_of", "search", "search_all",
-    "total_text",
+    "accounted", "aims_of", "export", "make_request", "plan_text", "project_of", "search",
+    "search_all", "total_text",
 ]  # fmt: skip
 
 
@@ -72,12 +72,20 @@ def make_request(
 
 
 def project_of(
-    model: Path, request: Request, shape: Sequence[str] | None, dim: Sequence[str] | None
+    model: Path,
+    request: Request,
+    shape: Sequence[str] | None,
+    dim: Sequence[str] | None,
+    name: str | None = None,
 ) -> Project:
-    """The network in *model*, with sizes given as ``--shape`` and ``--dim`` values."""
+    """The network in *model*, with sizes given as ``--shape`` and ``--dim`` values.
+
+    It is called *name*, or as its file without ``.onnx``.
+    """
     shapes, dims = parse_shapes(shape or ()), parse_dims(dim or ())
     with phase(Part.OPEN):
-        return open_project(model, request, shapes=shapes, dims=dims)
+        project = open_project(model, request, shapes=shapes, dims=dims)
+    return replace(project, name=name or project.name)
 
 
 def aims_of(
@@ -189,6 +197,12 @@ def _interrupted(request: Request) -> Interrupted:
         f"interrupted; the trials so far are in {request.db}",
         hint="run the same command again to go on, or export what was found",
     )
+
+
+def export(project: Project, chosen: Sequence[Chosen], request: Request, library: Path) -> Path:
+    """Put the model together and write it to *library*; returns where it is."""
+    with phase(Part.ASSEMBLE):
+        return model_of(project, chosen, request.threads).export(library)
 
 
 def plan_text(project: Project, request: Request) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -95,10 +94,8 @@ def tune(
     names = network_names(models)
     wanted, aims = aims_of(objective, names, bound, baseline, weight)
     with accounted(request):
-        projects = [
-            replace(project_of(model, request, shape, dim), name=name)
-            for model, name in zip(models, names, strict=True)
-        ]
+        given = zip(models, names, strict=True)
+        projects = [project_of(model, request, shape, dim, name) for model, name in given]
         several = Several(projects, aims, wanted)
         chosen = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
