@@ -127,7 +127,8 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     similar = dense_relu(32, 64, 128)
     [other_entry] = entries(similar)
     rng = np.random.default_rng(4)
-    rows = [s.bind(sample_valid(s, 1, rng)[0]) for s in other_entry.source.draw(6, rng)]
+    structures = other_entry.source.draw(3, rng)
+    rows = [s.bind(row) for s in structures for row in sample_valid(s, 3, rng)]
 
     @dataclass
     class Beside(FormulaRunner):
@@ -153,17 +154,17 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
             return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
 
     with Database(path) as database:
-        for state in rows[:3]:
+        for state in rows[:-3]:
             result = MeasureResult(TrialKind.OK, (float(rng.random()),))
             database.complete(database.start(similar, state), result)
         database.add_variants(similar, {d.name: d.dag for d in other_entry.source.definitions})
     # The task that is like the other's has its first round after another's.
     tasks = [*entries(scale(4096)), *entries(dense_relu(16, 32, 64))]
     with Database(path) as database:
-        runner = Beside(noise=0.3, given=list(rows[3:]))
+        runner = Beside(noise=0.3, given=list(rows[-3:]))
         options = replace(QUICK, scheduler=RoundRobin())
         tune_tasks(tasks, Budget(trials=30), runner, database=database, options=options)
-        assert len(database.records(similar.key)) == 6
+        assert len(database.records(similar.key)) == len(rows) and not runner.given
         run = database.session
     again = replayed(path, run, replace(QUICK, scheduler=RoundRobin()))
     assert again.divergence == "" and again.trials == 30
