@@ -39,6 +39,7 @@ def test_others_trials_are_not_seen_until_they_are_told(tmp_path: Path) -> None:
         seen.add(SECOND.key, 1.0, record.id)
         seen.add(SECOND.key, 1.0, record.id)
         assert times(seen, SECOND) == [1.0]
+        assert [seen.count(task.key) for task in (FIRST, SECOND)] == [3, 1]
         assert [row.key for row in seen.similar(FIRST)] == [SECOND.key]
 
 

@@ -31,6 +31,7 @@ from ansorpy.search.population import sample_valid
 from ansorpy.search.selectors import SELECTORS
 from ansorpy.search.strategies import STRATEGIES
 from ansorpy.search.transfers import TRANSFERS
+from ansorpy.search.transfers.schedule_reuse import ScheduleReuse
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal
@@ -128,7 +129,8 @@ def test_a_run_beside_a_tuner_of_a_similar_task_replays(path: Path) -> None:
     [other_entry] = entries(similar)
     rng = np.random.default_rng(4)
     structures = other_entry.source.draw(3, rng)
-    rows = [s.bind(row) for s in structures for row in sample_valid(s, 3, rng)]
+    rows = [s.bind(row) for s in structures for row in sample_valid(s, 6, rng)]
+    assert len(rows) >= ScheduleReuse().programs + 3, "or nothing is taken over"
 
     @dataclass
     class Beside(FormulaRunner):
