@@ -213,7 +213,7 @@ def test_schedules_of_a_task_that_was_hardly_searched_are_not_taken_over(tmp_pat
             rounds(before, trials)
             found = search(new, database, runner)
             past = Past(
-                new, found.context.source, BoostedTrees(), database, np.random.default_rng(0)
+                new, found.context.source, BoostedTrees(), Seen(database), np.random.default_rng(0)
             )
             assert bool(ScheduleReuse().first(past)) == offered
             assert ScheduleReuse(programs=8).first(past)
