@@ -2,7 +2,8 @@
 
 No program is built or run.  A table of one structure goes through sampling, constraints, nest,
 features, and the scores of a trained model; then a round does, ten structures of every definition
-and sketch.  Candidates are counted that satisfy the constraints.
+and sketch.  Candidates are counted that satisfy the constraints.  Last, whole rounds as a search
+runs them, drawing structures included, which are all new to it or all known from a round before.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import Pair, Structure, StructureSampler
 from ansorpy.schedule.space import Table as Rows
-from ansorpy.search.population import sample_valid
+from ansorpy.search.population import sample_valid, score_all
 from ansorpy.target import Target
 from benchmarks.ops.families.conv2d import Conv2d
 
-__all__ = ["Phases", "main", "measure_round", "measure_structure"]
+__all__ = ["Phases", "Rounds", "main", "measure_round", "measure_rounds", "measure_structure"]
 
 T = TypeVar("T")
 
@@ -72,6 +73,18 @@ class Phases:
         """What ``--json`` holds of it."""
         rates = {"featured_per_s": self.featured_per_s, "scored_per_s": self.scored_per_s}
         return asdict(self) | rates
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Candidates a second of a whole round: structures drawn, rows sampled, all of them scored."""
+
+    case: str
+    candidates: int
+    new_per_s: float
+    """No structure was seen before."""
+    known_per_s: float
+    """Each was."""
 
 
 def matmul() -> list[Tensor]:
@@ -166,9 +179,7 @@ class _Bench:
         prior_s = timed(
             lambda: [self.model.prior.seconds(self.task, part) for part in views], self.repeats
         )[1]
-        scores_s = timed(
-            lambda: [self.model.predict(self.task, nest, n) for nest, n in sized], self.repeats
-        )[1]
+        scores_s = timed(lambda: self.model.predict_all(self.task, sized), self.repeats)[1]
         return nest_s, features_s, prior_s, scores_s - features_s - prior_s
 
 
@@ -187,6 +198,26 @@ def measure_round(name: str, repeats: int, seed: int) -> Phases:
     structures = sampler.draw(_STRUCTURES, bench.rng)
     label = f"{name}, {len(structures)} structures"
     return bench.phases(label, structures, _ROWS_A_STRUCTURE)
+
+
+def measure_rounds(name: str, repeats: int, seed: int) -> Rounds:
+    """Whole rounds of ten structures, 256 candidates each, the same ones each time."""
+    bench, _ = _bench(name, repeats, seed)
+
+    def scored(sampler: StructureSampler) -> int:
+        rng = np.random.default_rng(seed)
+        drawn = sampler.draw(_STRUCTURES, rng)
+        tables = [(s, sample_valid(s, _ROWS_A_STRUCTURE, rng)) for s in drawn]
+        return sum(map(len, score_all(bench.task, bench.model, tables)))
+
+    new_s, candidates = [], 0
+    for _ in range(repeats):
+        sampler = StructureSampler(bench.task)
+        start = perf_counter()
+        candidates = scored(sampler)
+        new_s.append(perf_counter() - start)
+    known_s = timed(lambda: scored(sampler), repeats)[1]
+    return Rounds(name, candidates, candidates / median(new_s), candidates / known_s)
 
 
 def _bench(name: str, repeats: int, seed: int) -> tuple[_Bench, StructureSampler]:
@@ -218,6 +249,15 @@ def table_of(found: Sequence[Phases]) -> Table:
     return Table("Microseconds a candidate", heading, rows, frozenset(heading[1:]))
 
 
+def rounds_table(found: Sequence[Rounds]) -> Table:
+    """The figures of whole rounds as they are printed."""
+    heading = ("case", "candidates", "new structures", "known structures")
+    rows = tuple(
+        (f.case, str(f.candidates), f"{f.new_per_s:,.0f}", f"{f.known_per_s:,.0f}") for f in found
+    )
+    return Table("Candidates a second of whole rounds", heading, rows, frozenset(heading[1:]))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks."""
     p = argparse.ArgumentParser(
@@ -232,12 +272,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     p.add_argument("--json", type=Path, metavar="FILE", help="write the figures there")
     options = p.parse_args(arguments)
     found: list[Phases] = []
+    rounds: list[Rounds] = []
     for name in options.only:
         found += measure_structure(name, options.rows, options.repeats, options.seed)
         found.append(measure_round(name, options.repeats, options.seed))
+        rounds.append(measure_rounds(name, options.repeats, options.seed))
     show(table_of(found))
+    print()
+    show(rounds_table(rounds))
     if options.json:
-        options.json.write_text(json.dumps([f.json() for f in found], indent=1) + "\n")
+        figures = {"phases": [f.json() for f in found], "rounds": [asdict(r) for r in rounds]}
+        options.json.write_text(json.dumps(figures, indent=1) + "\n")
     return 0
 
 

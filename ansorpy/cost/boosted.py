@@ -132,11 +132,20 @@ class BoostedTrees:
 
         Only the order within a task is learnt, so the level of a task may be off.
         """
-        views = view_nest(nest, rows)
-        score: Floats = 1.0 / self.prior.seconds(task, views)
-        if self._booster is not None:
-            score = score * np.exp(self._correction(views) / PRIOR_WEIGHT)
+        [score] = self.predict_all(task, [(nest, rows)])
         return score
+
+    def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
+        """The same for the tables of several structures; the trees are called once for all."""
+        programs = [view_nest(nest, rows) for nest, rows in tables]
+        scores = [1.0 / self.prior.seconds(task, views) for views in programs]
+        if self._booster is None or not programs:
+            return scores
+        totals = self._corrections(programs)
+        return [
+            score * np.exp(total / PRIOR_WEIGHT)
+            for score, total in zip(scores, totals, strict=True)
+        ]
 
     def score(self, features: Sequence[Floats], prior_s: Floats) -> Floats:
         """The same of programs whose ``features[statements, width]`` and prior seconds are kept."""
@@ -148,12 +157,18 @@ class BoostedTrees:
             score = score * np.exp(total / PRIOR_WEIGHT)
         return score
 
-    def _correction(self, views: list[LeafView]) -> Floats:
-        scores = self._trees(extract_all(views))
-        total: Floats = np.zeros(1)
-        for view, part in zip(views, _cut(scores, views), strict=True):
-            total = total + view.spread(part)
-        return total
+    def _corrections(self, programs: Sequence[Sequence[LeafView]]) -> list[Floats]:
+        """What the trees give the statements of each program together, a row a candidate."""
+        views = [view for statements in programs for view in statements]
+        features = np.concatenate([extract_all(statements) for statements in programs])
+        parts = iter(_cut(self._trees(features), views))
+        totals = []
+        for statements in programs:
+            total: Floats = np.zeros(1)
+            for view in statements:
+                total = total + view.spread(next(parts))
+            totals.append(total)
+        return totals
 
     def _trees(self, features: Floats) -> Floats:
         """What the trees give each row; unlike training, short calls gain from every core."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from ansorpy.cost.view import Floats
@@ -10,7 +10,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.samples import Samples
 from ansorpy.schedule.nest import Nest
 
-__all__ = ["CostModel", "Remembering"]
+__all__ = ["Batching", "CostModel", "Remembering", "predictions"]
 
 
 class CostModel(Protocol):
@@ -30,6 +30,14 @@ class CostModel(Protocol):
 
 
 @runtime_checkable
+class Batching(Protocol):
+    """A model that scores the tables of several structures in less time than one by one."""
+
+    def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
+        """What ``predict`` says of each nest and its number of candidates, to the last bit."""
+
+
+@runtime_checkable
 class Remembering(Protocol):
     """A model that learns from what was kept of earlier runs."""
 
@@ -39,3 +47,10 @@ class Remembering(Protocol):
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key."""
+
+
+def predictions(model: CostModel, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
+    """*model*'s scores of several tables, each a nest and its number of candidates."""
+    if isinstance(model, Batching):
+        return model.predict_all(task, tables)
+    return [model.predict(task, nest, rows) for nest, rows in tables]

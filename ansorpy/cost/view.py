@@ -22,42 +22,14 @@ from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from ansorpy.cost.access import AccessView, Floats, Masks, Number, Walk, is_number, number_of
 from ansorpy.cost.counts import OpCounts, count_ops
 from ansorpy.ir.expr import AxisKind
-from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, Settings
+from ansorpy.schedule.nest import Leaf, LeafAccess, Nest, Settings
 from ansorpy.schedule.size import Size, as_array
 
 __all__ = ["AccessView", "BufferView", "Floats", "LeafView", "Masks", "Touches", "view_nest"]
-
-Floats = npt.NDArray[np.float64]
-Masks = npt.NDArray[np.bool_]
-Number: TypeAlias = Floats | float
-"""A column, or the number that all its rows have."""
-
-
-@dataclass(frozen=True)
-class AccessView:
-    """Accesses that move alike: where along each loop, and the box they touch at each depth.
-
-    The mappings have the loops that may move it, by number.
-    """
-
-    times: int
-    """How many accesses these are."""
-    moves: Mapping[int, Masks]
-    """The loop is real and some index depends on it; the mask of the loop itself where every
-    iteration moves it."""
-    stride: Mapping[int, Floats]
-    """Elements between two iterations, in the innermost dimension the loop moves."""
-    flat: Mapping[int, Floats]
-    """Elements between two iterations in memory, all dimensions together."""
-    region: Sequence[Floats]
-    """At each depth, elements of the touched box."""
-    run: Sequence[Floats]
-    """At each depth, contiguous elements the box is made of."""
-    is_write: bool
 
 
 @dataclass(frozen=True)
@@ -95,6 +67,15 @@ class BufferView:
         """Contiguous elements touched at each depth."""
         return _largest([a.run for a in self.accesses])
 
+    @cached_property
+    def touched(self) -> Sequence[Floats]:
+        """Bytes touched at each depth; depths that share their regions share them."""
+        known: dict[int, Floats] = {}
+        for region in self.region:
+            if id(region) not in known:
+                known[id(region)] = region * float(self.elem_bytes)
+        return [known[id(region)] for region in self.region]
+
 
 @dataclass
 class Touches:
@@ -130,6 +111,8 @@ class LeafView:
     outer_prod: Sequence[Floats]
     """At each depth, times the body is entered there."""
     buffers: tuple[BufferView, ...]
+    touched: Mapping[int, Floats]
+    """Bytes of all buffers' boxes at the depth of each loop in ``real``, and of the innermost."""
     touches: Mapping[int, Touches]
     """Of each loop in ``real``."""
 
@@ -169,11 +152,14 @@ def view_nest(nest: Nest, rows: int) -> list[LeafView]:
 def _view_leaf(leaf: Leaf, candidates: int, seen: Seen) -> LeafView:
     rows = candidates if leaf.settings is None else len(leaf.settings.first)
     ones = np.ones(rows)
-    extent = [ones if _is(loop.extent, 1) else _column(loop.extent, rows) for loop in leaf.loops]
-    real = {n: extent[n] > 1 for n, loop in enumerate(leaf.loops) if not _is(loop.extent, 1)}
+    extent = [
+        ones if is_number(loop.extent, 1) else _column(loop.extent, rows) for loop in leaf.loops
+    ]
+    real = {n: extent[n] > 1 for n, loop in enumerate(leaf.loops) if not is_number(loop.extent, 1)}
     buffers = _buffers(leaf, {n: extent[n] - 1 for n in real}, real, rows)
     factors = [extent[n] if n in real else None for n in range(len(extent))]
-    touches = {n: _touch(seen, leaf.loops[n], n, leaf, buffers, rows) for n in real}
+    touched = {n: _total([b.touched[n] for b in buffers]) for n in {*real, len(extent) - 1}}
+    touches = {n: _touch(seen, n, leaf, buffers, touched[n]) for n in real}
     return LeafView(
         leaf=leaf,
         rows=rows,
@@ -189,27 +175,21 @@ def _view_leaf(leaf: Leaf, candidates: int, seen: Seen) -> LeafView:
         inner_prod=_products(factors[::-1], rows)[::-1],
         outer_prod=_products(factors, rows),
         buffers=buffers,
+        touched=touched,
         touches=touches,
     )
 
 
 def _column(size: Size, rows: int) -> Floats:
-    return np.full(rows, float(size)) if isinstance(size, int) else _floats(size)
-
-
-def _floats(size: Size) -> Floats:
-    return as_array(size, 0).astype(np.float64)
-
-
-def _number(size: Size) -> Number:
-    return float(size) if isinstance(size, int) else _floats(size)
+    number = number_of(size)
+    return np.full(rows, number) if isinstance(number, float) else number
 
 
 def _flags(sizes: Sequence[Size], real: Mapping[int, Masks]) -> dict[int, Masks]:
     """Where loops are both marked and real; those of mark 1 wherever they are real."""
     marked: dict[int, Masks] = {}
     for n, size in enumerate(sizes):
-        if n in real and not _is(size, 0):
+        if n in real and not is_number(size, 0):
             everywhere = isinstance(size, int)
             marked[n] = real[n] if everywhere else real[n] & (as_array(size, 0) != 0)
     return marked
@@ -251,7 +231,7 @@ def _buffers(
         first = next(iter(alike.values()))[0]
         elems: Number = 1.0
         for size in first.shape:
-            elems = elems * _number(size)
+            elems = elems * number_of(size)
         views.append(
             BufferView(
                 name=name,
@@ -261,7 +241,7 @@ def _buffers(
                 alloc_depth=first.alloc_depth,
                 elems=elems,
                 accesses=tuple(
-                    _Walk(same[0], steps, real, rows).view(len(leaf.loops), len(same), is_write)
+                    Walk(same[0], steps, real, rows).view(len(leaf.loops), len(same), is_write)
                     for (_, is_write), same in alike.items()
                 ),
                 is_read=is_reduction or any(not is_write for _, is_write in alike),
@@ -271,114 +251,32 @@ def _buffers(
     return tuple(views)
 
 
-class _Walk:
-    """The box of one access, from the innermost loop outwards; *steps* are extents less one."""
-
-    def __init__(
-        self,
-        access: LeafAccess,
-        steps: Mapping[int, Floats],
-        real: Mapping[int, Masks],
-        rows: int,
-    ):
-        self.access, self.steps, self.real, self.rows = access, steps, real, rows
-        self.shape = [_number(size) for size in access.shape]
-        self.trailing: list[Number] = [1.0]
-        for size in reversed(self.shape):
-            self.trailing.insert(0, self.trailing[0] * size)
-        self.reach: list[Number] = [0.0] * len(self.shape)
-        self.box: list[Number] = [np.minimum(size, 1.0) for size in self.shape]
-
-    def view(self, depth: int, times: int, is_write: bool) -> AccessView:
-        """The accesses inside *depth* loops, *times* of which move alike."""
-        moves: dict[int, Masks] = {}
-        stride: dict[int, Floats] = {}
-        flat: dict[int, Floats] = {}
-        region = [self._region()] * (depth + 1)
-        run = [self._run()] * (depth + 1)
-        for loop in reversed(range(depth)):
-            region[loop], run[loop] = region[loop + 1], run[loop + 1]
-            coefs = self._coefficients(loop) if loop in self.real else {}
-            if not coefs:
-                continue
-            stride[loop], flat[loop] = self._strides(loop, coefs)
-            always = any(np.all(coef > 0) for coef in coefs.values())
-            moves[loop] = self.real[loop] if always else stride[loop] > 0
-            for d, coef in coefs.items():
-                self.reach[d] = self.reach[d] + self.steps[loop] * coef
-                self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
-            region[loop], run[loop] = self._region(), self._run()
-        return AccessView(times, moves, stride, flat, region, run, is_write)
-
-    def _coefficients(self, loop: int) -> dict[int, Number]:
-        """Absolute coefficients by dimension, without those that are 0 in every row; an index
-        that is not affine moves with every loop."""
-        access = self.access
-        found: dict[int, Number] = {}
-        for d, exact in enumerate(access.exact):
-            if not exact:
-                found[d] = 1.0
-            elif not _is(access.coefs[d][loop], 0):
-                found[d] = np.abs(_number(access.coefs[d][loop]))
-        return found
-
-    def _strides(self, loop: int, coefs: Mapping[int, Number]) -> tuple[Floats, Floats]:
-        real = self.real[loop]
-        jumps = {d: coef * self.trailing[d + 1] for d, coef in coefs.items()}
-        stride: Number = 0.0
-        for d, jump in jumps.items():  # the innermost dimension that moves wins
-            stride = jump if len(jumps) == 1 else np.where(coefs[d] > 0, jump, stride)
-        moved = np.where(real, stride, 0.0)
-        if len(jumps) == 1 and all(self.access.exact):
-            return moved, moved
-        flat: Number = sum(jumps.values()) if all(self.access.exact) else np.inf
-        return moved, np.where(real, flat, 0.0)
-
-    def _region(self) -> Floats:
-        """Elements of the box, dimensions in index order."""
-        total: Number = 1.0
-        for box in self.box:
-            total = total * box
-        return _as_column(total, self.rows)
-
-    def _run(self) -> Floats:
-        """Contiguous elements in the box: trailing dimensions up to the first that is cut."""
-        run: Number = 1.0
-        whole: Masks | None = None
-        for box, size in zip(reversed(self.box), reversed(self.shape), strict=True):
-            if isinstance(size, float) and size == 1:
-                continue
-            run = run * box if whole is None else np.where(whole, run * box, run)
-            covered: Masks = np.asarray(box >= size)
-            whole = covered if whole is None else whole & covered
-        return _as_column(run, self.rows)
-
-
-def _is(size: Size, number: int) -> bool:
-    """True for a size that is *number* whatever is decided."""
-    return isinstance(size, int) and size == number
-
-
-def _as_column(number: Number, rows: int) -> Floats:
-    column: Floats = np.asarray(number, dtype=np.float64)
-    return column if column.ndim else np.full(rows, column)
+def _total(columns: Sequence[Floats]) -> Floats:
+    """The sum, of integers, which no order changes."""
+    total = columns[0]
+    for column in columns[1:]:
+        total = total + column
+    return total
 
 
 def _touch(
-    seen: Seen, loop: Loop, depth: int, leaf: Leaf, buffers: Sequence[BufferView], rows: int
+    seen: Seen, depth: int, leaf: Leaf, buffers: Sequence[BufferView], touched: Floats
 ) -> Touches:
-    """Add this statement's accesses to what *loop* touches; return the sums as they are now."""
+    """Add this statement's accesses to what its loop *depth* touches; the sums as they are now."""
+    loop = leaf.loops[depth]
     key = (loop.stage, loop.name)
-    before = _settled(*seen[key], leaf.settings) if key in seen else Touches(np.zeros(rows))
-    total, single = before.total_bytes, before.single_bytes
-    counts, smallest = dict(before.counts), dict(before.smallest)
+    before = _settled(*seen[key], leaf.settings) if key in seen else None
+    total = touched if before is None else before.total_bytes + touched
+    single = 0.0 if before is None else before.single_bytes
+    counts = {} if before is None else dict(before.counts)
+    smallest = {} if before is None else dict(before.smallest)
     for buffer in buffers:
-        size = buffer.region[depth]
-        times = 2 if buffer.is_written and _holds_init(leaf, depth) else 1
-        total = total + size * float(times * buffer.elem_bytes)
-        single = single + times * buffer.elem_bytes
+        times = 1
+        if buffer.is_written and _holds_init(leaf, depth):
+            times, total = 2, total + buffer.touched[depth]
+        single += times * buffer.elem_bytes
         counts[buffer.name] = counts.get(buffer.name, 0) + times
-        known = smallest.get(buffer.name)
+        known, size = smallest.get(buffer.name), buffer.region[depth]
         smallest[buffer.name] = size if known is None else np.minimum(known, size)
     touches = Touches(total, single, counts, smallest)
     seen[key] = touches, leaf.settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,11 +14,22 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.schema import plain_errors, transaction
 
-__all__ = ["SampleStore", "Samples"]
+__all__ = ["SampleStore", "Sampled", "Samples"]
 
 Floats = npt.NDArray[np.float64]
 
 _STORED = np.dtype("<f4")
+_NO_LIMIT = 1 << 31
+
+_EVENLY = """
+SELECT kind, median_s, prior_s, CAST(features AS BLOB) AS features FROM (
+    SELECT trials.id AS id, kind, median_s, prior_s, features,
+        row_number() OVER (ORDER BY trials.id) AS nth, COUNT(*) OVER () AS total
+    FROM samples JOIN trials ON trials.id = trial WHERE task_key = ? AND version = ?
+) WHERE nth * ? / total > (nth - 1) * ? / total ORDER BY id
+"""
+"""Samples of a task and a version; of their numbers those where a share of them is full."""
+
 _TIMED = (TrialKind.OK.value, TrialKind.SLOW.value)
 
 
@@ -46,6 +57,15 @@ class Samples:
         at = np.asarray(chosen, dtype=np.intp)
         features = [self.features[n] for n in chosen]
         return Samples(self.version, features, self.prior_s[at], self.seconds[at])
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """A recorded task: its key, its class (tasks that differ in shapes only), its samples."""
+
+    key: str
+    class_key: str
+    samples: int
 
 
 class SampleStore:
@@ -76,34 +96,40 @@ class SampleStore:
             )
             return {int(row["trial"]) for row in rows}
 
-    def of(self, task_keys: Iterable[str], version: str, width: int) -> dict[str, Samples]:
+    def of(
+        self,
+        task_keys: Iterable[str],
+        version: str,
+        width: int,
+        most: Mapping[str, int] | None = None,
+    ) -> dict[str, Samples]:
         """The samples of these tasks, by key and in the order of their trials.
 
+        Of a task that *most* names so many, from its first trial to its last at even steps.
         Those of another version are left out, and so are damaged ones.
         """
         found = {}
         for key in task_keys:
+            limit = _NO_LIMIT if most is None else most.get(key, _NO_LIMIT)
             with plain_errors(self._path):
-                rows = self._connection.execute(
-                    "SELECT kind, median_s, prior_s, CAST(features AS BLOB) AS features"
-                    " FROM samples JOIN trials ON trials.id = trial"
-                    " WHERE task_key = ? AND version = ? ORDER BY trials.id",
-                    (key, version),
-                ).fetchall()
+                rows = self._connection.execute(_EVENLY, (key, version, limit, limit)).fetchall()
             samples = _decoded(rows, version, width)
             if len(samples):
                 found[key] = samples
         return found
 
-    def tasks_like(self, task: Task) -> list[str]:
-        """Keys of all tasks recorded for the machine and the number of threads of *task*."""
+    def tasks_like(self, task: Task, version: str) -> list[Sampled]:
+        """The tasks with samples of this *version*, recorded for the machine and the number of
+        threads of *task*."""
         with plain_errors(self._path):
             rows = self._connection.execute(
-                "SELECT key FROM tasks WHERE threads = ? AND target ="
-                " (SELECT target FROM tasks WHERE key = ?) ORDER BY key",
-                (task.threads, task.key),
+                "SELECT tasks.key, class_key, COUNT(*) AS samples FROM tasks"
+                " JOIN trials ON task_key = tasks.key JOIN samples ON trial = trials.id"
+                " WHERE version = ? AND threads = ? AND target ="
+                " (SELECT target FROM tasks WHERE key = ?) GROUP BY tasks.key ORDER BY tasks.key",
+                (version, task.threads, task.key),
             )
-            return [str(row["key"]) for row in rows]
+            return [Sampled(r["key"], r["class_key"], r["samples"]) for r in rows]
 
 
 def _decoded(rows: Iterable[sqlite3.Row], version: str, width: int) -> Samples:

@@ -5,7 +5,8 @@ A round of the search draws a few structures and works on one population table a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.rules.recover import Skeleton, Steps, placed_like, rows_of, skeleton_of
 from ansorpy.rules.refit import nearest_rows, numbers_of, refitted_sketch
 from ansorpy.schedule.space import Space, Table
-from ansorpy.schedule.state import State
+from ansorpy.schedule.state import History, State
 from ansorpy.target import Target
 
 __all__ = ["Pair", "Recovered", "Structure", "StructureSampler"]
@@ -41,6 +42,7 @@ class Structure:
 
     ``definition`` names what is scheduled: the task's own definition or an algorithm's.
     The first ``sketch_steps`` steps of ``placed`` are the sketch's, the others placed stages.
+    ``make`` gives the structure of a placed state of a sketch, the same one each time.
 
     Offers what :class:`~ansorpy.schedule.space.Space` does; rows are drawn by the annotation
     rules and mutated by the preset's mutations.
@@ -53,6 +55,7 @@ class Structure:
     space: Space
     target: Target
     preset: Preset
+    make: Callable[[int, State], Structure]
 
     @property
     def pair(self) -> Pair:
@@ -98,10 +101,7 @@ class Structure:
         if self.preset.move is None:
             return None
         moved = self.preset.move.move(self.placed, rng, self.sketch_steps)
-        return None if moved is None else self._with(moved)
-
-    def _with(self, placed: State) -> Structure:
-        return replace(self, placed=placed, space=_annotated(placed, self.target, self.preset))
+        return None if moved is None else self.make(self.sketch, moved)
 
     def adopt(self, other: Structure, table: Table, rng: np.random.Generator) -> Table:
         """Rows of *other*'s *table* as rows of this structure; decisions not shared are drawn."""
@@ -128,11 +128,15 @@ class Recovered:
 class StructureSampler:
     """Draws structures of one task; the sketches of all its definitions are derived once.
 
+    The structures used last are kept: what their tables compute is noted down once a structure
+    (:mod:`ansorpy.schedule.formulas`), which takes longer than a round works on it.
+
     Args:
         preset: The rules; default :func:`~ansorpy.rules.presets.preset_for` the task's target.
     """
 
     patience = 4
+    most_kept = 64
 
     def __init__(self, task: Task, preset: Preset | None = None):
         self.target = replace(task.target, cores=task.threads)
@@ -147,6 +151,7 @@ class StructureSampler:
         ]
         self.pairs = tuple(Pair(name, number) for number, (name, _) in enumerate(found))
         self.sketches = tuple(sketch for _, sketch in found)
+        self._kept: OrderedDict[tuple[int, History], Structure] = OrderedDict()
 
     def draw_one(self, rng: np.random.Generator) -> Structure:
         """A structure of a sketch drawn uniformly, placed at random."""
@@ -160,11 +165,21 @@ class StructureSampler:
         return self._structure(sketch, state)
 
     def _structure(self, sketch: int, state: State) -> Structure:
-        """The structure of a placed *state* of the given sketch."""
+        """The structure of a placed *state* of the given sketch; the one there is, if kept."""
+        key = sketch, state.history
+        found = self._kept.pop(key, None) or self._made(sketch, state)
+        self._kept[key] = found
+        if len(self._kept) > self.most_kept:
+            self._kept.popitem(last=False)
+        return found
+
+    def _made(self, sketch: int, state: State) -> Structure:
         steps = len(self.sketches[sketch].history)
         space = _annotated(state, self.target, self.preset)
         name = self.pairs[sketch].definition
-        return Structure(name, state, sketch, steps, space, self.target, self.preset)
+        return Structure(
+            name, state, sketch, steps, space, self.target, self.preset, self._structure
+        )
 
     def recover(self, definition: str, schedules: Sequence[Steps]) -> list[Recovered]:
         """Recorded *schedules* of a definition as rows of the structures they come from.
@@ -204,23 +219,22 @@ class StructureSampler:
 
     def refit(
         self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
-    ) -> list[tuple[Structure, Table]]:
+    ) -> Iterator[tuple[Structure, Table]]:
         """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
 
         At most *n* rows each, the nearest first; all of them valid.  The structure of the sketch
-        that has most steps in common comes first.
+        that has most steps in common comes first.  Each is made when it is asked for.
         """
         wanted = numbers_of(schedule)
         sketches = [k for k, pair in enumerate(self.pairs) if pair.definition == definition]
-        found = []
         for number in sorted(sketches, key=lambda k: -len(self.sketches[k].history)):
             placed = refitted_sketch(self.sketches[number], schedule)
             if placed is not None:
                 made = self._structure(number, placed)
                 sample = partial(made.sample, rng=rng)
                 rows = nearest_rows(made.space, wanted, sample, n, rng)
-                found += [(made, rows)] if len(rows) else []
-        return found
+                if len(rows):
+                    yield made, rows
 
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None

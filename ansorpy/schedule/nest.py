@@ -26,7 +26,7 @@ from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "Settings", "build_nest"]
+__all__ = ["Leaf", "LeafAccess", "Loop", "Nest", "Settings", "build_nest", "moving"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -63,6 +63,8 @@ class LeafAccess:
     is_packed: bool
     is_output: bool
     exact: tuple[bool, ...]
+    moving: tuple[tuple[int, ...], ...]
+    """For each loop the dimensions that it may move; those that are not exact count always."""
 
 
 @dataclass(frozen=True)
@@ -253,12 +255,12 @@ class _Builder:
             )
             for terms in rows
         )
+        exact = tuple(terms is not None for terms in rows)
         return LeafAccess(
             tensor.name, shape, tensor.dtype.bytes, coefs, depth,
             tensor.name in self.state.bind_stages,
             tensor.name in self.state.stage(name).packed,
-            self.state.dag.is_output(tensor),
-            tuple(terms is not None for terms in rows),
+            self.state.dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
@@ -293,6 +295,20 @@ class _Builder:
         if atom.op is BinaryOp.FLOORMOD:
             return {loop: s - quotients[loop] * divisor for loop, s in strides.items()}
         return None
+
+
+def moving(
+    coefs: Sequence[Sequence[Size]], exact: Sequence[bool], loops: int
+) -> tuple[tuple[int, ...], ...]:
+    """For each of so many *loops* the dimensions that it may move, by their coefficients."""
+    return tuple(
+        tuple(d for d, row in enumerate(coefs) if not (exact[d] and _is_zero(row[loop])))
+        for loop in range(loops)
+    )
+
+
+def _is_zero(size: Size) -> bool:
+    return isinstance(size, int) and size == 0
 
 
 def components(stage: Stage, name: str) -> tuple[str, ...]:

@@ -7,14 +7,14 @@ which are far fewer than the candidates where a stage is not the one that was ti
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.formulas import Formula, Formulas, Program, symbols_of
-from ansorpy.schedule.nest import Leaf, LeafAccess, Nest, Settings, build_nest
+from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, Settings, build_nest
 from ansorpy.schedule.size import Size
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 __all__ = ["NestFormulas"]
 
 Ints = npt.NDArray[np.int64]
+_Known: TypeAlias = Callable[[Size, Size], Size]
+"""The value of the first where it is a formula, else the second."""
 
 _WORTH = 0.75
 """Settings are taken apart where they are at most this share of the candidates."""
@@ -30,11 +32,16 @@ _WORTH = 0.75
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement on symbols; *columns* are those that it depends on."""
+    """A statement on symbols; *columns* are those that it depends on.
+
+    ``accesses`` are its different ones, the write last; ``reads`` their numbers in order.
+    """
 
     leaf: Leaf
     columns: tuple[int, ...]
     program: Program
+    accesses: tuple[LeafAccess, ...]
+    reads: tuple[int, ...]
 
 
 class NestFormulas:
@@ -47,7 +54,6 @@ class NestFormulas:
         )
         masks: dict[tuple[str, str], int] = {}
         for leaf in build_nest(state, formulas.values).leaves:
-            leaf = _shared(leaf)
             wanted = symbols_of(_sizes(leaf))
             keys = [(loop.stage, loop.name) for loop in leaf.loops]
             mask = 0
@@ -56,7 +62,11 @@ class NestFormulas:
                 mask |= part
             masks.update(dict.fromkeys(keys, mask))
             columns = tuple(at for at in range(mask.bit_length()) if mask >> at & 1)
-            self._statements.append(_Statement(leaf, columns, formulas.program(wanted)))
+            different = list(dict.fromkeys(leaf.accesses))
+            reads = tuple(map(different.index, leaf.accesses))
+            accesses = (*different, leaf.write)
+            program = formulas.program(wanted)
+            self._statements.append(_Statement(leaf, columns, program, accesses, reads))
 
     def of(self, table: Ints) -> Nest:
         """The nest of every row of *table*."""
@@ -70,12 +80,6 @@ class NestFormulas:
             rows = table if settings is None else table[settings.first]
             leaves.append(_evaluated(statement, rows, settings))
         return Nest(tuple(leaves))
-
-
-def _shared(leaf: Leaf) -> Leaf:
-    """*leaf* with equal accesses being one object."""
-    one: dict[LeafAccess, LeafAccess] = {}
-    return replace(leaf, accesses=tuple(one.setdefault(a, a) for a in leaf.accesses))
 
 
 def _sizes(leaf: Leaf) -> Iterator[Size]:
@@ -106,35 +110,43 @@ def _settings(table: Ints, columns: tuple[int, ...]) -> Settings | None:
 
 
 def _evaluated(statement: _Statement, rows: Ints, settings: Settings | None) -> Leaf:
-    leaf, values = statement.leaf, statement.program.run(rows)
-
-    def known(size: Size) -> Size:
-        return values[size] if isinstance(size, Formula) else size
-
-    accesses = {a: _access(a, known) for a in (*leaf.accesses, leaf.write)}
-    return replace(
-        leaf,
-        loops=tuple(
-            replace(
-                loop,
-                extent=known(loop.extent),
-                parallel=known(loop.parallel),
-                vector=known(loop.vector),
-                unroll=known(loop.unroll),
-            )
-            for loop in leaf.loops
-        ),
-        accesses=tuple(accesses[a] for a in leaf.accesses),
-        write=accesses[leaf.write],
-        max_unroll=known(leaf.max_unroll),
-        asks=tuple(map(known, leaf.asks)),
-        settings=settings,
+    values: dict[Size, Size] = {f: column for f, column in statement.program.run(rows).items()}
+    known = values.get
+    accesses = [_access(a, known) for a in statement.accesses]
+    leaf = statement.leaf
+    return Leaf(
+        leaf.stage,
+        leaf.op,
+        tuple(_loop(loop, known) for loop in leaf.loops),
+        tuple(accesses[at] for at in statement.reads),
+        accesses[-1],
+        leaf.body,
+        known(leaf.max_unroll, leaf.max_unroll),
+        leaf.own_from,
+        tuple(map(known, leaf.asks, leaf.asks)),
+        leaf.held,
+        settings,
     )
 
 
-def _access(access: LeafAccess, known: Callable[[Size], Size]) -> LeafAccess:
-    return replace(
-        access,
-        shape=tuple(map(known, access.shape)),
-        coefs=tuple(tuple(map(known, coefs)) for coefs in access.coefs),
+def _loop(loop: Loop, known: _Known) -> Loop:
+    sizes = (loop.extent, loop.parallel, loop.vector, loop.unroll)
+    if all(isinstance(size, int) for size in sizes):
+        return loop
+    extent, parallel, vector, unroll = map(known, sizes, sizes)
+    return Loop(loop.stage, loop.name, loop.kind, extent, parallel, vector, unroll, loop.annotation)
+
+
+def _access(access: LeafAccess, known: _Known) -> LeafAccess:
+    return LeafAccess(
+        access.buffer,
+        tuple(map(known, access.shape, access.shape)),
+        access.elem_bytes,
+        tuple(tuple(map(known, coefs, coefs)) for coefs in access.coefs),
+        access.alloc_depth,
+        access.is_constant,
+        access.is_packed,
+        access.is_output,
+        access.exact,
+        access.moving,
     )

@@ -28,11 +28,19 @@ Ints = npt.NDArray[np.int64]
 class Column:
     """One int64 a row, with the arithmetic sizes need: ``+ - * //`` and comparisons to masks."""
 
-    __slots__ = ("values",)
+    __slots__ = ("_floats", "values")
     __array_ufunc__ = None
 
     def __init__(self, values: npt.ArrayLike):
         self.values: Ints = np.asarray(values, dtype=np.int64)
+        self._floats: npt.NDArray[np.float64] | None = None
+
+    @property
+    def floats(self) -> npt.NDArray[np.float64]:
+        """The values as floating-point numbers, converted once; not to be written to."""
+        if self._floats is None:
+            self._floats = self.values.astype(np.float64)
+        return self._floats
 
     def __bool__(self) -> bool:
         raise TypeError("a column of sizes has no truth value: code on sizes must not branch")

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.protocol import CostModel, predictions
 from ansorpy.cost.view import Floats
 from ansorpy.ir.task import Task
 from ansorpy.measure.records import Unmade
@@ -28,6 +28,7 @@ __all__ = [
     "StructureSource",
     "sample_valid",
     "score",
+    "score_all",
     "top",
 ]
 
@@ -64,10 +65,11 @@ class Rebuilding(Protocol):
 
     def refit(
         self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
-    ) -> Sequence[tuple[Structure, Table]]:
+    ) -> Iterator[tuple[Structure, Table]]:
         """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
 
-        At most *n* rows each, the nearest first; all of them valid.
+        At most *n* rows each, the nearest first; all of them valid.  The structure most like it
+        comes first, each made when it is asked for.
         """
 
 
@@ -142,14 +144,22 @@ def sample_valid(structure: Structure, n: int, rng: np.random.Generator) -> Tabl
 
 
 def score(task: Task, model: CostModel, structure: Structure, table: Table) -> Scored:
-    """*table* with the model's scores; the one place where populations become nests."""
-    if len(table) == 0:
-        return Scored(structure, table, np.zeros(0))
-    space = structure.space
-    nest = space.nest(table)
+    """*table* with the model's scores."""
+    [scored] = score_all(task, model, [(structure, table)])
+    return scored
+
+
+def score_all(
+    task: Task, model: CostModel, tables: Sequence[tuple[Structure, Table]]
+) -> list[Scored]:
+    """Tables of several structures with the model's scores, which is asked once for all.
+
+    The one place where populations become nests.
+    """
+    nests = [(s.space.nest(table), len(table)) for s, table in tables if len(table)]
     with phase(Part.MODEL):
-        scores = model.predict(task, nest, len(table))
-    return Scored(structure, table, scores)
+        scores = iter(predictions(model, task, nests))
+    return [Scored(s, t, next(scores) if len(t) else np.zeros(0)) for s, t in tables]
 
 
 def top(

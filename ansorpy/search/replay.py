@@ -72,8 +72,9 @@ class GridSource:
         space = _GridSpace(state, numbers=self.numbers)
         placed = State.replay(state.base, state.history[: header.placed_steps])
         self.structure = _GridStructure(
-            name, placed, header.sketch, header.sketch_steps, space, target, preset
-        )
+            name, placed, header.sketch, header.sketch_steps, space, target, preset,
+            lambda sketch, placed: self.structure,
+        )  # fmt: skip
         self.definitions = (Definition(name, state.base),)
         self.pairs = (Pair(name, header.sketch),)
 

@@ -29,6 +29,7 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.pace import RETIME_S, Pace
+from ansorpy.tasks.recall import recall_others
 from ansorpy.tasks.recorded import request_of, space_name
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers.gradient import Gradient
@@ -192,7 +193,7 @@ class _Run:
             for search in self.searches:
                 search.resume(past)
             if self.options.search.transfer.others and isinstance(self.model, Remembering):
-                self._recall_others(self.model, past)
+                recall_others(self.model, past, [entry.task for entry in self.tasks])
             self.model.refit()
 
     def _request(self, database: Database, past: Database) -> dict[str, object]:
@@ -201,14 +202,6 @@ class _Run:
         options = self.options
         request = request_of(asked, self.budget, options, database, past, options.goals)
         return request.model_dump(mode="json")
-
-    def _recall_others(self, model: Remembering, database: Database) -> None:
-        """Teach the model what was measured of other tasks on this machine."""
-        own = {search.task.key for search in self.searches}
-        machines = {(s.task.target.key, s.task.threads): s.task for s in self.searches}
-        for task in machines.values():
-            others = [key for key in database.samples.tasks_like(task) if key not in own]
-            model.recall(database.samples.of(others, *model.remembers))
 
     def spend(self) -> Ending:
         """Give rounds to tasks until a limit is reached or no task has anything new."""

@@ -1,9 +1,9 @@
 """``python -m benchmarks.search``: how many trials strategies need on recorded spaces.
 
 Each space is a complete grid: every point was measured, so a search is replayed without hardware
-and without noise.  A contestant is STRATEGY or STRATEGY:SELECTOR, with the learned model, run with
-each seed until it has 99 % of the best speed.  "uniform" is what drawing points uniformly, without
-a model, needs: computed, not drawn.
+and without noise.  A contestant is STRATEGY or STRATEGY:SELECTOR with a cost model, run with each
+seed until it has 99 % of the best speed; several cost models are each given to every strategy.
+"uniform" is what drawing points uniformly, without a model, needs: computed, not drawn.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from ansorpy.config import available_cores
+from ansorpy.cost.models import MODELS
 from ansorpy.errors import AnsorpyError, UsageError
 from ansorpy.measure.grid import Grid, read_grid
 from ansorpy.report.tables import Table, show
@@ -43,7 +44,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.list:
             show(_listed(spaces))
             return 0
-        contestants = [Contestant.parse(text) for text in options.strategies]
+        contestants = [
+            Contestant.parse(text, model)
+            for text in options.strategies
+            for model in options.cost_model
+        ]
         results = compare(
             spaces, contestants, options.seeds, options.round, options.most, options.jobs
         )
@@ -128,6 +133,8 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("--strategies", nargs="+", default=["evolution"], metavar="NAME[:SELECTOR]")
+    p.add_argument("--cost-model", nargs="+", default=["boosted"], choices=MODELS.names,
+                   metavar="NAME", help=f"{', '.join(MODELS.names)}; default boosted")  # fmt: skip
     p.add_argument("--spaces", nargs="+", default=[], metavar="NAME", help="default: all")
     p.add_argument("--seeds", type=int, default=20, help="searches of each; default 20")
     p.add_argument("--round", type=int, default=8, help="trials a round; default 8")

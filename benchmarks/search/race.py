@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from math import lgamma
 from pathlib import Path
 
 import numpy as np
 
-from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.models import MODELS
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.grid import Grid, read_grid
@@ -34,24 +34,28 @@ UNIFORM = "uniform"
 
 @dataclass(frozen=True)
 class Contestant:
-    """What searches: a strategy, and the selector that picks from what it offers."""
+    """What searches: a strategy, the selector that picks from what it offers, the cost model that
+    ranks; by their names."""
 
     strategy: str
     selector: str = "epsilon_greedy"
+    model: str = "boosted"
 
     @staticmethod
-    def parse(text: str) -> Contestant:
-        """``STRATEGY[:SELECTOR]``; raises UsageError for more."""
+    def parse(text: str, model: str = "boosted") -> Contestant:
+        """``STRATEGY[:SELECTOR]`` with this *model*; raises UsageError for more."""
         parts = text.split(":")
         if not 1 <= len(parts) <= 2:
             raise UsageError(f"{text!r} is not STRATEGY[:SELECTOR]")
-        return Contestant(*parts)
+        return replace(Contestant(*parts), model=model)
 
     @property
     def name(self) -> str:
-        """As :meth:`parse` reads it."""
+        """As :meth:`parse` reads it, and the model's name unless it is the default one."""
         standard = Contestant(self.strategy)
-        return self.strategy if self == standard else f"{self.strategy}:{self.selector}"
+        name = self.strategy
+        name += "" if self.selector == standard.selector else f":{self.selector}"
+        return name if self.model == standard.model else f"{name}, {self.model}"
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ def run(race: Race) -> list[float]:
     grid = source.grid
     strategy = STRATEGIES.factory(race.contestant.strategy)
     selector = SELECTORS.one(race.contestant.selector)
-    model = BoostedTrees()
+    model = MODELS.one(race.contestant.model)
     runner = _Counting(GridRunner(source))
     options = SearchOptions(strategy=strategy, selector=selector, seed=race.seed)
     search = TaskSearch(grid.task, source, model, Trials(runner), options)

@@ -39,9 +39,10 @@ class Summary(BaseModel):
 
 
 class Results(BaseModel):
-    """Everything one run of the benchmark found; ``traces`` hold the best after each trial."""
+    """Everything one run of the benchmark found; ``traces`` hold the best after each trial,
+    infinite while all failed."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
 
     seeds: int
     round_size: int

@@ -6,7 +6,7 @@ from ansorpy.ir.builders import maximum, sum
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
-from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest
+from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, moving
 from ansorpy.schedule.size import Size
 
 S, R = AxisKind.SPACE, AxisKind.REDUCE
@@ -35,6 +35,7 @@ def access(
         alloc_depth=alloc_depth,
         is_output=is_output,
         exact=(True,) * len(coefs),
+        moving=moving(coefs, (True,) * len(coefs), len(coefs[0])),
     )
 
 

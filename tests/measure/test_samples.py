@@ -62,9 +62,29 @@ def test_other_versions_and_other_machines_are_not_mixed_in(
         assert database.samples.known(key, "v2") == set()
         others = [task_of(matmul(k=19)), task_of(dag, threads=2), task_of(dag, cold_constants=True)]
         for task in others:
-            database.add_task(task)
-        expected = sorted([key, others[0].key, others[2].key])
-        assert database.samples.tasks_like(task_of(dag)) == expected
+            record = database.start(task, tiled(task.dag, 2))
+            database.complete(record, MeasureResult(TrialKind.OK, (1e-3,)))
+            one = Samples("v1", [np.ones((1, WIDTH))], np.ones(1), np.ones(1))
+            database.samples.put([record.id], one)
+        alike = database.samples.tasks_like(task_of(dag), "v1")
+        expected = {(key, 4), (others[0].key, 1), (others[2].key, 1)}
+        assert {(t.key, t.samples) for t in alike} == expected
+        assert [t.class_key for t in alike if t.key == key] == [task_of(dag).class_key]
+        assert database.samples.tasks_like(task_of(dag), "v2") == []
+
+
+@pytest.mark.parametrize("most", range(7))
+def test_some_of_many_samples_are_taken_at_even_steps(
+    tmp_path: Path, rng: np.random.Generator, most: int
+) -> None:
+    key, _, samples = kept(tmp_path / "a.db", rng)
+    with Database(tmp_path / "a.db") as database:
+        found = database.samples.of([key], "v1", WIDTH, {key: most})
+    expected = {0: [], 1: [3], 2: [1, 3], 3: [1, 2, 3]}.get(most, [0, 1, 2, 3])
+    if not expected:
+        assert found == {}
+    else:
+        assert found[key].prior_s.tolist() == samples.prior_s[expected].tolist()
 
 
 @pytest.mark.parametrize(

@@ -118,3 +118,31 @@ def test_every_structure_that_can_be_drawn_is_listed_once(
     assert len(set(listed)) == len(listed)
     drawn = [source.draw_one(np.random.default_rng(seed)).key for seed in range(60)]
     assert set(drawn) <= set(listed) or len(listed) == MOST
+
+
+def test_the_structures_used_last_are_kept(rng: np.random.Generator) -> None:
+    source = sampler(SMALL["conv"], CPU)
+    first = source.draw(6, np.random.default_rng(3))
+    again = source.draw(6, np.random.default_rng(3))
+    assert len(first) > 3 and all(one is other for one, other in zip(first, again, strict=True))
+    [recovered] = source.recover(
+        first[0].definition, [first[0].bind(first[0].sample(1, rng)[0]).history]
+    )
+    assert recovered.structure is first[0]
+    source.most_kept = 2
+    source.draw(6, np.random.default_rng(3))
+    other = source.draw(6, np.random.default_rng(3))
+    assert [s.key for s in other] == [s.key for s in first]
+    assert not any(one is two for one, two in zip(first[:3], other[:3], strict=True))
+
+
+def test_neighbours_are_kept_like_what_is_drawn(rng: np.random.Generator) -> None:
+    source = sampler(workloads.conv2d_bn_relu(1, 6, 5, 3, 4), CPU)
+    known = {s.key: s for s in source.draw(20, rng)}
+    met = 0
+    for structure in list(known.values())[:8]:
+        moved = structure.neighbour(rng)
+        if moved is not None and moved.key in known:
+            assert moved is known[moved.key]
+            met += 1
+    assert met

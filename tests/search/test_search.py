@@ -22,10 +22,11 @@ from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.events import Listener, Phase, Progress, silent
-from ansorpy.search.population import Candidate, Pool, sample_valid, score, top
+from ansorpy.search.population import Candidate, Pool, sample_valid, score, score_all, top
 from ansorpy.search.selectors.epsilon_greedy import EpsilonGreedy
 from ansorpy.search.strategies.evolution import Evolution, crossover, genes
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Context, Strategy
 from ansorpy.search.trials import Trials
 from tests.search.runners import FormulaRunner, true_seconds
@@ -76,7 +77,9 @@ class Blind:
         pass
 
 
-@pytest.mark.parametrize("strategy", [EVOLUTION, RandomSearch], ids=["evolution", "random"])
+@pytest.mark.parametrize(
+    "strategy", [EVOLUTION, Sampling, RandomSearch], ids=["evolution", "sampling", "random"]
+)
 def test_spends_exactly_its_trials_and_never_one_twice(strategy: Callable[[], Strategy]) -> None:
     runner = FormulaRunner()
     found = rounds(search(matmul(48, 48, 48), runner, strategy=strategy), 40)
@@ -89,9 +92,9 @@ def test_learning_beats_sampling_blindly() -> None:
     learnt: list[float] = []
     blind: list[float] = []
     for seed in range(4):
-        trees = search(task, model=BoostedTrees(), strategy=RandomSearch, seed=seed)
+        trees = search(task, model=BoostedTrees(), strategy=Sampling, seed=seed)
         learnt.append(best_s(rounds(trees, 40)))
-        blind_search = search(task, model=Blind(), strategy=RandomSearch, seed=seed)
+        blind_search = search(task, model=Blind(), strategy=Sampling, seed=seed)
         blind.append(best_s(rounds(blind_search, 40)))
     assert np.mean(learnt) < 0.93 * np.mean(blind)
 
@@ -114,7 +117,7 @@ def test_a_space_of_few_programs_is_exhausted_not_repeated() -> None:
 
 
 def test_a_strategy_that_repeats_itself_ends_the_search() -> None:
-    class Stubborn(RandomSearch):
+    class Stubborn(Sampling):
         """Offers the same program for ever."""
 
         def ask(self, context: Context, n: int) -> Pool:
@@ -279,6 +282,37 @@ def test_scores_belong_to_their_rows() -> None:
     best = top([scored], 3)
     different = {c.key: c.score for c in scored.candidates()}
     assert [c.score for c in best] == sorted(different.values(), reverse=True)[:3]
+
+
+def test_several_tables_are_scored_as_one_after_another() -> None:
+    task, rng = dense_relu(24, 36, 20), np.random.default_rng(1)
+    drawn = StructureSampler(task).draw(4, rng)
+    tables = [(s, sample_valid(s, n, rng)) for s, n in zip(drawn, (30, 0, 1, 17), strict=False)]
+    taught = BoostedTrees()
+    for structure, table in tables[:1]:
+        taught.learn(task, structure.space.nest(table), rng.random(len(table)))
+    taught.refit()
+    for model in (BoostedTrees(), taught, AnalyticModel(), Blind()):
+        together = score_all(task, model, tables)
+        for (structure, table), found in zip(tables, together, strict=True):
+            alone = score(task, model, structure, table)
+            np.testing.assert_array_equal(found.scores, alone.scores)
+            assert found.structure is structure and found.table is table
+    assert score_all(task, taught, []) == []
+
+
+def test_random_search_asks_no_model_and_prefers_nothing() -> None:
+    class Silent(Blind):
+        """A model that must not be asked."""
+
+        def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
+            raise AssertionError("asked for scores")
+
+    found = rounds(search(matmul(24, 36, 48), model=Silent(), strategy=RandomSearch), 24)
+    assert found.history.trials == 24
+    pool = RandomSearch().ask(found.context, 100)
+    assert len({c.score for c in pool.best}) == 1 and len(pool.best) >= 100
+    assert len({c.structure.key for c in pool.best[:40]}) > 2
 
 
 def _pool(best: int, random: int) -> Pool:

@@ -239,7 +239,7 @@ def test_chains_climb_when_cold_and_wander_when_hot() -> None:
     at = context(n=96)
     [structure, *_] = at.source.draw(1, at.rng)
     start = score(at.task, at.model, structure, sample_valid(structure, 200, at.rng))
-    cold, hot = stepped(start, 0.0, at), stepped(start, 1e9, at)
+    [cold], [hot] = stepped([start], 0.0, at), stepped([start], 1e9, at)
     assert (cold.scores >= start.scores).all() and (cold.scores > start.scores).any()
     assert (hot.scores < start.scores).any() and (hot.scores > start.scores).any()
     for group in (cold, hot):

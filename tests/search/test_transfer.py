@@ -21,7 +21,7 @@ from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions, TaskSearch
 from ansorpy.search.population import Candidate
 from ansorpy.search.strategies.evolution import Evolution
-from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategy import Strategy
 from ansorpy.search.transfer import Past
 from ansorpy.search.transfers import TRANSFERS
@@ -34,7 +34,7 @@ from tests.search.tasks import dense_relu, matmul, scale
 
 
 @dataclass
-class Hearing(RandomSearch):
+class Hearing(Sampling):
     """A strategy that remembers what it was told."""
 
     told: list[tuple[Candidate, MeasureResult]] = field(default_factory=list)
@@ -67,7 +67,7 @@ def rounds(found: TaskSearch, trials: int) -> TaskSearch:
 def test_earlier_trials_count_and_none_is_measured_again(tmp_path: Path, transfer: str) -> None:
     task, runner = dense_relu(48, 48, 48), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
-        before = rounds(search(task, database, runner, strategy=RandomSearch), 24)
+        before = rounds(search(task, database, runner, strategy=Sampling), 24)
     with Database(tmp_path / "a.db") as database:
         found = search(task, database, runner, transfer=transfer, strategy=Hearing)
         found.resume(database)
@@ -117,7 +117,7 @@ def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
 def test_a_resumed_evolution_breeds_from_earlier_trials(tmp_path: Path) -> None:
     task, runner = dense_relu(96, 96, 96), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
-        rounds(search(task, database, runner, strategy=RandomSearch), 16)
+        rounds(search(task, database, runner, strategy=Sampling), 16)
         found = search(task, database, runner)
         found.resume(database)
         pool = found.strategy.ask(found.context, 8)
@@ -134,7 +134,7 @@ def test_what_the_model_learned_is_kept_and_learned_again(tmp_path: Path) -> Non
     task, runner = dense_relu(96, 96, 96), FormulaRunner()
     version, width = BoostedTrees().remembers
     with Database(tmp_path / "a.db") as database:
-        first = rounds(search(task, database, runner, strategy=RandomSearch), 16)
+        first = rounds(search(task, database, runner, strategy=Sampling), 16)
         kept = database.samples.of([task.key], version, width)[task.key]
         again = search(task, database, runner)
         again.resume(database)
@@ -152,7 +152,7 @@ def test_trials_without_samples_are_learned_from_their_structures(tmp_path: Path
     task, runner = dense_relu(96, 96, 96), FormulaRunner()
     version, width = BoostedTrees().remembers
     with Database(tmp_path / "a.db") as database:
-        rounds(search(task, database, runner, strategy=RandomSearch), 16)
+        rounds(search(task, database, runner, strategy=Sampling), 16)
         before = database.samples.of([task.key], version, width)[task.key]
         database._do("DELETE FROM samples")
         search(task, database, runner).resume(database)
@@ -173,7 +173,7 @@ def test_a_run_learns_from_other_tasks_of_the_machine(tmp_path: Path) -> None:
 
     for transfer in ("history_best", "schedule_reuse"):
         path = tmp_path / f"{transfer}.db"
-        choices = SearchOptions(strategy=RandomSearch, transfer=TRANSFERS.one(transfer))
+        choices = SearchOptions(strategy=Sampling, transfer=TRANSFERS.one(transfer))
         options = TuneOptions(choices, model=Counting, retime=False)
         with Database(path) as database:
             tune_tasks([old], Budget(trials=8), FormulaRunner(), database=database, options=options)
@@ -187,7 +187,7 @@ def test_similar_tasks_give_the_first_candidates(tmp_path: Path) -> None:
     runner = FormulaRunner()
     with Database(tmp_path / "a.db") as database:
         for task in (far, near):
-            found = search(task, database, runner, strategy=RandomSearch)
+            found = search(task, database, runner, strategy=Sampling)
             found.resume(database)
             rounds(found, 16)
         found = search(new, database, runner)
@@ -222,7 +222,7 @@ def test_schedules_of_a_task_that_was_hardly_searched_are_not_taken_over(tmp_pat
 def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> None:
     near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
-        before = search(near, database, runner, strategy=RandomSearch)
+        before = search(near, database, runner, strategy=Sampling)
         before.resume(database)
         rounds(before, 16)
         found = search(new, database, runner)
@@ -237,3 +237,24 @@ def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> 
         for _ in range(len(nearest)):
             found.step(2)
         assert len(nearest) > 2 and set(nearest) <= set(runner.seen)
+
+
+def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> None:
+    near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
+    asked: list[int] = []
+
+    class Counting(StructureSampler):
+        """Counts the structures made by re-fitting."""
+
+        def _structure(self, sketch: int, state: State) -> Structure:
+            asked.append(sketch)
+            return super()._structure(sketch, state)
+
+    with Database(tmp_path / "a.db") as database:
+        before = search(near, database, runner, strategy=Sampling)
+        before.resume(database)
+        rounds(before, 16)
+        source = Counting(new)
+        past = Past(new, source, BoostedTrees(), database, np.random.default_rng(0))
+        assert len(ScheduleReuse(candidates=2).first(past)) == 2
+    assert len(asked) == 2 < len(source.sketches)

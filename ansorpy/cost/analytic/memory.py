@@ -28,19 +28,17 @@ class Traffic:
 class Footprints:
     """The lines that each depth of a statement touches, at the depths around its real loops.
 
-    ``total[at]`` holds the bytes together, ``fetched[buffer][at]`` those of a buffer times how
-    often the depth is entered, and ``outer[at]`` the place of the nearest real loop around
-    (0: none).
+    ``total[at]`` holds the bytes together, ``fetched[buffer, at]`` those of a buffer times how
+    often the depth is entered (and 2 where it is written: what is written comes in and goes out),
+    and ``outer[at]`` the place of the nearest real loop around (0: none).
     """
 
     def __init__(self, view: LeafView, line_bytes: float):
         self.view = view
         depths = [*view.real, view.depth]
         self.total = np.zeros((len(depths), view.rows))
-        self.fetched: list[Floats] = []
-        self.once = np.zeros(view.rows)
-        for buffer in view.buffers:
-            fetched = np.empty_like(self.total)
+        self.fetched = np.empty((len(view.buffers), len(depths), view.rows))
+        for buffer, fetched in zip(view.buffers, self.fetched, strict=True):
             last: Floats | None = None
             for at, depth in enumerate(depths):
                 if at == 0 or buffer.region[depth] is not buffer.region[depths[at - 1]]:
@@ -48,8 +46,10 @@ class Footprints:
                 assert last is not None
                 self.total[at] += last
                 np.multiply(last, view.outer_prod[depth], out=fetched[at])
-            self.fetched.append(fetched)
-            self.once = self.once + _ways(buffer) * fetched[0]
+            if buffer.is_written:
+                fetched *= 2.0
+        self.once = _sum(self.fetched[:, 0])
+        self.candidates = np.arange(view.rows)
         outer = [np.zeros(view.rows, dtype=np.intp)]
         for at, real in enumerate(view.real.values()):
             outer.append(np.where(real, at, outer[-1]))
@@ -65,19 +65,28 @@ class Footprints:
         """
         fits = self.total <= cache_bytes
         fits[-1] = True
-        run = _at(self.outer, np.argmax(fits, axis=0))
-        kept = _at(self.outer, run)
-        lost = np.clip(_at(self.total, run) / cache_bytes - 1, 0, 1)
-        moved = np.zeros(self.view.rows)
-        for buffer, fetched in zip(self.view.buffers, self.fetched, strict=True):
-            again = lost * _at(fetched, run) + (1 - lost) * _at(fetched, kept)
-            moved = moved + _ways(buffer) * again
-        return Traffic(moved, self.once)
+        run = self._at(self.outer, self._places(np.argmax(fits, axis=0)))
+        run_at = self._places(run)
+        kept_at = self._places(self._at(self.outer, run_at))
+        lost = np.clip(self._at(self.total, run_at) / cache_bytes - 1, 0, 1)
+        fetched = self.fetched.reshape(len(self.fetched), -1)
+        again = lost * fetched.take(run_at, axis=1) + (1 - lost) * fetched.take(kept_at, axis=1)
+        return Traffic(_sum(again), self.once)
+
+    def _places(self, depth: Depths) -> Depths:
+        """Where the values at each setting's own *depth* are, in a flat array of all depths."""
+        return depth * self.view.rows + self.candidates
+
+    def _at(self, by_depth: npt.NDArray[T], places: Depths) -> npt.NDArray[T]:
+        return by_depth.ravel().take(places)
 
 
-def _ways(buffer: BufferView) -> float:
-    """What is written comes in and goes out."""
-    return 2.0 if buffer.is_written else 1.0
+def _sum(by_buffer: Floats) -> Floats:
+    """The sum over buffers, one after another: the same for one setting as for many."""
+    total: Floats = by_buffer[0]
+    for part in by_buffer[1:]:
+        total = total + part
+    return total
 
 
 def _footprint(buffer: BufferView, depth: int, line_bytes: float) -> Floats:
@@ -88,10 +97,3 @@ def _footprint(buffer: BufferView, depth: int, line_bytes: float) -> Floats:
     whole = buffer.elems * buffer.elem_bytes + line_bytes
     footprint: Floats = np.minimum(runs * lines * line_bytes, whole)
     return footprint
-
-
-def _at(by_depth: npt.NDArray[T], depth: Depths) -> npt.NDArray[T]:
-    """The value of each setting at its own depth."""
-    rows = by_depth.shape[1]
-    picked: npt.NDArray[T] = by_depth.ravel().take(depth * rows + np.arange(rows))
-    return picked

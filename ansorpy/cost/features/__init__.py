@@ -59,13 +59,19 @@ def extract_all(views: Sequence[LeafView]) -> Floats:
 def _fill(found: Floats, view: LeafView) -> None:
     """Write the features of one statement, a row each."""
     values = [value for group in FEATURES for value in group.compute(view)]
-    varies = [isinstance(value, np.ndarray) for value in values]
-    for row, value in zip(found, values, strict=True):
-        row[:] = value
-    for same, rows in groupby(range(len(values)), key=varies.__getitem__):
-        numbers = list(rows)
-        block = found[numbers[0] : numbers[-1] + 1]
-        if same:
-            np.log2(1 + block, out=block)
-        else:  # one number a row: by the same function, which may round a column differently
-            block[:] = np.log2(1 + block[:, :1].copy())
+    at = 0
+    for varies, run in groupby(values, key=_varies):
+        some = list(run)
+        block = found[at : at + len(some)]
+        at += len(some)
+        if varies:
+            for row, value in zip(block, some, strict=True):
+                row[:] = value
+            np.add(block, 1, out=block)
+            np.log2(block, out=block)
+        else:
+            block[:] = np.log2(1 + np.array(some))[:, None]
+
+
+def _varies(value: Floats | float) -> bool:
+    return isinstance(value, np.ndarray)

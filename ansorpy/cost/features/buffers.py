@@ -122,7 +122,7 @@ def _serial_reuse(walk: _Reuse, touches: Touches, name: str, moves: Masks, exten
 def _one_buffer(view: LeafView, buffer: BufferView) -> list[Floats | float | Masks]:
     kind = 2 if buffer.is_read and buffer.is_written else int(buffer.is_written)
     volume = view.evaluations * buffer.elem_bytes
-    unique = buffer.region[0] * buffer.elem_bytes
+    unique = buffer.touched[0]
     lines, stride = _lines(view, buffer)
     run_bytes = buffer.run[0] * buffer.elem_bytes
     unique_lines = np.maximum(1.0, unique / np.minimum(run_bytes, LINE_BYTES))

@@ -26,10 +26,7 @@ def _curve(view: LeafView) -> tuple[Floats, Floats]:
     ops, per_byte = np.empty((len(loops), view.rows)), np.empty((len(loops), view.rows))
     for at, loop in enumerate(loops):
         np.multiply(view.inner_prod[loop], view.ops.floats.total, out=ops[at])
-        touched: Floats | float = 0.0
-        for buffer in view.buffers:
-            touched = touched + buffer.region[loop] * buffer.elem_bytes
-        np.divide(ops[at], touched, out=per_byte[at])
+        np.divide(ops[at], view.touched[loop], out=per_byte[at])
     return ops, per_byte
 
 

@@ -14,6 +14,7 @@ STRATEGIES: Registry[Strategy] = Registry(
         "evolution_droplet": "ansorpy.search.strategies.droplet:evolution_droplet",
         "droplet": "ansorpy.search.strategies.droplet:random_droplet",
         "annealing": "ansorpy.search.strategies.annealing:Annealing",
+        "sampling": "ansorpy.search.strategies.sampling:Sampling",
         "random": "ansorpy.search.strategies.random:RandomSearch",
         "grid": "ansorpy.search.strategies.grid:Grid",
     },

@@ -11,7 +11,7 @@ from ansorpy.cost.view import Floats
 from ansorpy.measure.result import MeasureResult
 from ansorpy.rules.structure import Structure
 from ansorpy.schedule.space import Table
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, top
+from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
 from ansorpy.search.strategy import Context
 
 __all__ = ["Annealing", "stepped"]
@@ -55,7 +55,7 @@ class Annealing:
         groups = started
         for step in range(self.steps):
             temperature = self.heat * spread * (1 - step / self.steps)
-            groups = [stepped(group, temperature, context) for group in groups]
+            groups = stepped(groups, temperature, context)
             found += groups
         self._keep(groups)
         everyone = [c for g in started for c in g.candidates() if c.key not in context.measured]
@@ -73,7 +73,7 @@ class Annealing:
         for structure in context.source.draw(self.structures - len(chains), context.rng):
             if structure.key not in chains:
                 chains[structure.key] = (structure, sample_valid(structure, each, context.rng))
-        scored = [score(context.task, context.model, s, table) for s, table in chains.values()]
+        scored = score_all(context.task, context.model, list(chains.values()))
         return [group for group in scored if len(group)]
 
     def _keep(self, groups: Sequence[Scored]) -> None:
@@ -83,15 +83,21 @@ class Annealing:
         self._chains = {g.structure.key: (g.structure, g.table) for g in kept}
 
 
-def stepped(group: Scored, temperature: float, context: Context) -> Scored:
-    """Each chain of *group* one step on, where it accepts the step."""
-    structure, rng = group.structure, context.rng
-    proposed = structure.mutate(group.table, rng)
-    proposed = np.where(structure.valid(proposed)[:, None], proposed, group.table)
-    scored = score(context.task, context.model, structure, proposed)
-    accepted = _chance(scored.scores - group.scores, temperature) > rng.random(len(group))
-    table = np.where(accepted[:, None], proposed, group.table)
-    return Scored(structure, table, np.where(accepted, scored.scores, group.scores))
+def stepped(groups: Sequence[Scored], temperature: float, context: Context) -> list[Scored]:
+    """Each chain of *groups* one step on, where it accepts the step."""
+    rng = context.rng
+    proposals = []
+    for group in groups:
+        proposed = group.structure.mutate(group.table, rng)
+        valid = group.structure.valid(proposed)
+        proposals.append((group.structure, np.where(valid[:, None], proposed, group.table)))
+    moved = []
+    scored = score_all(context.task, context.model, proposals)
+    for old, new in zip(groups, scored, strict=True):
+        accepted = _chance(new.scores - old.scores, temperature) > rng.random(len(old))
+        table = np.where(accepted[:, None], new.table, old.table)
+        moved.append(Scored(old.structure, table, np.where(accepted, new.scores, old.scores)))
+    return moved
 
 
 def _chance(gain: Floats, temperature: float) -> Floats:

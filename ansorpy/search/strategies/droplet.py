@@ -14,7 +14,7 @@ from ansorpy.rules.structure import Structure
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Pool, score
 from ansorpy.search.strategies.evolution import Evolution
-from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.search.strategies.sampling import Sampling
 from ansorpy.search.strategies.sequence import Then
 from ansorpy.search.strategy import Context
 
@@ -87,8 +87,8 @@ def _steps(structure: Structure, row: Table, radius: int) -> Iterator[Table]:
 
 
 def random_droplet() -> Then:
-    """Coordinate descent from the best of a first random round; random again where it ends."""
-    return Then(RandomSearch(), 1, Droplet())
+    """Coordinate descent from the best of a first sampled round; another where it ends."""
+    return Then(Sampling(), 1, Droplet())
 
 
 def evolution_droplet() -> Then:

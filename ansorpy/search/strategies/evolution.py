@@ -15,7 +15,7 @@ from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score, top
+from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
 from ansorpy.search.strategy import Context
 
 __all__ = ["Evolution", "crossover", "genes"]
@@ -97,13 +97,12 @@ class Evolution:
         for drawn in context.source.draw(self.structures if rows else self.scouts, rng, shares):
             structures.setdefault(drawn.key, drawn)
         share = -(-self.population // max(len(structures), 1))
-        groups = []
+        tables = []
         for key, structure in structures.items():
             known = rows.get(key, np.zeros((0, len(structure.columns)), dtype=np.int64))
             sampled = sample_valid(structure, max(share - len(known), 1), rng)
-            table = np.concatenate([known, sampled])
-            groups.append(score(context.task, context.model, structure, table))
-        return groups
+            tables.append((structure, np.concatenate([known, sampled])))
+        return score_all(context.task, context.model, tables)
 
     def _open_shares(self, pairs: Allocation) -> dict[Pair, float]:
         """The last round's shares without the pairs closed since; at first they are even."""
@@ -123,13 +122,15 @@ class Evolution:
 
     def _next(self, groups: Sequence[Scored], context: Context) -> list[Scored]:
         """The next generation: each pair has its share of it."""
-        children: list[Scored] = []
+        children: list[tuple[Structure, Table]] = []
         for pair, share in self._shares.items():
             own = [g for g in groups if g.structure.pair == pair and len(g)]
-            children += self._generation(own, round(share * self.population), context)
-        return children
+            children += self._generation(own, round(share * self.population), context.rng)
+        return score_all(context.task, context.model, children)
 
-    def _generation(self, groups: Sequence[Scored], size: int, context: Context) -> list[Scored]:
+    def _generation(
+        self, groups: Sequence[Scored], size: int, rng: np.random.Generator
+    ) -> list[tuple[Structure, Table]]:
         """*size* children of *groups*; structures whose share of them is tiny die out."""
         if not groups or not size:
             return []
@@ -142,8 +143,7 @@ class Evolution:
             part = weight.sum() / total if total > 0 else 1 / len(groups)
             each = int(round(size * part))
             if each >= max(smallest, 1):
-                table = self._breed(group, weight, each, context.rng)
-                children.append(score(context.task, context.model, group.structure, table))
+                children.append((group.structure, self._breed(group, weight, each, rng)))
         return children
 
     def _breed(self, group: Scored, weight: Floats, size: int, rng: np.random.Generator) -> Table:

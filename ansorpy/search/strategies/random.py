@@ -1,4 +1,4 @@
-"""The strategy that only samples."""
+"""The strategy that draws programs and believes nothing: what the others are compared with."""
 
 from __future__ import annotations
 
@@ -6,31 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ansorpy.measure.result import MeasureResult
-from ansorpy.search.population import Candidate, Pool, sample_valid, score, top
+from ansorpy.search.population import Candidate, Pool, sample_valid
+from ansorpy.search.selector import different
 from ansorpy.search.strategy import Context
 
 __all__ = ["RandomSearch"]
 
+_UNRANKED = 1.0
+
 
 @dataclass
 class RandomSearch:
-    """Samples afresh each round and lets the model rank; keeps nothing."""
+    """Programs as the rules draw them, in no order: the cost model is not asked.
 
-    structures: int = 8
-    population: int = 512
+    Structures are drawn as the source draws them, of every sketch one while ``structures`` allows,
+    and rows of each alike.  All scores are equal, so no selector can prefer one.
+    """
+
+    structures: int = 16
+    population: int = 256
 
     def ask(self, context: Context, n: int) -> Pool:
-        drawn = context.source.draw(self.structures, context.rng)
-        share = -(-self.population // len(drawn))
-        tables = [sample_valid(structure, share, context.rng) for structure in drawn]
-        groups = [
-            score(context.task, context.model, structure, table)
-            for structure, table in zip(drawn, tables, strict=True)
+        rng = context.rng
+        drawn = context.source.draw(self.structures, rng)
+        share = -(-max(self.population, 2 * n) // len(drawn))
+        made = [
+            Candidate(structure, row, _UNRANKED)
+            for structure in drawn
+            for row in sample_valid(structure, share, rng)
         ]
-        best = top(groups, 2 * n, context.measured)
-        everyone = [c for g in groups for c in g.candidates() if c.key not in context.measured]
-        order = context.rng.permutation(len(everyone))[: 2 * n]
-        return Pool(tuple(best), tuple(everyone[i] for i in order))
+        everyone = [made[at] for at in rng.permutation(len(made))]
+        return Pool(tuple(different(c for c in everyone if c.key not in context.measured)))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
         """Nothing to remember."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 from math import inf, log
 from typing import ClassVar
 
@@ -13,7 +13,6 @@ from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.records import Record
 from ansorpy.schedule.records import steps_from_json
 from ansorpy.search.population import Candidate, Rebuilding, score
-from ansorpy.search.selector import different
 from ansorpy.search.transfer import Past
 
 __all__ = ["ScheduleReuse", "distance"]
@@ -46,9 +45,12 @@ class ScheduleReuse:
     others: ClassVar[bool] = True
 
     def first(self, past: Past) -> Sequence[Candidate]:
-        offers = [list(self._refitted(past, key)) for key in self._nearest(past)]
-        in_turns = chain.from_iterable(zip_longest(*offers))
-        return different(c for c in in_turns if c is not None)[: self.candidates]
+        found: dict[tuple[str, bytes], Candidate] = {}
+        for candidate in _in_turns(self._refitted(past, key) for key in self._nearest(past)):
+            found.setdefault(candidate.key, candidate)
+            if len(found) == self.candidates:
+                break
+        return list(found.values())
 
     def _nearest(self, past: Past) -> list[str]:
         """Keys of similar tasks, the nearest shapes first."""
@@ -67,6 +69,17 @@ class ScheduleReuse:
                 candidate = _fitted(past, name, record, self.neighbours)
                 if candidate is not None:
                     yield candidate
+
+
+def _in_turns(offers: Iterable[Iterator[Candidate]]) -> Iterator[Candidate]:
+    """The first of each, then the second, and so on: none is made before it is asked for."""
+    waiting = deque(offers)
+    while waiting:
+        offer = waiting.popleft()
+        for candidate in offer:
+            yield candidate
+            waiting.append(offer)
+            break
 
 
 def _definitions(past: Past, name: str) -> list[str]:

@@ -32,6 +32,7 @@ def test_contestants_are_named() -> None:
     assert Contestant.parse("evolution") == Contestant("evolution")
     assert Contestant.parse("random:top_k").name == "random:top_k"
     assert Contestant.parse("evolution:epsilon_greedy").name == "evolution"
+    assert Contestant.parse("evolution:top_k", "analytic").name == "evolution:top_k, analytic"
     with pytest.raises(UsageError, match=r"is not STRATEGY\[:SELECTOR\]"):
         Contestant.parse("a:b:c")
 

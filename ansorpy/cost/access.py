@@ -1,0 +1,169 @@
+"""The box that one access of a statement touches, from the innermost loop outwards, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.schedule.nest import LeafAccess
+from ansorpy.schedule.size import Column, Size, as_array
+
+__all__ = ["AccessView", "Floats", "Masks", "Number", "Walk", "is_number", "number_of"]
+
+Floats = npt.NDArray[np.float64]
+Masks = npt.NDArray[np.bool_]
+Number: TypeAlias = Floats | float
+"""A column, or the number that all its rows have."""
+
+
+@dataclass(frozen=True)
+class AccessView:
+    """Accesses that move alike: where along each loop, and the box they touch at each depth.
+
+    The mappings have the loops that may move it, by number.
+    """
+
+    times: int
+    """How many accesses these are."""
+    moves: Mapping[int, Masks]
+    """The loop is real and some index depends on it; the mask of the loop itself where every
+    iteration moves it."""
+    stride: Mapping[int, Floats]
+    """Elements between two iterations, in the innermost dimension the loop moves."""
+    flat: Mapping[int, Floats]
+    """Elements between two iterations in memory, all dimensions together."""
+    region: Sequence[Floats]
+    """At each depth, elements of the touched box."""
+    run: Sequence[Floats]
+    """At each depth, contiguous elements the box is made of."""
+    is_write: bool
+
+
+class Walk:
+    """The box of one access, from the innermost loop outwards; *steps* are extents less one."""
+
+    def __init__(
+        self,
+        access: LeafAccess,
+        steps: Mapping[int, Floats],
+        real: Mapping[int, Masks],
+        rows: int,
+    ):
+        self.access, self.steps, self.real, self.rows = access, steps, real, rows
+        self.is_exact = all(access.exact)
+        self.shape = [number_of(size) for size in access.shape]
+        self.trailing: list[Number] = [1.0]
+        for size in reversed(self.shape):
+            self.trailing.insert(0, self.trailing[0] * size)
+        self.reach: list[Number] = [0.0] * len(self.shape)
+        self.box: list[Number] = [
+            min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
+            for size in self.shape
+        ]
+        # For each number of trailing dimensions the run of their boxes, and where none is cut.
+        self.runs: list[tuple[Number, Masks | bool]] = [(1.0, True)]
+
+    def view(self, depth: int, times: int, is_write: bool) -> AccessView:
+        """The accesses inside *depth* loops, *times* of which move alike."""
+        moves: dict[int, Masks] = {}
+        stride: dict[int, Floats] = {}
+        flat: dict[int, Floats] = {}
+        region = [self._region()] * (depth + 1)
+        run = [self._run(len(self.box) - 1)] * (depth + 1)
+        for loop in reversed(range(depth)):
+            region[loop], run[loop] = region[loop + 1], run[loop + 1]
+            if loop not in self.real or not self.access.moving[loop]:
+                continue
+            coefs = self._coefficients(loop)
+            stride[loop], flat[loop] = self._strides(loop, coefs)
+            always = any(_is_positive(coef) for coef in coefs.values())
+            moves[loop] = self.real[loop] if always else stride[loop] > 0
+            for d, coef in coefs.items():
+                step = _times(self.steps[loop], coef)
+                reach = self.reach[d]
+                self.reach[d] = step if isinstance(reach, float) and reach == 0 else reach + step
+                self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
+            region[loop], run[loop] = self._region(), self._run(max(coefs))
+        return AccessView(times, moves, stride, flat, region, run, is_write)
+
+    def _coefficients(self, loop: int) -> dict[int, Number]:
+        """Absolute coefficients by dimension, without those that are 0 in every row; an index
+        that is not affine moves with every loop."""
+        access = self.access
+        found: dict[int, Number] = {}
+        for d in access.moving[loop]:
+            number = number_of(access.coefs[d][loop]) if access.exact[d] else 1.0
+            found[d] = abs(number) if isinstance(number, float) else np.abs(number)
+        return found
+
+    def _strides(self, loop: int, coefs: Mapping[int, Number]) -> tuple[Floats, Floats]:
+        real = self.real[loop]
+        jumps = {d: _times(coef, self.trailing[d + 1]) for d, coef in coefs.items()}
+        stride: Number = 0.0
+        for d, jump in jumps.items():  # the innermost dimension that moves wins
+            stride = jump if len(jumps) == 1 else np.where(coefs[d] > 0, jump, stride)
+        moved = np.where(real, stride, 0.0)
+        if len(jumps) == 1 and self.is_exact:
+            return moved, moved
+        flat: Number = sum(jumps.values()) if self.is_exact else np.inf
+        return moved, np.where(real, flat, 0.0)
+
+    def _region(self) -> Floats:
+        """Elements of the box; products of integers, which no order of factors changes."""
+        fixed = prod((box for box in self.box if isinstance(box, float)), start=1.0)
+        total: Number = fixed
+        for box in self.box:
+            if not isinstance(box, float):
+                total = box if isinstance(total, float) and total == 1 else total * box
+        return _as_column(total, self.rows)
+
+    def _run(self, changed: int) -> Floats:
+        """Contiguous elements in the box: trailing dimensions up to the first that is cut.
+
+        No dimension after *changed* is another one than when this was asked before.
+        """
+        del self.runs[len(self.box) - changed :]
+        run, whole = self.runs[-1]
+        for d in reversed(range(len(self.box) + 1 - len(self.runs))):
+            if whole is False:
+                break
+            box, size = self.box[d], self.shape[d]
+            if not (isinstance(size, float) and size == 1):
+                longer = _times(box, run)
+                run = longer if whole is True else np.where(whole, longer, run)
+                covered = box >= size
+                whole = covered if whole is True else whole & covered
+            self.runs.append((run, whole))
+        return _as_column(run, self.rows)
+
+
+def _times(column: Number, number: Number) -> Number:
+    """The product; *column* itself where *number* is 1 in every row."""
+    return column if isinstance(number, float) and number == 1 else column * number
+
+
+def _is_positive(number: Number) -> bool:
+    """True when every row's is."""
+    return number > 0 if isinstance(number, float) else bool((number > 0).all())
+
+
+def is_number(size: Size, number: int) -> bool:
+    """True for a size that is *number* whatever is decided."""
+    return isinstance(size, int) and size == number
+
+
+def _as_column(number: Number, rows: int) -> Floats:
+    column: Floats = np.asarray(number, dtype=np.float64)
+    return column if column.ndim else np.full(rows, column)
+
+
+def number_of(size: Size) -> Number:
+    """*size* as a floating-point column, or the number that it is."""
+    if isinstance(size, Column):
+        return size.floats
+    return float(size) if isinstance(size, int) else as_array(size, 0).astype(np.float64)

@@ -1,0 +1,33 @@
+"""The strategy that only samples, and asks the model which samples are good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansorpy.measure.result import MeasureResult
+from ansorpy.search.population import Candidate, Pool, sample_valid, score_all, top
+from ansorpy.search.strategy import Context
+
+__all__ = ["Sampling"]
+
+
+@dataclass
+class Sampling:
+    """Samples afresh each round and lets the model rank; keeps nothing."""
+
+    structures: int = 8
+    population: int = 512
+
+    def ask(self, context: Context, n: int) -> Pool:
+        drawn = context.source.draw(self.structures, context.rng)
+        share = -(-self.population // len(drawn))
+        tables = [(structure, sample_valid(structure, share, context.rng)) for structure in drawn]
+        groups = score_all(context.task, context.model, tables)
+        best = top(groups, 2 * n, context.measured)
+        everyone = [c for g in groups for c in g.candidates() if c.key not in context.measured]
+        order = context.rng.permutation(len(everyone))[: 2 * n]
+        return Pool(tuple(best), tuple(everyone[i] for i in order))
+
+    def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
+        """Nothing to remember."""
