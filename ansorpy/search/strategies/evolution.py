@@ -15,8 +15,9 @@ from ansorpy.rules.structure import Pair, Structure
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.search.allocation import Allocation
-from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all, top
+from ansorpy.search.population import Candidate, Pool, Scored, sample_valid, score_all
 from ansorpy.search.strategy import Context
+from ansorpy.search.variety import varied
 
 __all__ = ["Evolution", "crossover", "genes"]
 
@@ -28,15 +29,16 @@ class Evolution:
     A round draws new structures and keeps those of the best measured programs; each is a table
     of its own, and crossover stays inside a table.  Each (definition, sketch) pair breeds and
     offers its share (:class:`~ansorpy.search.allocation.Allocation`): in turns, its best
-    unmeasured candidates of all generations and those of the first; and there are a few random
-    ones.
+    unmeasured candidates of all generations and those of the first, so chosen that they vary
+    (:func:`~ansorpy.search.variety.varied`); and there are a few random ones.
 
     Paper: OSDI'20 §5.1.  Source: TVM's SketchPolicy (4 generations, 85 % mutation, a fifth of the
     population from measured programs).  Differs: populations are tables, so a thousand candidates
     need no Python each; scores are shifted to the worst of the generation before selection, so a
     negative score can still reproduce; crossover, which TVM never released, is the paper's; the
     first generation has its turns because a model that saw few trials is wrong most where
-    evolution leads.
+    evolution leads; of programs that are nearly the same, which the model is right or wrong about
+    together, a few are measured first.
     """
 
     structures: int = 10
@@ -48,11 +50,16 @@ class Evolution:
     crossover: float = 0.3
     measured_share: float = 0.2
     smallest_group: int = 48
+    considered: int = 256
+    """Rows of each structure that may be offered."""
+    doubt: float = 0.5
+    """What the logarithm of a score is expected to be off by where nothing near was measured."""
     _elites: list[tuple[float, Candidate]] = field(default_factory=list, repr=False)
     _pairs: Allocation | None = field(default=None, repr=False)
     _shares: dict[Pair, float] = field(default_factory=dict, repr=False)
     _told: list[tuple[Pair, float]] = field(default_factory=list, repr=False)
     """Trials heard of before the first ask: those of earlier runs."""
+    _tried: list[Candidate] = field(default_factory=list, repr=False)
 
     def ask(self, context: Context, n: int) -> Pool:
         if self._pairs is None:
@@ -65,9 +72,12 @@ class Evolution:
             self._shares = self._pairs.shares(_best_scores(found))
             groups = self._next(groups, context)
             found += groups
-            found = [_merged(found, s, 2 * n, context.measured) for s in _structures(found)]
+            kept = max(2 * n, self.considered)
+            found = [_merged(found, s, kept, context.measured) for s in _structures(found)]
         self._shares = self._pairs.shares(_best_scores(found))
-        offers = {pair: _offers(pair, found, newcomers, 2 * n, context) for pair in self._shares}
+        offers = {
+            pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
+        }
         best = islice(self._pairs.in_turns(offers, self._shares), 4 * n)
         return Pool(tuple(best), tuple(_random(newcomers, n, context)))
 
@@ -75,6 +85,7 @@ class Evolution:
         timed = [(result.median_s, c) for c, result in found if result.ok]
         limit = int(self.measured_share * self.population)
         self._elites = sorted([*self._elites, *timed], key=lambda pair: pair[0])[:limit]
+        self._tried += [c for c, _ in found]
         told = [(c.structure.pair, r.median_s if r.ok else float("inf")) for c, r in found]
         if self._pairs is None:
             self._told += told
@@ -109,6 +120,26 @@ class Evolution:
         shares = {pair: self._shares.get(pair, 0.0) for pair in pairs.open()}
         total = sum(shares.values())
         return {p: share / total if total else 1 / len(shares) for p, share in shares.items()}
+
+    def _offers(
+        self,
+        pair: Pair,
+        found: Sequence[Scored],
+        newcomers: Sequence[Scored],
+        n: int,
+        context: Context,
+    ) -> list[Candidate]:
+        """What *pair* has to measure, first things first: in turns of all and of the new."""
+        tried = [c for c in self._tried if c.structure.pair == pair]
+        evolved, surveyed = (
+            varied(
+                [g for g in groups if g.structure.pair == pair],
+                n, tried, context.measured, self.doubt,
+            )
+            for groups in (found, newcomers)
+        )  # fmt: skip
+        offered = chain.from_iterable(zip_longest(evolved, surveyed))
+        return list({c.key: c for c in offered if c is not None}.values())
 
     def _best_structures(self, among: Iterable[Pair]) -> list[Structure]:
         """Structures of the best measured programs, at most half of a round's."""
@@ -217,18 +248,6 @@ def _best_scores(groups: Iterable[Scored]) -> dict[Pair, float]:
             pair = group.structure.pair
             best[pair] = max(best.get(pair, -np.inf), float(group.scores.max()))
     return best
-
-
-def _offers(
-    pair: Pair, found: Sequence[Scored], newcomers: Sequence[Scored], n: int, context: Context
-) -> list[Candidate]:
-    """What *pair* has to measure, first things first: in turns its best of all and of the new."""
-    evolved, surveyed = (
-        top((g for g in groups if g.structure.pair == pair), n, context.measured)
-        for groups in (found, newcomers)
-    )
-    best = chain.from_iterable(zip_longest(evolved, surveyed))
-    return list({c.key: c for c in best if c is not None}.values())
 
 
 def _structures(groups: Sequence[Scored]) -> list[Structure]:

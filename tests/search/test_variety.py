@@ -1,0 +1,75 @@
+"""What to measure next: good, new, and not the same thing again and again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.search.population import Candidate, Scored, sample_valid, score_all, top
+from ansorpy.search.variety import varied
+from tests.search.tasks import dense_relu
+
+
+def groups(seed: int, structures: int = 3, rows: int = 60) -> list[Scored]:
+    task, rng = dense_relu(48, 36, 60), np.random.default_rng(seed)
+    drawn = StructureSampler(task).draw(structures, rng)
+    tables = [(s, sample_valid(s, rows, rng)) for s in drawn]
+    return score_all(task, AnalyticModel(), tables)
+
+
+def differing(one: Candidate, other: Candidate) -> int:
+    """In how many decisions two programs differ."""
+    if one.structure.key != other.structure.key:
+        return 100
+    pairs = zip(
+        one.structure.space.tokens(one.row), other.structure.space.tokens(other.row), strict=True
+    )
+    return sum(a != b for a, b in pairs)
+
+
+def test_a_model_that_is_never_wrong_is_followed() -> None:
+    found = groups(0)
+    assert [c.key for c in varied(found, 12, (), set(), 0.0)] == [c.key for c in top(found, 12)]
+
+
+@pytest.mark.parametrize("error", [0.0, 0.5, 10.0])
+def test_nothing_twice_and_nothing_that_is_taken(error: float) -> None:
+    found = groups(1)
+    first = varied(found, 20, (), set(), error)
+    taken = {c.key for c in first}
+    second = varied(found, 400, first, taken, error)
+    keys = [c.key for c in (*first, *second)]
+    assert len(first) == 20 and len(set(keys)) == len(keys)
+    assert len(keys) == len({c.key for g in found for c in g.candidates()})
+    assert varied([], 4, first, taken, error) == []
+
+
+def test_of_programs_nearly_the_same_a_few_are_tried_first() -> None:
+    [group] = groups(2, structures=1, rows=200)
+    best = group.rows(np.argsort(-group.scores)[:100])
+    alike = [differing(best.candidates()[0], c) for c in best.candidates()]
+    near = np.argsort(alike, kind="stable")[:30]
+    # The thirty nearest to one program are a little better than all others.
+    scores = np.full(len(best), 1.0)
+    scores[near] = 1.05
+    plateau = Scored(best.structure, best.table, scores)
+    trusting, doubting = (varied([plateau], 10, (), set(), error) for error in (0.0, 0.5))
+    assert all(c.score == 1.05 for c in trusting)
+    assert doubting[0].score == 1.05 and any(c.score == 1.0 for c in doubting[:4])
+    apart = [
+        np.mean([min(differing(c, d) for d in chosen if d is not c) for c in chosen])
+        for chosen in (trusting, doubting)
+    ]
+    assert apart[1] > apart[0]
+
+
+def test_what_was_tried_makes_its_neighbours_wait() -> None:
+    [group] = groups(3, structures=1, rows=200)
+    even = Scored(group.structure, group.table, np.ones(len(group)))
+    [tried, *_] = even.candidates()
+    chosen = varied([even], 5, [tried], {tried.key}, 0.5)
+    others = [c for c in even.candidates() if c.key != tried.key]
+    farthest = max(differing(tried, c) for c in others)
+    assert differing(tried, chosen[0]) == farthest
