@@ -207,7 +207,7 @@ def test_similar_tasks_give_the_first_candidates(tmp_path: Path) -> None:
 def test_schedules_of_a_task_that_was_hardly_searched_are_not_taken_over(tmp_path: Path) -> None:
     near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
     with Database(tmp_path / "a.db") as database:
-        before = search(near, database, runner, strategy=RandomSearch)
+        before = search(near, database, runner, strategy=Sampling)
         before.resume(database)
         for trials, offered in ((8, False), (11, False), (12, True)):
             rounds(before, trials)
