@@ -29,24 +29,37 @@ def bench(
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result here; - prints.")
     ] = None,
+    profile: Annotated[
+        bool, typer.Option("--profile", help="Also time each call of ours inside whole runs.")
+    ] = False,
 ) -> None:
     """Time a network beside other engines, one at a time, in alternating bursts."""
+    from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
     from ansorpy.report.bench.result import Comparison
     from ansorpy.report.bench.turns import compare
+    from ansorpy.report.profile import profile_table
     from ansorpy.report.tables import show
 
     used = threads or default_threads()
+    calls = []
+    if profile:
+        calls = profile_of(model, threads=used, seed=seed, db=db, shape=shape, dim=dim)
     contenders = _contenders(model, original, against or [], used, seed, db, shape, dim)
     timings = compare(contenders, progress=lambda line: print(line, file=sys.stderr))
     comparison = Comparison((original or model).stem, used, timings)
-    text = json.dumps(comparison.to_dict(), indent=2)
+    result = comparison.to_dict()
+    if profile:
+        result["calls"] = [call.to_dict() for call in calls]
+    text = json.dumps(result, indent=2)
     if json_file == Path("-"):
         print(text)
         return
     if json_file is not None:
         json_file.write_text(text + "\n")
     show(comparison.table())
+    if profile:
+        show(profile_table(calls))
 
 
 def _contenders(

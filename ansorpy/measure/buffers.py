@@ -21,7 +21,7 @@ __all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays"]
 Array = npt.NDArray[np.generic]
 
 _MAX_COPIES = 1024
-"""More copies than this are not made: constants below 2 x L3 / 1024 stay in a cache anyway."""
+"""More copies than this are not made: constants so small stay in a cache anyway."""
 
 
 class TaskArrays:
@@ -33,7 +33,7 @@ class TaskArrays:
 
     def __init__(self, dag: ComputeDAG, seed: int) -> None:
         self.dag = dag
-        self._pool = aligned_empty((0,), np.uint8)
+        self._floats = aligned_empty((0,), np.uint8)
         ranges = input_ranges(dag)
         self.guarded: dict[str, GuardedArray] = {}
         self.inputs: dict[str, Array] = {}
@@ -53,11 +53,19 @@ class TaskArrays:
         """Bytes of inputs and outputs, each counted once."""
         return sum(a.nbytes for a in (*self.inputs.values(), *self.outputs))
 
-    def constant_pool(self, size: int) -> npt.NDArray[np.uint8]:
-        """*size* bytes on a huge page's boundary, the same memory for every candidate."""
-        if self._pool.size < size:
-            self._pool = aligned_empty((size,), np.uint8)
-        return self._pool[:size]
+    def float_pool(self, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
+        """*size* bytes on a huge page's boundary, filled with the bytes of *like* over and over.
+
+        Every candidate gets the same memory and it is filled once: the time of a kernel does not
+        depend on the values of its floats, and copying them would take longer than timing it.
+        """
+        if self._floats.size < size:
+            self._floats = aligned_empty((size,), np.uint8)
+            values = np.concatenate([_bytes_of(array) for array in like])
+            for start in range(0, size, values.size):
+                place = self._floats[start : start + values.size]
+                place[:] = values[: place.size]
+        return self._floats[:size]
 
     def values(self) -> dict[str, Array]:
         """All placeholders by name."""
@@ -127,10 +135,10 @@ class CheckBuffers:
 
 
 class ConstantCopies:
-    """Copies of a candidate's constants in turn, so that each call finds them outside the caches.
+    """Places of a candidate's constants in turn, so that each call finds them outside the caches.
 
     ``tables`` is ``[copies, parameters]``: the addresses one call gets.  Their number makes
-    *cold_bytes* (twice the last-level cache); warm constants (0) have one copy.
+    *cold_bytes*, some times the last-level cache; warm constants (0) have one copy.
     """
 
     def __init__(
@@ -140,20 +148,27 @@ class ConstantCopies:
         constants: dict[str, Array],
         cold_bytes: int,
     ) -> None:
-        pitch = {name: _rounded(values.nbytes) for name, values in constants.items()}
-        size = sum(pitch.values())
+        size = sum(_rounded(values.nbytes) for values in constants.values())
         copies = min(_MAX_COPIES, max(1, -(-cold_bytes // size))) if size else 1
+        floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
+        others = {n: v for n, v in constants.items() if n not in floats}
+        starts, pitch = _layout(floats)
         # Kept: a later candidate that needs more memory gets another pool, this one goes on here.
-        self._pool = task.constant_pool(copies * size)
-        pool = self._pool.reshape(copies, size)
+        self._floats = task.float_pool(copies * pitch, [*floats.values()]) if floats else None
         columns: dict[str, npt.NDArray[np.uint64]] = {}
-        start = 0
-        for name, values in constants.items():
-            flat = np.ascontiguousarray(values).reshape(-1).view(np.uint8)
-            pool[:, start : start + values.nbytes] = flat
-            address = pool.ctypes.data + start
-            columns[name] = (address + size * np.arange(copies)).astype(np.uint64)
-            start += pitch[name]
+        rows = np.arange(copies, dtype=np.uint64)
+        if self._floats is not None:
+            for name, start in starts.items():
+                columns[name] = (
+                    np.uint64(self._floats.ctypes.data + start) + np.uint64(pitch) * rows
+                )
+        starts, pitch = _layout(others)
+        self._others = aligned_empty((copies, pitch), np.uint8)
+        for name, start in starts.items():
+            # Indices among them: their values say what is read.
+            flat = _bytes_of(others[name])
+            self._others[:, start : start + flat.size] = flat
+            columns[name] = np.uint64(self._others.ctypes.data + start) + np.uint64(pitch) * rows
         self.tables = np.zeros((copies, len(params)), dtype=np.uint64)
         outputs = iter(task.outputs)
         for column, spec in enumerate(params):
@@ -165,8 +180,21 @@ class ConstantCopies:
                 self.tables[:, column] = from_task.ctypes.data
 
 
+def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:
+    """Where each array starts in one copy of all, and the bytes of a copy."""
+    starts, size = {}, 0
+    for name, values in arrays.items():
+        starts[name] = size
+        size += _rounded(values.nbytes)
+    return starts, size
+
+
 def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _aligned(values: Array) -> Array:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.clock import STAMP, STAMP_SOURCE
 from ansorpy.codegen.llvm.text import FunctionText
 from ansorpy.errors import CodegenError
 from ansorpy.runtime.cpu import CHECK, emit_cpu_check, is_x86
@@ -49,6 +50,8 @@ class EntrySource:
         name: Prefix of all symbols.
         metadata: Text of ``<name>_metadata``; none when empty.
         features: CPU features that ``init`` asks for.
+        is_timed: A run writes when it started and when each call ended, in nanoseconds, to
+            ``i64 <name>_stamps[1 + calls]``; one run at a time then.
     """
 
     plan: Plan
@@ -56,6 +59,7 @@ class EntrySource:
     constants: Constants
     metadata: str = ""
     features: tuple[str, ...] = ()
+    is_timed: bool = False
 
 
 def build_entry(source: EntrySource) -> bytes:
@@ -109,6 +113,10 @@ def emit_entry(source: EntrySource) -> str:
 def _constant_globals(source: EntrySource) -> list[str]:
     plan, name = source.plan, source.name
     lines = []
+    if source.is_timed:
+        count = 1 + len(plan.steps)
+        lines.append(f"@{name}_stamps = global [{count} x i64] zeroinitializer, align 8")
+        lines.append(STAMP_SOURCE)
     if source.metadata:
         data = source.metadata.encode() + b"\0"
         text = "".join(f"\\{byte:02X}" for byte in data)
@@ -255,7 +263,8 @@ def _emit_run(source: EntrySource) -> str:
             return data[argument.region][argument.value]
         return _at(text, bases[argument.region], argument.value)
 
-    _emit_calls(text, plan.steps, address, workspace, "%threads")
+    stamps = f"@{source.name}_stamps" if source.is_timed else None
+    _emit_calls(text, plan.steps, address, workspace, "%threads", stamps)
     return text.render()
 
 
@@ -265,18 +274,23 @@ def _emit_calls(
     address: object,
     workspace: str,
     threads: str,
+    stamps: str | None = None,
 ) -> None:
     """Call *steps* in order; return the first status that is not 0, else 0."""
     assert callable(address)
     most = max((len(step.args) for step in steps), default=1)
     table = text.define(f"alloca [{most} x ptr], align 8")
-    for step in steps:
+    if stamps is not None:
+        text.emit(f"call void @{STAMP}(ptr {stamps})")
+    for number, step in enumerate(steps, start=1):
         for position, argument in enumerate(step.args):
             slot = _at(text, table, 8 * position)
             text.emit(f"store ptr {address(argument)}, ptr {slot}, align 8")
         symbol = step.code.symbol
         status = text.define(f"call i32 @{symbol}(ptr {table}, ptr {workspace}, i32 {threads})")
         _return_unless(text, f"icmp eq i32 {status}, 0", status)
+        if stamps is not None:
+            text.emit(f"call void @{STAMP}(ptr {_at(text, stamps, 8 * number)})")
     text.emit("ret i32 0")
 
 

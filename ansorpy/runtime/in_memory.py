@@ -17,7 +17,7 @@ from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.plan import Plan, Region, Step
 from ansorpy.runtime.ports import Array
 
-__all__ = ["InMemory", "load_plan"]
+__all__ = ["InMemory", "TimedCalls", "load_plan"]
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
@@ -29,6 +29,23 @@ class InMemory:
     executable: Executable
     plan: Plan
     pool: NDArray[np.uint8]
+
+    def timed(self) -> TimedCalls:
+        """The same code and constants under an entry that stamps the end of each call."""
+        name = "timed"
+        library = _link(self.plan, name, is_timed=True)
+        executable = _executable(library, self.plan, name, self.pool)
+        count = 1 + len(self.plan.steps)
+        stamps = (ctypes.c_int64 * count).from_address(library.address(f"{name}_stamps"))
+        return TimedCalls(executable, np.ctypeslib.as_array(stamps))
+
+
+@dataclass(frozen=True)
+class TimedCalls:
+    """``stamps_ns`` are of the last run: when it started, then when each call ended."""
+
+    executable: Executable
+    stamps_ns: NDArray[np.int64]
 
 
 def load_plan(plan: Plan, name: str) -> InMemory:
@@ -46,14 +63,26 @@ def load_plan(plan: Plan, name: str) -> InMemory:
         )
     pool = _make_pool(plan, name)
     kept = replace(plan, packs=(), raw=(), direct=(), raw_bytes=0)
+    return InMemory(_executable(_link(kept, name), kept, name, pool), kept, pool)
+
+
+def _link(plan: Plan, name: str, *, is_timed: bool = False) -> Library:
+    """The code of all calls, and an entry for them."""
     required = required_features(plan.target)
-    source = EntrySource(kept, name, Constants.GIVEN, features=required)
-    symbols = [f"{name}_{part}" for part in ("init", "context_bytes", "run", "pool")]
-    library = load([build_entry(source), *(code.code for code in kept.objects)], symbols=symbols)
-    init, context_bytes, run, where = map(library.address, symbols)
+    source = EntrySource(plan, name, Constants.GIVEN, features=required, is_timed=is_timed)
+    parts = ["init", "context_bytes", "run", "pool", *(["stamps"] if is_timed else [])]
+    symbols = [f"{name}_{part}" for part in parts]
+    return load([build_entry(source), *(code.code for code in plan.objects)], symbols=symbols)
+
+
+def _executable(library: Library, plan: Plan, name: str, pool: NDArray[np.uint8]) -> Executable:
+    init, context_bytes, run, where = (
+        library.address(f"{name}_{part}") for part in ("init", "context_bytes", "run", "pool")
+    )
     ctypes.c_void_p.from_address(where).value = pool.ctypes.data
+    required = required_features(plan.target)
     code = Code(name, init, context_bytes, run, (library, pool), required)
-    return InMemory(Executable(code, plan.inputs, plan.outputs), kept, pool)
+    return Executable(code, plan.inputs, plan.outputs)
 
 
 def _make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:

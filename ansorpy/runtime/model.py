@@ -14,7 +14,7 @@ from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.runtime.executable import Executable
 from ansorpy.runtime.export import export
-from ansorpy.runtime.in_memory import load_plan
+from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
 from ansorpy.runtime.ports import Array, Port, check_array, fits, one_of
 from ansorpy.runtime.shared import open_library
@@ -152,6 +152,38 @@ class Model:
             return results
         by_name = dict(zip(self._outputs, results, strict=True))
         return [by_name[port.name] for port in wanted]
+
+    def profile(
+        self, feeds: Mapping[str, Array], *, runs: int = 50, threads: int | None = None
+    ) -> list[tuple[str, float]]:
+        """Name and median seconds of each call, in order, as parts of whole runs.
+
+        Args:
+            feeds: Every input by name.
+            runs: Timed runs; one goes before them.
+
+        Raises:
+            UsageError: This model was loaded from a library, or is for another machine.
+        """
+        parts = self._parts
+        if parts.plan is None or parts.pool is None or parts.executable is None:
+            raise UsageError(
+                f"{self.name} was loaded from a library or is for another machine: its calls "
+                "cannot be timed one by one",
+                hint="give the ONNX file and its records instead",
+            )
+        timed = InMemory(parts.executable, parts.plan, parts.pool).timed()
+        results = [aligned_empty(port.shape, port.dtype) for port in parts.outputs]
+        run = timed.executable.prepare(
+            self._fed(feeds), results, self.threads if threads is None else threads
+        )
+        run()
+        seconds = np.empty((runs, len(parts.plan.steps)))
+        for row in seconds:
+            run()
+            row[:] = np.diff(timed.stamps_ns) * 1e-9
+        medians = np.median(seconds, axis=0).tolist()
+        return [(step.name, time) for step, time in zip(parts.plan.steps, medians, strict=True)]
 
     def export(self, path: str | Path) -> Path:
         """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.

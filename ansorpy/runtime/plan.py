@@ -47,10 +47,11 @@ class Argument:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of *code*, with arguments in its parameters' order."""
+    """One call of *code*, with arguments in its parameters' order; *name* is for people."""
 
     code: ObjectCode
     args: tuple[Argument, ...]
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def plan_network(
         maker.values[name] = Argument(Region.ARENA, offset)
     for call in network.calls:
         task = tasks[call.key]
-        maker.add(task.built, call.inputs, _named(task, call), call.outputs)
+        maker.add(task.built, call.inputs, _named(task, call), call.outputs, call.name)
     return maker.plan(
         "model", _ports(network.inputs), _ports(network.outputs), arena_bytes=network.arena.bytes,
         target=target, threads=threads, median_s=median_s,
@@ -275,6 +276,7 @@ class _Maker:
         inputs: Sequence[str],
         constants: Mapping[str, Array],
         outputs: Sequence[str],
+        name: str = "",
     ) -> None:
         """One call of *built* on named values."""
         packed = self._pack(built, constants)
@@ -290,7 +292,7 @@ class _Maker:
                 args.append(packed[spec.name])
             else:
                 args.append(Argument(Region.POOL, self.pool.place(constants[spec.name])))
-        self.steps.append(Step(built.run, tuple(args)))
+        self.steps.append(Step(built.run, tuple(args), name))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
         """Where ``bind`` of this call puts what it makes; nothing when there is no ``bind``.

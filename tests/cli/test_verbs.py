@@ -19,6 +19,7 @@ from onnx import TensorProto, helper
 
 from ansorpy.cli.main import main
 from ansorpy.measure.database import Database
+from ansorpy.report.profile import CallTime, profile_table
 from ansorpy.report.randomize import random_weights
 from ansorpy.tasks.tune import Ending
 
@@ -147,6 +148,26 @@ def test_bench_writes_the_documented_json(folder: Path) -> None:
     assert data["threads"] == 1 and list(data["engines"]) == ["ansorpy", "onnxruntime"]
     for engine in data["engines"].values():
         assert 0 < engine["min_ms"] <= engine["median_ms"] and engine["runs"] >= 25
+
+
+def test_bench_profiles_the_calls_of_a_network(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", str(folder / "net.so"), "--profile"]) == 2
+    assert "give the ONNX file" in capsys.readouterr().err
+    out = folder / "profile.json"
+    arguments = [
+        "bench", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
+        "--threads", "2", "--profile", "--json", str(out),
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    calls = json.loads(out.read_text())["calls"]
+    assert len(calls) > 3 and "conv3x3" in calls[0]["name"]
+    for call in calls:
+        assert call["inside_s"] > 0 and call["alone_s"] > 0 and call["least_s"] >= 0
+    inside_ms = sum(call["inside_s"] for call in calls) * 1e3
+    table = profile_table([CallTime(**call) for call in calls])
+    assert table.rows[-1][:2] == ("all", f"{inside_ms * 1e3:.1f}")
 
 
 def test_show_lists_tasks_and_prints_programs(

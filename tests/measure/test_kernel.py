@@ -127,7 +127,7 @@ def test_bind_makes_the_constants_and_cold_ones_are_copied_in_turn():
         for _ in range(5):
             kernel.burst(4)
         assert kernel._next_copy == 20 % 6
-        task.constant_pool(192 * 6).view(np.float32)[...] = 7.0
+        task.float_pool(192 * 6, []).view(np.float32)[...] = 7.0
         kernel.burst(1)
         assert task.outputs[0][0] == 7.0
 
@@ -141,7 +141,7 @@ def test_memory_of_constants_lives_as_long_as_who_reads_it():
         params = kernel.built.run_params
         constants = buffers.constants(params)
         first = ConstantCopies(task, params, constants, 0)
-        memory = weakref.ref(task.constant_pool(1).base)
+        memory = weakref.ref(task.float_pool(1, []).base)
         larger = ConstantCopies(task, params, constants, 1 << 22)
         assert memory() is not None
         addresses = [tables.tables[0].tolist() for tables in (first, larger)]

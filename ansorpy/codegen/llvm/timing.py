@@ -10,36 +10,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.clock import NOW, NOW_SOURCE
 from ansorpy.codegen.llvm.jit import Library, load
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.target import Target
 
 __all__ = ["bench", "bench_address"]
 
-_CLOCK_MONOTONIC = 1
 _SYMBOL = "ansorpy_bench"
 _SIGNATURE = ctypes.CFUNCTYPE(
     ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64,
     ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p,
 )  # fmt: skip
 
-_SOURCE = f"""
-declare i32 @clock_gettime(i32, ptr)
-
-define internal i64 @now(ptr %time) {{
-  %status = call i32 @clock_gettime(i32 {_CLOCK_MONOTONIC}, ptr %time)
-  %seconds = load i64, ptr %time
-  %rest.at = getelementptr i8, ptr %time, i64 8
-  %rest = load i64, ptr %rest.at
-  %whole = mul i64 %seconds, 1000000000
-  %total = add i64 %whole, %rest
-  ret i64 %total
-}}
-
+_SOURCE = f"""{NOW_SOURCE}
 define i64 @{_SYMBOL}(ptr %kernel, ptr %args, i64 %copies, i64 %nargs, ptr %workspace,
                       i32 %threads, i64 %warmup, i64 %count, ptr %ns) {{
 entry:
-  %time = alloca [16 x i8], align 8
   %total = add i64 %warmup, %count
   %any = icmp sgt i64 %total, 0
   br i1 %any, label %call, label %done
@@ -49,9 +36,9 @@ call:
   %copy = urem i64 %i, %copies
   %row = mul i64 %copy, %nargs
   %table = getelementptr ptr, ptr %args, i64 %row
-  %begin = call i64 @now(ptr %time)
+  %begin = call i64 @{NOW}()
   %status = call i32 %kernel(ptr %table, ptr %workspace, i32 %threads)
-  %end = call i64 @now(ptr %time)
+  %end = call i64 @{NOW}()
   %failed = icmp ne i32 %status, 0
   br i1 %failed, label %stopped, label %record
 

@@ -1,0 +1,49 @@
+"""Timing the calls of a network one by one, for ``bench --profile``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ansorpy.api.assemble import model_of
+from ansorpy.cli.models import is_library
+from ansorpy.cli.searching import make_request, project_of, search
+from ansorpy.cost.bound import least_seconds
+from ansorpy.errors import UsageError
+from ansorpy.report.inputs import random_value
+from ansorpy.report.profile import CallTime
+
+__all__ = ["profile_of"]
+
+
+def profile_of(
+    path: Path,
+    *,
+    threads: int,
+    seed: int,
+    db: Path,
+    shape: list[str] | None,
+    dim: list[str] | None,
+) -> list[CallTime]:
+    """Time each call of the network *path*, compiled from the records in *db*.
+
+    Raises:
+        UsageError: *path* is a library, whose calls are sealed in one function.
+    """
+    if is_library(path):
+        raise UsageError(
+            f"{path} is a library: its calls cannot be timed one by one",
+            hint="give the ONNX file instead, with --db naming the records it was made from",
+        )
+    request = make_request(db=db, threads=threads)
+    project = project_of(path, request, shape, dim)
+    chosen = search(project, request, quiet=True)
+    model = model_of(project, chosen, threads)
+    feeds = {i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()}
+    programs = dict(zip((w.key for w in project.network.workloads()), chosen, strict=True))
+    calls = []
+    for call, (name, seconds) in zip(project.network.calls, model.profile(feeds), strict=True):
+        program = programs[call.key]
+        # The definition that was scheduled, not the one asked for: Winograd takes fewer products.
+        least_s = least_seconds(program.task, program.state.base)
+        calls.append(CallTime(name, seconds, program.median_s, least_s))
+    return calls

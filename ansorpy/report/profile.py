@@ -1,0 +1,59 @@
+"""Where a network's time goes: each call inside whole runs, alone, and at its roofline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansorpy.report.tables import Table
+
+__all__ = ["CallTime", "profile_table"]
+
+
+@dataclass(frozen=True)
+class CallTime:
+    """One call of a network.
+
+    Args:
+        inside_s: Median seconds as part of whole runs.
+        alone_s: Seconds its program took when it was tuned; None when it was never timed.
+        least_s: What no schedule of its definition can beat; 0 when nothing is known.
+    """
+
+    name: str
+    inside_s: float
+    alone_s: float | None
+    least_s: float
+
+    def to_dict(self) -> dict[str, str | float | None]:
+        """JSON-able; seconds."""
+        return {
+            "name": self.name,
+            "inside_s": self.inside_s,
+            "alone_s": self.alone_s,
+            "least_s": self.least_s,
+        }
+
+
+def profile_table(calls: Sequence[CallTime]) -> Table:
+    """A row a call in order, and their sums."""
+    known = [call.alone_s for call in calls if call.alone_s is not None]
+    total = CallTime(
+        "all",
+        sum(call.inside_s for call in calls),
+        sum(known) if len(known) == len(calls) else None,
+        sum(call.least_s for call in calls),
+    )
+    rows = [
+        (
+            call.name,
+            f"{call.inside_s * 1e6:.1f}",
+            "" if call.alone_s is None else f"{call.alone_s * 1e6:.1f}",
+            f"{call.least_s * 1e6:.1f}",
+            f"{call.least_s / call.inside_s:.0%}",
+            f"{call.inside_s / total.inside_s:.1%}",
+        )
+        for call in (*calls, total)
+    ]
+    heading = ("call", "us", "us alone", "us at least", "of roofline", "share")
+    return Table("", heading, tuple(rows), numeric=frozenset(heading[1:]))
