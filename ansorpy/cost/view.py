@@ -29,7 +29,9 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, Settings
 from ansorpy.schedule.size import Size, as_array
 
-__all__ = ["AccessView", "BufferView", "Floats", "LeafView", "Masks", "Touches", "view_nest"]
+__all__ = [
+    "AccessView", "BufferView", "Floats", "LeafView", "Masks", "Number", "Touches", "view_nest",
+]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 Masks = npt.NDArray[np.bool_]
@@ -57,6 +59,10 @@ class AccessView:
     """At each depth, elements of the touched box."""
     run: Sequence[Floats]
     """At each depth, contiguous elements the box is made of."""
+    boxes: Sequence[tuple[Number, ...]]
+    """At each depth, the box's extent in each dimension."""
+    pitches: tuple[Number, ...]
+    """Elements between neighbours in each dimension."""
     is_write: bool
 
 
@@ -296,8 +302,10 @@ class _Walk:
         flat: dict[int, Floats] = {}
         region = [self._region()] * (depth + 1)
         run = [self._run()] * (depth + 1)
+        boxes = [tuple(self.box)] * (depth + 1)
         for loop in reversed(range(depth)):
             region[loop], run[loop] = region[loop + 1], run[loop + 1]
+            boxes[loop] = boxes[loop + 1]
             coefs = self._coefficients(loop) if loop in self.real else {}
             if not coefs:
                 continue
@@ -307,8 +315,9 @@ class _Walk:
             for d, coef in coefs.items():
                 self.reach[d] = self.reach[d] + self.steps[loop] * coef
                 self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
-            region[loop], run[loop] = self._region(), self._run()
-        return AccessView(times, moves, stride, flat, region, run, is_write)
+            region[loop], run[loop], boxes[loop] = self._region(), self._run(), tuple(self.box)
+        pitches = tuple(self.trailing[1:])
+        return AccessView(times, moves, stride, flat, region, run, boxes, pitches, is_write)
 
     def _coefficients(self, loop: int) -> dict[int, Number]:
         """Absolute coefficients by dimension, without those that are 0 in every row; an index

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+from ansorpy.cost.analytic.sets import SetCache
 from ansorpy.target import Rates, Target
 
 __all__ = ["MachineModel"]
@@ -53,6 +54,9 @@ class MachineModel:
     l1_bytes: float = 32 * 1024
     l2_bytes: float = 1024 * 1024
     l3_bytes: float = 32 * 1024 * 1024
+    l1_way_bytes: int = 4096
+    """Addresses this far apart share a set; a page, so that the address needs no translation."""
+    l2_ways: int = 16
     l2_bandwidth: float = 64.0
     l3_bandwidth: float = 20.0
     l3_bytes_per_s: float = math.inf
@@ -62,6 +66,15 @@ class MachineModel:
     """Of all cores together."""
     fork_join_s: float = 3e-6
     """libgomp: 0.6 µs when hot, 6 µs after a pause."""
+
+    @property
+    def data_caches(self) -> tuple[SetCache, SetCache, SetCache]:
+        """The three levels; the last spreads addresses over its sets."""
+        return (
+            SetCache(self.l1_bytes, self.l1_way_bytes),
+            SetCache(self.l2_bytes, int(self.l2_bytes) // self.l2_ways),
+            SetCache(self.l3_bytes),
+        )
 
     @staticmethod
     def of(target: Target) -> MachineModel:

@@ -8,7 +8,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.view import BufferView, Floats, LeafView
+from ansorpy.cost.analytic.sets import Rows, SetCache
+from ansorpy.cost.view import BufferView, Floats, LeafView, Masks
 
 __all__ = ["Footprints", "Traffic"]
 
@@ -36,6 +37,7 @@ class Footprints:
     def __init__(self, view: LeafView, line_bytes: float):
         self.view = view
         depths = [*view.real, view.depth]
+        self.rows = [Rows(buffer, depths, line_bytes) for buffer in view.buffers]
         self.total = np.zeros((len(depths), view.rows))
         self.fetched: list[Floats] = []
         self.once = np.zeros(view.rows)
@@ -55,24 +57,36 @@ class Footprints:
             outer.append(np.where(real, at, outer[-1]))
         self.outer = np.stack(outer)
 
-    def traffic(self, cache_bytes: float) -> Traffic:
-        """Bytes that enter a cache of *cache_bytes* while the statement runs.
+    def traffic(self, cache: SetCache) -> Traffic:
+        """Bytes that enter *cache* while the statement runs.
 
         Take the outermost depth whose working set fits, and the loop just outside it.  From one
         iteration of that loop to the next a least-recently-used cache keeps what both touch, so a
         run of the loop fetches each line once, and every run finds nothing left of the one before.
         A working set up to twice the cache stays in part: the cost changes smoothly with its size.
+        A buffer that crowds into few sets of the cache is looked at further in.
         """
-        fits = self.total <= cache_bytes
+        fits = self.total <= cache.bytes
         fits[-1] = True
-        run = _at(self.outer, np.argmax(fits, axis=0))
-        kept = _at(self.outer, run)
-        lost = np.clip(_at(self.total, run) / cache_bytes - 1, 0, 1)
+        shared = self._kept(fits, cache)
         moved = np.zeros(self.view.rows)
-        for buffer, fetched in zip(self.view.buffers, self.fetched, strict=True):
+        for buffer, rows, fetched in zip(self.view.buffers, self.rows, self.fetched, strict=True):
+            crowded = rows.crowded(cache)
+            found = shared if crowded is None else self._kept(fits & ~crowded, cache, crowded)
+            run, kept, lost = found
             again = lost * _at(fetched, run) + (1 - lost) * _at(fetched, kept)
             moved = moved + _ways(buffer) * again
         return Traffic(moved, self.once)
+
+    def _kept(
+        self, fits: Masks, cache: SetCache, crowded: Masks | None = None
+    ) -> tuple[Depths, Depths, Floats]:
+        """The depth whose data stay, the one just outside, and the share of that one's lost."""
+        run = _at(self.outer, np.argmax(fits, axis=0))
+        lost = np.clip(_at(self.total, run) / cache.bytes - 1, 0, 1)
+        if crowded is not None:
+            lost = np.where(_at(crowded, run), 1.0, lost)
+        return run, _at(self.outer, run), lost
 
 
 def _ways(buffer: BufferView) -> float:
