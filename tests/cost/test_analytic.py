@@ -192,3 +192,13 @@ def test_rows_that_start_in_one_set_push_each_other_out(pitch: int, rows: int, a
     anywhere = Footprints(view, 64).traffic(SetCache(48 * 1024)).moved[0]
     in_sets = Footprints(view, 64).traffic(SetCache(48 * 1024, 4096)).moved[0]
     assert in_sets > 4 * anywhere if again else in_sets == anywhere
+
+
+@pytest.mark.parametrize(("pitch", "times"), [(1024, 6.5), (512, 3.25), (256, 1.625), (1040, 1.0)])
+def test_lines_that_go_to_few_sets_come_slowly(pitch: int, times: float) -> None:
+    view = _columns_of(pitch, 64)
+    cache = SetCache(1 << 30, 1 << 20, 6.5)
+    [moved] = Footprints(view, 64).traffic(cache).moved
+    [usual] = Footprints(view, 64).traffic(SetCache(1 << 30)).moved
+    x = 64 * 1.5 * 64  # a line and what it drags along, of each row
+    assert moved - usual == pytest.approx((times - 1) * x)

@@ -20,7 +20,10 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes fetched into a cache, and the bytes that must come in at least once."""
+    """Bytes fetched into a cache, and the bytes that must come in at least once.
+
+    Bytes that come slowly for going to few sets count as many times as they take longer.
+    """
 
     moved: Floats
     once: Floats
@@ -34,10 +37,10 @@ class Footprints:
     (0: none).
     """
 
-    def __init__(self, view: LeafView, line_bytes: float):
+    def __init__(self, view: LeafView, line_bytes: float, l1_way_bytes: int = 4096):
         self.view = view
         depths = [*view.real, view.depth]
-        self.rows = [Rows(buffer, depths, line_bytes) for buffer in view.buffers]
+        self.rows = [Rows(b, depths, line_bytes, l1_way_bytes) for b in view.buffers]
         self.total = np.zeros((len(depths), view.rows))
         self.fetched: list[Floats] = []
         self.once = np.zeros(view.rows)
@@ -75,7 +78,8 @@ class Footprints:
             found = shared if crowded is None else self._kept(fits & ~crowded, cache, crowded)
             run, kept, lost = found
             again = lost * _at(fetched, run) + (1 - lost) * _at(fetched, kept)
-            moved = moved + _ways(buffer) * again
+            slowness = rows.slowness(cache)
+            moved = moved + _ways(buffer) * (again if slowness is None else again * slowness)
         return Traffic(moved, self.once)
 
     def _kept(

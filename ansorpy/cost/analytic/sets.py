@@ -2,7 +2,8 @@
 
 A cache of *w* ways holds *w* lines whose addresses are equal modulo the size of a way.  Rows whose
 pitch has a large power of two as a factor start at few such places: of a column of 64 elements
-with a pitch of 4 KB, a first-level cache of 12 ways keeps 12 lines however much room it has.
+with a pitch of 4 KB, a first-level cache of 12 ways keeps 12 lines however much room it has.  Lines
+that come into few sets also come slowly, each waiting for the one before it in its set.
 """
 
 from __future__ import annotations
@@ -18,12 +19,22 @@ from ansorpy.cost.view import AccessView, BufferView, Floats, Masks
 __all__ = ["Rows", "SetCache"]
 
 
+_WAITING_LINES = 16
+"""Fewer lines than this are on their way at once whatever their sets."""
+
+
 @dataclass(frozen=True)
 class SetCache:
-    """A cache of *bytes* in ways of *way_bytes*; 0: lines lie anywhere."""
+    """A cache of *bytes* in ways of *way_bytes*; 0: lines lie anywhere.
+
+    Lines from the next level come at full speed when they go to *stream_sets* sets of the first
+    level; to *n* sets at ``(n + stream_offset) / (stream_sets + stream_offset)`` of it.
+    """
 
     bytes: float
     way_bytes: int = 0
+    stream_sets: float = 0.0
+    stream_offset: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -45,8 +56,11 @@ class Rows:
     Of several accesses the first counts: those of one statement are mostly alike.
     """
 
-    def __init__(self, buffer: BufferView, depths: Sequence[int], line_bytes: float):
+    def __init__(
+        self, buffer: BufferView, depths: Sequence[int], line_bytes: float, first_way_bytes: int
+    ):
         self._access, self._depths, self._line_bytes = buffer.accesses[0], depths, line_bytes
+        self._first_way_bytes = first_way_bytes
         self._bytes = buffer.elem_bytes
         outer = self._access.pitches[:-1]
         fixed = [pitch for pitch in outer if isinstance(pitch, float)]
@@ -57,10 +71,7 @@ class Rows:
         """``[depth, n]``: the box has more lines in a set than *cache* has ways; None: nowhere."""
         if not cache.way_bytes:
             return None
-        # Different places in a way at which the rows of each dimension start.
-        places = [cache.way_bytes // gcd(p, cache.way_bytes) for p in self._pitches]
-        sets = cache.way_bytes / self._line_bytes
-        few = [d for d, met in enumerate(places) if met < sets]
+        places, few = self._places(cache.way_bytes)
         found: Masks | None = None
         for at, depth in enumerate(self._depths if few else ()):
             extents = self._access.boxes[depth]
@@ -70,15 +81,46 @@ class Rows:
                 found[at] = self._is_crowded(self._box(depth), places, few, cache)
         return found
 
+    def slowness(self, cache: SetCache) -> Floats | None:
+        """How many times as long lines take into *cache* for going to few sets; None: once.
+
+        The sets are those of the innermost loops that touch enough lines to wait for each other.
+        """
+        places, few = self._places(self._first_way_bytes)
+        if not cache.stream_sets or not few:
+            return None
+        rows = len(self._access.region[0])
+        met, undecided = np.full(rows, np.inf), np.ones(rows, dtype=bool)
+        for depth in reversed(self._depths):
+            box = self._box(depth)
+            enough = undecided & (box.lines >= _WAITING_LINES)
+            if enough.any():
+                met = np.where(enough, self._met(box, places, self._first_way_bytes), met)
+                undecided &= ~enough
+        full = cache.stream_sets + cache.stream_offset
+        return np.maximum(full / (met + cache.stream_offset), 1.0)
+
+    def _places(self, way_bytes: int) -> tuple[list[int], list[int]]:
+        """For each dimension the different places in a way at which its rows start, and those
+        dimensions that do not meet all."""
+        places = [way_bytes // gcd(pitch, way_bytes) for pitch in self._pitches]
+        sets = way_bytes / self._line_bytes
+        return places, [d for d, met in enumerate(places) if met < sets]
+
+    def _met(self, box: _Box, places: Sequence[int], way_bytes: int) -> Floats:
+        """Sets that the lines of *box* go to."""
+        met = box.run_lines
+        for apart, extent, most in zip(box.apart, box.extents, places, strict=True):
+            met = np.where(apart, met * np.minimum(extent, most), met)
+        return np.minimum(met, way_bytes / self._line_bytes)
+
     def _is_crowded(
         self, box: _Box, places: Sequence[int], few: Sequence[int], cache: SetCache
     ) -> Masks:
-        met, repeats = box.run_lines, np.zeros(len(box.lines), dtype=bool)
-        for d, (apart, extent) in enumerate(zip(box.apart, box.extents, strict=True)):
-            met = np.where(apart, met * np.minimum(extent, places[d]), met)
-            if d in few:
-                repeats |= extent > places[d]
-        met = np.minimum(met, cache.way_bytes / self._line_bytes)
+        repeats = np.zeros(len(box.lines), dtype=bool)
+        for d in few:
+            repeats |= box.extents[d] > places[d]
+        met = self._met(box, places, cache.way_bytes)
         crowded: Masks = repeats & (box.lines * cache.way_bytes > cache.bytes * met)
         return crowded
 
