@@ -202,3 +202,30 @@ def test_lines_that_go_to_few_sets_come_slowly(pitch: int, times: float) -> None
     [usual] = Footprints(view, 64).traffic(SetCache(1 << 30)).moved
     x = 64 * 1.5 * 64  # a line and what it drags along, of each row
     assert moved - usual == pytest.approx((times - 1) * x)
+
+
+def _product_tile(rows_inside: bool) -> LeafView:
+    """14 rows by two vectors, the rows inside the vectors or around them."""
+    a, b = placeholder((14, 64), name="A"), placeholder((64, 32), name="B")
+    k = reduce_axis(64, name="k")
+    dag = ComputeDAG(
+        [compute((14, 32), lambda i, j: sum_over(a[i, k] * b[k, j], axis=k), name="C")]
+    )
+    state, (j0, j1) = State.initial(dag).split("C", "j", (16,))
+    stage = state.stage("C")
+    i, loop = stage.iter("i"), stage.iter("k")
+    state = state.reorder("C", [loop, j0, i, j1] if rows_inside else [loop, i, j0, j1])
+    state = state.unroll("C", i).unroll("C", j0).vectorize("C", [j1])
+    [view] = view_nest(build_nest(state, {}), 1)
+    return view
+
+
+def test_what_rows_share_is_loaded_again_when_no_register_holds_it() -> None:
+    """28 sums leave four registers: two vectors of B, but not 14 elements of A."""
+    tiles = [tile_of(_product_tile(rows_inside), MACHINE) for rows_inside in (False, True)]
+    views = [_product_tile(rows_inside) for rows_inside in (False, True)]
+    loads = [
+        [float(tile.loads(buffer.accesses[0])[0][0]) for buffer in view.buffers[:2]]
+        for tile, view in zip(tiles, views, strict=True)
+    ]
+    assert loads == [[14, 2], [28, 2]]
