@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from ansorpy.api.request import Request
 from ansorpy.cost.probe.calibrate import calibrated
+from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -20,7 +21,7 @@ from ansorpy.measure.journal import Recorded
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.runner import MeasureOptions, Observer
+from ansorpy.measure.runner import Expecting, MeasureOptions, Observer
 from ansorpy.measure.versions import versions
 from ansorpy.measure.workers import LOCAL, Machines, open_machines
 from ansorpy.phases import Part, phase
@@ -32,7 +33,8 @@ from ansorpy.target import Target
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.plan import Plan, before, plan
-from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.predict import PredictOptions
+from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
 __all__ = ["Chosen", "Session", "open_session"]
@@ -124,17 +126,34 @@ class Session:
 
     def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         chosen = []
+        predicted = self._predictions([t for t in tasks if self.database.best(t.key) is None])
         for number, task in enumerate(tasks):
             self.request.stop()
             record = self.database.best(task.key)
             if record is not None:
                 chosen.append(self._recorded(task, record))
                 continue
-            chosen.append(self._predicted(task))
+            chosen.append(self._first_correct(task, predicted[task.key]))
             self.request.listener(
                 Progress(Phase.PICKED, task.name, total_trials=number + 1, trial_limit=len(tasks))
             )
         return chosen
+
+    def _predictions(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
+        """Programs predicted for each of *tasks*, by key; each first one is being built."""
+        found = {}
+        everyone = predicted_of_all(
+            [self._on_machine(task) for task in tasks],
+            preset=self.request.preset,
+            model=self._model,
+            options=PredictOptions(seed=self.request.seed),
+        )
+        for number, states in everyone:
+            self.request.stop()
+            found[tasks[number].key] = states
+            if isinstance(self.runner, Expecting):
+                self.runner.expect(tasks[number], states[:1])
+        return found
 
     def _recorded(self, task: Task, record: Record) -> Chosen:
         """The program of a record; its code is what was timed, built again only if it is gone."""
@@ -143,12 +162,10 @@ class Session:
         built = built or self.database.objects.get(record.object_digest)
         return Chosen(task, state, built or self._build(task, state), record.median_s)
 
-    def _predicted(self, task: Task) -> Chosen:
-        """The first of the programs predicted fastest that builds and computes the right result."""
+    def _first_correct(self, task: Task, states: Sequence[State]) -> Chosen:
+        """The first of *states* that builds and computes the right result."""
         problems = []
-        options = PredictOptions(seed=self.request.seed)
-        source, model = self._source(task), self.request.parts.model()
-        for state in predicted_best(self._on_machine(task), source, model=model, options=options):
+        for state in states:
             if not self.request.can_time:
                 return Chosen(task, state, self._build(task, state), None)
             [result] = measure_recorded(self.runner, self.database, task, [state])
@@ -157,6 +174,12 @@ class Session:
                 return Chosen(task, state, built or self._build(task, state), result.median_s)
             problems.append(f"{result.kind.value}: {result.reason}")
         raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *problems)))
+
+    @property
+    def _model(self) -> CostModel | None:
+        """The cost model that predicts; None for those that are the closed-form one untrained."""
+        parts = self.request.parts
+        return None if parts.cost_model in ("boosted", "analytic") else parts.model()
 
     def _on_machine(self, task: Task) -> Task:
         """The same task, whose target says what this machine was measured to do."""

@@ -41,6 +41,10 @@ class AccessView:
     """At each depth, elements of the touched box."""
     run: Sequence[Floats]
     """At each depth, contiguous elements the box is made of."""
+    boxes: Sequence[tuple[Number, ...]]
+    """At each depth, the box's extent in each dimension."""
+    pitches: tuple[Number, ...]
+    """Elements between neighbours in each dimension."""
     is_write: bool
 
 
@@ -75,8 +79,10 @@ class Walk:
         flat: dict[int, Floats] = {}
         region = [self._region()] * (depth + 1)
         run = [self._run(len(self.box) - 1)] * (depth + 1)
+        boxes = [tuple(self.box)] * (depth + 1)
         for loop in reversed(range(depth)):
             region[loop], run[loop] = region[loop + 1], run[loop + 1]
+            boxes[loop] = boxes[loop + 1]
             if loop not in self.real or not self.access.moving[loop]:
                 continue
             coefs = self._coefficients(loop)
@@ -89,7 +95,9 @@ class Walk:
                 self.reach[d] = step if isinstance(reach, float) and reach == 0 else reach + step
                 self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
             region[loop], run[loop] = self._region(), self._run(max(coefs))
-        return AccessView(times, moves, stride, flat, region, run, is_write)
+            boxes[loop] = tuple(self.box)
+        pitches = tuple(self.trailing[1:])
+        return AccessView(times, moves, stride, flat, region, run, boxes, pitches, is_write)
 
     def _coefficients(self, loop: int) -> dict[int, Number]:
         """Absolute coefficients by dimension, without those that are 0 in every row; an index

@@ -29,7 +29,9 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.nest import Leaf, LeafAccess, Nest, Settings
 from ansorpy.schedule.size import Size, as_array
 
-__all__ = ["AccessView", "BufferView", "Floats", "LeafView", "Masks", "Touches", "view_nest"]
+__all__ = [
+    "AccessView", "BufferView", "Floats", "LeafView", "Masks", "Number", "Touches", "view_nest",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -71,11 +71,11 @@ class RunClient:
         self.worker.close()
 
     def has_reference(self, task: Task) -> bool:
-        """True when the outputs of the default schedule are known here."""
+        """True when the outputs of *task*'s reference are known here."""
         return _identity(task) in self._references
 
-    def make_reference(self, task: Task, default: Built) -> None:
-        """Run the default schedule and keep its outputs as what every candidate must give.
+    def make_reference(self, task: Task, built: Built) -> None:
+        """Run the reference and keep its outputs as what every candidate must give.
 
         The first time they are checked against the interpreter at sampled points.
 
@@ -85,7 +85,7 @@ class RunClient:
         """
         identity = _identity(task)
         points = 0 if identity in self._verified else self.check_points
-        header, blobs = default.parts()
+        header, blobs = built.parts()
         failure = self._open_task(task, (), points)
         answer = failure or self._request(
             Message("reference", header, blobs), self.reference_timeout_s
@@ -95,7 +95,7 @@ class RunClient:
             raise OutOfTime
         if isinstance(answer, Failure) or not _is_reference(answer, task):
             raise VerificationFailed(
-                f"the default schedule of {task.name or task.key} gives no reference, so no "
+                f"the reference of {task.name or task.key} cannot be made, so no "
                 f"candidate can be checked: {_reason(answer)}"
             )
         self._verified.add(identity)

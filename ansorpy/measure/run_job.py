@@ -59,7 +59,7 @@ class RunSession:
         return Message("opened")
 
     def reference(self, message: Message) -> Message:
-        """Run the default schedule once, check sampled points, answer (and keep) its outputs."""
+        """Run the reference once, check sampled points, answer (and keep) its outputs."""
         built = built_from_parts(message.fields, message.blobs)
         with LoadedKernel(built, self.task, self._options.threads) as kernel:
             self._checked_run(kernel)

@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from ansorpy.config import available_cores
 from ansorpy.deadline import OutOfTime
-from ansorpy.errors import UsageError, VerificationFailed
+from ansorpy.errors import AnsorpyError, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.builder import BUILD_MEMORY_BYTES, Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.check import stated_error
 from ansorpy.measure.locks import lock_cores
+from ansorpy.measure.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run_client import RunClient
 from ansorpy.measure.timing import TimingPolicy
-from ansorpy.measure.wide_sums import wide_sums
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["BuildService", "LocalRunner", "MeasureOptions", "Observer", "Runner"]
+__all__ = ["BuildService", "Expecting", "LocalRunner", "MeasureOptions", "Observer", "Runner"]
 
 
 class Observer(Protocol):
@@ -66,6 +67,14 @@ class Runner(Protocol):
         """One result a candidate, in order; *incumbent_s* is the best time known of *task*."""
 
 
+@runtime_checkable
+class Expecting(Protocol):
+    """A runner that gets ready for candidates while its caller does something else."""
+
+    def expect(self, task: Task, candidates: Sequence[State]) -> None:
+        """*candidates* of *task* will be built or measured; returns at once."""
+
+
 @dataclass(frozen=True)
 class MeasureOptions:
     """How :class:`LocalRunner` measures.
@@ -74,7 +83,7 @@ class MeasureOptions:
         seed: Of the input values.
         build_timeout_s: Seconds one build may take (TVM: 15).
         run_timeout_s: Seconds one candidate may take in all while no time is known (TVM: 10).
-        reference_timeout_s: Seconds the default schedule, whose output is the reference, may take.
+        reference_timeout_s: Seconds that making the reference may take.
         check_points: Points of the reference checked against the interpreter, once a task.
         builders: Build workers; None: one a core.
         build_memory_bytes: Memory each of them may take; a build that wants more has failed.
@@ -116,6 +125,8 @@ class LocalRunner:
         )
         self._clients: dict[tuple[int, ...], RunClient] = {}
         self._kept: dict[str, Built] = {}
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
+        self._expected: list[Future[None]] = []
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -130,6 +141,7 @@ class LocalRunner:
 
     def close(self) -> None:
         """End all workers."""
+        self._background.shutdown(cancel_futures=True)
         self._builder.close()
         for client in self._clients.values():
             client.close()
@@ -141,8 +153,31 @@ class LocalRunner:
         with lock_cores(cores, self.options.lock_folder, shared=True):
             yield
 
+    def expect(self, task: Task, candidates: Sequence[State]) -> None:
+        """Build *candidates* of *task* and make its reference in the background.
+
+        What fails is tried again, and reported, when it is asked for.
+        """
+        self._expected.append(self._background.submit(self._get_ready, task, tuple(candidates)))
+
+    def _get_ready(self, task: Task, candidates: Sequence[State]) -> None:
+        runs_here = task.target.runs_on_host()
+        with suppress(AnsorpyError):
+            self._builder.build(
+                task, [*candidates, reference_state(task.dag)] if runs_here else candidates
+            )
+            if runs_here:
+                self._prepare(task)
+
+    def _settle(self) -> None:
+        """Wait until everything expected is ready: nothing is timed beside it."""
+        with phase(Part.BUILD):
+            wait(self._expected)
+        self._expected.clear()
+
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
         """Object code of each candidate, or the result that says why there is none."""
+        self._settle()
         with phase(Part.BUILD):
             return self._builder.build(task, candidates)
 
@@ -162,7 +197,7 @@ class LocalRunner:
 
         Raises:
             UsageError: The task is for a machine whose code this one cannot run.
-            VerificationFailed: The default schedule's own output is wrong, so nothing can be
+            VerificationFailed: The reference itself is wrong, so nothing can be
                 checked: a defect of ansorpy or of the definition, not of a candidate.
         """
         _refuse_foreign(task)
@@ -228,16 +263,17 @@ class LocalRunner:
         client = self._client(task)
         if client.has_reference(task):
             return
-        (default,) = self.build(task, [State.initial(wide_sums(task.dag))])
-        if isinstance(default, MeasureResult):
-            if default.kind is TrialKind.CUT:
+        with phase(Part.BUILD):
+            (built,) = self._builder.build(task, [reference_state(task.dag)])
+        if isinstance(built, MeasureResult):
+            if built.kind is TrialKind.CUT:
                 raise OutOfTime
             raise VerificationFailed(
-                f"the default schedule of {task.name or task.key} cannot be built, so no "
-                f"candidate can be checked: {default.reason}"
+                f"the reference of {task.name or task.key} cannot be built, so no "
+                f"candidate can be checked: {built.reason}"
             )
         with lock_cores(client.cores, self.options.lock_folder), phase(Part.CHECK):
-            client.make_reference(task, default)
+            client.make_reference(task, built)
 
     @contextmanager
     def _timing(self, task: Task) -> Iterator[RunClient]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network

@@ -86,6 +86,7 @@ class _Nest:
         self.sums_level = 0
         self.lanes_in_use: int | None = None
         self.second = second_body(self.stage, self.extents, self.kinds)
+        self.sum_level = self._sum_level()
         self._refuse_unsafe_shifts()
         self._demote_guarded_vectors()
 
@@ -96,14 +97,26 @@ class _Nest:
 
     # Loops
 
+    def _sum_level(self) -> int | None:
+        """Number of the loop around which the sum starts: the outermost reduce loop that repeats.
+
+        Those of one iteration count as long as nothing repeats further in, so that a result is
+        cleared right before it is summed up and not in a pass of its own.
+        """
+        reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
+        return next((n for n in reduce if self._repeats(n)), reduce[-1] if reduce else None)
+
+    def _repeats(self, level: int) -> bool:
+        name = self.stage.iters[level].name
+        is_peeled = self.peeled is not None and name == self.peeled.children[0]
+        return self.extents[name] > 1 or is_peeled or _is_bound(self.kinds[name])
+
     def _from(self, level: int) -> Stmt:
         """The statement of loops number *level* and inward."""
         if level == len(self.stage.iters):
             return self._store()
         it = self.stage.iters[level]
-        first_reduce = it.kind is AxisKind.REDUCE and not any(
-            i.kind is AxisKind.REDUCE for i in self.stage.iters[:level]
-        )
+        first_reduce = level == self.sum_level
         if self.stage.tensorized is not None and self.stage.tensorized[0] == it.name:
             return self._instruction(level)
         if first_reduce and self.stage.lanes is not None:
@@ -347,8 +360,8 @@ class _Nest:
                 "another stage is computed inside the loops of the instruction",
                 stage=self.name, program=self.state.text(self.name),
             )  # fmt: skip
-        outer_reduces = any(i.kind is AxisKind.REDUCE for i in self.stage.iters[:level])
-        before = [] if outer_reduces else self._initial(level)
+        reduces = self.sum_level is not None and self.sum_level < level
+        before = [] if reduces else self._initial(level)
         loops = {it.name: self.outer.fresh(it.name) for it in inner}
         self.leaves.update(loops)
         store = self._store()

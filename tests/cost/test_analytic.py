@@ -12,12 +12,16 @@ from hypothesis import strategies as st
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.memory import Footprints
 from ansorpy.cost.analytic.model import AnalyticModel, LeafCost, leaf_cost
+from ansorpy.cost.analytic.sets import SetCache
 from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.counts import count_ops
-from ansorpy.cost.view import view_nest
+from ansorpy.cost.view import LeafView, view_nest
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.schedule.nest import Nest
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.schedule.nest import Nest, build_nest
 from ansorpy.schedule.size import Column, Size
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.cost.nests import elementwise, tiled_matmul
 from tests.cost.tasks import matmul_task
@@ -104,13 +108,15 @@ def test_forking_costs_time_only_with_several_threads_and_iterations() -> None:
 def test_blocking_for_a_cache_cuts_its_traffic() -> None:
     blocked = view_nest(tiled_matmul(512, 512, 512, i1=4, i2=8, j1=4, j2=32, k1=64), 1)[0]
     plain = view_nest(tiled_matmul(512, 512, 512, i1=1, i2=1, j1=1, j2=1, k1=1), 1)[0]
-    moved = [Footprints(view, 64).traffic(32 * 1024).moved[0] for view in (blocked, plain)]
+    moved = [
+        Footprints(view, 64).traffic(SetCache(32 * 1024)).moved[0] for view in (blocked, plain)
+    ]
     assert moved[0] < moved[1] / 8
 
 
 def test_what_fits_is_fetched_once() -> None:
     [view, _] = view_nest(tiled_matmul(16, 16, 16, i1=1, i2=4, j1=1, j2=16, k1=1), 1)
-    found = Footprints(view, 64).traffic(1 << 20)
+    found = Footprints(view, 64).traffic(SetCache(1 << 20))
     assert found.moved[0] == found.once[0] == (16 * 16 * 4) * 4  # the result moves in and out
 
 
@@ -165,3 +171,61 @@ def test_a_condition_that_skips_terms_is_not_asked_of_every_one() -> None:
     counts = count_ops(op.body, indices=False)
     assert (counts.floats.mul, counts.floats.addsub) == (1, 1)
     assert counts.ints.total == counts.bools == counts.selects == 0
+
+
+def _columns_of(pitch: int, rows: int) -> LeafView:
+    """Each of 16 passes reads one element of every one of *rows* rows, *pitch* elements apart."""
+    x = placeholder((rows, pitch), name="x")
+    k = reduce_axis(rows, name="k")
+    dag = ComputeDAG([compute((16,), lambda j: sum_over(x[k, j], axis=k), name="y")])
+    [view] = view_nest(build_nest(State.initial(dag), {}), 1)
+    return view
+
+
+@pytest.mark.parametrize(
+    ("pitch", "rows", "again"),
+    [(1024, 64, True), (1024, 8, False), (1040, 64, False), (512, 64, True), (1000, 64, False)],
+)
+def test_rows_that_start_in_one_set_push_each_other_out(pitch: int, rows: int, again: bool) -> None:
+    """48 KB in 12 ways: of rows 4 KB apart 12 lines stay, whatever else would fit."""
+    view = _columns_of(pitch, rows)
+    anywhere = Footprints(view, 64).traffic(SetCache(48 * 1024)).moved[0]
+    in_sets = Footprints(view, 64).traffic(SetCache(48 * 1024, 4096)).moved[0]
+    assert in_sets > 4 * anywhere if again else in_sets == anywhere
+
+
+@pytest.mark.parametrize(("pitch", "times"), [(1024, 6.5), (512, 3.25), (256, 1.625), (1040, 1.0)])
+def test_lines_that_go_to_few_sets_come_slowly(pitch: int, times: float) -> None:
+    view = _columns_of(pitch, 64)
+    cache = SetCache(1 << 30, 1 << 20, 6.5)
+    [moved] = Footprints(view, 64).traffic(cache).moved
+    [usual] = Footprints(view, 64).traffic(SetCache(1 << 30)).moved
+    x = 64 * 1.5 * 64  # a line and what it drags along, of each row
+    assert moved - usual == pytest.approx((times - 1) * x)
+
+
+def _product_tile(rows_inside: bool) -> LeafView:
+    """14 rows by two vectors, the rows inside the vectors or around them."""
+    a, b = placeholder((14, 64), name="A"), placeholder((64, 32), name="B")
+    k = reduce_axis(64, name="k")
+    dag = ComputeDAG(
+        [compute((14, 32), lambda i, j: sum_over(a[i, k] * b[k, j], axis=k), name="C")]
+    )
+    state, (j0, j1) = State.initial(dag).split("C", "j", (16,))
+    stage = state.stage("C")
+    i, loop = stage.iter("i"), stage.iter("k")
+    state = state.reorder("C", [loop, j0, i, j1] if rows_inside else [loop, i, j0, j1])
+    state = state.unroll("C", i).unroll("C", j0).vectorize("C", [j1])
+    [view] = view_nest(build_nest(state, {}), 1)
+    return view
+
+
+def test_what_rows_share_is_loaded_again_when_no_register_holds_it() -> None:
+    """28 sums leave four registers: two vectors of B, but not 14 elements of A."""
+    tiles = [tile_of(_product_tile(rows_inside), MACHINE) for rows_inside in (False, True)]
+    views = [_product_tile(rows_inside) for rows_inside in (False, True)]
+    loads = [
+        [float(tile.loads(buffer.accesses[0])[0][0]) for buffer in view.buffers[:2]]
+        for tile, view in zip(tiles, views, strict=True)
+    ]
+    assert loads == [[14, 2], [28, 2]]

@@ -343,3 +343,26 @@ def test_tasks_may_alternate(runner):
     named = Task(other, TASK.target, 1, precision="strict", name="other")
     for task, dag in ((TASK, DAG), (named, other), (TASK, DAG)):
         assert runner.measure(task, [planted_state(dag, "good")], incumbent_s=None)[0].ok
+
+
+def test_what_is_expected_is_ready_when_it_is_asked_for(real: LocalRunner) -> None:
+    task = task_of(matmul())
+    state = tiled(task.dag, 4)
+    real.expect(task, [state])
+    [result] = real.measure(task, [state], incumbent_s=None)
+    assert result.ok
+    wrong = task_of(
+        ComputeDAG.of([a := placeholder((4,), name="A"), compute((4,), lambda i: a[i], name="C")])
+    )
+    real.expect(wrong, [state])  # a schedule of something else: it fails when it is measured
+    [failed] = real.measure(wrong, [state], incumbent_s=None)
+    assert not failed.ok
+
+
+def test_leaving_forgets_what_was_expected(tmp_path: Path) -> None:
+    task = task_of(matmul())
+    begin = time.monotonic()
+    with LocalRunner(MeasureOptions(lock_folder=tmp_path)) as runner:
+        for n in range(2, 40):
+            runner.expect(task, [tiled(task.dag, n)])
+    assert time.monotonic() - begin < 20

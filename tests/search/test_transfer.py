@@ -102,13 +102,13 @@ def test_programs_that_cannot_be_made_are_recorded_like_other_failures(
 
     monkeypatch.setattr(Structure, "bind", picky)
     with Database(tmp_path / "a.db") as database:
-        before = rounds(search(task, database, runner, strategy=RandomSearch), 32)
+        before = rounds(search(task, database, runner, strategy=Sampling), 32)
         count, reason = database.failures(task.key)[TrialKind.LOWER_ERROR]
         assert count == len(refused) == before.history.failures[TrialKind.LOWER_ERROR] > 0
         assert reason == "there is no such loop" and database.trials(task.key) == 32
         assert len(database.samples.known(task.key, version)) == 32
     with Database(tmp_path / "a.db") as database:
-        found = search(task, database, runner, strategy=RandomSearch)
+        found = search(task, database, runner, strategy=Sampling)
         found.resume(database)
         assert found.history.failures == before.history.failures
         assert refused <= found.context.measured
@@ -255,6 +255,6 @@ def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> No
         before.resume(database)
         rounds(before, 16)
         source = Counting(new)
-        past = Past(new, source, BoostedTrees(), database, np.random.default_rng(0))
+        past = Past(new, source, BoostedTrees(), Seen(database), np.random.default_rng(0))
         assert len(ScheduleReuse(candidates=2).first(past)) == 2
     assert len(asked) == 2 < len(source.sketches)

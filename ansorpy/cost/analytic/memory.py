@@ -8,7 +8,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.view import BufferView, Floats, LeafView
+from ansorpy.cost.analytic.sets import Rows, SetCache
+from ansorpy.cost.view import BufferView, Floats, LeafView, Masks
 
 __all__ = ["Footprints", "Traffic"]
 
@@ -19,7 +20,10 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes fetched into a cache, and the bytes that must come in at least once."""
+    """Bytes fetched into a cache, and the bytes that must come in at least once.
+
+    Bytes that come slowly for going to few sets count as many times as they take longer.
+    """
 
     moved: Floats
     once: Floats
@@ -33,9 +37,10 @@ class Footprints:
     and ``outer[at]`` the place of the nearest real loop around (0: none).
     """
 
-    def __init__(self, view: LeafView, line_bytes: float):
+    def __init__(self, view: LeafView, line_bytes: float, l1_way_bytes: int = 4096):
         self.view = view
         depths = [*view.real, view.depth]
+        self.rows = [Rows(b, depths, line_bytes, l1_way_bytes) for b in view.buffers]
         self.total = np.zeros((len(depths), view.rows))
         self.fetched = np.empty((len(view.buffers), len(depths), view.rows))
         for buffer, fetched in zip(view.buffers, self.fetched, strict=True):
@@ -55,23 +60,41 @@ class Footprints:
             outer.append(np.where(real, at, outer[-1]))
         self.outer = np.stack(outer)
 
-    def traffic(self, cache_bytes: float) -> Traffic:
-        """Bytes that enter a cache of *cache_bytes* while the statement runs.
+    def traffic(self, cache: SetCache) -> Traffic:
+        """Bytes that enter *cache* while the statement runs.
 
         Take the outermost depth whose working set fits, and the loop just outside it.  From one
         iteration of that loop to the next a least-recently-used cache keeps what both touch, so a
         run of the loop fetches each line once, and every run finds nothing left of the one before.
         A working set up to twice the cache stays in part: the cost changes smoothly with its size.
+        A buffer that crowds into few sets of the cache is looked at further in.
         """
-        fits = self.total <= cache_bytes
+        fits = self.total <= cache.bytes
         fits[-1] = True
+        fetched = self.fetched.reshape(len(self.fetched), -1)
+        run_at, kept_at, lost = self._kept(fits, cache)
+        again = lost * fetched.take(run_at, axis=1) + (1 - lost) * fetched.take(kept_at, axis=1)
+        for rows, own, moved in zip(self.rows, fetched, again, strict=True):
+            crowded = rows.crowded(cache)
+            if crowded is not None:
+                run_at, kept_at, lost = self._kept(fits & ~crowded, cache, crowded)
+                moved[:] = lost * own.take(run_at) + (1 - lost) * own.take(kept_at)
+            slowness = rows.slowness(cache)
+            if slowness is not None:
+                moved *= slowness
+        return Traffic(_sum(again), self.once)
+
+    def _kept(
+        self, fits: Masks, cache: SetCache, crowded: Masks | None = None
+    ) -> tuple[Depths, Depths, Floats]:
+        """Places of the depth whose data stay and of the one just outside, and the share of that
+        one's lost."""
         run = self._at(self.outer, self._places(np.argmax(fits, axis=0)))
         run_at = self._places(run)
-        kept_at = self._places(self._at(self.outer, run_at))
-        lost = np.clip(self._at(self.total, run_at) / cache_bytes - 1, 0, 1)
-        fetched = self.fetched.reshape(len(self.fetched), -1)
-        again = lost * fetched.take(run_at, axis=1) + (1 - lost) * fetched.take(kept_at, axis=1)
-        return Traffic(_sum(again), self.once)
+        lost = np.clip(self._at(self.total, run_at) / cache.bytes - 1, 0, 1)
+        if crowded is not None:
+            lost = np.where(self._at(crowded, run_at), 1.0, lost)
+        return run_at, self._places(self._at(self.outer, run_at)), lost
 
     def _places(self, depth: Depths) -> Depths:
         """Where the values at each setting's own *depth* are, in a flat array of all depths."""

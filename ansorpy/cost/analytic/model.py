@@ -56,10 +56,8 @@ def leaf_cost(
             apart |= tile.inside[loop] & asks
     run = np.where(apart, 1.0, view.leaf.held)
     cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
-    footprints = Footprints(view, machine.line_bytes)
-    into_l1, into_l2, into_l3 = (
-        footprints.traffic(size) for size in (machine.l1_bytes, machine.l2_bytes, machine.l3_bytes)
-    )
+    footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)
+    into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
     # What exceeds the third level comes from memory each time; the rest mostly stays.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
     dram = into_l3.moved * beyond

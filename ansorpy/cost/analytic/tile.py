@@ -43,6 +43,8 @@ class Tile:
     """Steps in one unrolled body: the reduce loops that were unrolled with the rows."""
     sums_apart: Masks
     """``[n]``: the lanes sum apart and are combined when a visit ends."""
+    spare: Floats
+    """Registers that the sums leave."""
 
     @property
     def accumulators(self) -> Floats:
@@ -51,15 +53,19 @@ class Tile:
     def loads(self, access: AccessView) -> tuple[Floats, Floats]:
         """(vector or broadcast loads, gathered elements) of *access* in one step.
 
-        Unrolled rows share what does not move; rows in a loop load everything again.
+        Unrolled rows share what does not move, as long as the registers that the sums leave hold
+        it until the next row wants it; rows in a loop load everything again.
         """
-        rows = np.ones_like(self.rows)
-        for loop, mask in self.row_loops.items():
-            moves = access.moves.get(loop)
-            again = mask & (self._reloads if moves is None else moves | self._reloads)
-            rows = np.where(again, rows * self.extent[loop], rows)
         contiguous, gathered = self.along_vector(access)
         per_row = np.where(contiguous | gathered, self.vectors, 1.0)
+        rows, values = np.ones_like(self.rows), per_row
+        for loop, mask in self.row_loops.items():  # the innermost first
+            moves = access.moves.get(loop)
+            again = self._reloads | (values > self.spare)
+            again = mask & (again if moves is None else moves | again)
+            rows = np.where(again, rows * self.extent[loop], rows)
+            if moves is not None:
+                values = np.where(mask & moves, values * self.extent[loop], values)
         simple = np.where(gathered, 0.0, rows * per_row)
         return simple, np.where(gathered, rows * self.length, 0.0)
 
@@ -99,11 +105,13 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     loose = _any((_without(m, view.unroll.get(n)) for n, m in row_loops.items()), rows)
     unrolled = ~loose | (tile_rows <= np.maximum(view.max_unroll, 1))
     steps = view.evaluations / (length * tile_rows)
+    vectors = np.ceil(length / lanes)
+    sums = np.where(reduces, tile_rows * vectors, 0.0)
     return Tile(
         inside=inside,
         lanes=lanes,
         length=length,
-        vectors=np.ceil(length / lanes),
+        vectors=vectors,
         rows=tile_rows,
         steps=steps,
         visits=steps / _run(view, is_reduce, inside),
@@ -111,6 +119,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
         unrolled=unrolled,
         unrolled_steps=_unrolled_steps(view, is_reduce, tile_rows, unrolled),
         sums_apart=_any((vector[n] for n in reducing if n in vector), rows),
+        spare=np.maximum(machine.vector_registers - sums, 1.0),
         vector=vector,
         row_loops=row_loops,
         extent=view.extent,

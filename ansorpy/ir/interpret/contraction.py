@@ -1,21 +1,25 @@
-"""A fast way through sums of products with affine indices (matrix products, convolutions)."""
+"""A fast way through sums of products with affine indices (matrix products, convolutions).
+
+:func:`contract` computes all elements, :func:`contract_at` some.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.affine import index_terms
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Expr, Load, Reduce, ReduceKind
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["contract"]
+__all__ = ["contract", "contract_at"]
 
 Array = npt.NDArray[Any]
+Ints = npt.NDArray[np.int64]
 
 # Elements the windows of one operand may be copied to for the matrix product.
 COPY_LIMIT = 1 << 27
@@ -27,13 +31,11 @@ def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
     Only float32 and float64 sums of a product of two loads whose indices are affine and stay
     inside; the order of summation is numpy's.
     """
-    match op.body:
-        case Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, Load() as a, Load() as b), _):
-            pass
-        case _:
-            return None
+    factors = _factors(op)
+    if factors is None:
+        return None
     axes = (*op.axes, *op.reduce_axes)
-    windows = [_window(load, axes, values) for load in (a, b)]
+    windows = [_window(load, axes, values) for load in factors]
     if windows[0] is None or windows[1] is None:
         return None
     (left, left_axes), (right, right_axes) = windows  # type: ignore[misc]
@@ -49,33 +51,65 @@ def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
     return np.broadcast_to((product * product.dtype.type(scale)).reshape(shape), op.shape).copy()
 
 
-def _window(
-    load: Load, axes: tuple[Axis, ...], values: Mapping[Tensor, Array]
-) -> tuple[Array, list[int]] | None:
-    """A view of the tensor with one dimension for each axis that appears, and their numbers."""
+def contract_at(
+    op: ComputeOp, indices: Sequence[Ints], read: Callable[[Tensor, Ints], Array]
+) -> Array | None:
+    """Some elements of *op*, in float64, or None if it is no sum of a product of two loads whose
+    indices are affine and stay inside.
+
+    Args:
+        indices: For each space axis the index of each element, ``[n]``.
+        read: The elements of a tensor at flat positions of any shape.
+    """
+    factors = _factors(op) if op.dtype.is_float else None
+    if factors is None:
+        return None
+    shape = (len(indices[0]) if indices else 1, math.prod(a.extent for a in op.reduce_axes))
+    read_out = []
+    for load in factors:
+        at = _places(load, op, indices)
+        if at is None:
+            return None
+        read_out.append(np.broadcast_to(read(_tensor(load), at), shape))
+    found: Array = np.einsum("nk,nk->n", *read_out, dtype=np.float64)
+    return found
+
+
+def _factors(op: ComputeOp) -> tuple[Load, Load] | None:
+    """The two loads whose products *op* sums."""
+    match op.body:
+        case Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, Load() as a, Load() as b), _):
+            return a, b
+        case _:
+            return None
+
+
+def _tensor(load: Load) -> Tensor:
     assert isinstance(load.source, Tensor)
-    array = np.ascontiguousarray(values[load.source])
-    strides, start = _strides(load.indices, axes, array)
+    return load.source
+
+
+def _places(load: Load, op: ComputeOp, indices: Sequence[Ints]) -> Ints | None:
+    """Flat positions of *load*, ``[n or 1, terms or 1]``; None when not affine or not inside."""
+    moves, start = _flat_terms(load, (*op.axes, *op.reduce_axes))
     if start is None:
         return None
-    numbers = sorted(strides)
-    shape = tuple(axes[n].extent for n in numbers)
-    if math.prod(shape) > COPY_LIMIT:
-        return None
-    origin = array.reshape(-1)[start:]
-    view = np.lib.stride_tricks.as_strided(
-        origin, shape, tuple(strides[n] for n in numbers), writeable=False
-    )
-    return view, numbers
+    base: Ints = np.full((1, 1), start)
+    for axis, at in zip(op.axes, indices, strict=True):
+        if axis in moves:
+            base = base + moves[axis] * at[:, None]
+    along: Ints = np.zeros((1, 1), dtype=np.int64)
+    for axis in op.reduce_axes:
+        steps = moves.get(axis, 0) * np.arange(axis.extent)
+        along = (along[..., None] + steps).reshape(1, -1)
+    return base + (along if any(axis in moves for axis in op.reduce_axes) else along[:, :1])
 
 
-def _strides(
-    indices: tuple[Expr, ...], axes: tuple[Axis, ...], array: Array
-) -> tuple[dict[int, int], int | None]:
-    """Bytes each axis moves by and the first element; None when not affine or not inside."""
-    strides: dict[int, int] = {}
-    start = 0
-    for index, extent, stride in zip(indices, array.shape, array.strides, strict=True):
+def _flat_terms(load: Load, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], int | None]:
+    """Elements each axis moves by and the first element; None when not affine or not inside."""
+    moves: dict[Axis, int] = {}
+    start, pitch = 0, 1
+    for index, extent in zip(reversed(load.indices), reversed(_tensor(load).shape), strict=True):
         terms = index_terms(index, axes)
         if terms is None:
             return {}, None
@@ -83,8 +117,26 @@ def _strides(
         high = terms[1] + sum(max(0, c * (a.extent - 1)) for a, c in terms[0].items())
         if low < 0 or high >= extent:
             return {}, None
-        start += terms[1] * (stride // array.itemsize)
+        start += terms[1] * pitch
         for axis, c in terms[0].items():
-            n = axes.index(axis)
-            strides[n] = strides.get(n, 0) + c * stride
-    return strides, start
+            moves[axis] = moves.get(axis, 0) + c * pitch
+        pitch *= extent
+    return moves, start
+
+
+def _window(
+    load: Load, axes: tuple[Axis, ...], values: Mapping[Tensor, Array]
+) -> tuple[Array, list[int]] | None:
+    """A view of the tensor with one dimension for each axis that appears, and their numbers."""
+    array = np.ascontiguousarray(values[_tensor(load)])
+    moves, start = _flat_terms(load, axes)
+    if start is None:
+        return None
+    numbers = sorted(axes.index(axis) for axis in moves)
+    shape = tuple(axes[n].extent for n in numbers)
+    if math.prod(shape) > COPY_LIMIT:
+        return None
+    origin = array.reshape(-1)[start:]
+    strides = tuple(moves[axes[n]] * array.itemsize for n in numbers)
+    view = np.lib.stride_tricks.as_strided(origin, shape, strides, writeable=False)
+    return view, numbers

@@ -52,6 +52,8 @@ def run_dag(
         raise UsageError(f"run_dag computes in the declared types or in float64, not {dtype}")
     wide = dtype is DType.FLOAT64
     values = checked_inputs(dag, inputs, wide=wide)
+    if wide:
+        values = {op: a.astype(np.float64) if op.dtype.is_float else a for op, a in values.items()}
     reader = TensorReader(values, wide=wide)
     for op in dag.computes:
         with np.errstate(all="ignore"):
@@ -62,7 +64,7 @@ def run_dag(
 def checked_inputs(
     dag: ComputeDAG, inputs: Mapping[Any, npt.ArrayLike], *, wide: bool
 ) -> dict[Tensor, Array]:
-    """The array of each placeholder that *dag* reads, floats widened when *wide*.
+    """The array of each placeholder that *dag* reads; with *wide* floats may be float64 already.
 
     Raises:
         UsageError: An input is missing, or has another shape or type than declared.
@@ -79,7 +81,7 @@ def checked_inputs(
             raise UsageError(f'input "{op.name}" has shape {op.shape}, got {array.shape}')
         if array.dtype != op.dtype.numpy and not (wide and array.dtype == np.float64):
             raise UsageError(f'input "{op.name}" is {op.dtype.value}, got {array.dtype}')
-        found[op] = array.astype(np.float64) if wide and op.dtype.is_float else array
+        found[op] = array
     return found
 
 

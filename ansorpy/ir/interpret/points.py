@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Reduce, Var
+from ansorpy.ir.interpret.contraction import contract_at
 from ansorpy.ir.interpret.dag import CHUNK, TensorReader, checked_inputs, reduced
 from ansorpy.ir.interpret.evaluate import Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
@@ -67,7 +68,8 @@ class _PointReader(TensorReader):
     def elements(self, source: Tensor, at: Value, mask: Mask) -> Value:
         if isinstance(source, ComputeOp):
             self._compute(source, np.asarray(at), mask)
-        return super().elements(source, at, mask)
+        found = super().elements(source, at, mask)
+        return np.asarray(found, dtype=np.float64)[()] if source.dtype.is_float else found
 
     def _compute(self, op: ComputeOp, at: Ints, mask: Mask) -> None:
         if op not in self._known:
@@ -75,12 +77,11 @@ class _PointReader(TensorReader):
             self._known[op] = np.zeros(op.size, dtype=np.bool_)
             self._values[op] = np.zeros(op.shape, dtype=kind)
         known = self._known[op]
-        wanted = at if mask is None else _where(at, mask)
-        new = wanted[~known[wanted]]
-        if new.size == 0:
-            return
         needed = np.zeros(op.size, dtype=np.bool_)
-        needed[new] = True
+        needed[at if mask is None else _where(at, mask)] = True
+        needed &= ~known
+        if not needed.any():
+            return
         known |= needed
         todo = np.flatnonzero(needed)
         step = max(1, CHUNK // math.prod(axis.extent for axis in op.reduce_axes))
@@ -89,9 +90,12 @@ class _PointReader(TensorReader):
             self._values[op].reshape(-1)[some] = self._bodies(op, some)
 
     def _bodies(self, op: ComputeOp, flat: Ints) -> npt.NDArray[Any]:
+        indices = np.unravel_index(flat, op.shape) if op.shape else ()
+        fast = contract_at(op, indices, lambda t, at: np.asarray(self.elements(t, at, None)))
+        if fast is not None:
+            return fast
         env: dict[Var, Value] = {}
         ones = [1] * len(op.reduce_axes)
-        indices = np.unravel_index(flat, op.shape) if op.shape else ()
         for axis, index in zip(op.axes, indices, strict=True):
             env[axis] = index.reshape(-1, *ones)
         for d, axis in enumerate(op.reduce_axes):

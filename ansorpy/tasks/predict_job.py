@@ -1,0 +1,78 @@
+"""What a prediction worker does: a task in, the programs predicted fastest out."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from ansorpy.ir.serialize import dag_from_dict
+from ansorpy.ir.task import Task
+from ansorpy.measure.database import definition_json
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.worker import Handler
+from ansorpy.rules.presets import preset_for
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from ansorpy.tasks.predict import PredictOptions, predicted_best
+
+__all__ = ["make_handlers", "predict_message", "predicted_states"]
+
+
+class _Request(BaseModel):
+    """Fields of ``predict``; its blob is the definition as JSON."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    target: Target
+    threads: int
+    precision: Literal["default", "strict"]
+    cold_constants: bool
+    preset: str
+    options: PredictOptions
+
+
+def predict_message(task: Task, preset: str, options: PredictOptions) -> Message:
+    """What a worker is asked for *task*, with the rules of the preset called *preset*."""
+    request = _Request(
+        target=task.target,
+        threads=task.threads,
+        precision=task.precision,
+        cold_constants=task.cold_constants,
+        preset=preset,
+        options=options,
+    )
+    definition = definition_json(task.dag).encode()
+    return Message("predict", request.model_dump(mode="json"), (definition,))
+
+
+def predicted_states(answer: Message) -> list[State]:
+    """The programs in a worker's *answer*, the one predicted fastest first."""
+    blobs = iter(answer.blobs)
+    pairs = zip(blobs, blobs, strict=True)
+    return [
+        State.replay(dag_from_dict(json.loads(definition)), steps_from_json(steps))
+        for definition, steps in pairs
+    ]
+
+
+def _predict(message: Message) -> Message:
+    request = _Request.model_validate(message.fields)
+    dag = dag_from_dict(json.loads(message.blobs[0]))
+    task = Task(
+        dag, request.target, request.threads, request.precision, request.cold_constants
+    )  # fmt: skip
+    source = StructureSampler(task, preset_for(task.target, request.preset))
+    blobs: list[bytes] = []
+    for state in predicted_best(task, source, options=request.options):
+        blobs += [definition_json(state.base).encode(), steps_to_json(state.history).encode()]
+    return Message("predicted", {}, tuple(blobs))
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """The handlers of a prediction worker."""
+    return {"predict": _predict}

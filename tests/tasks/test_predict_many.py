@@ -1,0 +1,54 @@
+"""Predictions are the same whoever makes them, and a worker's failure is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansorpy.errors import AnsorpyError
+from ansorpy.ir.task import Task
+from ansorpy.measure.protocol import Message
+from ansorpy.rules.presets import preset_for
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.target import Target
+from ansorpy.tasks import predict_many
+from ansorpy.tasks.predict import PredictOptions, predicted_best
+from ansorpy.tasks.predict_job import make_handlers, predict_message, predicted_states
+from ansorpy.tasks.predict_many import predicted_of_all
+from tests.search.tasks import dense_relu, matmul, scale
+
+OPTIONS = PredictOptions(structures=4, population=64, generations=2, seed=3)
+TASKS = [matmul(31, 48, 17), dense_relu(16, 32, 64), scale(37)]
+
+
+def _histories(task: Task) -> list[str]:
+    source = StructureSampler(task)
+    return [str(state.history) for state in predicted_best(task, source, options=OPTIONS)]
+
+
+def test_workers_predict_what_this_process_does() -> None:
+    found = dict(predicted_of_all(TASKS, options=OPTIONS, processes=2))
+    for number, task in enumerate(TASKS):
+        assert [str(state.history) for state in found[number]] == _histories(task)
+        assert found[number][-1].base.outputs[0].shape == task.dag.outputs[0].shape
+
+
+def test_a_preset_of_ones_own_stays_in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> object:
+        raise AssertionError("no worker is needed")
+
+    monkeypatch.setattr(predict_many, "Worker", refuse)
+    own = preset_for(TASKS[0].target, "ansor")
+    [(number, states)] = predicted_of_all(TASKS[:1], preset=own, options=OPTIONS, processes=2)
+    assert number == 0 and states
+
+
+def test_a_request_says_all_that_a_prediction_depends_on() -> None:
+    task = Task(TASKS[1].dag, Target.parse("x86-64-v3"), 1, "strict", cold_constants=True)
+    answer = make_handlers()["predict"](predict_message(task, "default", OPTIONS))
+    assert [str(state.history) for state in predicted_states(answer)] == _histories(task)
+
+
+def test_what_a_worker_cannot_do_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(predict_many, "predict_message", lambda *a: Message("predict", {"x": 1}))
+    with pytest.raises(AnsorpyError, match="no prediction"):
+        list(predicted_of_all(TASKS, options=OPTIONS, processes=2))
