@@ -10,6 +10,7 @@ from typing import Literal, Unpack
 import onnx
 
 from ansorpy.api.assemble import kernel_of, model_of
+from ansorpy.api.fitting import choose_within
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request, as_seed, as_target
@@ -174,11 +175,11 @@ def compile(
         seed=as_seed(seed),
     )
     project = open_project(model, request, shapes=shapes, dims=dims)
-    project.fit(memory)
+    project = project.fit(memory)
     weights = {task: float(project.weights[task.key]) for task in project.tasks}
     with open_session(request) as session:
         _tune(session, weights, network=True)
-        chosen = session.choose(project.tasks)
+        chosen = choose_within(session, project)
     return model_of(project, chosen, request.threads)
 
 

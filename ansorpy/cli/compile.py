@@ -88,8 +88,7 @@ def compile(
     library = output or Path(f"{model.stem}.so")
     check_exportable(library, request.target)
     with accounted(request):
-        project = project_of(model, request, shape, dim)
-        project.fit(parse_bytes(memory))
+        project = project_of(model, request, shape, dim).fit(parse_bytes(memory))
         chosen = search(project, request)
         with phase(Part.ASSEMBLE):
             written = model_of(project, chosen, request.threads).export(library)
