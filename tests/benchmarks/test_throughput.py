@@ -15,7 +15,7 @@ def test_small_tables_are_measured_and_written(tmp_path: Path) -> None:
     assert main(["--only", "matmul", "--rows", "32", "--repeats", "1", "--json", str(file)]) == 0
     cases = json.loads(file.read_text())
     assert [c["case"] for c in cases[:1]] == ["matmul, direct 0"]
-    assert all(c["candidates"] > 0 and c["featured_per_s"] > c["scored_per_s"] for c in cases)
+    assert all(c["candidates"] > 0 and c["featured_per_s"] >= c["scored_per_s"] > 0 for c in cases)
 
 
 def test_rates_are_those_of_the_phases_together() -> None:
