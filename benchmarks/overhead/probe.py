@@ -33,6 +33,7 @@ _SAMPLE_S = 0.02
 _LATER_CALLS = 5
 _MAX_RANK = 8
 _LOOK_S = 0.1
+_TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 
 class _Ours:
@@ -68,7 +69,7 @@ class _Onnxruntime:
             given["onnx"], options, providers=["CPUExecutionProvider"]
         )
         self.feeds: Feeds = {
-            i.name: _touched(tuple(i.shape), np.float32) for i in self._session.get_inputs()
+            i.name: _touched(tuple(i.shape), _TYPES[i.type]) for i in self._session.get_inputs()
         }
 
     def run(self) -> object:
