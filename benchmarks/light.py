@@ -1,4 +1,4 @@
-"""The onnx package's ``light`` networks with seeded random weights, as files."""
+"""The onnx package's ``light`` networks with seeded random weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import onnx
 from ansorpy.report.inputs import read_model
 from ansorpy.report.randomize import random_weights
 
-__all__ = ["NAMES", "light_model", "light_model_file"]
+__all__ = ["NAMES", "light_model"]
 
 FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 NAMES = tuple(sorted(p.stem.removeprefix("light_") for p in FOLDER.glob("light_*.onnx")))
@@ -22,12 +22,3 @@ def light_model(name: str, seed: int) -> onnx.ModelProto:
     the right numbers; random ones make comparisons mean something.
     """
     return random_weights(read_model(FOLDER / f"light_{name}.onnx"), seed)
-
-
-def light_model_file(name: str, seed: int, folder: Path) -> Path:
-    """:func:`light_model` as a file in *folder*; written unless it is there."""
-    path = folder / f"{name}.{seed}.onnx"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        onnx.save(light_model(name, seed), path)
-    return path

@@ -16,6 +16,9 @@ from ansorpy.config import available_cores
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
 os.environ.setdefault("ANSORPY_CALIBRATE", "0")
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Test processes share the cores: threads that wait shall sleep rather than spin.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -180,7 +180,7 @@ def compile(
     aims = [Aim(bound_s=bound)]
     goal = objective_for(objective, aims)
     project = open_project(model, request, shapes=shapes, dims=dims)
-    project.fit(memory)
+    project = project.fit(memory)
     return Several([project], aims, goal).compiled(request)[0]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -23,12 +23,16 @@ __all__ = ["Project", "open_project"]
 
 @dataclass(frozen=True)
 class Project:
-    """A network and its tasks, one a workload and in the workloads' order."""
+    """A network and its tasks, one a workload and in the workloads' order.
+
+    ``memory`` is what the model may take, in bytes, where that was said.
+    """
 
     name: str
     network: Network
     tasks: tuple[Task, ...]
     target: Target
+    memory: int | None = None
 
     @cached_property
     def weights(self) -> dict[str, int]:
@@ -47,14 +51,19 @@ class Project:
         """What one context of the compiled model holds at least: arena and constants."""
         return self.network.arena.bytes + self.constant_bytes
 
-    def fit(self, memory: int | None) -> None:
-        """Raise :class:`UsageError` when the model needs more than *memory* bytes."""
+    def fit(self, memory: int | None) -> Project:
+        """The same project, which shall take *memory* bytes at most.
+
+        Raises:
+            UsageError: It needs more, whatever programs are taken.
+        """
         if memory is not None and self.memory_bytes > memory:
             needs, allowed = (f"{b / (1 << 20):.1f} MiB" for b in (self.memory_bytes, memory))
             raise UsageError(
                 f"the model needs {needs} ({self.constant_bytes >> 20} MiB of it constants), "
                 f"more than the {allowed} allowed"
             )
+        return replace(self, memory=memory)
 
 
 def open_project(

@@ -25,6 +25,7 @@ from ansorpy.measure.runner import Expecting, MeasureOptions, Observer
 from ansorpy.measure.versions import versions
 from ansorpy.measure.workers import LOCAL, Machines, open_machines
 from ansorpy.phases import Part, phase
+from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.events import Phase, Progress
@@ -131,7 +132,7 @@ class Session:
             self.request.stop()
             record = self.database.best(task.key)
             if record is not None:
-                chosen.append(self._recorded(task, record))
+                chosen.append(self.recorded(task, record))
                 continue
             chosen.append(self._first_correct(task, predicted[task.key]))
             self.request.listener(
@@ -155,20 +156,38 @@ class Session:
                 self.runner.expect(tasks[number], states[:1])
         return found
 
-    def _recorded(self, task: Task, record: Record) -> Chosen:
+    def recorded(self, task: Task, record: Record) -> Chosen:
         """The program of a record; its code is what was timed, built again only if it is gone."""
         state = record.state(self.database.definition(record.definition))
         built = self.runner.built(record.object_digest)
         built = built or self.database.objects.get(record.object_digest)
         return Chosen(task, state, built or self._build(task, state), record.median_s)
 
-    def _first_correct(self, task: Task, states: Sequence[State]) -> Chosen:
-        """The first of *states* that builds and computes the right result."""
+    def predicted_directly(self, task: Task) -> Chosen:
+        """A program that computes *task* as it was defined, however much faster others are."""
+        [(_, states)] = predicted_of_all(
+            [self._on_machine(task)],
+            preset=replace(self.request.preset or preset_for(task.target), algorithms=()),
+            model=self._model,
+            options=PredictOptions(seed=self.request.seed),
+        )
+        return self._first_correct(task, states, is_alone=True)
+
+    def _first_correct(
+        self, task: Task, states: Sequence[State], *, is_alone: bool = False
+    ) -> Chosen:
+        """The first of *states* that builds and computes the right result.
+
+        *is_alone*: faster programs that are known do not make it a failure.
+        """
         problems = []
         for state in states:
             if not self.request.can_time:
                 return Chosen(task, state, self._build(task, state), None)
-            [result] = measure_recorded(self.runner, self.database, task, [state])
+            if is_alone:
+                [result] = self.runner.measure(task, [state], incumbent_s=None)
+            else:
+                [result] = measure_recorded(self.runner, self.database, task, [state])
             if result.ok:
                 built = self.runner.built(result.object_digest)
                 return Chosen(task, state, built or self._build(task, state), result.median_s)

@@ -11,6 +11,7 @@ from typing import Literal, Unpack
 import onnx
 
 from ansorpy.api.assemble import model_of
+from ansorpy.api.fitting import choose_within
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request, as_seed, as_target
@@ -112,7 +113,7 @@ class Several:
 
     def choose(self, session: Session) -> list[list[Chosen]]:
         """A program for each task of each network."""
-        return [session.choose(project.tasks) for project in self.projects]
+        return [choose_within(session, project) for project in self.projects]
 
     def compiled(self, request: Request) -> list[Model]:
         """Tune as *request* says, and put each network's best programs together.

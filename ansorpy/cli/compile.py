@@ -92,8 +92,7 @@ def compile(
     library = output or Path(f"{model.stem}.so")
     check_exportable(library, request.target)
     with searching.accounted(request):
-        project = searching.project_of(model, request, shape, dim)
-        project.fit(parse_bytes(memory))
+        project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))
         [chosen] = searching.search_all(Several([project], aims, wanted), request)
         written = searching.export(project, chosen, request, library)
     total = searching.total_text(project, chosen)

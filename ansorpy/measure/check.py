@@ -13,6 +13,7 @@ import numpy.typing as npt
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.measure.bounds import largest_value
 
 __all__ = ["Comparison", "compare", "sample_points", "stated_error", "tolerance"]
 
@@ -53,7 +54,9 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
 
     Rounding errors of a sum of K terms grow like sqrt(K) for random data, with the coarsest type
     on the way; to that come the errors that stages state themselves (``attrs["error"]``: Winograd,
-    approximated functions).  Integers and booleans must be equal: 0.
+    approximated functions).  An output that saturates says nothing of how large the sums before it
+    were: such sums of random data have about sqrt(K), and their errors with them.  Integers and
+    booleans must be equal: 0.
     """
     stages = _ancestors(dag, output)
     types = [op.dtype for op in stages if op.dtype.is_float]
@@ -61,7 +64,9 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
         return 0.0
     terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
     epsilon = max(_EPSILON[dtype] for dtype in (*types, output.dtype))
-    return epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms)) + _stated(stages)
+    hidden = max(1.0, math.sqrt(terms) / largest_value(output))
+    rounding = epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms))
+    return rounding * hidden + _stated(stages)
 
 
 def stated_error(dag: ComputeDAG) -> float:

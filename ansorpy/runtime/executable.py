@@ -6,6 +6,7 @@ import ctypes
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -43,11 +44,10 @@ class _Tensor(ctypes.Structure):
 
 
 class _Context:
-    """Memory of one run at a time, arena and workspaces, and all that a call passes."""
+    """Memory of one run at a time, arena and workspaces, and what a call passes of it."""
 
-    def __init__(
-        self, size: int, inputs: Sequence[Port], outputs: Sequence[Port], threads: int
-    ) -> None:
+    def __init__(self, size: int, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
+        self.size = size
         self._memory = aligned_empty((size,), np.uint8)
         self._tables = tables = _table(inputs), _table(outputs)
         # One object a tensor, made here: indexing a ctypes array makes a new one each time.
@@ -55,13 +55,25 @@ class _Context:
         self.outputs = [tables[1][k] for k in range(len(outputs))]
         # Pointers made once: ctypes takes longer over an array, and over a plain number.
         places = (address_of(self._memory), *map(ctypes.addressof, tables))
-        self.arguments = (*map(ctypes.c_void_p, places), ctypes.c_int(threads))
+        self.arguments = tuple(map(ctypes.c_void_p, places))
+
+    def touch(self) -> None:
+        """Write to every page, so that the system has found and cleared them all."""
+        self._memory.fill(0)
+
+
+class _Team(NamedTuple):
+    """What runs with some number of threads need: bytes of context, and the number for C."""
+
+    bytes: int
+    threads: ctypes.c_int
 
 
 class Executable:
     """A loaded program.  Any number of Python threads may call :meth:`run` at once.
 
-    Each run takes a free context or makes one; there are as many as ever ran at once.
+    Each run takes a free context or makes one; there are as many as ever ran at once, and each is
+    as large as the most threads that ran in it need.
 
     Raises:
         MissingDependency: The CPU lacks what the code was generated for.
@@ -74,7 +86,8 @@ class Executable:
         self._outputs = tuple(outputs)
         self._context_bytes = _CONTEXT_BYTES(code.context_bytes)
         self._run: Callable[..., int] = _RUN(code.run)
-        self._free: dict[int, list[_Context]] = {}
+        self._teams: dict[int, _Team] = {}
+        self._free: list[_Context] = []
         self._address = _Addresses()
         self._fail_unless_ok(_INIT(code.init)())
 
@@ -91,21 +104,31 @@ class Executable:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
             CodegenError: The code returned an error.
         """
-        free = self._free.get(threads)
-        if free is None:
-            free = self._first_use(threads)
+        team = self._teams.get(threads) or self._team(threads)
         try:
-            context = free.pop()  # atomic, like append: no lock is needed
+            context = self._free.pop()  # atomic, like append: no lock is needed
         except IndexError:
-            context = self._new_context(threads)
+            context = self._new_context(team)
+        if context.size < team.bytes:
+            context = self._new_context(team)
         try:
             results = self._point(context, inputs, outputs)
-            status = self._run(*context.arguments)
+            status = self._run(*context.arguments, team.threads)
         finally:
-            free.append(context)
+            self._free.append(context)
         if status:
             self._fail_unless_ok(status)
         return results
+
+    def reserve(self, threads: int) -> None:
+        """Make the context of a run with *threads* threads now, all of its memory in place.
+
+        Raises:
+            UsageError: *threads* is below 1.
+        """
+        context = self._new_context(self._team(threads))
+        context.touch()
+        self._free.append(context)
 
     def prepare(
         self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int
@@ -117,20 +140,21 @@ class Executable:
         Raises:
             UsageError: As :meth:`run`.
         """
-        self._first_use(threads)
-        context = self._new_context(threads)
+        team = self._team(threads)
+        context = self._new_context(team)
         self._point(context, inputs, outputs)
         held = (self._code.owner, context, tuple(inputs), tuple(outputs))
-        return _Prepared(self._run, context.arguments, self._fail_unless_ok, held).run
+        arguments = (*context.arguments, team.threads)
+        return _Prepared(self._run, arguments, self._fail_unless_ok, held).run
 
-    def _first_use(self, threads: int) -> list[_Context]:
+    def _team(self, threads: int) -> _Team:
         if threads < 1:
             raise UsageError(f"threads must be at least 1, got {threads}")
-        return self._free.setdefault(threads, [])
+        made = _Team(self._context_bytes(threads), ctypes.c_int(threads))
+        return self._teams.setdefault(threads, made)
 
-    def _new_context(self, threads: int) -> _Context:
-        size = self._context_bytes(threads)
-        return _Context(size, self._inputs, self._outputs, threads)
+    def _new_context(self, team: _Team) -> _Context:
+        return _Context(team.bytes, self._inputs, self._outputs)
 
     def _point(
         self, context: _Context, inputs: Sequence[Array], outputs: Sequence[Array | None]

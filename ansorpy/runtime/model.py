@@ -41,7 +41,8 @@ class _Parts:
 class Model:
     """A compiled network; made by :meth:`of`, :meth:`load`, :func:`ansorpy.compile`.
 
-    It may be called from several Python threads at once: each run has a context of its own.
+    It may be called from several Python threads at once: each run has a context of its own.  The
+    first is made with the model, so that the first run finds its memory in place.
     """
 
     def __init__(self, parts: _Parts) -> None:
@@ -49,6 +50,8 @@ class Model:
         self._inputs = {port.name: port for port in parts.inputs}
         self._outputs = {port.name: port for port in parts.outputs}
         self._none_given = (None,) * len(parts.outputs)
+        if parts.executable is not None:
+            parts.executable.reserve(parts.threads)
 
     @staticmethod
     def of(

@@ -89,8 +89,8 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
         ("run_mib", "after a run, MiB", "{:.0f}"), ("rise_mib", "rise, MiB", "{:.1f}"),
     ),
     "compiled": (
-        ("compile_s", "compile, s", "{:.1f}"), ("peak_mib", "peak, MiB", "{:.0f}"),
-        ("workers_peak_mib", "largest worker, MiB", "{:.0f}"),
+        ("compile_s", "compile, s", "{:.1f}"), ("own_peak_mib", "own peak, MiB", "{:.0f}"),
+        ("peak_mib", "with workers, MiB", "{:.0f}"),
         ("given_mib", "weights, MiB", "{:.1f}"), ("constants_mib", "packed, MiB", "{:.1f}"),
     ),
 }  # fmt: skip

@@ -8,20 +8,20 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.light import NAMES, light_model_file
+from benchmarks.networks.suite import ALL, Entry
 
 __all__ = ["NETWORKS", "SMALL", "model_file"]
 
 _WIDTH = 16
 SMALL = {"fused": ("MatMul", "Add", "Relu"), "apart": ("MatMul", "Softmax", "MatMul")}
 """Three operators each; the first are one task, the others several."""
-NETWORKS = NAMES
+NETWORKS = ALL
 
 
 def model_file(name: str, folder: Path) -> Path:
     """The network *name* (of ``SMALL`` or ``NETWORKS``) as a file in *folder*."""
     if name in NETWORKS:
-        return light_model_file(name, 0, folder)
+        return Entry.parse(name).file(0, folder)
     path = folder / f"{name}.onnx"
     folder.mkdir(parents=True, exist_ok=True)
     onnx.save(_small(SMALL[name]), path)

@@ -63,6 +63,19 @@ def test_eight_python_threads_at_once(rng: Rng) -> None:
         list(pool.map(work, feeds))
 
 
+def test_runs_one_after_another_share_one_context_of_the_size_they_need(rng: Rng) -> None:
+    model, layers = programs.model(rng)
+    executable, x = model._parts.executable, programs.feed(rng)
+    assert executable is not None
+    sizes = [context.size for context in executable._free]
+    for threads in (1, 40, 2, 41):
+        [result] = model.run(["first"], {"x": x}, threads=threads)
+        np.testing.assert_allclose(result, programs.expected(layers, x)[0], rtol=1e-4, atol=1e-5)
+        sizes += [context.size for context in executable._free]
+        assert sizes[-1] >= executable._context_bytes(threads)
+    assert len(sizes) == 5 and sizes == sorted(sizes)
+
+
 def test_equal_constants_are_stored_once(rng: Rng) -> None:
     layer = programs.constants(rng)
     other = programs.constants(rng)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ansorpy.graph.op import Gather
 from ansorpy.graph.ops.names import Names
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
@@ -23,7 +24,7 @@ def gather(op: Gather, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     shape = (*data.shape[:before], *indices.shape, *data.shape[before + 1 :])
 
     def body(*i: Expr) -> Expr:
-        index = indices[i[before : before + places]] % extent
+        index = indices[i[before : before + places]].astype(DType.INT64) % extent
         return data[(*i[:before], index, *i[before + places :])]
 
     return compute(

@@ -1,0 +1,67 @@
+"""How large a value can be, whatever it is computed from."""
+
+from __future__ import annotations
+
+import math
+
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+)
+from ansorpy.ir.functions import Function
+from ansorpy.ir.tensor import ComputeOp, Tensor
+
+__all__ = ["largest_value"]
+
+_UP_TO_ONE = frozenset({Function.TANH, Function.ERF, Function.SIN, Function.COS})
+
+
+def largest_value(tensor: Tensor) -> float:
+    """A bound of the absolute values of *tensor*'s elements; infinity where none is known.
+
+    Known are functions that saturate: hyperbolic tangents, sigmoids, clipping.
+    """
+    return _largest(tensor.body) if isinstance(tensor, ComputeOp) else math.inf
+
+
+def _largest(e: Expr) -> float:
+    match e:
+        case Const(value, _):
+            return abs(float(value))
+        case Load(source, _) if isinstance(source, Tensor):
+            return largest_value(source)
+        case Call(fn, _) if fn in _UP_TO_ONE:
+            return 1.0
+        case Call(Function.NEG | Function.ABS, (x,)) | Cast(_, x):
+            return _largest(x)
+        case Select(_, a, b):
+            return max(_largest(a), _largest(b))
+        case Reduce(ReduceKind.MAX | ReduceKind.MIN, x, _):
+            return _largest(x)
+        case Binary():
+            return _of_two(e)
+    return math.inf
+
+
+def _of_two(e: Binary) -> float:
+    a, b = _largest(e.a), _largest(e.b)
+    match e:
+        case Binary(BinaryOp.ADD | BinaryOp.SUB, _, _):
+            return a + b
+        case Binary(BinaryOp.MUL, _, _):
+            return a * b if a and b else 0.0
+        case Binary(BinaryOp.DIV, _, Binary(BinaryOp.ADD, Const(one, _), Call(Function.EXP, _))):
+            return a / float(one) if one > 0 else math.inf
+        case Binary(BinaryOp.MIN, Binary(BinaryOp.MAX, _, Const(low, _)), Const(high, _)):
+            return max(abs(float(low)), abs(float(high)))
+        case Binary(BinaryOp.MAX, Binary(BinaryOp.MIN, _, Const(high, _)), Const(low, _)):
+            return max(abs(float(low)), abs(float(high)))
+    return math.inf

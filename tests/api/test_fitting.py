@@ -1,0 +1,140 @@
+"""The constants of a network stay in bounds, and as little time as possible is given up for it."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.api import fitting
+from ansorpy.api.fitting import Way, choose_within, fastest_within, most_constant_bytes
+from ansorpy.api.project import Project, open_project
+from ansorpy.api.request import Request
+from ansorpy.api.session import Chosen, Session, open_session
+from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.state import State
+from tests.graph.nets import Net
+
+
+def way(seconds: float, size: int) -> Way:
+    def make() -> Chosen:
+        raise AssertionError("not asked for")
+
+    return Way(seconds, size, make)
+
+
+def test_the_fastest_are_taken_while_they_fit() -> None:
+    ways = [[way(1.0, 40), way(2.0, 10)], [way(3.0, 20)]]
+    assert fastest_within(ways, [2, 1], 100) == [0, 0]
+    assert fastest_within(ways, [2, 1], 99) == [1, 0]
+    assert fastest_within(ways, [2, 1], 5) == [1, 0], "the smallest, though it does not fit"
+
+
+def test_who_loses_least_for_a_byte_gives_way() -> None:
+    ways = [[way(1.0, 100), way(1.5, 50)], [way(1.0, 100), way(1.1, 50)]]
+    assert fastest_within(ways, [1, 1], 150) == [0, 1]
+    assert fastest_within(ways, [1, 1], 100) == [1, 1]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_it_fits_where_anything_does_and_is_not_far_from_the_best(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    calls = [int(n) for n in rng.integers(1, 4, 4)]
+    ways = [
+        [way(float(s), int(b)) for s, b in zip(rng.uniform(1, 3, n), rng.integers(0, 50, n),
+                                              strict=True)]
+        for n in rng.integers(1, 5, 4)
+    ]  # fmt: skip
+
+    def cost(taken: tuple[int, ...]) -> tuple[float, int]:
+        of = [ways[task][at] for task, at in enumerate(taken)]
+        pairs = list(zip(calls, of, strict=True))
+        return sum(n * w.seconds for n, w in pairs), sum(n * w.bytes for n, w in pairs)
+
+    every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in ways))]
+    most = int(rng.integers(min(size for _, size in every), 300))
+    seconds, size = cost(tuple(fastest_within(ways, calls, most)))
+    assert size <= most
+    assert seconds <= 1.6 * min(s for s, b in every if b <= most)
+
+
+def project(request: Request) -> Project:
+    net = Net(x=(1, 16, 12, 12))
+    y = net.relu(net.conv("x", 16, 16, 3))
+    return open_project(net.model(net.op("GlobalAveragePool", net.relu(net.conv(y, 16, 16, 3)))),
+                        request)  # fmt: skip
+
+
+def constants(programs: list[Chosen], of: Project) -> int:
+    calls = [of.weights[task.key] for task in of.tasks]
+    return sum(n * fitting._packed_bytes(p) for n, p in zip(calls, programs, strict=True))
+
+
+def record(session: Session, of: Project) -> None:
+    """Make Winograd's programs the fastest of the convolutions, and direct ones the others."""
+    for task in of.tasks:
+        sampler = StructureSampler(task)
+        for number, pair in enumerate(sampler.pairs):
+            if pair.definition.startswith("winograd(4x4)"):
+                state = _some(sampler, number)
+                made = session.database.start(task, state)
+                session.database.complete(made, MeasureResult(TrialKind.OK, (1e-6,)))
+                break
+        made = session.database.start(task, State.initial(task.dag))
+        session.database.complete(made, MeasureResult(TrialKind.OK, (1e-3,)))
+
+
+def _some(sampler: StructureSampler, number: int) -> State:
+    rng = np.random.default_rng(0)
+    while True:
+        structure = sampler.place(number, rng)
+        rows = structure.sample(64, rng)
+        for row in rows[structure.valid(rows)]:
+            try:
+                return structure.bind(row)
+            except AnsorpyError:
+                continue
+
+
+def test_recorded_programs_of_other_definitions_take_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    net = project(request)
+    with open_session(request) as session:
+        record(session, net)
+        fast = choose_within(session, net)
+        assert constants(fast, net) > 3 * net.constant_bytes
+        monkeypatch.setattr(fitting, "SLACK", 0)
+        small = choose_within(session, net)
+    assert constants(small, net) <= most_constant_bytes(net) == 2 * net.constant_bytes
+    assert [p.task for p in small] == list(net.tasks)
+    assert sum(p.median_s or 0.0 for p in small) > sum(p.median_s or 0.0 for p in fast)
+
+
+def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    net = project(request)
+    with open_session(request) as session:
+        record(session, net)
+        session.database._do("DELETE FROM trials WHERE median_s > 1e-4")
+        monkeypatch.setattr(fitting, "SLACK", 0)
+        found = choose_within(session, net)
+        assert constants(found, net) <= most_constant_bytes(net)
+        monkeypatch.setattr(fitting, "most_constant_bytes", lambda project: 10)
+        with pytest.raises(UsageError, match="the smallest programs found read 0.0 MiB"):
+            choose_within(session, net.fit(net.memory_bytes))
+
+
+def test_the_memory_allowed_is_a_bound_too() -> None:
+    net = project(Request(effort="none", threads=1))
+    arena, given = net.network.arena.bytes, net.constant_bytes
+    assert most_constant_bytes(net) == 2 * given + (32 << 20)
+    assert most_constant_bytes(net.fit(arena + given + 5)) == given + 5
+    assert most_constant_bytes(net.fit(1 << 40)) == 2 * given + (32 << 20)
