@@ -289,9 +289,11 @@ class _Walk:
     ):
         self.access, self.steps, self.real, self.rows = access, steps, real, rows
         self.shape = [_number(size) for size in access.shape]
-        self.trailing: list[Number] = [1.0]
-        for size in reversed(self.shape):
-            self.trailing.insert(0, self.trailing[0] * size)
+        self.dense: list[Number] = [1.0]
+        for size in reversed(self.shape[1:]):
+            self.dense.insert(0, self.dense[0] * size)
+        apart = access.strides
+        self.stride: list[Number] = self.dense if apart is None else list(map(float, apart))
         self.reach: list[Number] = [0.0] * len(self.shape)
         self.box: list[Number] = [np.minimum(size, 1.0) for size in self.shape]
 
@@ -333,7 +335,7 @@ class _Walk:
 
     def _strides(self, loop: int, coefs: Mapping[int, Number]) -> tuple[Floats, Floats]:
         real = self.real[loop]
-        jumps = {d: coef * self.trailing[d + 1] for d, coef in coefs.items()}
+        jumps = {d: coef * self.stride[d] for d, coef in coefs.items()}
         stride: Number = 0.0
         for d, jump in jumps.items():  # the innermost dimension that moves wins
             stride = jump if len(jumps) == 1 else np.where(coefs[d] > 0, jump, stride)
@@ -351,12 +353,16 @@ class _Walk:
         return _as_column(total, self.rows)
 
     def _run(self) -> Floats:
-        """Contiguous elements in the box: trailing dimensions up to the first that is cut."""
+        """Contiguous elements in the box: trailing dimensions up to the first that is cut or has
+        others between its rows."""
         run: Number = 1.0
         whole: Masks | None = None
-        for box, size in zip(reversed(self.box), reversed(self.shape), strict=True):
+        for d in reversed(range(len(self.shape))):
+            box, size = self.box[d], self.shape[d]
             if isinstance(size, float) and size == 1:
                 continue
+            if self.access.strides is not None and self.stride[d] != self.dense[d]:
+                break
             run = run * box if whole is None else np.where(whole, run * box, run)
             covered: Masks = np.asarray(box >= size)
             whole = covered if whole is None else whole & covered

@@ -10,10 +10,14 @@ from onnx import ModelProto
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.graph import Network
-from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.similarity import class_hash
 from tests.frontend.models import operator_model
-from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, random_feeds
+from tests.graph.executor import (
+    assert_same_as_onnxruntime,
+    compiled,
+    random_feeds,
+    run_network,
+)
 from tests.graph.light_models import LIGHT, light_model
 from tests.graph.nets import Net
 
@@ -231,32 +235,12 @@ def test_the_arena_never_overlaps_live_values() -> None:
     b = net.relu(net.conv(a, 8, 8, 3))
     c = net.relu(net.conv(b, 8, 8, 3))
     network = checked(net.model(net.op("GlobalMaxPool", net.op("Add", a, net.conv(c, 8, 8, 3)))))
-    poisoned = run_in_arena(network)
-    np.testing.assert_array_equal(poisoned, run_in_arena(network, spread=True))
-
-
-def run_in_arena(network: Network, spread: bool = False) -> Array:
-    """Run the calls in one buffer at the planned offsets (or far apart, as the reference)."""
-    size = network.arena.bytes
-    offsets = network.arena.offsets
-    if spread:
-        offsets = {name: place * size for place, name in enumerate(offsets)}
-    memory = np.full(size * (len(offsets) if spread else 1) // 4, np.nan, np.float32)
     feeds = random_feeds(network, np.random.default_rng(1))
-    outputs = {o.name: np.empty(o.shape, np.float32) for o in network.outputs}
-
-    def buffer(name: str) -> Array:
-        if name in feeds or name in outputs:
-            return (feeds if name in feeds else outputs)[name].reshape(-1)
-        start = offsets[name] // 4
-        return memory[start : start + network.values[name].bytes // 4]
-
-    for call in network.calls:
-        placeholders = zip(call.dag.args, call.inputs, strict=False)
-        arguments = {p.name: buffer(n).reshape(p.shape).copy() for p, n in placeholders}
-        (result,) = run_dag(call.dag, {**arguments, **call.constants})
-        buffer(call.outputs[0])[:] = result.reshape(-1)
-    return outputs[network.outputs[0].name]
+    apart = {name: n * network.arena.bytes for n, name in enumerate(network.arena.offsets)}
+    for one, other in zip(
+        run_network(network, feeds), run_network(network, feeds, apart), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_single_operator_network_reads_and_writes_the_callers_buffers() -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.optimize import optimize
 from ansorpy.graph.passes.fuse import fuse
+from ansorpy.graph.placement import place_values
 from tests.graph.nets import Net
 
 
 def groups(net: Net, *outputs: str) -> list[str]:
-    found = fuse(optimize(load(net.model(*outputs))))
+    graph = optimize(load(net.model(*outputs)))
+    found = fuse(graph, place_values(graph).views)
     return [" ".join(node.op.label for node in group.nodes) for group in found]
 
 
