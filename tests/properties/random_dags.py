@@ -126,7 +126,7 @@ def spread(dag: ComputeDAG, rng: np.random.Generator) -> ComputeDAG:
     """*dag* with some inputs and outputs as parts of larger tensors."""
     strides = {}
     for op in (*dag.args, *dag.outputs):
-        if rng.integers(2) and not (isinstance(op, PlaceholderOp) and op.constant):
+        if op.shape and rng.integers(2) and not (isinstance(op, PlaceholderOp) and op.constant):
             more = (int(rng.integers(3)) * int(rng.choice([1, 16])) for _ in op.shape[1:])
             wider = (e + m for e, m in zip(op.shape[1:], more, strict=True))
             strides[op.name] = dense_strides((1, *wider))
