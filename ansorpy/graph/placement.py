@@ -73,7 +73,7 @@ class _Placer:
         """The concatenation that an operand is part of, and which operand; by its root."""
 
     def run(self) -> Placement:
-        places = self._places()
+        places: Mapping[str, Place] = self._places()
         joined: set[str] = set()
         for node in reversed(self.graph.nodes):
             if isinstance(node.op, Concat) and (found := self._held_by(node)) is not None:
@@ -130,7 +130,7 @@ class _Placer:
             _Inexpressible: A value would not have strides, or rows that are not contiguous.
         """
         places: dict[str, Place] = {}
-        for value in reversed(self.graph.types):
+        for value in reversed(list(self.graph.types)):
             self._place(value, places)
         return places
 

@@ -32,13 +32,13 @@ def places(shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
     return at
 
 
-def factored(draw: st.DrawFn, size: int) -> tuple[int, ...]:
-    shape = []
+def factored(data: st.DataObject, size: int) -> tuple[int, ...]:
+    shape: list[int] = []
     while size > 1:
-        factor = draw(st.sampled_from([f for f in range(2, size + 1) if size % f == 0]))
+        factor = data.draw(st.sampled_from([f for f in range(2, size + 1) if size % f == 0]))
         shape.append(factor)
         size //= factor
-        if draw(st.booleans()):
+        if data.draw(st.booleans()):
             shape.append(1)
     return tuple(shape)
 
@@ -48,7 +48,7 @@ def test_a_reshape_keeps_every_element_in_its_place(
     part: tuple[tuple[int, ...], tuple[int, ...]], data: st.DataObject
 ) -> None:
     shape, strides = part
-    to = factored(data.draw, int(np.prod(shape)))
+    to = factored(data, int(np.prod(shape)))
     found = reshaped(shape, strides, to)
     memory = np.lib.stride_tricks.as_strided(np.zeros(1, np.int8), shape, strides)
     view = memory.view()
