@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, Node
 from ansorpy.graph.op import (
+    Attention,
     Concat,
     Conv,
     ConvTranspose,
@@ -32,6 +33,10 @@ from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder
 
 __all__ = ["Definition", "copy_definition", "define"]
+
+
+_PRODUCT = ("data", "weight")
+_QUERY = ("query", "key", "value", "mask")
 
 
 @dataclass(frozen=True)
@@ -78,9 +83,10 @@ class _Scope:
 def define(placement: Placement, group: Group) -> Definition:
     """The compute definition of *group*; equal groups get structurally equal DAGs."""
     view = view_of(placement, group)
-    scope = _Scope(placement, view if group.anchor is None else View())
+    is_one = group.anchor is None or view.collapse
+    scope = _Scope(placement, view if is_one else View())
     for node in group.nodes:
-        if node is group.anchor:  # what an anchor reads through is written in stored shapes
+        if node is group.anchor:  # what it reads is written in stored shapes, or collapsed as it is
             scope.view = view
         if _reads_through(group, node):
             scope.stages[node.output] = _moved(scope, node)
@@ -136,10 +142,11 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
     match node.op:
         case Conv() if scope.view.collapse:
             return _pointwise(scope, node)
-        case Conv() | ConvTranspose() | MatMul():
+        case Attention() | Conv() | ConvTranspose() | MatMul():
+            roles = _QUERY if isinstance(node.op, Attention) else _PRODUCT
             operands = [
                 scope.tensor(value, scope.shape(value), role)
-                for value, role in zip(node.inputs, ("data", "weight"), strict=True)
+                for value, role in zip(node.inputs, roles, strict=False)
             ]
             return DEFINITIONS[type(node.op)](node.op, operands, scope.names)
         case Concat() if scope.view != View():

@@ -61,14 +61,14 @@ def view_of(placement: Placement, group: Group) -> View:
     weight = graph.types[group.anchor.inputs[1]].shape
     tail = weight[rank:]
     block = tail[-1] if len(tail) == 3 else None
-    alone = group.nodes[0] is group.anchor
-    epilogue = group.nodes[1:]
+    others = [node for node in group.nodes if node is not group.anchor]
     full = graph.types[group.anchor.output].shape
     collapse = (
-        alone
-        and len(tail) > 1
+        len(tail) > 1
         and is_pointwise(op, weight[:rank])
-        and _collapses(full, (graph.types[i].shape for n in epilogue for i in n.inputs))
+        and all(node.op.pattern is Pattern.ELEMENTWISE for node in others)
+        and (block is None or group.nodes[0] is group.anchor)
+        and _collapses(full, (graph.types[i].shape for n in others for i in n.inputs))
         and _merges(placement, group)
     )
     return View(collapse=collapse, block=block)

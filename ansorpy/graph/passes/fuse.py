@@ -3,7 +3,7 @@
 A node and its immediate post-dominator may share a kernel when every path between them may: then
 nothing outside reads a value in between and no cycle can arise.  Two steps: each anchor
 (convolution, product, pool, reduction) takes the elementwise chain behind it, later anchors
-first; then injective nodes join each other, a reduction behind them, or a convolution that can
+first; then injective nodes join each other, a reduction or a product behind them, or what can
 read through them.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import networkx as nx
 
 from ansorpy.graph.ir import Graph, Node
-from ansorpy.graph.op import Conv, Pattern
+from ansorpy.graph.op import Attention, Conv, MatMul, Pattern
 
 __all__ = ["Group", "fuse"]
 
@@ -114,13 +114,13 @@ class _Fuser:
         anchor = self.anchors.get(target)
         if anchor is None or anchor.op.pattern is Pattern.OPAQUE:
             return False
+        op = self.node_of[node.output].op
         if node.output in anchor.inputs[1:]:
-            return False
+            # Every operand of a product is packed as its tiles read it.
+            return op.moves_only and isinstance(anchor.op, Attention | MatMul)
         # A movement is free as an index map.  Arithmetic is done once for each element by a
-        # reduction and by a padding stage; a convolution's tiles would otherwise repeat it.
-        once = anchor.op.pattern is Pattern.REDUCTION or (
-            isinstance(anchor.op, Conv) and anchor.op.is_padded
-        )
+        # reduction, and before a product where its rules keep it apart; windows would repeat it.
+        once = anchor.op.pattern is Pattern.REDUCTION or isinstance(anchor.op, Conv | MatMul)
         members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
         return all(
             self.node_of[n].op.moves_only
