@@ -318,7 +318,7 @@ class _Walk:
                 self.reach[d] = self.reach[d] + self.steps[loop] * coef
                 self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
             region[loop], run[loop], boxes[loop] = self._region(), self._run(), tuple(self.box)
-        pitches = tuple(self.trailing[1:])
+        pitches = tuple(self.stride[: len(self.shape)])
         return AccessView(times, moves, stride, flat, region, run, boxes, pitches, is_write)
 
     def _coefficients(self, loop: int) -> dict[int, Number]:
