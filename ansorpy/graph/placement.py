@@ -10,7 +10,8 @@ kernel's work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 
 from ansorpy.graph.ir import Graph, Node
@@ -68,12 +69,13 @@ class _Placer:
     def __init__(self, graph: Graph):
         self.graph = graph
         self.producers = graph.producers()
+        self.readers = graph.consumers()
         self.slices: set[str] = set()
         self.holders: dict[str, tuple[Node, int]] = {}
         """The concatenation that an operand is part of, and which operand; by its root."""
 
     def run(self) -> Placement:
-        places: Mapping[str, Place] = self._places()
+        places = self._places()
         joined: set[str] = set()
         for node in reversed(self.graph.nodes):
             if isinstance(node.op, Concat) and (found := self._held_by(node)) is not None:
@@ -86,16 +88,13 @@ class _Placer:
                     self.holders = before
         for node in self.graph.nodes:
             if isinstance(node.op, Slice) and node.output not in self.holders:
-                self.slices.add(node.output)
-                places, accepted = self._tried(places, (node.output,))
-                if not accepted:
-                    self.slices.discard(node.output)
+                places.update(self._sliced(node.output, places))
         views = {n.output for n in self.graph.nodes if isinstance(n.op, Reshape)}
         return Placement(self.graph, places, frozenset(views | joined | self.slices))
 
     def _tried(
-        self, before: Mapping[str, Place], moved: Iterable[str]
-    ) -> tuple[Mapping[str, Place], bool]:
+        self, before: dict[str, Place], moved: Iterable[str]
+    ) -> tuple[dict[str, Place], bool]:
         """The places under the present choices, or *before* where those cannot be.
 
         *moved* are the values whose offsets have to be aligned.
@@ -107,6 +106,27 @@ class _Placer:
         if all(self._is_aligned(value, places) for value in moved):
             return places, True
         return before, False
+
+    def _sliced(self, value: str, places: dict[str, Place]) -> Mapping[str, Place]:
+        """The places that change when the slice *value* becomes a view; none where it cannot.
+
+        These are its own and, as later slices are still kernels, those of its reshapes.
+        """
+        self.slices.add(value)
+        changed = ChainMap[str, Place]({}, places)
+        todo = [value]
+        try:
+            while todo:
+                at = todo.pop()
+                changed[at] = self._found(at, changed)
+                todo += [r.output for r in self.readers[at] if isinstance(r.op, Reshape)]
+        except _Inexpressible:
+            self.slices.discard(value)
+            return {}
+        if not self._is_aligned(value, changed):
+            self.slices.discard(value)
+            return {}
+        return changed.maps[0]
 
     def _is_aligned(self, value: str, places: Mapping[str, Place]) -> bool:
         size = self.graph.types[value].dtype.bytes
@@ -134,12 +154,12 @@ class _Placer:
             self._place(value, places)
         return places
 
-    def _place(self, value: str, places: dict[str, Place]) -> Place:
+    def _place(self, value: str, places: MutableMapping[str, Place]) -> Place:
         if value not in places:
             places[value] = self._found(value, places)
         return places[value]
 
-    def _found(self, value: str, places: dict[str, Place]) -> Place:
+    def _found(self, value: str, places: MutableMapping[str, Place]) -> Place:
         shape = self.graph.types[value].shape
         if value in self.holders:
             return self._part(value, *self.holders[value], places)
@@ -158,7 +178,9 @@ class _Placer:
             return _expressed(whole.root, whole.offset + offset, strides)
         return Place(value, 0, dense_strides(shape))
 
-    def _part(self, value: str, node: Node, number: int, places: dict[str, Place]) -> Place:
+    def _part(
+        self, value: str, node: Node, number: int, places: MutableMapping[str, Place]
+    ) -> Place:
         """*value* (what operand *number* of a concatenation is a reshape of) in its result."""
         whole = self._place(node.output, places)
         assert isinstance(node.op, Concat)
