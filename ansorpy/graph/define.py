@@ -98,7 +98,7 @@ def define(placement: Placement, group: Group) -> Definition:
     strides[result.name] = _strides(placement, group.output, result.shape)
     dag = ComputeDAG([result], args, strides)
     constants = {
-        p.name: np.ascontiguousarray(placement.graph.constants[value]).reshape(shape)
+        p.name: placement.graph.constant(value, shape)
         for (value, shape), p in scope.weights.items()
     }
     return Definition(dag, tuple(value for value, _ in scope.inputs), constants)
@@ -140,7 +140,7 @@ def copy_definition(placement: Placement, value: str) -> Definition:
 
 def _stage(scope: _Scope, node: Node) -> ComputeOp:
     match node.op:
-        case Conv() if scope.view.collapse:
+        case Conv() | MatMul() if scope.view.collapse:
             return _pointwise(scope, node)
         case Attention() | Conv() | ConvTranspose() | MatMul():
             roles = _QUERY if isinstance(node.op, Attention) else _PRODUCT
@@ -158,11 +158,12 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
 
 
 def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
-    """A convolution of single pixels is a matrix product over all of them."""
+    """A convolution of single pixels is a matrix product over all of them, as one of rows is."""
     data, weight = node.inputs
     *lead, channels = scope.shape(data)
     pixels = int(np.prod(lead))
-    tail = scope.shape(weight)[len(lead) - 1 :]
+    taps = len(node.op.strides) if isinstance(node.op, Conv) else 0
+    tail = scope.shape(weight)[taps:]
     x = scope.tensor(data, (pixels, channels), "data")
     w = scope.tensor(weight, tail, "weight")
     if len(tail) == 2:

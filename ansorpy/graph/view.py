@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ansorpy.graph.op import Concat, Conv, Pattern, Shape
+from ansorpy.graph.op import Concat, Conv, MatMul, Pattern, Shape
 from ansorpy.graph.ops.conv import is_pointwise
 from ansorpy.graph.passes.fuse import Group
 from ansorpy.graph.placement import Placement
@@ -55,6 +55,8 @@ def view_of(placement: Placement, group: Group) -> View:
     if group.anchor is None:
         return _injective_view(placement, group)
     op = group.anchor.op
+    if isinstance(op, MatMul):
+        return View(collapse=_is_product_of_rows(placement, group))
     if not isinstance(op, Conv):
         return View()
     rank = len(op.strides)
@@ -72,6 +74,20 @@ def view_of(placement: Placement, group: Group) -> View:
         and _merges(placement, group)
     )
     return View(collapse=collapse, block=block)
+
+
+def _is_product_of_rows(placement: Placement, group: Group) -> bool:
+    """True when all leading axes count rows that are multiplied by the same matrix."""
+    assert group.anchor is not None
+    types, (data, weight) = placement.graph.types, group.anchor.inputs
+    full = types[group.anchor.output].shape
+    others = [node for node in group.nodes if node is not group.anchor]
+    return (
+        len(types[data].shape) > 2 == len(types[weight].shape)
+        and all(node.op.pattern is Pattern.ELEMENTWISE for node in others)
+        and _collapses(full, (types[i].shape for n in others for i in n.inputs))
+        and _merges(placement, group)
+    )
 
 
 def _injective_view(placement: Placement, group: Group) -> View:
