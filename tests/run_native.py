@@ -10,6 +10,7 @@ from ansorpy.codegen.llvm.build import build
 from ansorpy.codegen.llvm.jit import load
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.ir.loops import Program, Role
+from ansorpy.measure.guard import GuardedArray
 from ansorpy.schedule.lower import Lowered
 from ansorpy.target import Target
 
@@ -28,10 +29,13 @@ def run_native(lowered: Lowered, data: Arrays, threads: int = 2) -> list[np.ndar
 def _call(program: Program, data: Arrays, threads: int) -> Arrays:
     code = build(program, Target.host(), symbol="kernel")
     workspace = aligned_empty((max(code.workspace_bytes(threads), 64),), np.uint8)
-    arrays = []
+    arrays, apart = [], []
     for param in program.params:
         buffer = param.buffer
         array = aligned_empty(buffer.shape, buffer.dtype.numpy)
+        if buffer.strides is not None:
+            apart.append(GuardedArray(buffer.shape, buffer.dtype.numpy, strides=buffer.strides))
+            array = apart[-1].array
         poison = np.nan if buffer.dtype.is_float else 99
         array[...] = poison if param.role is Role.OUTPUT else data[buffer.name]
         arrays.append(array)
@@ -39,5 +43,6 @@ def _call(program: Program, data: Arrays, threads: int) -> Arrays:
     with load([code]) as library:
         status = _KERNEL(library.address(code.symbol))(table, workspace.ctypes.data, threads)
     assert status == 0
+    assert all(guarded.is_intact() for guarded in apart), "wrote between the elements"
     named = zip(program.params, arrays, strict=True)
     return {p.buffer.name: array for p, array in named if p.role is Role.OUTPUT}

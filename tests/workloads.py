@@ -359,6 +359,19 @@ def depthwise_pointwise(n: int, h: int, w: int, ci: int, co: int) -> list[Tensor
     return [x, f, g, out]
 
 
+def activated_matmul(n: int, k: int, m: int) -> list[Tensor]:
+    """``relu(X * scale + shift) W``: a scale and an activation in front of a product."""
+    x = placeholder((n, k), name="X")
+    w = placeholder((k, m), name="W", constant=True)
+    scale, shift = (placeholder((k,), name=name, constant=True) for name in ("scale", "shift"))
+    scaled = compute((n, k), lambda i, c: x[i, c] * scale[c], name="scaled")
+    shifted = compute((n, k), lambda i, c: scaled[i, c] + shift[c], name="shifted")
+    relu = compute((n, k), lambda i, c: ap.maximum(shifted[i, c], 0.0), name="relu")
+    rc = reduce_axis(k, name="rc")
+    out = compute((n, m), lambda i, o: ap.sum(relu[i, rc] * w[rc, o], axis=rc), name="out")
+    return [x, w, scale, shift, out]
+
+
 def attention(heads: int, rows: int, keys: int, dim: int) -> list[Tensor]:
     """``softmax(Q K^T / sqrt(dim)) V`` a head, inputs ``[heads, ., dim]``."""
     q = placeholder((heads, rows, dim), name="Q")

@@ -22,10 +22,11 @@ from ansorpy.ir.loops import (
     substatements,
     walk_stmts,
 )
+from ansorpy.ir.strides import dense_strides
 from ansorpy.target import Target
 
 __all__ = [
-    "ALIGNMENT", "STACK_BYTES", "StoragePlan", "allocated", "buffers_used", "dense_strides",
+    "ALIGNMENT", "STACK_BYTES", "StoragePlan", "allocated", "buffers_used",
     "expressions_of", "plan_storage",
 ]  # fmt: skip
 
@@ -58,20 +59,6 @@ class StoragePlan:
     def size(self, buffer: Buffer) -> int:
         """Elements of storage, padding included."""
         return _padded_size(buffer, self.rows)
-
-
-def dense_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides of *shape*, in elements.
-
-    >>> dense_strides((2, 3, 4))
-    (12, 4, 1)
-    """
-    strides: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def plan_storage(program: Program, target: Target) -> StoragePlan:

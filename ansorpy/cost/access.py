@@ -61,9 +61,11 @@ class Walk:
         self.access, self.steps, self.real, self.rows = access, steps, real, rows
         self.is_exact = all(access.exact)
         self.shape = [number_of(size) for size in access.shape]
-        self.trailing: list[Number] = [1.0]
-        for size in reversed(self.shape):
-            self.trailing.insert(0, self.trailing[0] * size)
+        self.dense: list[Number] = [1.0]
+        for size in reversed(self.shape[1:]):
+            self.dense.insert(0, self.dense[0] * size)
+        apart = access.strides
+        self.stride: list[Number] = self.dense if apart is None else list(map(float, apart))
         self.reach: list[Number] = [0.0] * len(self.shape)
         self.box: list[Number] = [
             min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
@@ -96,7 +98,7 @@ class Walk:
                 self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
             region[loop], run[loop] = self._region(), self._run(max(coefs))
             boxes[loop] = tuple(self.box)
-        pitches = tuple(self.trailing[1:])
+        pitches = tuple(self.stride[: len(self.shape)])
         return AccessView(times, moves, stride, flat, region, run, boxes, pitches, is_write)
 
     def _coefficients(self, loop: int) -> dict[int, Number]:
@@ -111,7 +113,7 @@ class Walk:
 
     def _strides(self, loop: int, coefs: Mapping[int, Number]) -> tuple[Floats, Floats]:
         real = self.real[loop]
-        jumps = {d: _times(coef, self.trailing[d + 1]) for d, coef in coefs.items()}
+        jumps = {d: _times(coef, self.stride[d]) for d, coef in coefs.items()}
         stride: Number = 0.0
         for d, jump in jumps.items():  # the innermost dimension that moves wins
             stride = jump if len(jumps) == 1 else np.where(coefs[d] > 0, jump, stride)
@@ -131,7 +133,8 @@ class Walk:
         return _as_column(total, self.rows)
 
     def _run(self, changed: int) -> Floats:
-        """Contiguous elements in the box: trailing dimensions up to the first that is cut.
+        """Contiguous elements in the box: trailing dimensions up to the first that is cut or has
+        others between its rows.
 
         No dimension after *changed* is another one than when this was asked before.
         """
@@ -141,13 +144,20 @@ class Walk:
             if whole is False:
                 break
             box, size = self.box[d], self.shape[d]
-            if not (isinstance(size, float) and size == 1):
+            if self._has_others_between(d):
+                whole = False
+            elif not (isinstance(size, float) and size == 1):
                 longer = _times(box, run)
                 run = longer if whole is True else np.where(whole, longer, run)
                 covered = box >= size
                 whole = covered if whole is True else whole & covered
             self.runs.append((run, whole))
         return _as_column(run, self.rows)
+
+    def _has_others_between(self, d: int) -> bool:
+        if self.access.strides is None or self.shape[d] == 1:
+            return False
+        return bool(self.stride[d] != self.dense[d])
 
 
 def _times(column: Number, number: Number) -> Number:

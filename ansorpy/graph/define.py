@@ -9,6 +9,7 @@ import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, Node
 from ansorpy.graph.op import (
+    Attention,
     Concat,
     Conv,
     ConvTranspose,
@@ -24,12 +25,18 @@ from ansorpy.graph.ops.movement import Move, Moved
 from ansorpy.graph.ops.names import Names
 from ansorpy.graph.ops.table import DEFINITIONS
 from ansorpy.graph.passes.fuse import Group
+from ansorpy.graph.placement import Placement
 from ansorpy.graph.view import View, view_of
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Const, const
+from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder
 
 __all__ = ["Definition", "copy_definition", "define"]
+
+
+_PRODUCT = ("data", "weight")
+_QUERY = ("query", "key", "value", "mask")
 
 
 @dataclass(frozen=True)
@@ -45,12 +52,16 @@ class Definition:
 class _Scope:
     """Placeholders and stages made so far for one group."""
 
-    graph: Graph
+    placement: Placement
     view: View
     names: Names = field(default_factory=Names)
     stages: dict[str, Tensor] = field(default_factory=dict)
     inputs: dict[tuple[str, Shape], PlaceholderOp] = field(default_factory=dict)
     weights: dict[tuple[str, Shape], PlaceholderOp] = field(default_factory=dict)
+
+    @property
+    def graph(self) -> Graph:
+        return self.placement.graph
 
     def tensor(self, value: str, shape: Shape, role: str) -> Tensor:
         """The stage or placeholder for *value*; a placeholder sees it under *shape*."""
@@ -69,24 +80,34 @@ class _Scope:
         return self.graph.types[value].shape
 
 
-def define(graph: Graph, group: Group) -> Definition:
+def define(placement: Placement, group: Group) -> Definition:
     """The compute definition of *group*; equal groups get structurally equal DAGs."""
-    view = view_of(graph, group)
-    scope = _Scope(graph, view if group.anchor is None else View())
+    view = view_of(placement, group)
+    is_one = group.anchor is None or view.collapse
+    scope = _Scope(placement, view if is_one else View())
     for node in group.nodes:
-        if node is group.anchor:  # what an anchor reads through is written in stored shapes
+        if node is group.anchor:  # what it reads is written in stored shapes, or collapsed as it is
             scope.view = view
         if _reads_through(group, node):
             scope.stages[node.output] = _moved(scope, node)
         else:
             scope.stages[node.output] = _stage(scope, node)
     args = [*scope.inputs.values(), *scope.weights.values()]
-    dag = ComputeDAG([scope.stages[group.output]], args)
+    result = scope.stages[group.output]
+    strides = {p.name: _strides(placement, v, shape) for (v, shape), p in scope.inputs.items()}
+    strides[result.name] = _strides(placement, group.output, result.shape)
+    dag = ComputeDAG([result], args, strides)
     constants = {
-        p.name: np.ascontiguousarray(graph.constants[value]).reshape(shape)
+        p.name: placement.graph.constant(value, shape)
         for (value, shape), p in scope.weights.items()
     }
     return Definition(dag, tuple(value for value, _ in scope.inputs), constants)
+
+
+def _strides(placement: Placement, value: str, shape: Shape) -> Strides:
+    strides = placement.strides(value, shape)
+    assert strides is not None, f"{value} lies where it cannot be seen as {shape}"
+    return strides
 
 
 def _reads_through(group: Group, node: Node) -> bool:
@@ -107,22 +128,25 @@ def _moved(scope: _Scope, node: Node) -> Tensor:
     return Moved(node.op, scope.tensor(value, scope.shape(value), "data"))
 
 
-def copy_definition(graph: Graph, value: str) -> Definition:
-    """A kernel that copies *value*, for a network output that is only another name of it."""
-    kind = graph.types[value]
-    source = placeholder((kind.size,), kind.dtype, name="data")
-    copied = compute(source.shape, lambda i: source[i], name="copy")
-    return Definition(ComputeDAG([copied], [source]), (value,), {})
+def copy_definition(placement: Placement, value: str) -> Definition:
+    """A kernel that copies *value*, for a network output that lies elsewhere."""
+    kind = placement.graph.types[value]
+    shape = (kind.size,) if placement.is_dense(value) else kind.shape
+    source = placeholder(shape, kind.dtype, name="data")
+    copied = compute(shape, lambda *i: source[i], name="copy")
+    strides = {source.name: _strides(placement, value, shape)}
+    return Definition(ComputeDAG([copied], [source], strides), (value,), {})
 
 
 def _stage(scope: _Scope, node: Node) -> ComputeOp:
     match node.op:
-        case Conv() if scope.view.collapse:
+        case Conv() | MatMul() if scope.view.collapse:
             return _pointwise(scope, node)
-        case Conv() | ConvTranspose() | MatMul():
+        case Attention() | Conv() | ConvTranspose() | MatMul():
+            roles = _QUERY if isinstance(node.op, Attention) else _PRODUCT
             operands = [
                 scope.tensor(value, scope.shape(value), role)
-                for value, role in zip(node.inputs, ("data", "weight"), strict=True)
+                for value, role in zip(node.inputs, roles, strict=False)
             ]
             return DEFINITIONS[type(node.op)](node.op, operands, scope.names)
         case Concat() if scope.view != View():
@@ -134,11 +158,12 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
 
 
 def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
-    """A convolution of single pixels is a matrix product over all of them."""
+    """A convolution of single pixels is a matrix product over all of them, as one of rows is."""
     data, weight = node.inputs
     *lead, channels = scope.shape(data)
     pixels = int(np.prod(lead))
-    tail = scope.shape(weight)[len(lead) - 1 :]
+    taps = len(node.op.strides) if isinstance(node.op, Conv) else 0
+    tail = scope.shape(weight)[taps:]
     x = scope.tensor(data, (pixels, channels), "data")
     w = scope.tensor(weight, tail, "weight")
     if len(tail) == 2:

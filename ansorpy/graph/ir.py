@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.graph.evaluate import evaluate
-from ansorpy.graph.op import Op, TensorType
+from ansorpy.graph.op import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 
 __all__ = ["Array", "Graph", "GraphBuilder", "Node", "Output", "text"]
@@ -47,6 +47,18 @@ class Graph:
     nodes: tuple[Node, ...]
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array]
+    _seen: dict[tuple[str, Shape], Array] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def constant(self, name: str, shape: Shape) -> Array:
+        """The constant *name* seen as *shape*: one object however often it is asked for.
+
+        What is packed from it is then packed once for all kernels that read it.
+        """
+        if (name, shape) not in self._seen:
+            self._seen[name, shape] = np.ascontiguousarray(self.constants[name]).reshape(shape)
+        return self._seen[name, shape]
 
     def consumers(self) -> dict[str, list[Node]]:
         """Nodes that read each value (a node twice when it reads it twice)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from ansorpy.graph.ir import Array
@@ -13,7 +13,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.serialize import structural_hash
 
-__all__ = ["Call", "Network", "TensorInfo", "Workload"]
+__all__ = ["Call", "Network", "Part", "TensorInfo", "Workload"]
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,20 @@ class TensorInfo:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Where a value that has no memory of its own begins: *offset_bytes* into the value *of*."""
+
+    of: str
+    offset_bytes: int
+
+
+@dataclass(frozen=True)
 class Call:
     """One kernel call.
 
     ``dag.args`` are the values ``inputs`` (a value may appear twice) and then ``constants``;
     ``dag.outputs`` go to ``outputs``.  A placeholder may see a value under another shape of the
-    same size: only the address is passed.
+    same size: only the address is passed.  ``dag.strides`` say how far apart the elements lie.
     """
 
     name: str
@@ -67,8 +75,9 @@ class Workload:
 class Network:
     """Calls in running order over named values.
 
-    A value is a network input (read only), a network output (the caller's buffer) or lives in the
-    arena; ``values`` has the last two kinds and the inputs, in their stored shapes.
+    A value is a network input (read only), a network output (the caller's buffer), lives in the
+    arena, or is one of the ``parts`` of such a value; ``values`` has them all, in their stored
+    shapes.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -76,6 +85,7 @@ class Network:
     values: Mapping[str, TensorInfo]
     calls: tuple[Call, ...]
     arena: ArenaPlan
+    parts: Mapping[str, Part] = field(default_factory=dict)
 
     def workloads(self) -> list[Workload]:
         """The different definitions, in order of first use."""

@@ -6,9 +6,10 @@ from ansorpy.errors import UnsupportedModel
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.memory import ArenaPlan, Lifetime, plan_arena
-from ansorpy.graph.network import Call, Network, TensorInfo
-from ansorpy.graph.op import Conv, ConvTranspose, Pool, Reshape, Shape
+from ansorpy.graph.network import Call, Network, Part, TensorInfo
+from ansorpy.graph.op import Conv, ConvTranspose, Pool, Shape
 from ansorpy.graph.passes.fuse import Group, fuse
+from ansorpy.graph.placement import place_values
 
 __all__ = ["partition"]
 
@@ -16,7 +17,8 @@ __all__ = ["partition"]
 def partition(graph: Graph) -> Network:
     """Fuse *graph* into calls and lay out its intermediate values.
 
-    A reshape is no call: its readers read the same bytes under another shape.
+    What :mod:`ansorpy.graph.placement` makes a view is no call: its readers read the same bytes
+    under another shape.
 
     Raises:
         UnsupportedModel: An output is an input itself or does not depend on any input.
@@ -27,36 +29,36 @@ def partition(graph: Graph) -> Network:
 class _Partition:
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.root = _roots(graph)
+        self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
         self.copies = self._name_outputs()
         self.values = {name: self._info(name, name) for name in graph.inputs}
         self.calls: list[Call] = []
+        self.parts: dict[str, Part] = {}
 
     def run(self) -> Network:
-        for group in fuse(self.graph):
-            self._add(_title(self.graph, group), define(self.graph, group), group.output)
+        for group in fuse(self.graph, self.placement.views):
+            definition = define(self.placement, group)
+            self._add(_title(self.graph, group), definition, self._buffer(group.output))
         for value, name in self.copies:
-            definition = copy_definition(self.graph, value)
             self.values[name] = self._info(name, value)
-            inputs = (self._name(self.root[value]),)
-            self.calls.append(Call(f"copy_{name}", definition.dag, inputs, {}, (name,)))
+            self._add(f"copy_{name}", copy_definition(self.placement, value), name)
         outputs = tuple(self._info(o.name, o.value) for o in self.graph.outputs)
         given = tuple(self.values[name] for name in self.graph.inputs)
-        return Network(given, outputs, self.values, tuple(self.calls), self._arena())
+        return Network(given, outputs, self.values, tuple(self.calls), self._arena(), self.parts)
 
     def _name_outputs(self) -> list[tuple[str, str]]:
         """Let producers write the caller's buffers; returns (value, output) pairs left to copy."""
         copies: list[tuple[str, str]] = []
         for output in self.graph.outputs:
-            root = self.root[output.value]
+            root = self.placement.root(output.value)
             if root in self.graph.constants or output.name in self.graph.inputs:
                 what = "an input itself" if output.name in self.graph.inputs else "a constant"
                 raise UnsupportedModel(
                     f"output {output.name} is {what}; there is nothing to compute for it",
                     hint="remove this output from the model",
                 )
-            if root in self.names:
+            if root in self.names or not self.placement.is_whole(output.value):
                 copies.append((output.value, output.name))
             else:
                 self.names[root] = output.name
@@ -71,39 +73,47 @@ class _Partition:
             self.names[root] = name
         return self.names[root]
 
+    def _buffer(self, value: str) -> str:
+        """The name of the memory that *value* has, its own or a part of another's."""
+        place = self.placement.places[value]
+        if self.placement.is_whole(value):
+            value = place.root
+        name = self._name(value)
+        if name not in self.values:
+            self.values[name] = self._info(name, value)
+        if value != place.root and name not in self.parts:
+            root = self._buffer(place.root)
+            offset = place.offset * self.graph.types[value].dtype.bytes
+            self.parts[name] = Part(root, offset)
+        return name
+
     def _info(self, name: str, value: str) -> TensorInfo:
         kind = self.graph.types[value]
         return TensorInfo(name, kind.shape, kind.dtype)
 
+    def _whole(self, name: str) -> str:
+        return self.parts[name].of if name in self.parts else name
+
     def _add(self, title: str, definition: Definition, output: str) -> None:
-        inputs = tuple(self._name(self.root[value]) for value in definition.inputs)
-        name = self._name(output)
-        self.values[name] = self._info(name, output)
-        self.calls.append(Call(title, definition.dag, inputs, definition.constants, (name,)))
+        inputs = tuple(map(self._buffer, definition.inputs))
+        self.calls.append(Call(title, definition.dag, inputs, definition.constants, (output,)))
 
     def _arena(self) -> ArenaPlan:
         external = {*self.graph.inputs, *(o.name for o in self.graph.outputs)}
         first: dict[str, int] = {}
         last: dict[str, int] = {}
         for place, call in enumerate(self.calls):
-            for name in call.outputs:
-                first[name] = last[name] = place
-            for name in call.inputs:
+            for name in map(self._whole, call.outputs):
+                first.setdefault(name, place)
                 last[name] = place
+            for name in map(self._whole, call.inputs):
+                last[name] = place
+        # A value made in parts is there from the first part on.
         return plan_arena({
             name: Lifetime(place, last[name], self.values[name].bytes)
             for name, place in first.items()
             if name not in external
         })  # fmt: skip
-
-
-def _roots(graph: Graph) -> dict[str, str]:
-    """The value whose bytes each value is: itself unless a reshape made it."""
-    root = {name: name for name in graph.types}
-    for node in graph.nodes:
-        if isinstance(node.op, Reshape):
-            root[node.output] = root[node.inputs[0]]
-    return root
 
 
 def _title(graph: Graph, group: Group) -> str:

@@ -1,4 +1,4 @@
-"""Views: the shape under which a kernel sees dense tensors.
+"""Views: the shape under which a kernel sees its tensors.
 
 Memory is row-major, so the same bytes can be read as ``[n, h, w, c]``, as ``[pixels, c]`` or as
 ``[pixels, blocks, c / blocks]``.  Fewer axes make a smaller search space; a channel axis split into
@@ -8,13 +8,13 @@ blocks keeps group and part boundaries out of the innermost loop.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ansorpy.graph.ir import Graph
-from ansorpy.graph.op import Concat, Conv, Pattern, Shape
+from ansorpy.graph.op import Concat, Conv, MatMul, Pattern, Shape
 from ansorpy.graph.ops.conv import is_pointwise
 from ansorpy.graph.passes.fuse import Group
+from ansorpy.graph.placement import Placement
 
 __all__ = ["View", "view_of"]
 
@@ -49,30 +49,49 @@ class View:
         return (1, 1) if last == (1,) else (last[0] // self.block, self.block)
 
 
-def view_of(graph: Graph, group: Group) -> View:
+def view_of(placement: Placement, group: Group) -> View:
     """The view under which *group*'s kernel is written."""
+    graph = placement.graph
     if group.anchor is None:
-        return _injective_view(graph, group)
+        return _injective_view(placement, group)
     op = group.anchor.op
+    if isinstance(op, MatMul):
+        return View(collapse=_is_product_of_rows(placement, group))
     if not isinstance(op, Conv):
         return View()
     rank = len(op.strides)
     weight = graph.types[group.anchor.inputs[1]].shape
     tail = weight[rank:]
     block = tail[-1] if len(tail) == 3 else None
-    alone = group.nodes[0] is group.anchor
-    epilogue = group.nodes[1:]
+    others = [node for node in group.nodes if node is not group.anchor]
     full = graph.types[group.anchor.output].shape
     collapse = (
-        alone
-        and len(tail) > 1
+        len(tail) > 1
         and is_pointwise(op, weight[:rank])
-        and _collapses(full, (graph.types[i].shape for n in epilogue for i in n.inputs))
+        and all(node.op.pattern is Pattern.ELEMENTWISE for node in others)
+        and (block is None or group.nodes[0] is group.anchor)
+        and _collapses(full, (graph.types[i].shape for n in others for i in n.inputs))
+        and _merges(placement, group)
     )
     return View(collapse=collapse, block=block)
 
 
-def _injective_view(graph: Graph, group: Group) -> View:
+def _is_product_of_rows(placement: Placement, group: Group) -> bool:
+    """True when all leading axes count rows that are multiplied by the same matrix."""
+    assert group.anchor is not None
+    types, (data, weight) = placement.graph.types, group.anchor.inputs
+    full = types[group.anchor.output].shape
+    others = [node for node in group.nodes if node is not group.anchor]
+    return (
+        len(types[data].shape) > 2 == len(types[weight].shape)
+        and all(node.op.pattern is Pattern.ELEMENTWISE for node in others)
+        and _collapses(full, (types[i].shape for n in others for i in n.inputs))
+        and _merges(placement, group)
+    )
+
+
+def _injective_view(placement: Placement, group: Group) -> View:
+    graph = placement.graph
     full = graph.types[group.output].shape
     rank = len(full)
     concats = [n.op for n in group.nodes if isinstance(n.op, Concat)]
@@ -80,11 +99,30 @@ def _injective_view(graph: Graph, group: Group) -> View:
     if len(others) != len(concats) or any(c.axis != rank - 1 for c in concats) or not rank:
         return View()
     shapes = [graph.types[i].shape for n in group.nodes for i in n.inputs]
-    if not concats and all(math.prod(s) in (1, math.prod(full)) for s in shapes):
+    is_dense = all(map(placement.is_dense, _passed(placement, group)))
+    if is_dense and not concats and all(math.prod(s) in (1, math.prod(full)) for s in shapes):
         return View(flat=True)
-    if not _collapses(full, shapes):
+    if not _collapses(full, shapes) or not _merges(placement, group):
         return View()
     return View(collapse=True, block=_block(shapes) if concats else None)
+
+
+def _passed(placement: Placement, group: Group) -> Iterator[str]:
+    """The values that *group*'s kernel is given or writes, constants excepted."""
+    made = {node.output for node in group.nodes}
+    for node in group.nodes:
+        yield from (i for i in node.inputs if i not in made | placement.graph.constants.keys())
+    yield group.output
+
+
+def _merges(placement: Placement, group: Group) -> bool:
+    """True when the leading axes of all that is passed can be one, wherever it lies."""
+    for value in _passed(placement, group):
+        shape = placement.graph.types[value].shape
+        lead, last = shape[:-1], shape[-1:]
+        if shape and placement.strides(value, (math.prod(lead), *last)) is None:
+            return False
+    return True
 
 
 def _collapses(full: Shape, shapes: Iterable[Shape]) -> bool:

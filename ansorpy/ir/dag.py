@@ -8,6 +8,7 @@ from functools import cached_property
 import networkx as nx
 
 from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.strides import Strides, dense_strides, in_row_major_order, normalised
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["ComputeDAG", "loads_of"]
@@ -31,12 +32,22 @@ class ComputeDAG:
     ``args`` are the placeholders in the caller's order; ``ops`` holds placeholders and
     computes.  A DAG is immutable; analyses are cached on it.
 
+    Args:
+        strides: Of inputs and outputs, by name, that are parts of larger tensors: elements
+            between neighbours along each dimension (:mod:`ansorpy.ir.strides`).  They say where
+            elements lie, not what is computed.  The others are dense.
+
     Raises:
-        ValueError: Two operators share a name, an output is given twice, or *args* misses a
-            placeholder.
+        ValueError: Two operators share a name, an output is given twice, *args* misses a
+            placeholder, or *strides* has those of another tensor or out of row-major order.
     """
 
-    def __init__(self, outputs: Sequence[Tensor], args: Sequence[PlaceholderOp] | None = None):
+    def __init__(
+        self,
+        outputs: Sequence[Tensor],
+        args: Sequence[PlaceholderOp] | None = None,
+        strides: Mapping[str, Strides] | None = None,
+    ):
         self.outputs = tuple(outputs)
         repeated = sorted({op.name for op in self.outputs if self.outputs.count(op) > 1})
         if repeated:
@@ -51,6 +62,22 @@ class ComputeDAG:
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"operators must have different names; used twice: {', '.join(twice)}")
+        self.strides = self._checked(strides or {})
+
+    def _checked(self, strides: Mapping[str, Strides]) -> Mapping[str, Strides]:
+        """*strides* of what is not dense."""
+        given = {op.name: op for op in (*self.args, *self.outputs)}
+        found = {}
+        for name, steps in strides.items():
+            op = given.get(name)
+            if op is None or (isinstance(op, PlaceholderOp) and op.constant):
+                raise ValueError(f"{name} is no input or output, so it has no strides")
+            if len(steps) != op.ndim or not in_row_major_order(op.shape, steps):
+                raise ValueError(f"{name} of shape {op.shape} cannot have the strides {steps}")
+            steps = normalised(op.shape, steps)
+            if steps != dense_strides(op.shape):
+                found[name] = steps
+        return found
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> ComputeDAG:

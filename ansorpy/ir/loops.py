@@ -12,7 +12,7 @@ Grammar::
     Scope    := global | workspace | local | shared
 
 Loops start at 0 and step by 1; ``extent >= 1``.  Consecutive ``parallel`` loops with nothing
-between them form one collapsed iteration space.  A buffer is dense and row-major.
+between them form one collapsed iteration space.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from enum import Enum
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var
 from ansorpy.ir.node import node
+from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
     "Alloc", "Barrier", "Buffer", "For", "ForKind", "If", "Instruction", "Let", "Param", "Program",
@@ -67,12 +68,13 @@ class Role(Enum):
 
 @node
 class Buffer:
-    """Dense, row-major storage of ``shape`` elements."""
+    """Row-major storage of ``shape`` elements: dense, or ``strides`` elements apart."""
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
     scope: Scope
+    strides: Strides | None = None
 
     @property
     def size(self) -> int:
@@ -84,6 +86,16 @@ class Buffer:
     @property
     def bytes(self) -> int:
         return self.size * self.dtype.bytes
+
+    @property
+    def steps(self) -> Strides:
+        """Elements between neighbours along each dimension."""
+        return dense_strides(self.shape) if self.strides is None else self.strides
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last, those of others between them included."""
+        return span(self.shape, self.steps)
 
 
 class Stmt:

@@ -67,7 +67,16 @@ def _parse(data: Mapping[str, Any]) -> ComputeDAG:
     placeholders = [op for op in args if isinstance(op, PlaceholderOp)]
     if len(placeholders) != len(args):
         raise _Bad("an argument is not a placeholder")
-    return ComputeDAG(outputs, placeholders)
+    return ComputeDAG(outputs, placeholders, _strides(data.get("strides", {}), ops))
+
+
+def _strides(data: object, ops: Sequence[Tensor]) -> dict[str, tuple[int, ...]]:
+    found = {}
+    for number, steps in _mapping(data).items():
+        if not isinstance(number, str) or not number.isdecimal():
+            raise _Bad(f"strides of {number!r}")
+        found[_item(ops, int(number)).name] = _extents(steps)
+    return found
 
 
 def _op(entry: Mapping[str, Any], before: Sequence[Tensor]) -> Tensor:

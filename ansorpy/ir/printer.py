@@ -37,6 +37,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
+from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["text"]
@@ -65,7 +66,11 @@ def text(node: Program | Stmt | Expr | ComputeDAG) -> str:
         case Program():
             return "\n".join(printer.program(node))
         case ComputeDAG():
-            return "\n".join(line for op in node.ops for line in printer.tensor(op))
+            return "\n".join(
+                line + _apart(node.strides.get(op.name))
+                for op in node.ops
+                for line in printer.tensor(op)
+            )
         case _:
             return "\n".join(printer.stmt(node))
 
@@ -205,6 +210,7 @@ class _Printer:
         """The heading with the parameters, then the body."""
         params = ", ".join(
             f"{self._bind(q.buffer)}: {q.role.value} {_type(q.buffer.dtype, q.buffer.shape)}"
+            f"{_apart(q.buffer.strides)}"
             for q in p.params
         )
         yield f"{p.name}({params})"
@@ -225,6 +231,10 @@ class _Printer:
 
 def _type(dtype: DType, shape: Sequence[int]) -> str:
     return f"{dtype.value}[{', '.join(map(str, shape))}]"
+
+
+def _apart(strides: Strides | None) -> str:
+    return "" if strides is None else f" strides [{', '.join(map(str, strides))}]"
 
 
 _EXPRS: dict[type[Expr], Callable[..., Any]] = {

@@ -1,6 +1,7 @@
 """A compute DAG as plain JSON data and back, and the hash that identifies its structure.
 
-Data are ``{"format", "version", "ops", "args", "outputs"}``.  An op lists its expression as rows
+Data are ``{"format", "version", "ops", "args", "outputs"}`` and, where some are not dense,
+``"strides"`` by op number.  An op lists its expression as rows
 ``[kind, ...]``, operands before users, each distinct sub-expression once; operands are row
 numbers, tensors are op numbers.
 """
@@ -52,7 +53,8 @@ def dag_from_dict(data: object) -> ComputeDAG:
 def structural_hash(dag: ComputeDAG) -> str:
     """32 hexadecimal digits, equal for DAGs that differ in names only.
 
-    Shapes, types, constant flags, attributes, and the order of arguments and outputs count.
+    Shapes, strides, types, constant flags, attributes, and the order of arguments and outputs
+    count.
     """
     text = json.dumps(_encode(dag, names=False), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]
@@ -61,12 +63,16 @@ def structural_hash(dag: ComputeDAG) -> str:
 def _encode(dag: ComputeDAG, *, names: bool) -> dict[str, Any]:
     unread = [op for op in dag.args if op not in dag.ops]
     numbers = {op: n for n, op in enumerate([*unread, *dag.ops])}
+    apart = {
+        str(n): list(dag.strides[op.name]) for op, n in numbers.items() if op.name in dag.strides
+    }
     return {
         "format": FORMAT,
         "version": VERSION,
         "ops": [_encode_op(op, numbers, names) for op in numbers],
         "args": [numbers[op] for op in dag.args],
         "outputs": [numbers[op] for op in dag.outputs],
+        **({"strides": apart} if apart else {}),
     }
 
 

@@ -1,10 +1,10 @@
 """Which definitions are alike: the same structure with other shapes.
 
-What is left of a definition when its sizes are taken out: operators, who reads whom, the form of
-every expression, types, kinds of axes, and which extents are 1.  Sizes stay only where they make
-another kind of computation: in a window, an index in which steps of a space axis and of a reduce
-axis meet (``i*2 + r``), the extent of the reduce axis and the factors count, so that a 3x3
-convolution is not like a 7x7 or a strided one.
+What is left of a definition when its sizes and strides are taken out: operators, who reads whom,
+the form of every expression, types, kinds of axes, and which extents are 1.  Sizes stay only where
+they make another kind of computation: in a window, an index in which steps of a space axis and of
+a reduce axis meet (``i*2 + r``), the extent of the reduce axis and the factors count, so that a
+3x3 convolution is not like a 7x7 or a strided one.
 """
 
 from __future__ import annotations

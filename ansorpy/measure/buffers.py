@@ -11,6 +11,7 @@ from ansorpy.codegen.llvm.memory import ALIGNMENT, aligned_empty
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role
+from ansorpy.ir.strides import dense_strides
 from ansorpy.measure.built import ParamSpec
 from ansorpy.measure.guard import GuardedArray
 from ansorpy.measure.inputs import input_array
@@ -39,14 +40,21 @@ class TaskArrays:
         self.inputs: dict[str, Array] = {}
         for op in dag.args:
             values = input_array(op, seed, ranges.get(op.name))
-            guarded = GuardedArray(op.shape, op.dtype.numpy)
+            apart = dag.strides.get(op.name)
+            guarded = GuardedArray(op.shape, op.dtype.numpy, strides=apart)
             guarded.array[...] = values
             guarded.seal()
             self.guarded[op.name] = guarded
             if not op.constant:
-                self.inputs[op.name] = _aligned(values)
-        self.outputs = [aligned_empty(op.shape, op.dtype.numpy) for op in dag.outputs]
-        self.checked = [GuardedArray(op.shape, op.dtype.numpy) for op in dag.outputs]
+                self.inputs[op.name] = aligned_empty(values.shape, values.dtype, apart)
+                self.inputs[op.name][...] = values
+        self.outputs = [
+            aligned_empty(op.shape, op.dtype.numpy, dag.strides.get(op.name)) for op in dag.outputs
+        ]
+        self.checked = [
+            GuardedArray(op.shape, op.dtype.numpy, strides=dag.strides.get(op.name))
+            for op in dag.outputs
+        ]
 
     @property
     def nbytes(self) -> int:
@@ -105,7 +113,7 @@ class CheckBuffers:
             else:
                 found.append(self._placeholder(spec.name))
         for spec, guarded in zip(params, found, strict=True):
-            if guarded.array.shape != spec.shape or guarded.array.dtype != spec.dtype.numpy:
+            if not _fits(spec, guarded.array):
                 raise CodegenError(f"parameter {spec.name} does not fit the task: {spec}")
         return found
 
@@ -189,15 +197,15 @@ def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:
     return starts, size
 
 
+def _fits(spec: ParamSpec, array: Array) -> bool:
+    steps = dense_strides(spec.shape) if spec.strides is None else spec.strides
+    apart = tuple(step * array.itemsize for step in steps)
+    return (array.shape, array.dtype, array.strides) == (spec.shape, spec.dtype.numpy, apart)
+
+
 def _rounded(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
 def _bytes_of(array: Array) -> npt.NDArray[np.uint8]:
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-
-
-def _aligned(values: Array) -> Array:
-    out = aligned_empty(values.shape, values.dtype)
-    out[...] = values
-    return out

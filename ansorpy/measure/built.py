@@ -17,7 +17,7 @@ __all__ = ["Built", "ParamSpec", "built_from_parts"]
 
 
 class ParamSpec(BaseModel):
-    """One parameter of a kernel, in calling order."""
+    """One parameter of a kernel, in calling order; dense unless it has ``strides``."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -25,11 +25,14 @@ class ParamSpec(BaseModel):
     shape: tuple[int, ...]
     dtype: DType
     role: Role
+    strides: tuple[int, ...] | None = None
 
     @staticmethod
     def of(param: Param) -> ParamSpec:
         b = param.buffer
-        return ParamSpec(name=b.name, shape=b.shape, dtype=b.dtype, role=param.role)
+        return ParamSpec(
+            name=b.name, shape=b.shape, dtype=b.dtype, role=param.role, strides=b.strides
+        )
 
 
 class _Unit(BaseModel):

@@ -8,7 +8,11 @@ from ansorpy.ir.access import accesses
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.branches import periods
-from ansorpy.rules.predicates import is_strictly_inlineable, needs_multi_level_tiling
+from ansorpy.rules.predicates import (
+    is_repeated_in_tiles,
+    is_strictly_inlineable,
+    needs_multi_level_tiling,
+)
 from ansorpy.rules.relations import consumers, has_reduce_iters, is_input
 from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
@@ -78,6 +82,8 @@ def inline_cheap(state: State) -> State:
         stage = state.stage(name)
         if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
             continue
+        if is_repeated_in_tiles(state, stage):
+            continue
         if is_strictly_inlineable(state, stage) or is_read_once(state, stage):
             state = state.compute_inline(name)
     return state
@@ -95,9 +101,11 @@ def is_read_once(state: State, stage: Stage) -> bool:
 
 
 def _computes(state: State, stage: Stage) -> bool:
-    """True when the stage does arithmetic on several elements; False for copies and padding."""
+    """True when the stage does arithmetic worth keeping; False for copies and padding."""
     op = stage.compute
-    return bool(op.reduce_axes) or any(len(reads) > 1 for reads in state.dag.reads(op).values())
+    if op.reduce_axes or is_repeated_in_tiles(state, stage):
+        return True
+    return any(len(reads) > 1 for reads in state.dag.reads(op).values())
 
 
 def ancestors(state: State, stage: Stage) -> frozenset[str]:

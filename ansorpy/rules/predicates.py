@@ -11,10 +11,28 @@ from math import prod
 
 from ansorpy.ir.affine import index_terms
 from ansorpy.ir.dag import ComputeDAG, loads_of
-from ansorpy.ir.expr import Axis, AxisKind, Call, Expr, Function, Load, Select, walk
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    AxisKind,
+    Binary,
+    Call,
+    Cast,
+    Expr,
+    Function,
+    Load,
+    Select,
+    walk,
+)
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_tiled
+from ansorpy.rules.relations import (
+    consumers,
+    direct_producers,
+    has_reduce_iters,
+    is_input,
+    is_tiled,
+)
 from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -26,7 +44,7 @@ __all__ = [
     "axis_access", "axis_names", "elementwise_match", "fusible_consumer", "has_branch",
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
-    "is_cache_write_stage",
+    "is_cache_write_stage", "is_repeated_in_tiles",
     "is_strictly_inlineable", "needs_cross_thread_reduction", "needs_multi_level_tiling",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reduce_extent", "space_extent",
@@ -115,6 +133,41 @@ def is_strictly_inlineable(
         return False
     calls = (e.fn for e in walk(op.body) if isinstance(e, Call))
     return not has_branch(op) and not any(fn in expensive for fn in calls)
+
+
+def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
+    """True for arithmetic on inputs that a product's tiles would repeat each time they read it.
+
+    The activation in front of a matrix product, for one: inlined, it costs about as much as the
+    product.  What only moves elements costs nothing there.
+    """
+    if is_input(state, stage) or has_reduce_iters(stage) or not _does_arithmetic(stage.compute):
+        return False
+    if not _is_elementwise_of_inputs(state, stage):
+        return False
+    return any(
+        has_reduce_iters(reader)
+        and needs_multi_level_tiling(state, reader)
+        and prod(a.extent for a in (*reader.compute.axes, *reader.compute.reduce_axes))
+        > stage.op.size
+        for reader in consumers(state, stage)
+    )
+
+
+def _is_elementwise_of_inputs(state: State, stage: Stage) -> bool:
+    return all(
+        is_input(state, producer)
+        or (not has_reduce_iters(producer) and _is_elementwise_of_inputs(state, producer))
+        for producer in direct_producers(state, stage)
+    )
+
+
+def _does_arithmetic(op: ComputeOp) -> bool:
+    """True when the body computes with elements, not only with indices."""
+    return any(
+        isinstance(e, Binary | Call | Cast) and e.dtype not in (DType.INT64, DType.BOOL)
+        for e in walk(op.body)
+    )
 
 
 def reads_in_order(state: State, stage: Stage) -> bool:

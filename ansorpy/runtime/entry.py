@@ -168,7 +168,7 @@ def _emit_make_constants(source: EntrySource) -> str:
     bases = {Region.POOL: "@pool", Region.RAW: raw}
 
     def address(argument: Argument) -> str:
-        return _at(text, bases[argument.region], argument.value)
+        return _at(text, bases[argument.region], argument.offset)
 
     _emit_calls(text, plan.packs, address, "@scratch", "1")
     return text.render()
@@ -259,9 +259,9 @@ def _emit_run(source: EntrySource) -> str:
     bases = {Region.ARENA: base, Region.POOL: _pool_base(text, source)}
 
     def address(argument: Argument) -> str:
-        if argument.region in data:
-            return data[argument.region][argument.value]
-        return _at(text, bases[argument.region], argument.value)
+        given = data.get(argument.region)
+        base = bases[argument.region] if given is None else given[argument.number]
+        return _at(text, base, argument.offset)
 
     stamps = f"@{source.name}_stamps" if source.is_timed else None
     _emit_calls(text, plan.steps, address, workspace, "%threads", stamps)

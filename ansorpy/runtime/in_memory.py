@@ -109,7 +109,7 @@ class _Scratch(dict[int, Array]):
     def __init__(self, plan: Plan, given: dict[int, Array]) -> None:
         super().__init__()
         self._starts = sorted({*given, plan.raw_bytes} | {
-            argument.value
+            argument.offset
             for step in plan.packs for argument in step.args if argument.region is Region.RAW
         })  # fmt: skip
 
@@ -131,10 +131,10 @@ def _pack(
     table = np.zeros(len(step.args), np.uint64)
     for position, argument in enumerate(step.args):
         if argument.region is Region.POOL:
-            table[position] = pool.ctypes.data + argument.value
+            table[position] = pool.ctypes.data + argument.offset
         else:
-            source = given.get(argument.value)
-            array = scratch[argument.value] if source is None else source
+            source = given.get(argument.offset)
+            array = scratch[argument.offset] if source is None else source
             table[position] = array.ctypes.data
     function = _KERNEL(library.address(step.code.symbol))
     status = function(table.ctypes.data, workspace.ctypes.data, 1)

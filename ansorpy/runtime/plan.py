@@ -39,10 +39,11 @@ class Region(Enum):
 
 @dataclass(frozen=True)
 class Argument:
-    """An address: number of the input or output, or byte offset in the region."""
+    """An address: *offset* bytes into the region, or into its *number*-th input or output."""
 
     region: Region
-    value: int
+    offset: int = 0
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,14 @@ def plan_network(
     """The plan of *network*; *tasks* has the code of each workload by its key."""
     maker = _Maker()
     for number, port in enumerate(network.inputs):
-        maker.values[port.name] = Argument(Region.INPUT, number)
+        maker.values[port.name] = Argument(Region.INPUT, number=number)
     for number, port in enumerate(network.outputs):
-        maker.values[port.name] = Argument(Region.OUTPUT, number)
+        maker.values[port.name] = Argument(Region.OUTPUT, number=number)
     for name, offset in network.arena.offsets.items():
         maker.values[name] = Argument(Region.ARENA, offset)
+    for name, part in network.parts.items():
+        whole = maker.values[part.of]
+        maker.values[name] = replace(whole, offset=whole.offset + part.offset_bytes)
     for call in network.calls:
         task = tasks[call.key]
         maker.add(task.built, call.inputs, _named(task, call), call.outputs, call.name)
@@ -157,15 +161,22 @@ def plan_kernel(
     """The plan of one kernel with its *constants* bound.
 
     Raises:
-        UsageError: A constant is missing, unknown, or of another shape or type.
+        UsageError: A constant is missing, unknown, or of another shape or type, or the kernel
+            works on parts of larger tensors.
     """
     _check_constants(task.built, constants)
+    apart = [spec.name for spec in task.built.run_params if spec.strides is not None]
+    if apart:
+        raise UsageError(
+            f"{apart[0]} is a part of a larger tensor, which a kernel of its own cannot be given",
+            hint="tune the definition without strides",
+        )
     maker = _Maker()
     inputs = kernel_ports(task.built, Role.INPUT)
     outputs = kernel_ports(task.built, Role.OUTPUT)
     for region, ports in ((Region.INPUT, inputs), (Region.OUTPUT, outputs)):
         for number, port in enumerate(ports):
-            maker.values[port.name] = Argument(region, number)
+            maker.values[port.name] = Argument(region, number=number)
     names = [port.name for port in inputs], [port.name for port in outputs]
     maker.add(task.built, names[0], constants, names[1])
     return maker.plan(

@@ -64,4 +64,4 @@ def replace_ops(
         else:
             assert isinstance(op, ComputeOp)
             became[op] = renew(new.get(op, op))
-    return ComputeDAG([became[op] for op in dag.outputs], dag.args), became
+    return ComputeDAG([became[op] for op in dag.outputs], dag.args, dag.strides), became

@@ -65,7 +65,8 @@ class _Lowering:
                 continue
             is_global = stage.is_placeholder or state.dag.is_output(op) or op.name in self.bound
             scope = Scope.GLOBAL if is_global else Scope.WORKSPACE
-            self.stages.buffers[op.name] = Buffer(op.name, op.shape, op.dtype, scope)
+            apart = state.dag.strides.get(op.name)
+            self.stages.buffers[op.name] = Buffer(op.name, op.shape, op.dtype, scope, apart)
 
     def programs(self, name: str) -> Lowered:
         run = self._statements(constant=False)

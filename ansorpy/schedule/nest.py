@@ -18,6 +18,7 @@ from ansorpy.ir.affine import index_terms, linear
 from ansorpy.ir.conditions import share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
 from ansorpy.ir.loops import ForKind
+from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds import ZERO, Bounds, Origin
 from ansorpy.schedule.size import Size, above
@@ -52,6 +53,7 @@ class LeafAccess:
     ``coefs[d][l]`` is how far dimension ``d`` moves per iteration of loop ``l``; loops outside
     the buffer's allocation (the first ``alloc_depth``) have 0.  ``exact`` is False where an
     index is not affine; its loops then have coefficient 0 and the dimension counts whole.
+    ``strides`` are those of a tensor that is not dense.
     """
 
     buffer: str
@@ -65,6 +67,7 @@ class LeafAccess:
     exact: tuple[bool, ...]
     moving: tuple[tuple[int, ...], ...]
     """For each loop the dimensions that it may move; those that are not exact count always."""
+    strides: Strides | None = None
 
 
 @dataclass(frozen=True)
@@ -261,6 +264,7 @@ class _Builder:
             tensor.name in self.state.bind_stages,
             tensor.name in self.state.stage(name).packed,
             self.state.dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
+            self.state.dag.strides.get(tensor.name),
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:

@@ -11,8 +11,11 @@ from hypothesis import strategies as st
 
 from ansorpy.cost.features import FEATURE_NAMES, FEATURES, extract
 from ansorpy.cost.view import view_nest
-from ansorpy.schedule.nest import Nest
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.schedule.nest import Nest, build_nest
 from ansorpy.schedule.size import Column
+from ansorpy.schedule.state import State
 from tests.cost.nests import oracle_matmul, tiled_matmul
 
 
@@ -99,3 +102,17 @@ def test_each_row_of_a_population_equals_the_program_alone(rows: list[dict[str, 
         for leaf, values in enumerate(alone):
             np.testing.assert_array_equal(together[leaf][r], values[0])
             assert np.isfinite(values).all()
+
+
+def test_rows_of_a_part_lie_as_far_apart_as_those_of_the_whole() -> None:
+    def doubled(**strides: tuple[int, ...]) -> dict[str, float]:
+        a = placeholder((8, 4), name="A")
+        b = compute((8, 4), lambda i, j: a[i, j] * 2.0, name="B")
+        state = State.initial(ComputeDAG([b], [a], strides)).reorder("B", ["j", "i"])
+        return values_of(build_nest(state, {}))
+
+    dense, apart = doubled(), doubled(A=(64, 1), B=(1024, 1))
+    assert [dense[f"B{n}.stride"] for n in range(2)] == pytest.approx([log2(5)] * 2)
+    assert {apart["B0.stride"], apart["B1.stride"]} == {log2(65), log2(1025)}
+    assert dense["B0.unique_lines"] == pytest.approx(log2(1 + 2))
+    assert apart["B0.unique_lines"] == pytest.approx(log2(1 + 8))

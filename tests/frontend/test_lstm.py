@@ -13,7 +13,7 @@ from ansorpy.frontend.onnx import load
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, assert_same_as_onnxruntime
 
-STEPS, BATCH, SIZE, HIDDEN = 4, 3, 5, 6
+STEPS, BATCH = 4, 3
 
 
 def lstm(
@@ -25,32 +25,34 @@ def lstm(
     lengths: Array | None = None,
     outputs: tuple[str, ...] = ("y", "h", "c"),
     steps: int = STEPS,
+    size: int = 0,
     opset: int = 17,
     **attributes: Any,
 ) -> ModelProto:
-    """*initial* states are inputs, all weights constants."""
+    """*initial* states are inputs, all weights constants; *size* is that of inputs and states."""
     rng = np.random.default_rng(7)
+    taken, hidden = (size, size) if size else (5, 6)
 
     def weight(*shape: int) -> Array:
         return rng.standard_normal(shape).astype(np.float32) / 2
 
     batch_first = attributes.get("layout") == 1
-    x = (BATCH, steps, SIZE) if batch_first else (steps, BATCH, SIZE)
-    state = (BATCH, directions, HIDDEN) if batch_first else (directions, BATCH, HIDDEN)
+    x = (BATCH, steps, taken) if batch_first else (steps, BATCH, taken)
+    state = (BATCH, directions, hidden) if batch_first else (directions, BATCH, hidden)
     constants = {
-        "w": weight(directions, 4 * HIDDEN, SIZE), "r": weight(directions, 4 * HIDDEN, HIDDEN)
+        "w": weight(directions, 4 * hidden, taken), "r": weight(directions, 4 * hidden, hidden)
     }  # fmt: skip
     if bias:
-        constants["b"] = weight(directions, 8 * HIDDEN)
+        constants["b"] = weight(directions, 8 * hidden)
     if peepholes:
-        constants["p"] = weight(directions, 3 * HIDDEN)
+        constants["p"] = weight(directions, 3 * hidden)
     if lengths is not None:
         constants["n"] = lengths
     inputs = {"x": x} | (dict.fromkeys(("h0", "c0"), state) if initial else {})
     operands = ["x", "w", "r", *(["b", "n", "h0", "c0", "p"])]
     given = [name if name in constants or name in inputs else "" for name in operands]
     names = [name if name in outputs else "" for name in "yhc"]
-    one = node("LSTM", given, names, hidden_size=HIDDEN, **attributes)
+    one = node("LSTM", given, names, hidden_size=hidden, **attributes)
     return graph_model([one], inputs, list(outputs), constants, opset)
 
 
@@ -75,10 +77,16 @@ def test_an_lstm_equals_onnxruntime(case: str) -> None:
     assert_same_as_onnxruntime(lstm(**CASES[case]), np.random.default_rng(8))
 
 
-def test_all_steps_but_the_first_share_their_product() -> None:
-    network = assert_same_as_onnxruntime(lstm(steps=9, outputs=("h",)), np.random.default_rng(8))
-    products = [w.weight for w in network.workloads() if "matmul" in w.name]
-    assert sorted(products) == [1, 8], "one of all inputs, one with each state"
+def test_steps_are_few_kernels_and_the_same_tasks() -> None:
+    few, many = (
+        assert_same_as_onnxruntime(lstm(steps=n, outputs=("y",), size=16), np.random.default_rng(8))
+        for n in (3, 9)
+    )
+    assert len(many.workloads()) == len(few.workloads()) <= 6
+    # The first step has no product; the last one's cell is in the kernel of its hidden state.
+    assert len(many.calls) == 1 + 3 * 9 - 2, "nothing is copied"
+    weights = [id(a) for c in many.calls for a in c.constants.values() if a.shape == (16, 64)]
+    assert len(set(weights)) == 2, "one for the inputs, one for all states"
 
 
 @pytest.mark.parametrize(

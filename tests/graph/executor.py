@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,30 +10,59 @@ import onnxruntime
 from numpy.typing import NDArray
 from onnx import ModelProto
 
+from ansorpy.codegen.llvm.memory import arranged
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Network, optimize, partition
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = ["Array", "assert_same_as_onnxruntime", "compiled", "random_feeds", "run_network"]
 
 Array = NDArray[Any]
 
 
-def run_network(network: Network, feeds: Mapping[str, Array]) -> list[Array]:
-    """The network's outputs; each call sees its values under its placeholders' shapes."""
-    values = dict(feeds)
+def run_network(
+    network: Network, feeds: Mapping[str, Array], offsets: Mapping[str, int] | None = None
+) -> list[Array]:
+    """The network's outputs, each call run on the memory that the plan gives its values.
+
+    Args:
+        offsets: Bytes into the arena at which values begin, in place of the plan's.
+    """
+    offsets = network.arena.offsets if offsets is None else offsets
+    ends = (offset + network.values[name].bytes for name, offset in offsets.items())
+    arena = np.full(max(ends, default=0), 0xFF, np.uint8)
+    outputs = {o.name: np.full(o.shape, np.nan, o.dtype.numpy) for o in network.outputs}
+
+    def memory(name: str, shape: Sequence[int], apart: Strides | None) -> Array:
+        info, offset = network.values[name], 0
+        if name in network.parts:
+            name, offset = network.parts[name].of, network.parts[name].offset_bytes
+        if name in feeds or name in outputs:
+            whole = (feeds if name in feeds else outputs)[name].reshape(-1)
+        else:
+            first = offsets[name]
+            whole = arena[first : first + network.values[name].bytes].view(info.dtype.numpy)
+        return arranged(whole[offset // whole.itemsize :][: _span(shape, apart)], shape, apart)
+
     for call in network.calls:
         count = len(call.inputs)
         arguments = {
-            p.name: values[name].reshape(p.shape)
+            p.name: memory(name, p.shape, call.dag.strides.get(p.name)).copy()
             for p, name in zip(call.dag.args[:count], call.inputs, strict=True)
         }
         arguments.update(call.constants)
         assert {p.name for p in call.dag.args[count:]} == set(call.constants)
-        results = run_dag(call.dag, arguments)
-        values.update(zip(call.outputs, results, strict=True))
-    return [values[info.name].reshape(info.shape) for info in network.outputs]
+        for op, name, result in zip(
+            call.dag.outputs, call.outputs, run_dag(call.dag, arguments), strict=True
+        ):
+            memory(name, op.shape, call.dag.strides.get(op.name))[...] = result
+    return [outputs[info.name] for info in network.outputs]
+
+
+def _span(shape: Sequence[int], apart: Strides | None) -> int:
+    return span(shape, dense_strides(shape) if apart is None else apart)
 
 
 def compiled(model: ModelProto) -> Network:

@@ -58,3 +58,14 @@ def test_touching_the_guard_page_is_a_segmentation_fault(what):
             beyond[3] = 1.0
         os._exit(0)
     assert os.WTERMSIG(os.waitpid(pid, 0)[1]) == signal.SIGSEGV
+
+
+def test_what_lies_between_elements_is_watched_too() -> None:
+    guarded = GuardedArray((3, 2), np.float32, strides=(4, 1))
+    flat = np.lib.stride_tricks.as_strided(guarded.array, (10,), (4,))
+    assert np.isnan(flat[[2, 3, 6, 7]]).all()
+    guarded.poison()
+    guarded.array[...] = 1
+    assert guarded.is_intact() and flat[4] == 1
+    flat[3] = 1
+    assert not guarded.is_intact()

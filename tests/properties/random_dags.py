@@ -9,7 +9,9 @@ import numpy as np
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as b
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.strides import dense_strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
@@ -107,7 +109,8 @@ DEFINITIONS: tuple[Callable[[np.random.Generator], Tensors], ...] = (
 
 def random_state(rng: np.random.Generator, steps: int) -> State:
     """A random definition under up to *steps* random primitives (refused ones are left out)."""
-    state = State.initial(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng))
+    definition = ComputeDAG.of(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng))
+    state = State.initial(spread(definition, rng))
     for _ in range(steps):
         action = ACTIONS[int(rng.integers(len(ACTIONS)))]
         stages = [s for s in state.stages if not s.is_placeholder]
@@ -117,6 +120,17 @@ def random_state(rng: np.random.Generator, steps: int) -> State:
         except ScheduleError:
             continue
     return state
+
+
+def spread(dag: ComputeDAG, rng: np.random.Generator) -> ComputeDAG:
+    """*dag* with some inputs and outputs as parts of larger tensors."""
+    strides = {}
+    for op in (*dag.args, *dag.outputs):
+        if op.shape and rng.integers(2) and not (isinstance(op, PlaceholderOp) and op.constant):
+            more = (int(rng.integers(3)) * int(rng.choice([1, 16])) for _ in op.shape[1:])
+            wider = (e + m for e, m in zip(op.shape[1:], more, strict=True))
+            strides[op.name] = dense_strides((1, *wider))
+    return ComputeDAG(dag.outputs, dag.args, strides)
 
 
 def _pick(state: State, stage: str, rng: np.random.Generator) -> str:

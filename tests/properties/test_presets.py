@@ -15,6 +15,7 @@ from ansorpy.rules.presets import ANSOR_CPU, CPU, Preset
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lower import lower
 from ansorpy.target import Target
+from tests.properties.random_dags import spread
 from tests.properties.random_operators import random_definition, random_values
 from tests.run_native import run_native
 
@@ -26,7 +27,7 @@ def test_programs_of_random_definitions_compute_them(
     seed: int, preset: Preset, threads: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    dag = random_definition(rng)
+    dag = spread(random_definition(rng), rng)
     data = random_values(dag, rng)
     expected = run_dag(dag, data, dtype=DType.FLOAT64)
     structure = StructureSampler(Task(dag, Target.host(), threads), preset).draw_one(rng)

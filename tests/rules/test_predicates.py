@@ -13,6 +13,7 @@ from ansorpy.rules.predicates import (
     axis_access,
     elementwise_match,
     has_single_elementwise_matched_consumer,
+    is_repeated_in_tiles,
     is_strictly_inlineable,
     needs_multi_level_tiling,
     num_common_outer_iterators,
@@ -163,3 +164,13 @@ def test_num_common_outer_iterators_is_the_least_over_all_paths() -> None:
     assert num_common_outer_iterators(state.dag, op["norm"], op["sum"]) == 0
     turned = State.initial([A, reader(lambda i, j: A[j, i])])
     assert num_common_outer_iterators(turned.dag, A, turned.stage("B").op) == 0
+
+
+def test_arithmetic_on_inputs_is_repeated_in_the_tiles_of_a_product() -> None:
+    state = State.initial(workloads.activated_matmul(8, 4, 6))
+    found = {s.name for s in state.stages if is_repeated_in_tiles(state, s)}
+    assert found == {"relu"}, "the others are read once"
+    moved = State.initial(workloads.transposed_matmul())
+    assert not any(is_repeated_in_tiles(moved, stage) for stage in moved.stages)
+    chained = State.initial(workloads.depthwise_pointwise(1, 8, 8, 4, 4))
+    assert not any(is_repeated_in_tiles(chained, stage) for stage in chained.stages)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ansorpy.codegen.llvm.emitter import Emitter, Place
 from ansorpy.codegen.llvm.module import Module
 from ansorpy.codegen.llvm.text import FunctionText
-from ansorpy.codegen.storage import ALIGNMENT, StoragePlan, dense_strides
+from ansorpy.codegen.storage import ALIGNMENT, StoragePlan
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Program, Role, Scope, Stmt, substatements
 
 __all__ = [
@@ -33,7 +33,7 @@ class Parameter:
     @property
     def declaration(self) -> str:
         access = "" if self.writes else "readonly "
-        size = self.buffer.bytes
+        size = self.buffer.span * self.buffer.dtype.bytes
         return f"ptr noalias {access}align {self.align} dereferenceable({size}) {self.name}"
 
 
@@ -58,9 +58,7 @@ def open_function(
     e = Emitter(module, text)
     for parameter in parameters:
         buffer = parameter.buffer
-        e.places[buffer] = Place(
-            parameter.name, dense_strides(buffer.shape), buffer.size, parameter.align
-        )
+        e.places[buffer] = Place(parameter.name, buffer.steps, buffer.span, parameter.align)
     for buffer in locals_:
         e.places[buffer] = _local_place(e, module.storage, buffer)
     return e

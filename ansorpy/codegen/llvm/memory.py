@@ -11,24 +11,41 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-__all__ = ["ALIGNMENT", "address_of", "aligned_empty"]
+from ansorpy.ir.strides import span
+
+__all__ = ["ALIGNMENT", "address_of", "aligned_empty", "arranged"]
 
 ALIGNMENT = 64
 """Bytes: a cache line, and the widest vector register."""
 _HUGE_PAGE = 2 << 20
 
 
-def aligned_empty(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+def aligned_empty(
+    shape: Sequence[int], dtype: DTypeLike, strides: Sequence[int] | None = None
+) -> NDArray[Any]:
     """An uninitialised row-major array on a 64-byte boundary; large ones in huge pages.
+
+    With *strides* (in elements) it is part of a larger one, of which nothing else is used.
 
     Arrays of at least one huge page (2 MiB) start on its boundary and ask the system for huge
     pages, which saves TLB misses when weights stream.
     """
     kind, extents = np.dtype(dtype), tuple(shape)
-    size = math.prod(extents) * kind.itemsize
+    size = (math.prod(extents) if strides is None else span(extents, strides)) * kind.itemsize
     area, boundary = _huge(size) if size >= _HUGE_PAGE else _small(size)
+    apart = None if strides is None else tuple(step * kind.itemsize for step in strides)
     # Faster than a slice, a view and a reshape, and small outputs are made in every call.
-    return np.ndarray(extents, kind, area, -_start(area) % boundary)
+    return np.ndarray(extents, kind, area, -_start(area) % boundary, apart)
+
+
+def arranged(
+    flat: NDArray[Any], shape: Sequence[int], strides: Sequence[int] | None
+) -> NDArray[Any]:
+    """The elements of *flat* as *shape*, dense or *strides* elements apart."""
+    if strides is None:
+        return flat.reshape(tuple(shape))
+    apart = tuple(s * flat.itemsize for s in strides)
+    return np.lib.stride_tricks.as_strided(flat, tuple(shape), apart)
 
 
 def address_of(array: NDArray[Any]) -> int:

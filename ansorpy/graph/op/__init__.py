@@ -8,6 +8,7 @@ has no transposes and no bias of its own.
 
 from __future__ import annotations
 
+from ansorpy.graph.op.attention import Attention
 from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast
 from ansorpy.graph.op.conv import Conv, ConvTranspose, windows
 from ansorpy.graph.op.elementwise import Cast, Elementwise, Fn
@@ -28,6 +29,7 @@ from ansorpy.graph.op.pool import Pool, PoolKind
 from ansorpy.graph.op.reduce import Reduce, ReduceOp
 
 __all__ = [
+    "Attention",
     "Cast",
     "Concat",
     "Conv",

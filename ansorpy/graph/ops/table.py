@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ansorpy.graph.op import (
+    Attention,
     Cast,
     Concat,
     Conv,
@@ -26,6 +27,7 @@ from ansorpy.graph.op import (
     Softmax,
     Transpose,
 )
+from ansorpy.graph.ops.attention import attention
 from ansorpy.graph.ops.conv import convolution
 from ansorpy.graph.ops.conv_transpose import transposed_convolution
 from ansorpy.graph.ops.elementwise import cast, elementwise
@@ -41,6 +43,7 @@ from ansorpy.ir.tensor import ComputeOp
 __all__ = ["DEFINITIONS"]
 
 DEFINITIONS: Mapping[type[Op], Callable[[Any, Any, Any], ComputeOp]] = {
+    Attention: attention,
     Cast: cast,
     Concat: concat,
     Conv: convolution,

@@ -3,18 +3,19 @@
 A node and its immediate post-dominator may share a kernel when every path between them may: then
 nothing outside reads a value in between and no cycle can arise.  Two steps: each anchor
 (convolution, product, pool, reduction) takes the elementwise chain behind it, later anchors
-first; then injective nodes join each other, a reduction behind them, or a convolution that can
+first; then injective nodes join each other, a reduction or a product behind them, or what can
 read through them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import networkx as nx
 
 from ansorpy.graph.ir import Graph, Node
-from ansorpy.graph.op import Conv, Pattern, Reshape
+from ansorpy.graph.op import Attention, Conv, MatMul, Pattern
 
 __all__ = ["Group", "fuse"]
 
@@ -33,17 +34,22 @@ class Group:
         return self.nodes[-1].output
 
 
-def fuse(graph: Graph) -> list[Group]:
-    """Groups in an order in which they can run.  Reshapes are in none: they are views."""
-    fuser = _Fuser(graph)
+def fuse(graph: Graph, views: Collection[str]) -> list[Group]:
+    """Groups in an order in which they can run.
+
+    Args:
+        views: Values that no kernel makes: their nodes are in no group.
+    """
+    fuser = _Fuser(graph, views)
     fuser.extend_anchors()
     fuser.join_injective()
     return fuser.groups()
 
 
 class _Fuser:
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, views: Collection[str]):
         self.graph = graph
+        self.views = views
         self.node_of = graph.producers()
         self.flow: nx.DiGraph[str] = nx.DiGraph()
         self.flow.add_node(_EXIT)
@@ -58,7 +64,7 @@ class _Fuser:
     def extend_anchors(self) -> None:
         """Each anchor takes the elementwise nodes behind it that have its own shape."""
         for node in reversed(self.graph.nodes):
-            if not isinstance(node.op, Reshape) and node.op.pattern >= Pattern.REDUCTION:
+            if node.op.pattern >= Pattern.REDUCTION:
                 self.anchors[node.output] = node
                 if node.op.pattern is not Pattern.OPAQUE:
                     self._extend(node)
@@ -98,7 +104,7 @@ class _Fuser:
         op = self.node_of[name].op
         return (
             op.pattern <= Pattern.INJECTIVE
-            and not isinstance(op, Reshape)
+            and name not in self.views
             and self.group_of[name] not in self.anchors
         )
 
@@ -108,13 +114,13 @@ class _Fuser:
         anchor = self.anchors.get(target)
         if anchor is None or anchor.op.pattern is Pattern.OPAQUE:
             return False
+        op = self.node_of[node.output].op
         if node.output in anchor.inputs[1:]:
-            return False
+            # Every operand of a product is packed as its tiles read it.
+            return op.moves_only and isinstance(anchor.op, Attention | MatMul)
         # A movement is free as an index map.  Arithmetic is done once for each element by a
-        # reduction and by a padding stage; a convolution's tiles would otherwise repeat it.
-        once = anchor.op.pattern is Pattern.REDUCTION or (
-            isinstance(anchor.op, Conv) and anchor.op.is_padded
-        )
+        # reduction, and before a product where its rules keep it apart; windows would repeat it.
+        once = anchor.op.pattern is Pattern.REDUCTION or isinstance(anchor.op, Conv | MatMul)
         members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
         return all(
             self.node_of[n].op.moves_only
@@ -139,7 +145,7 @@ class _Fuser:
     def groups(self) -> list[Group]:
         members: dict[str, list[Node]] = {}
         for node in self.graph.nodes:
-            if not isinstance(node.op, Reshape):
+            if node.output not in self.views:
                 members.setdefault(self.group_of[node.output], []).append(node)
         order = {node.output: place for place, node in enumerate(self.graph.nodes)}
         found = [Group(tuple(nodes), self.anchors.get(key)) for key, nodes in members.items()]

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import Axis, Const, Function, Load
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import is_strictly_inlineable, reads_in_order
+from ansorpy.rules.predicates import (
+    is_repeated_in_tiles,
+    is_strictly_inlineable,
+    reads_in_order,
+)
 from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_operand_copy, is_tiled
 from ansorpy.rules.rowwise import is_costly_broadcast, is_evaluated_once
 from ansorpy.rules.sketch.add_operand_copy import moving_dimensions
@@ -25,8 +29,9 @@ class AlwaysInline(SketchRule):
 
     Paper: OSDI'20 §4.1, Table 1 rule 2.  ``expensive``: TVM's list of calls not worth repeating.
     Differs: with ``evaluated_once`` a branch or an expensive call is inlined too where that
-    repeats nothing (a sigmoid behind a convolution), and a root or a quotient of each channel is
-    computed once, not at every element that uses it; and a copy that moves whole rows of an input
+    repeats nothing (a sigmoid behind a convolution), a root or a quotient of each channel is
+    computed once, not at every element that uses it, and so is arithmetic on what a product's
+    tiles read again; and a copy that moves whole rows of an input
     is left out where a product's vector loop does not move along it, which only broadcasts its
     elements, wherever the rows are.
     """
@@ -38,6 +43,8 @@ class AlwaysInline(SketchRule):
         stage = state.stage(stage_id)
         if self.evaluated_once and _is_broadcast_copy(state, stage):
             return Verdict.apply_and_skip_rest("moves rows of which a product broadcasts elements")
+        if self.evaluated_once and is_repeated_in_tiles(state, stage):
+            return Verdict.skip("a product would repeat its arithmetic at every read")
         plain = not is_input(state, stage) and not has_reduce_iters(stage)
         plain = plain and reads_in_order(state, stage)
         if self.evaluated_once and plain and is_evaluated_once(state, stage):

@@ -5,11 +5,13 @@ from __future__ import annotations
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.optimize import optimize
 from ansorpy.graph.passes.fuse import fuse
+from ansorpy.graph.placement import place_values
 from tests.graph.nets import Net
 
 
 def groups(net: Net, *outputs: str) -> list[str]:
-    found = fuse(optimize(load(net.model(*outputs))))
+    graph = optimize(load(net.model(*outputs)))
+    found = fuse(graph, place_values(graph).views)
     return [" ".join(node.op.label for node in group.nodes) for group in found]
 
 
@@ -65,7 +67,7 @@ def test_groups_come_in_an_order_that_runs() -> None:
         values.append(net.op("Add", net.conv(values[-1], 4, 4, 3), values[0]))
     graph = optimize(load(net.model(net.op("GlobalMaxPool", values[-1]))))
     ready = {*graph.inputs, *graph.constants}
-    for group in fuse(graph):
+    for group in fuse(graph, place_values(graph).views):
         inside = {node.output for node in group.nodes}
         assert {i for n in group.nodes for i in n.inputs} <= ready | inside
         ready.add(group.output)

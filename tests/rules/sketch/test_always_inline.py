@@ -43,6 +43,16 @@ def test_what_is_not_inlined(stage: str, reason: str) -> None:
     assert (verdict.answer, verdict.reason) == (SKIP, reason)
 
 
+def test_what_a_product_would_repeat_is_not_inlined() -> None:
+    tensors = workloads.activated_matmul(8, 8, 8)
+    verdict = ask(AlwaysInline(evaluated_once=True), tensors, "relu")
+    assert (verdict.answer, verdict.reason) == (
+        SKIP, "a product would repeat its arithmetic at every read",
+    )  # fmt: skip
+    assert ask(AlwaysInline(evaluated_once=True), tensors, "shifted").answer is ALONE
+    assert ask(AlwaysInline(), tensors, "relu").answer is ALONE
+
+
 def test_exp_is_too_expensive_to_repeat_unless_told_otherwise() -> None:
     assert ask(AlwaysInline(), SOFTMAX, "exp").answer is SKIP
     assert ask(AlwaysInline(expensive=frozenset()), SOFTMAX, "exp").answer is ALONE

@@ -109,12 +109,21 @@ def test_a_copy_of_keys_serves_all_blocks_of_rows_of_a_head() -> None:
     assert [(at.stage, at.iter) for at in places] == [("out", "h.0")]
 
 
+def test_arithmetic_in_front_of_a_product_is_done_once_a_block() -> None:
+    (blocked, _), (whole, _) = derive(RULE, workloads.activated_matmul(32, 32, 32), "out")
+    for state in (blocked, whole):
+        assert all(state.stage(name).inlined for name in ("scaled", "shifted"))
+        assert not state.stage("relu").inlined
+    assert blocked.stage("relu").attach is not None and whole.stage("relu").attach is None
+
+
 @pytest.mark.parametrize(
     ("tensors", "answer"),
     [
         (workloads.chosen_winograd(1, 8, 8, 16, 16), ALONE),
         (workloads.depthwise_pointwise(1, 8, 8, 16, 16), ALONE),
         (workloads.double_matmul(32), ALONE),
+        (workloads.activated_matmul(32, 32, 32), ALONE),
         (workloads.matmul(32, 32, 32), SKIP),
         (workloads.conv2d_bn_relu(1, 8, 8, 4, 4), SKIP),  # only padding comes before
         (workloads.softmax(8, 32), SKIP),  # nothing is re-read

@@ -1,0 +1,113 @@
+"""Recognise attention.
+
+    softmax(q k * scale + mask) v, transposed   -->   attention(q, k, v, mask)
+
+The scale and the mask may be missing, the mask be known only at run time.  Nothing in between may
+be read by anyone else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
+
+__all__ = ["fuse_attention"]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An attention, whose last node's place it takes."""
+
+    op: Attention
+    inputs: tuple[str, ...]
+    nodes: tuple[Node, ...]
+
+
+def fuse_attention(graph: Graph) -> Graph:
+    """*graph* with every attention as one node."""
+    finder = _Finder(graph)
+    found = {f.nodes[-1].output: f for f in map(finder.attention_of, graph.nodes) if f is not None}
+    gone = {node.output for f in found.values() for node in f.nodes}
+    builder = GraphBuilder.like(graph)
+    for node in graph.nodes:
+        if node.output in found:
+            builder.emit(found[node.output].op, found[node.output].inputs, node.output)
+        elif node.output not in gone:
+            builder.emit(node.op, node.inputs, node.output)
+    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+class _Finder:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.producers = graph.producers()
+        self.readers = graph.consumers()
+        self.results = {output.value for output in graph.outputs}
+
+    def attention_of(self, node: Node) -> _Found | None:
+        """The attention whose softmax *node* is."""
+        rank = len(self.graph.types[node.output].shape)
+        if not isinstance(node.op, Softmax) or node.op.axes != (rank - 1,):
+            return None
+        mixed = self._only_reader(node)
+        if mixed is None or not isinstance(mixed.op, MatMul) or mixed.inputs[0] != node.output:
+            return None
+        nodes, value, scale = [node], node.inputs[0], 1.0
+        mask: tuple[str, ...] = ()
+        before = self._private(value)
+        if before is not None and before.op == Elementwise(Fn.ADD):
+            split = self._split(before)
+            if split is not None:
+                value, mask = split[0], (split[1],)
+                nodes.insert(0, before)
+        before = self._private(value)
+        if before is not None and (factor := self._factor(before)) is not None:
+            value, scale = factor
+            nodes.insert(0, before)
+        scores = self._private(value)
+        if scores is None or not isinstance(scores.op, MatMul) or scale <= 0:
+            return None
+        turn = self._only_reader(mixed)
+        perm = tuple(range(len(self.graph.types[mixed.output].shape)))
+        behind = [mixed]
+        if turn is not None and isinstance(turn.op, Transpose) and turn.op.perm[-1] == perm[-1]:
+            perm = turn.op.perm
+            behind.append(turn)
+        inputs = (*scores.inputs, mixed.inputs[1], *mask)
+        return _Found(Attention(scale, perm), inputs, (scores, *nodes, *behind))
+
+    def _split(self, add: Node) -> tuple[str, str] | None:
+        """The operand that a product led to, and the other one, which does not make it larger."""
+        shape = self.graph.types[add.output].shape
+        for value, mask in (add.inputs, add.inputs[::-1]):
+            before = self._private(value)
+            if before is None or self.graph.types[value].shape != shape:
+                continue
+            if isinstance(before.op, MatMul) or self._factor(before) is not None:
+                return value, mask
+        return None
+
+    def _factor(self, node: Node) -> tuple[str, float] | None:
+        """(x, c) for ``x * c`` or ``x / c`` with one constant *c*, 1 / c in the latter case."""
+        if not isinstance(node.op, Elementwise) or node.op.fn not in (Fn.MUL, Fn.DIV):
+            return None
+        pairs = [node.inputs] if node.op.fn is Fn.DIV else [node.inputs, node.inputs[::-1]]
+        for value, other in pairs:
+            array = self.graph.constants.get(other)
+            if array is not None and array.size == 1 and float(array.item()) != 0:
+                factor = float(array.item())
+                return value, 1 / factor if node.op.fn is Fn.DIV else factor
+        return None
+
+    def _private(self, value: str) -> Node | None:
+        """The node that makes *value*, when one other node reads it and nobody else."""
+        node = self.producers.get(value)
+        if node is None or value in self.results or len(self.readers[value]) != 1:
+            return None
+        return node
+
+    def _only_reader(self, node: Node) -> Node | None:
+        alone = node.output not in self.results and len(self.readers[node.output]) == 1
+        return self.readers[node.output][0] if alone else None

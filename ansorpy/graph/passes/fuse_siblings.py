@@ -1,0 +1,181 @@
+"""Products of the same data become one product, whose result is cut into theirs.
+
+    conv(x, w1) + b1, conv(x, w2) + b2   -->   y = conv(x, w1|w2) + b1|b2;  y[.., :n1], y[.., n1:]
+
+The data are read once and small products fill more of the machine.  The cuts are views (see
+:mod:`ansorpy.graph.placement`), so all but the last width are whole cache lines.  A product keeps
+to itself where the view would cost: its result is an output, goes into a concatenation (it is
+written in place there), or has arithmetic behind it that the others do not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
+from ansorpy.graph.memory import ALIGNMENT_BYTES
+from ansorpy.graph.op import Concat, Conv, Elementwise, MatMul, Op, Pattern, Reshape, Shape, Slice
+from ansorpy.ir.strides import dense_strides, reshaped
+
+__all__ = ["fuse_siblings"]
+
+
+def fuse_siblings(graph: Graph) -> Graph:
+    """*graph* with products of one operand joined; its images are channels last."""
+    return _Joiner(graph).run()
+
+
+@dataclass(frozen=True)
+class _Step:
+    """An elementwise node behind a product: its operator, and its constant operands by place."""
+
+    node: Node
+    constants: Mapping[int, str]
+
+    @property
+    def kind(self) -> tuple[Op, tuple[int, ...]]:
+        return self.node.op, tuple(self.constants)
+
+
+@dataclass(frozen=True)
+class _Sibling:
+    """A product and the arithmetic with constants behind it."""
+
+    node: Node
+    steps: tuple[_Step, ...]
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return (self.node, *(step.node for step in self.steps))
+
+    @property
+    def value(self) -> str:
+        """What it gives in the end."""
+        return self.nodes[-1].output
+
+
+class _Joiner:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.readers = graph.consumers()
+        self.results = {output.value for output in graph.outputs}
+        self.order = {node.output: place for place, node in enumerate(graph.nodes)}
+        self.builder = GraphBuilder.like(graph)
+
+    def run(self) -> Graph:
+        families = {
+            min((s.node.output for s in family), key=self.order.__getitem__): family
+            for family in self._families()
+        }
+        joined = {n.output for family in families.values() for s in family for n in s.nodes}
+        for node in self.graph.nodes:
+            if node.output in families:
+                self._join(families[node.output])
+            elif node.output not in joined:
+                self.builder.emit(node.op, node.inputs, node.output)
+        return self.builder.finish(Output(o.name, o.value) for o in self.graph.outputs)
+
+    def _families(self) -> Iterator[list[_Sibling]]:
+        """Products to be joined, in the order in which their results lie."""
+        alike: dict[object, list[_Sibling]] = {}
+        for node in self.graph.nodes:
+            if self._is_product(node):
+                steps = tuple(self._steps(node))
+                taps, kinds = self._shape(node.inputs[1])[:-1], tuple(step.kind for step in steps)
+                if self._may_be_cut(steps[-1].node.output if steps else node.output):
+                    key = (node.op, node.inputs[0], taps, kinds)
+                    alike.setdefault(key, []).append(_Sibling(node, steps))
+        for siblings in alike.values():
+            found = self._aligned(siblings)
+            if len(found) > 1 and self._are_cuts_expressible(found):
+                yield found
+
+    def _is_product(self, node: Node) -> bool:
+        if not isinstance(node.op, Conv | MatMul) or node.inputs[1] not in self.graph.constants:
+            return False
+        if isinstance(node.op, Conv):
+            return node.op.groups == 1
+        return len(self._shape(node.inputs[1])) == 2
+
+    def _steps(self, node: Node) -> Iterator[_Step]:
+        """The elementwise nodes that only *node*'s result and constants of its width go into."""
+        value = node.output
+        width = self._shape(value)[-1]
+        while value not in self.results and len(self.readers[value]) == 1:
+            (reader,) = self.readers[value]
+            constants = {n: i for n, i in enumerate(reader.inputs) if i != value}
+            if not isinstance(reader.op, Elementwise) or not all(
+                i in self.graph.constants and _is_row(self._shape(i), width)
+                for i in constants.values()
+            ):
+                return
+            yield _Step(reader, constants)
+            value = reader.output
+
+    def _may_be_cut(self, value: str) -> bool:
+        """True when every reader takes a part of a larger tensor as well as a whole one."""
+        readers = self.readers[value]
+        alone = len(readers) == 1 and readers[0].op.pattern is Pattern.ELEMENTWISE
+        joins = any(isinstance(reader.op, Concat) for reader in readers)
+        return value not in self.results and not alone and not joins
+
+    def _aligned(self, siblings: list[_Sibling]) -> list[_Sibling]:
+        """*siblings* so that each but the last is whole cache lines wide; odd ones are left out."""
+        whole: list[_Sibling] = []
+        odd: list[_Sibling] = []
+        for sibling in siblings:
+            kind = self.graph.types[sibling.node.output]
+            is_whole = kind.shape[-1] * kind.dtype.bytes % ALIGNMENT_BYTES == 0
+            (whole if is_whole else odd).append(sibling)
+        return [*whole, *odd[:1]] if whole else []
+
+    def _are_cuts_expressible(self, siblings: list[_Sibling]) -> bool:
+        total = sum(self._shape(s.node.output)[-1] for s in siblings)
+        for value in (sibling.value for sibling in siblings):
+            shape = self._shape(value)
+            strides = dense_strides((*shape[:-1], total))
+            for reader in self.readers[value]:
+                if isinstance(reader.op, Reshape) and not reshaped(shape, strides, reader.op.shape):
+                    return False
+        return True
+
+    def _join(self, family: list[_Sibling]) -> None:
+        first = family[0].node
+        weights = [self.graph.constants[s.node.inputs[1]] for s in family]
+        widths = [weight.shape[-1] for weight in weights]
+        weight = self.builder.add_constant(f"{first.inputs[1]}.all", np.concatenate(weights, -1))
+        value = self.builder.emit(first.op, (first.inputs[0], weight), f"{first.output}.all")
+        for n, step in enumerate(family[0].steps):
+            inputs = [value] * len(step.node.inputs)
+            for place in step.constants:
+                parts = [self.graph.constants[s.steps[n].constants[place]] for s in family]
+                inputs[place] = self.builder.add_constant(
+                    f"{step.constants[place]}.all", _row(parts, widths)
+                )
+            value = self.builder.emit(step.node.op, inputs, f"{step.node.output}.all")
+        *lead, _ = self.builder.types[value].shape
+        start = 0
+        for sibling, width in zip(family, widths, strict=True):
+            cut = Slice((0,) * len(lead) + (start,), (*lead, width), (1,) * (len(lead) + 1))
+            self.builder.emit(cut, (value,), sibling.value)
+            start += width
+
+    def _shape(self, value: str) -> Shape:
+        return self.graph.types[value].shape
+
+
+def _is_row(shape: Shape, width: int) -> bool:
+    """True for one value, or one for each of the last dimension's *width*."""
+    return all(extent == 1 for extent in shape[:-1]) and (not shape or shape[-1] in (1, width))
+
+
+def _row(parts: Sequence[Array], widths: Sequence[int]) -> Array:
+    """The constants of all products side by side, one value for each element of the last axis."""
+    first = parts[0]
+    if all(part.size == 1 and part.item() == first.item() for part in parts):
+        return first
+    rows = [np.broadcast_to(p.reshape(-1), (w,)) for p, w in zip(parts, widths, strict=True)]
+    return np.concatenate(rows)

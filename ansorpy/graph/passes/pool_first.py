@@ -1,0 +1,85 @@
+"""Pool before a product of single pixels instead of after it.
+
+    sum_pool(conv1x1(x) + b)   -->   conv1x1(sum_pool(x)) + b * taps
+
+Both are linear, so they commute; the product then has fewer pixels.  Only for sums without padding
+whose windows do not overlap, of a product that nobody else reads.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Conv, Elementwise, Fn, Pool, PoolKind
+from ansorpy.graph.ops.conv import is_pointwise
+
+__all__ = ["pool_first"]
+
+
+def pool_first(graph: Graph) -> Graph:
+    """*graph* (channels first) with sums over windows moved in front of products of pixels."""
+    finder = _Finder(graph)
+    builder = GraphBuilder.like(graph)
+    for node in graph.nodes:
+        product = finder.product_before(node)
+        if product is None:
+            builder.emit(node.op, node.inputs, node.output)
+            continue
+        data, weight = product.conv.inputs
+        value = builder.emit(node.op, (data,), f"{node.output}.pooled")
+        if product.bias is None:
+            builder.emit(product.conv.op, (value, weight), node.output)
+            continue
+        value = builder.emit(product.conv.op, (value, weight), f"{node.output}.product")
+        assert isinstance(node.op, Pool)
+        total = np.asarray(product.bias, np.float64) * prod(node.op.kernel)
+        bias = builder.add_constant(f"{node.output}.bias", total.astype(product.bias.dtype))
+        builder.emit(Elementwise(Fn.ADD), (value, bias), node.output)
+    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+@dataclass(frozen=True)
+class _Product:
+    conv: Node
+    bias: Array | None
+
+
+class _Finder:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.producers = graph.producers()
+        self.readers = graph.consumers()
+        self.results = {output.value for output in graph.outputs}
+
+    def product_before(self, node: Node) -> _Product | None:
+        """The product of pixels that *node* sums over windows; None where they stay as they are."""
+        if not isinstance(node.op, Pool) or not _shrinks(node.op):
+            return None
+        before, bias = self._private(node.inputs[0]), None
+        if before is not None and before.op == Elementwise(Fn.ADD):
+            rows = [i for i in before.inputs if i in self.graph.constants]
+            spatial = [self.graph.types[i].shape[-len(node.op.kernel) :] for i in rows]
+            if not rows or any(extent != 1 for extent in spatial[0]):
+                return None
+            (value,) = (i for i in before.inputs if i not in rows)
+            before, bias = self._private(value), self.graph.constants[rows[0]]
+        if before is None or not isinstance(before.op, Conv):
+            return None
+        kernel = self.graph.types[before.inputs[1]].shape[2:]
+        return _Product(before, bias) if is_pointwise(before.op, kernel) else None
+
+    def _private(self, value: str) -> Node | None:
+        """The node that makes *value*, when nobody but one other node reads it."""
+        alone = value not in self.results and len(self.readers[value]) == 1
+        return self.producers.get(value) if alone else None
+
+
+def _shrinks(op: Pool) -> bool:
+    """True for sums over windows that share no element and meet no padding."""
+    apart = op.kernel == op.strides and op.dilations == (1,) * len(op.kernel)
+    padded = any(op.pads_begin) or any(op.pads_end)
+    return op.kind is PoolKind.SUM and apart and not padded and prod(op.strides) > 1

@@ -1,0 +1,198 @@
+"""Where values lie: in memory of their own, or as parts of other values.
+
+A reshape is the same bytes.  A slice is part of what it cuts from.  The operands of a
+concatenation are parts of its result, into which their producers write: nothing is copied.
+
+Both need offsets of whole cache lines, so that vectors stay aligned; an operand of a concatenation
+has to be made by a kernel, as nothing but that operand.  Where that is not so the movement is a
+kernel's work.
+"""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Mapping, MutableMapping
+from dataclasses import dataclass
+
+from ansorpy.graph.ir import Graph, Node
+from ansorpy.graph.memory import ALIGNMENT_BYTES
+from ansorpy.graph.op import Concat, Reshape, Shape, Slice
+from ansorpy.ir.strides import Strides, dense_strides, reshaped
+
+__all__ = ["Place", "Placement", "place_values"]
+
+
+@dataclass(frozen=True)
+class Place:
+    """From element ``offset`` of the value ``root``, elements ``strides`` apart."""
+
+    root: str
+    offset: int
+    strides: Strides
+
+
+@dataclass(frozen=True)
+class Placement:
+    """The place of every value, and which nodes' outputs need no kernel."""
+
+    graph: Graph
+    places: Mapping[str, Place]
+    views: frozenset[str]
+
+    def root(self, value: str) -> str:
+        """The value in whose memory *value* lies; itself where it has memory of its own."""
+        return self.places[value].root
+
+    def is_whole(self, value: str) -> bool:
+        """True when *value* is all of its root's memory."""
+        types = self.graph.types
+        return types[value].size == types[self.root(value)].size
+
+    def is_dense(self, value: str) -> bool:
+        return self.places[value].strides == dense_strides(self.graph.types[value].shape)
+
+    def strides(self, value: str, shape: Shape) -> Strides | None:
+        """Strides of *value* seen under *shape*, where it can be."""
+        return reshaped(self.graph.types[value].shape, self.places[value].strides, shape)
+
+
+def place_values(graph: Graph) -> Placement:
+    """Make as many slices and concatenations views as can be; all reshapes are."""
+    return _Placer(graph).run()
+
+
+class _Inexpressible(Exception):
+    """A view would need strides that do not exist."""
+
+
+class _Placer:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.producers = graph.producers()
+        self.readers = graph.consumers()
+        self.slices: set[str] = set()
+        self.holders: dict[str, tuple[Node, int]] = {}
+        """The concatenation that an operand is part of, and which operand; by its root."""
+
+    def run(self) -> Placement:
+        places = self._places()
+        joined: set[str] = set()
+        for node in reversed(self.graph.nodes):
+            if isinstance(node.op, Concat) and (found := self._held_by(node)) is not None:
+                before = dict(self.holders)
+                self.holders.update(found)
+                places, accepted = self._tried(places, (node.output, *node.inputs))
+                if accepted:
+                    joined.add(node.output)
+                else:
+                    self.holders = before
+        for node in self.graph.nodes:
+            if isinstance(node.op, Slice) and node.output not in self.holders:
+                places.update(self._sliced(node.output, places))
+        views = {n.output for n in self.graph.nodes if isinstance(n.op, Reshape)}
+        return Placement(self.graph, places, frozenset(views | joined | self.slices))
+
+    def _tried(
+        self, before: dict[str, Place], moved: Iterable[str]
+    ) -> tuple[dict[str, Place], bool]:
+        """The places under the present choices, or *before* where those cannot be.
+
+        *moved* are the values whose offsets have to be aligned.
+        """
+        try:
+            places = self._places()
+        except _Inexpressible:
+            return before, False
+        if all(self._is_aligned(value, places) for value in moved):
+            return places, True
+        return before, False
+
+    def _sliced(self, value: str, places: dict[str, Place]) -> Mapping[str, Place]:
+        """The places that change when the slice *value* becomes a view; none where it cannot.
+
+        These are its own and, as later slices are still kernels, those of its reshapes.
+        """
+        self.slices.add(value)
+        changed = ChainMap[str, Place]({}, places)
+        todo = [value]
+        try:
+            while todo:
+                at = todo.pop()
+                changed[at] = self._found(at, changed)
+                todo += [r.output for r in self.readers[at] if isinstance(r.op, Reshape)]
+        except _Inexpressible:
+            self.slices.discard(value)
+            return {}
+        if not self._is_aligned(value, changed):
+            self.slices.discard(value)
+            return {}
+        return changed.maps[0]
+
+    def _is_aligned(self, value: str, places: Mapping[str, Place]) -> bool:
+        size = self.graph.types[value].dtype.bytes
+        return places[value].offset * size % ALIGNMENT_BYTES == 0
+
+    def _held_by(self, node: Node) -> dict[str, tuple[Node, int]] | None:
+        """The roots of all operands of a concatenation; None where one has to be copied."""
+        found: dict[str, tuple[Node, int]] = {}
+        for number, value in enumerate(node.inputs):
+            while value in self.producers and isinstance(self.producers[value].op, Reshape):
+                (value,) = self.producers[value].inputs
+            if value not in self.producers or value in self.holders or value in found:
+                return None
+            found[value] = (node, number)
+        return found
+
+    def _places(self) -> dict[str, Place]:
+        """Where everything lies under the present choices.
+
+        Raises:
+            _Inexpressible: A value would not have strides, or rows that are not contiguous.
+        """
+        places: dict[str, Place] = {}
+        for value in reversed(list(self.graph.types)):
+            self._place(value, places)
+        return places
+
+    def _place(self, value: str, places: MutableMapping[str, Place]) -> Place:
+        if value not in places:
+            places[value] = self._found(value, places)
+        return places[value]
+
+    def _found(self, value: str, places: MutableMapping[str, Place]) -> Place:
+        shape = self.graph.types[value].shape
+        if value in self.holders:
+            return self._part(value, *self.holders[value], places)
+        op = self.producers[value].op if value in self.producers else None
+        if isinstance(op, Reshape):
+            (x,) = self.producers[value].inputs
+            whole = self._place(x, places)
+            strides = reshaped(self.graph.types[x].shape, whole.strides, shape)
+            return _expressed(whole.root, whole.offset, strides)
+        if isinstance(op, Slice) and value in self.slices:
+            whole = self._place(self.producers[value].inputs[0], places)
+            if min(op.steps) < 1 or (op.steps and op.steps[-1] != 1):
+                raise _Inexpressible
+            offset = sum(at * s for at, s in zip(op.starts, whole.strides, strict=True))
+            strides = tuple(k * s for k, s in zip(op.steps, whole.strides, strict=True))
+            return _expressed(whole.root, whole.offset + offset, strides)
+        return Place(value, 0, dense_strides(shape))
+
+    def _part(
+        self, value: str, node: Node, number: int, places: MutableMapping[str, Place]
+    ) -> Place:
+        """*value* (what operand *number* of a concatenation is a reshape of) in its result."""
+        whole = self._place(node.output, places)
+        assert isinstance(node.op, Concat)
+        before = (self.graph.types[x].shape[node.op.axis] for x in node.inputs[:number])
+        offset = sum(before) * whole.strides[node.op.axis]
+        part = self.graph.types[node.inputs[number]].shape
+        strides = reshaped(part, whole.strides, self.graph.types[value].shape)
+        return _expressed(whole.root, whole.offset + offset, strides)
+
+
+def _expressed(root: str, offset: int, strides: Strides | None) -> Place:
+    """That place; rows have to be contiguous, or no vector could be read."""
+    if strides is None or (strides and strides[-1] != 1):
+        raise _Inexpressible
+    return Place(root, offset, strides)

@@ -1,0 +1,89 @@
+"""Where the elements of a tensor that is part of another one lie.
+
+Strides count elements between neighbours along each dimension.  They keep the row-major order:
+a dimension's stride is at least what the dimensions after it span, so no two elements share a
+place.
+
+>>> dense_strides((2, 3, 4))
+(12, 4, 1)
+>>> span((2, 3, 4), (60, 20, 1))
+104
+>>> reshaped((2, 3, 4), (60, 20, 1), (6, 2, 2))
+(20, 2, 1)
+>>> reshaped((2, 3, 4), (60, 20, 1), (2, 12)) is None
+True
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["Strides", "dense_strides", "in_row_major_order", "normalised", "reshaped", "span"]
+
+Strides = tuple[int, ...]
+
+
+def dense_strides(shape: Sequence[int]) -> Strides:
+    """Row-major strides of *shape*, in elements."""
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to the last, both included."""
+    return 1 + sum((e - 1) * s for e, s in zip(shape, strides, strict=True))
+
+
+def normalised(shape: Sequence[int], strides: Sequence[int]) -> Strides:
+    """*strides* with those of single elements, which say nothing, as if dense."""
+    found: list[int] = []
+    step = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        found.append(stride if extent > 1 else step)
+        step = found[-1] * extent
+    return tuple(reversed(found))
+
+
+def in_row_major_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """True when every element lies behind all those before it in index order."""
+    reach = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent > 1 and stride < reach:
+            return False
+        reach += (extent - 1) * stride
+    return True
+
+
+def reshaped(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Strides | None:
+    """Strides of the same elements in the same order under the shape *to*, where there are any."""
+    runs = _runs(shape, strides)
+    found: list[int] = []
+    extent, stride = runs.pop() if runs else (1, 1)
+    for wanted in reversed(to):
+        if wanted == 1:
+            found.append(stride)
+            continue
+        while extent == 1 and runs:
+            extent, stride = runs.pop()
+        if extent % wanted:
+            return None
+        found.append(stride)
+        extent, stride = extent // wanted, stride * wanted
+    return normalised(to, tuple(reversed(found)))
+
+
+def _runs(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
+    """(extent, stride) of the longest runs of dimensions that one stride steps through."""
+    runs: list[tuple[int, int]] = []
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent == 1:
+            continue
+        if runs and runs[-1][1] == extent * stride:
+            runs[-1] = (runs[-1][0] * extent, stride)
+        else:
+            runs.append((extent, stride))
+    return runs
