@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import gcd
 
 import numpy as np
 
-from ansorpy.cost.view import AccessView, BufferView, Floats, Masks
+from ansorpy.cost.view import AccessView, BufferView, Floats, Masks, Number
 
 __all__ = ["Rows", "SetCache"]
 
@@ -66,6 +67,7 @@ class Rows:
         fixed = [pitch for pitch in outer if isinstance(pitch, float)]
         self._pitches = [int(p) * self._bytes for p in fixed] if len(fixed) == len(outer) else []
         self._boxes: dict[int, _Box] = {}
+        self._most: dict[int, float] = {}
 
     def crowded(self, cache: SetCache) -> Masks | None:
         """``[depth, n]``: the box has more lines in a set than *cache* has ways; None: nowhere."""
@@ -75,7 +77,7 @@ class Rows:
         found: Masks | None = None
         for at, depth in enumerate(self._depths if few else ()):
             extents = self._access.boxes[depth]
-            if any(np.any(np.greater(extents[d], places[d])) for d in few):
+            if any(self._largest(extents[d]) > places[d] for d in few):
                 if found is None:
                     found = np.zeros((len(self._depths), len(self._access.region[0])), dtype=bool)
                 found[at] = self._is_crowded(self._box(depth), places, few, cache)
@@ -86,8 +88,16 @@ class Rows:
 
         The sets are those of the innermost loops that touch enough lines to wait for each other.
         """
+        if not cache.stream_sets or self._streams is None:
+            return None
+        full = cache.stream_sets + cache.stream_offset
+        return np.maximum(full / (self._streams + cache.stream_offset), 1.0)
+
+    @cached_property
+    def _streams(self) -> Floats | None:
+        """Sets of the first level that enough lines go to; None: all, whatever is decided."""
         places, few = self._places(self._first_way_bytes)
-        if not cache.stream_sets or not few:
+        if not few:
             return None
         rows = len(self._access.region[0])
         met, undecided = np.full(rows, np.inf), np.ones(rows, dtype=bool)
@@ -97,8 +107,9 @@ class Rows:
             if enough.any():
                 met = np.where(enough, self._met(box, places, self._first_way_bytes), met)
                 undecided &= ~enough
-        full = cache.stream_sets + cache.stream_offset
-        return np.maximum(full / (met + cache.stream_offset), 1.0)
+            if not undecided.any():
+                break
+        return met
 
     def _places(self, way_bytes: int) -> tuple[list[int], list[int]]:
         """For each dimension the different places in a way at which its rows start, and those
@@ -123,6 +134,14 @@ class Rows:
         met = self._met(box, places, cache.way_bytes)
         crowded: Masks = repeats & (box.lines * cache.way_bytes > cache.bytes * met)
         return crowded
+
+    def _largest(self, extent: Number) -> float:
+        """The largest of a column, which depths share."""
+        if isinstance(extent, float):
+            return extent
+        if id(extent) not in self._most:
+            self._most[id(extent)] = float(np.max(extent))
+        return self._most[id(extent)]
 
     def _box(self, depth: int) -> _Box:
         access = self._access
