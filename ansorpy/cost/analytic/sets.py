@@ -47,8 +47,8 @@ class _Box:
 
     lines: Floats
     run_lines: Floats
-    apart: Sequence[Masks]
-    extents: Sequence[Floats]
+    apart: Sequence[Masks | bool]
+    extents: Sequence[Number]
 
 
 class Rows:
@@ -122,7 +122,8 @@ class Rows:
         """Sets that the lines of *box* go to."""
         met = box.run_lines
         for apart, extent, most in zip(box.apart, box.extents, places, strict=True):
-            met = np.where(apart, met * np.minimum(extent, most), met)
+            if apart is not False and not (isinstance(extent, float) and extent == 1):
+                met = np.where(apart, met * np.minimum(extent, most), met)
         return np.minimum(met, way_bytes / self._line_bytes)
 
     def _is_crowded(
@@ -153,11 +154,11 @@ class Rows:
     def _made(self, access: AccessView, depth: int) -> _Box:
         run = access.run[depth]
         run_lines = np.ceil(run * (self._bytes / self._line_bytes))
-        extents = [np.broadcast_to(extent, run.shape) for extent in access.boxes[depth]]
-        apart: list[Masks] = []
-        whole: Masks = np.ones(run.shape, dtype=bool)
+        extents = access.boxes[depth]
+        apart: list[Masks | bool] = []
+        whole: Masks | bool = True
         for d in reversed(range(len(extents) - 1)):
             # A run goes on in this dimension where it covers all further in.
             whole = whole & (extents[d + 1] * access.pitches[d + 1] >= access.pitches[d])
-            apart.insert(0, ~whole)
+            apart.insert(0, not whole if isinstance(whole, bool) else ~whole)
         return _Box(access.region[depth] / run * run_lines, run_lines, apart, extents[:-1])
