@@ -55,8 +55,9 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
     Rounding errors of a sum of K terms grow like sqrt(K) for random data, with the coarsest type
     on the way; to that come the errors that stages state themselves (``attrs["error"]``: Winograd,
     approximated functions).  An output that saturates says nothing of how large the sums before it
-    were: such sums of random data have about sqrt(K), and their errors with them.  Integers and
-    booleans must be equal: 0.
+    were: such sums of random data have about sqrt(K), and their errors with them.  Never more than
+    behind a function up to one: what scales its result down does so with the errors.  Integers
+    and booleans must be equal: 0.
     """
     stages = _ancestors(dag, output)
     types = [op.dtype for op in stages if op.dtype.is_float]
@@ -64,7 +65,7 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
         return 0.0
     terms = sum(math.prod(axis.extent for axis in op.reduce_axes) for op in stages)
     epsilon = max(_EPSILON[dtype] for dtype in (*types, output.dtype))
-    hidden = max(1.0, math.sqrt(terms) / largest_value(output))
+    hidden = max(1.0, math.sqrt(terms) / max(1.0, largest_value(output)))
     rounding = epsilon * (_BASE_ULPS + _ULPS_PER_ROOT_TERM * math.sqrt(terms))
     return rounding * hidden + _stated(stages)
 

@@ -10,19 +10,19 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
-from ansorpy.errors import AnsorpyError
 from ansorpy.report.engines.names import PEERS
 from ansorpy.report.tables import show
+from benchmarks.cells import OURS, markdown
+from benchmarks.command import exit_code, say
 from benchmarks.networks.measure import Settings, Tuned, measure
-from benchmarks.networks.report import markdown, means_table, networks_table
-from benchmarks.networks.result import NetworkResult, kept, path_of
+from benchmarks.networks.report import means_table, networks_table
+from benchmarks.networks.result import NetworkResult, kept, path_of, this_machine
 from benchmarks.networks.suite import ALL, Entry
 
 __all__ = ["main", "parser"]
@@ -34,13 +34,7 @@ ONE_THREAD_S = 120.0
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; 1 when an engine failed on a network."""
     options = parser().parse_args(arguments)
-    try:
-        return _main(options)
-    except AnsorpyError as error:
-        _say(error.message)
-        if error.hint:
-            _say(f"hint: {error.hint}")
-        return error.exit_code
+    return exit_code(lambda: _main(options))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -67,7 +61,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--folder", type=Path, default=Path("build/networks"), help="of the ONNX files")
     p.add_argument(
         "--results", type=Path, default=Path("build/networks/results"), metavar="FOLDER",
-        help="a file each result; those there are not measured again",
+        help="a file each result; those there, of this machine and whole, are not measured again",
     )  # fmt: skip
     p.add_argument("--again", action="store_true", help="measure what --results has, too")
     p.add_argument("--json", type=Path, metavar="FILE", help="write all results into one file")
@@ -86,18 +80,21 @@ def _main(options: argparse.Namespace) -> int:
         settings = Settings(
             _database(options, stack), options.folder, options.seed, options.against
         )
+        wanted = (OURS, *options.against)
         for entry, threads, tuned, effort in _asked(options):
-            path = path_of(options.results, entry.label, threads, effort)
-            found = None if options.again else kept(path)
-            if found is None:
-                found = measure(entry, threads, tuned, settings, _say, effort)
+            path = path_of(options.results, entry.label, threads, effort, options.seed)
+            found = None if options.again else kept(path, this_machine(), wanted)
+            if found is not None:
+                say(f"{entry.label}: kept in {path} (--again measures it)")
+            else:
+                found = measure(entry, threads, tuned, settings, say, effort)
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(found.model_dump_json(indent=2) + "\n")
             _say_result(found)
             results.append(found)
             _write(results, options.json)
     for table in (networks_table(results), means_table(results)):
-        print(markdown(table)) if options.markdown else show(table)
+        print(markdown(table.heading, table.rows)) if options.markdown else show(table)
         print()
     return int(any(r.failures for r in results))
 
@@ -133,13 +130,9 @@ def _write(results: Sequence[NetworkResult], path: Path | None) -> None:
 
 
 def _say_result(result: NetworkResult) -> None:
-    _say(networks_table([result]).text())
+    say(networks_table([result]).text())
     for engine, reason in result.failures.items():
-        _say(f"  {engine}: {reason}")
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
+        say(f"  {engine}: {reason}")
 
 
 if __name__ == "__main__":

@@ -12,17 +12,16 @@ from ansorpy import api
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.cli.comparison import verify_model
-from ansorpy.config import available_cores
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.database import Database
 from ansorpy.report.bench.turns import Contender, compare
 from ansorpy.report.engines.names import PEERS
 from ansorpy.report.verify import DEFAULT_TOLERANCE
-from ansorpy.target import machine_name
 from ansorpy.tasks.budget import Effort
-from benchmarks.networks.result import NetworkResult
+from benchmarks.cells import OURS
+from benchmarks.networks.result import NetworkResult, this_machine
 from benchmarks.networks.suite import Entry
-from benchmarks.ops.result import OURS, EngineTime
+from benchmarks.ops.result import EngineTime
 from benchmarks.peak import Peak, measure_peak
 
 __all__ = ["Settings", "Tuned", "footprint", "measure", "roofline_s"]
@@ -39,11 +38,10 @@ class Tuned:
     @property
     def text(self) -> str:
         """In words, for tables and file names."""
-        if self.time_limit_s is not None:
-            return f"{self.time_limit_s / 60:g} min"
+        said = [] if self.time_limit_s is None else [f"{self.time_limit_s / 60:g} min"]
         if self.trials_per_task is not None:
-            return f"{self.trials_per_task} trials a task"
-        return self.effort
+            said.append(f"{self.trials_per_task} trials a task")
+        return ", ".join(said) or self.effort
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ def measure(
         threads=threads,
         effort=effort,
         seed=settings.seed,
-        machine={"cpu": machine_name(), "cores": available_cores()},
+        machine=this_machine(),
         engines=engines,
         failures=failures,
         error=error,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from statistics import geometric_mean
 
 from ansorpy.report.tables import Table
+from benchmarks.cells import engine_ms, engines_of, milliseconds, two_digits
 from benchmarks.light import NAMES
 from benchmarks.networks.result import NetworkResult
-from benchmarks.ops.result import OURS
 
-__all__ = ["markdown", "means_table", "networks_table"]
+__all__ = ["means_table", "networks_table"]
 
 
 def networks_table(results: Sequence[NetworkResult]) -> Table:
@@ -19,16 +19,18 @@ def networks_table(results: Sequence[NetworkResult]) -> Table:
     ``kernels ms`` is the sum of the kernels' own times, ``share`` the roofline over our time, and
     ``error`` our largest difference from onnxruntime over its largest output.
     """
-    engines = _engines(results)
+    engines = engines_of(results)
     heading = (
         "network", "threads", "effort", *(f"{name} ms" for name in engines), "ratio",
         "roofline ms", "share", "kernels ms", "kernels", "tasks", "error",
     )  # fmt: skip
     rows = [
         (
-            r.label, str(r.threads), r.effort, *(_time(r, name) for name in engines),
-            _two(r.ratio), _ms(r.roofline_ms), "" if r.share is None else f"{r.share:.0%}",
-            "" if r.kernels_ms is None else _ms(r.kernels_ms), str(r.kernels), str(r.tasks),
+            r.label, str(r.threads), r.effort, *(engine_ms(r, name) for name in engines),
+            two_digits(r.ratio), milliseconds(r.roofline_ms),
+            "" if r.share is None else f"{r.share:.0%}",
+            "" if r.kernels_ms is None else milliseconds(r.kernels_ms),
+            str(r.kernels), str(r.tasks),
             "" if r.error is None else f"{r.error:.0e}",
         )
         for r in results
@@ -49,31 +51,8 @@ def means_table(results: Sequence[NetworkResult]) -> Table:
             ratios = [r.ratio for r in members if r.threads == threads and r.ratio is not None]
             if ratios:
                 mean, least = geometric_mean(ratios), min(ratios)
-                rows.append((name, str(threads), str(len(ratios)), _two(mean), _two(least)))
+                rows.append(
+                    (name, str(threads), str(len(ratios)), two_digits(mean), two_digits(least))
+                )
     heading = ("networks", "threads", "measured", "ratio", "least")
     return Table("", heading, tuple(rows), frozenset(heading[1:]))
-
-
-def markdown(table: Table) -> str:
-    """*table* for a document."""
-    lines = [table.heading, ("---",) * len(table.heading), *table.rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
-
-
-def _engines(results: Sequence[NetworkResult]) -> list[str]:
-    named = [name for r in results for name in (*r.engines, *r.failures)]
-    return sorted(dict.fromkeys(named), key=lambda name: name != OURS)
-
-
-def _time(r: NetworkResult, engine: str) -> str:
-    if engine in r.engines:
-        return _ms(r.engines[engine].median_ms)
-    return "failed" if engine in r.failures else ""
-
-
-def _two(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f}"
-
-
-def _ms(value: float) -> str:
-    return f"{value:.2f}" if value >= 10 else f"{value:.3f}"

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import TypeAlias
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from ansorpy.config import available_cores
 from ansorpy.errors import ForeignFile
-from benchmarks.ops.result import OURS, EngineTime
+from ansorpy.target import machine_name
+from benchmarks.cells import OURS
+from benchmarks.ops.result import EngineTime
 
-__all__ = ["NetworkResult", "kept", "path_of"]
+__all__ = ["NetworkResult", "kept", "path_of", "this_machine"]
+
+Machine: TypeAlias = Mapping[str, str | int]
 
 
 class NetworkResult(BaseModel):
@@ -33,7 +39,7 @@ class NetworkResult(BaseModel):
     threads: int
     effort: str
     seed: int
-    machine: Mapping[str, str | int]
+    machine: Machine
     engines: Mapping[str, EngineTime]
     failures: Mapping[str, str]
     error: float | None
@@ -67,14 +73,16 @@ class NetworkResult(BaseModel):
         return self.roofline_ms / self.ours_ms if self.ours_ms else None
 
 
-def path_of(folder: Path, label: str, threads: int, effort: str) -> Path:
+def path_of(folder: Path, label: str, threads: int, effort: str, seed: int) -> Path:
     """Where the result of a network at a thread count and effort is kept."""
     words = "".join(c if c.isalnum() else "-" for c in effort)
-    return folder / f"{label}.{threads}-threads.{words}.json"
+    return folder / f"{label}.{threads}-threads.{words}.seed-{seed}.json"
 
 
-def kept(path: Path) -> NetworkResult | None:
-    """The result kept there; None where there is none.
+def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResult | None:
+    """The result kept there, when it came from *machine* and all of *engines* ran.
+
+    None where there is none, where one of them failed then, or where another machine was timed.
 
     Raises:
         ForeignFile: *path* is something else.
@@ -82,6 +90,13 @@ def kept(path: Path) -> NetworkResult | None:
     if not path.exists():
         return None
     try:
-        return NetworkResult.model_validate_json(path.read_text())
+        found = NetworkResult.model_validate_json(path.read_text())
     except (OSError, ValueError, ValidationError) as error:
         raise ForeignFile(f"{path} holds no result of benchmarks.networks: {error}") from None
+    whole = set(engines) <= set(found.engines)
+    return found if whole and found.machine == machine else None
+
+
+def this_machine() -> Machine:
+    """What a result says of where it was measured."""
+    return {"cpu": machine_name(), "cores": available_cores()}

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import platform
-import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -18,9 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.config import available_cores
-from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.errors import UsageError
 from ansorpy.report.tables import show
 from ansorpy.target import machine_name
+from benchmarks.command import exit_code, say
 from benchmarks.ops.case import Case
 from benchmarks.ops.cross import compile_all
 from benchmarks.ops.measure import PEERS, Settings, installed_peers, measure
@@ -41,13 +41,7 @@ __all__ = ["main", "parser"]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Do what the command line asks; 1 when a case failed."""
     options = parser().parse_args(arguments)
-    try:
-        return _main(options)
-    except AnsorpyError as error:
-        _say(error.message)
-        if error.hint:
-            _say(f"hint: {error.hint}")
-        return error.exit_code
+    return exit_code(lambda: _main(options))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -103,7 +97,7 @@ def _main(options: argparse.Namespace) -> int:
         print("\n".join(case.name for case in chosen))
         return 0
     if options.target is not None:
-        failures = compile_all(chosen, options.target, max(options.threads), options.seed, _say)
+        failures = compile_all(chosen, options.target, max(options.threads), options.seed, say)
         print(f"{len(chosen) - len(failures)} of {len(chosen)} cases compile for {options.target}")
         return int(bool(failures))
     if options.show is None:
@@ -131,7 +125,7 @@ def _measured(options: argparse.Namespace) -> Run:
         )  # fmt: skip
         _write(run, options.json)  # refuses a file of another kind before an hour has passed
         for case, threads in _asked(options):
-            result = measure(case, threads, settings, _say)
+            result = measure(case, threads, settings, say)
             _say_result(result, options.schedules)
             run = run.model_copy(update={"results": (*run.results, result)})
             _write(run, options.json)
@@ -186,15 +180,11 @@ def _print(run: Run, options: argparse.Namespace) -> None:
 
 
 def _say_result(result: Result, with_program: bool) -> None:
-    _say(cases_table([result]).text())
+    say(cases_table([result]).text())
     for engine, reason in result.failures.items():
-        _say(f"  {engine}: {reason}")
+        say(f"  {engine}: {reason}")
     if with_program:
         print(result.program, flush=True)
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,9 @@ import ansorpy as ap
 from ansorpy import __version__
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.report.engines.protocol import Engine, open_engine
+from benchmarks.cells import OURS
 from benchmarks.ops.layout import Array
 from benchmarks.ops.reference import Reference
-from benchmarks.ops.result import OURS
 from benchmarks.ops.suite import case_named
 
 __all__ = ["Prepared", "open_onnx", "open_ours", "open_torch"]

@@ -15,10 +15,11 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.report.bench.turns import Contender, Policy, Timing, compare
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
+from benchmarks.cells import OURS
 from benchmarks.ops.case import Case
 from benchmarks.ops.found import algorithm_found
 from benchmarks.ops.reference import Reference
-from benchmarks.ops.result import OURS, EngineTime, Result
+from benchmarks.ops.result import EngineTime, Result
 from benchmarks.peak import Peak, measure_peak
 
 __all__ = ["PEERS", "Settings", "installed_peers", "measure"]

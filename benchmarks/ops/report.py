@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import geometric_mean, median
 
 from ansorpy.errors import UsageError
 from ansorpy.report.tables import Table
-from benchmarks.ops.result import OURS, Result, Run
+from benchmarks.cells import OURS, engine_ms, engines_of, markdown, milliseconds, two_digits
+from benchmarks.ops.result import Result, Run
 
 __all__ = [
     "BEGIN", "END", "calls_table", "cases_table", "document", "groups_table", "into",
@@ -22,15 +23,15 @@ def cases_table(results: Sequence[Result]) -> Table:
 
     ``with fork`` is the share of the roofline and one fork and join of the threads.
     """
-    engines = _engines(results)
+    engines = engines_of(results)
     heading = (
         "case", "threads", *(f"{name} ms" for name in engines), "ratio", "roofline ms", "share",
         "with fork", "algorithm",
     )  # fmt: skip
     rows = [
         (
-            r.case, str(r.threads), *(_time(r, name) for name in engines), _two(r.ratio),
-            _ms(r.roofline_ms), _percent(r.share), _percent(r.share_after_fork),
+            r.case, str(r.threads), *(engine_ms(r, name) for name in engines), two_digits(r.ratio),
+            milliseconds(r.roofline_ms), _percent(r.share), _percent(r.share_after_fork),
             r.algorithm,
         )
         for r in results
@@ -52,14 +53,14 @@ def groups_table(results: Sequence[Result]) -> Table:
             ratios = [r.ratio for r in there if r.ratio is not None]
             shares = [r.share for r in there if r.share is not None]
             least = min(ratios, default=None)
-            row += [_two(_mean(ratios)), _two(least), _percent(_mean(shares))]
+            row += [two_digits(_mean(ratios)), two_digits(least), _percent(_mean(shares))]
         rows.append(tuple(row))
     return Table("", heading, tuple(rows), frozenset((heading[1], *heading[3:])))
 
 
 def calls_table(calls: Sequence[Result]) -> Table:
     """What a call from Python costs in each engine, in microseconds."""
-    engines = _engines(calls)
+    engines = engines_of(calls)
     heading = ("a call of next to no work", *(f"{name} µs" for name in engines))
     rows = []
     for r in calls:
@@ -77,18 +78,17 @@ def speedup_table(results: Sequence[Result], earlier: Sequence[Result]) -> Table
         pairs = [(before.get(r.key), r.ours_ms) for r in members]
         speedups = [old / new for old, new in pairs if old is not None and new is not None]
         least, most = min(speedups, default=None), max(speedups, default=None)
-        rows.append(
-            (name, str(len(speedups)), _two(_mean(speedups)), _two(least), _two(most))
-        )  # fmt: skip
+        figures = map(two_digits, (_mean(speedups), least, most))
+        rows.append((name, str(len(speedups)), *figures))
     return Table("", heading, tuple(rows), frozenset(heading[1:]))
 
 
 def document(run: Run) -> str:
     """The run in Markdown: how it was made, then tables with a line a family and a line a case."""
     families, calls = groups_table(run.results), calls_table(run.calls)
-    parts = [_provenance(run), _markdown(families.heading, families.rows), _cases_document(run)]
+    parts = [_provenance(run), markdown(families.heading, families.rows), _cases_document(run)]
     if calls.rows:
-        parts.append(_markdown(calls.heading, calls.rows))
+        parts.append(markdown(calls.heading, calls.rows))
     return "\n\n".join(parts)
 
 
@@ -138,19 +138,14 @@ def _cases_document(run: Run) -> str:
         for count in counts:
             row += _document_cells(found.get((case, count)))
         rows.append(row)
-    return _markdown(heading, rows)
+    return markdown(heading, rows)
 
 
 def _document_cells(r: Result | None) -> list[str]:
     if r is None:
         return [""] * 5
-    peer = "" if r.best_peer_ms is None else f"{_ms(r.best_peer_ms)} {r.best_peer}"
-    return [_time(r, OURS), r.algorithm, peer, _two(r.ratio), _percent(r.share)]
-
-
-def _markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [heading, ["---"] * len(heading), *rows]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    peer = "" if r.best_peer_ms is None else f"{milliseconds(r.best_peer_ms)} {r.best_peer}"
+    return [engine_ms(r, OURS), r.algorithm, peer, two_digits(r.ratio), _percent(r.share)]
 
 
 def _bound(members: Sequence[Result]) -> str:
@@ -166,30 +161,9 @@ def _grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
     return [*families, ("all", list(results))]
 
 
-def _engines(results: Sequence[Result]) -> list[str]:
-    """Every engine that took part, ours first."""
-    named = [name for r in results for name in (*r.engines, *r.failures)]
-    return sorted(dict.fromkeys(named), key=lambda name: name != OURS)
-
-
-def _time(r: Result, engine: str) -> str:
-    if engine in r.engines:
-        return _ms(r.engines[engine].median_ms)
-    return "failed" if engine in r.failures else ""
-
-
 def _mean(values: Sequence[float]) -> float | None:
     return geometric_mean(values) if values else None
 
 
-def _shown(text: Callable[[float], str]) -> Callable[[float | None], str]:
-    return lambda value: "" if value is None else text(value)
-
-
-_two = _shown("{:.2f}".format)
-_percent = _shown("{:.0%}".format)
-
-
-def _ms(value: float) -> str:
-    """Four significant digits, down to a tenth of a microsecond."""
-    return f"{value:.2f}" if value >= 10 else f"{value:.3f}" if value >= 1 else f"{value:.4f}"
+def _percent(value: float | None) -> str:
+    return "" if value is None else f"{value:.0%}"

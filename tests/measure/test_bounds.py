@@ -71,3 +71,13 @@ def test_a_sum_behind_a_tangent_may_be_rounded(terms: int, rng: np.random.Genera
     error = np.abs(np.tanh(one_by_one) - np.tanh(x.astype(np.float64) @ y)).max()
     allowed = tolerance(ComputeDAG.of([a, b, out]), out)
     assert error < allowed < 0.01
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e-6, 1.0])
+def test_a_scale_behind_a_tangent_allows_no_more(scale: float) -> None:
+    a, k = placeholder((9, 400), name="a"), reduce_axis(400, name="k")
+    total = compute((9,), lambda i: sum(a[i, k], axis=k), name="total")
+    out = compute((9,), lambda i: tanh(total[i]) * scale, name="out")
+    plain = compute((9,), lambda i: tanh(total[i]), name="plain")
+    allowed = tolerance(ComputeDAG.of([a, out]), out)
+    assert allowed == tolerance(ComputeDAG.of([a, plain]), plain) < 1e-3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -47,16 +48,16 @@ class Pattern(IntEnum):
     OPAQUE = 4
 
 
-class Op:
+class Op(ABC):
     """Base of all operators."""
 
     pattern: ClassVar[Pattern]
     moves_only: ClassVar[bool] = False
     """True when the operator only reads elsewhere: it costs nothing as an index map."""
 
+    @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         """Shape and type of the output; raises ``ValueError`` for inputs that do not fit."""
-        raise NotImplementedError(type(self).__name__)
 
     def reordered(self, perm: Shape) -> Op | None:
         """The same operator on operands whose stored axis ``d`` is the axis ``perm[d]``.

@@ -33,7 +33,7 @@ class Conv(Op):
         rank = len(self.strides)
         if self.channels_last:
             batch, spatial = data.shape[0], data.shape[1:-1]
-            kernel, channels = weight.shape[:rank], self._channels(weight.shape[rank:])
+            kernel, channels = weight.shape[:rank], _channels(weight.shape[rank:])
         else:
             batch, spatial = data.shape[0], data.shape[2:]
             kernel, channels = weight.shape[2:], weight.shape[0]
@@ -50,9 +50,6 @@ class Conv(Op):
     def is_padded(self) -> bool:
         """True when there is a padding stage for certain: end padding alone may go unread."""
         return any(self.pads_begin)
-
-    def _channels(self, tail: Shape) -> int:
-        return tail[-1] if len(tail) < 3 else tail[0] * tail[-1]
 
 
 @dataclass(frozen=True)
@@ -77,14 +74,18 @@ class ConvTranspose(Op):
         data, weight = inputs
         rank = len(self.strides)
         if self.channels_last:
-            tail = weight.shape[rank:]
-            co = tail[-1] if len(tail) == 2 else tail[0] * tail[-1]
-            return TensorType((data.shape[0], *self.out, co), data.dtype)
+            channels = _channels(weight.shape[rank:])
+            return TensorType((data.shape[0], *self.out, channels), data.dtype)
         if weight.shape[0] != data.shape[1]:
             raise ValueError(
                 f"the weight expects {weight.shape[0]} input channels, the data has {data.shape[1]}"
             )
         return TensorType((data.shape[0], weight.shape[1] * self.groups, *self.out), data.dtype)
+
+
+def _channels(tail: Shape) -> int:
+    """Output channels of a weight stored channels last, by its axes behind the kernel's."""
+    return tail[-1] if len(tail) < 3 else tail[0] * tail[-1]
 
 
 def windows(

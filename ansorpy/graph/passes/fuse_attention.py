@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
+from ansorpy.graph.uses import Uses
 
 __all__ = ["fuse_attention"]
 
@@ -42,34 +43,32 @@ def fuse_attention(graph: Graph) -> Graph:
 class _Finder:
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.producers = graph.producers()
-        self.readers = graph.consumers()
-        self.results = {output.value for output in graph.outputs}
+        self.uses = Uses(graph)
 
     def attention_of(self, node: Node) -> _Found | None:
         """The attention whose softmax *node* is."""
         rank = len(self.graph.types[node.output].shape)
         if not isinstance(node.op, Softmax) or node.op.axes != (rank - 1,):
             return None
-        mixed = self._only_reader(node)
+        mixed = self.uses.only_reader(node.output)
         if mixed is None or not isinstance(mixed.op, MatMul) or mixed.inputs[0] != node.output:
             return None
         nodes, value, scale = [node], node.inputs[0], 1.0
         mask: tuple[str, ...] = ()
-        before = self._private(value)
+        before = self.uses.private(value)
         if before is not None and before.op == Elementwise(Fn.ADD):
             split = self._split(before)
             if split is not None:
                 value, mask = split[0], (split[1],)
                 nodes.insert(0, before)
-        before = self._private(value)
+        before = self.uses.private(value)
         if before is not None and (factor := self._factor(before)) is not None:
             value, scale = factor
             nodes.insert(0, before)
-        scores = self._private(value)
+        scores = self.uses.private(value)
         if scores is None or not isinstance(scores.op, MatMul) or scale <= 0:
             return None
-        turn = self._only_reader(mixed)
+        turn = self.uses.only_reader(mixed.output)
         perm = tuple(range(len(self.graph.types[mixed.output].shape)))
         behind = [mixed]
         if turn is not None and isinstance(turn.op, Transpose) and turn.op.perm[-1] == perm[-1]:
@@ -82,7 +81,7 @@ class _Finder:
         """The operand that a product led to, and the other one, which does not make it larger."""
         shape = self.graph.types[add.output].shape
         for value, mask in (add.inputs, add.inputs[::-1]):
-            before = self._private(value)
+            before = self.uses.private(value)
             if before is None or self.graph.types[value].shape != shape:
                 continue
             if isinstance(before.op, MatMul) or self._factor(before) is not None:
@@ -100,14 +99,3 @@ class _Finder:
                 factor = float(array.item())
                 return value, 1 / factor if node.op.fn is Fn.DIV else factor
         return None
-
-    def _private(self, value: str) -> Node | None:
-        """The node that makes *value*, when one other node reads it and nobody else."""
-        node = self.producers.get(value)
-        if node is None or value in self.results or len(self.readers[value]) != 1:
-            return None
-        return node
-
-    def _only_reader(self, node: Node) -> Node | None:
-        alone = node.output not in self.results and len(self.readers[node.output]) == 1
-        return self.readers[node.output][0] if alone else None

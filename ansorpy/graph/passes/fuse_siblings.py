@@ -18,6 +18,7 @@ import numpy as np
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
 from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.op import Concat, Conv, Elementwise, MatMul, Op, Pattern, Reshape, Shape, Slice
+from ansorpy.graph.uses import Uses
 from ansorpy.ir.strides import dense_strides, reshaped
 
 __all__ = ["fuse_siblings"]
@@ -60,8 +61,7 @@ class _Sibling:
 class _Joiner:
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.readers = graph.consumers()
-        self.results = {output.value for output in graph.outputs}
+        self.uses = Uses(graph)
         self.order = {node.output: place for place, node in enumerate(graph.nodes)}
         self.builder = GraphBuilder.like(graph)
 
@@ -104,8 +104,7 @@ class _Joiner:
         """The elementwise nodes that only *node*'s result and constants of its width go into."""
         value = node.output
         width = self._shape(value)[-1]
-        while value not in self.results and len(self.readers[value]) == 1:
-            (reader,) = self.readers[value]
+        while (reader := self.uses.only_reader(value)) is not None:
             constants = {n: i for n, i in enumerate(reader.inputs) if i != value}
             if not isinstance(reader.op, Elementwise) or not all(
                 i in self.graph.constants and _is_row(self._shape(i), width)
@@ -117,10 +116,10 @@ class _Joiner:
 
     def _may_be_cut(self, value: str) -> bool:
         """True when every reader takes a part of a larger tensor as well as a whole one."""
-        readers = self.readers[value]
+        readers = self.uses.readers[value]
         alone = len(readers) == 1 and readers[0].op.pattern is Pattern.ELEMENTWISE
         joins = any(isinstance(reader.op, Concat) for reader in readers)
-        return value not in self.results and not alone and not joins
+        return value not in self.uses.results and not alone and not joins
 
     def _aligned(self, siblings: list[_Sibling]) -> list[_Sibling]:
         """*siblings* so that each but the last is whole cache lines wide; odd ones are left out."""
@@ -137,7 +136,7 @@ class _Joiner:
         for value in (sibling.value for sibling in siblings):
             shape = self._shape(value)
             strides = dense_strides((*shape[:-1], total))
-            for reader in self.readers[value]:
+            for reader in self.uses.readers[value]:
                 if isinstance(reader.op, Reshape) and not reshaped(shape, strides, reader.op.shape):
                     return False
         return True

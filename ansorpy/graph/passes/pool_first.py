@@ -16,6 +16,7 @@ import numpy as np
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Conv, Elementwise, Fn, Pool, PoolKind
 from ansorpy.graph.ops.conv import is_pointwise
+from ansorpy.graph.uses import Uses
 
 __all__ = ["pool_first"]
 
@@ -51,31 +52,24 @@ class _Product:
 class _Finder:
     def __init__(self, graph: Graph):
         self.graph = graph
-        self.producers = graph.producers()
-        self.readers = graph.consumers()
-        self.results = {output.value for output in graph.outputs}
+        self.uses = Uses(graph)
 
     def product_before(self, node: Node) -> _Product | None:
         """The product of pixels that *node* sums over windows; None where they stay as they are."""
         if not isinstance(node.op, Pool) or not _shrinks(node.op):
             return None
-        before, bias = self._private(node.inputs[0]), None
+        before, bias = self.uses.private(node.inputs[0]), None
         if before is not None and before.op == Elementwise(Fn.ADD):
             rows = [i for i in before.inputs if i in self.graph.constants]
             spatial = [self.graph.types[i].shape[-len(node.op.kernel) :] for i in rows]
             if not rows or any(extent != 1 for extent in spatial[0]):
                 return None
             (value,) = (i for i in before.inputs if i not in rows)
-            before, bias = self._private(value), self.graph.constants[rows[0]]
+            before, bias = self.uses.private(value), self.graph.constants[rows[0]]
         if before is None or not isinstance(before.op, Conv):
             return None
         kernel = self.graph.types[before.inputs[1]].shape[2:]
         return _Product(before, bias) if is_pointwise(before.op, kernel) else None
-
-    def _private(self, value: str) -> Node | None:
-        """The node that makes *value*, when nobody but one other node reads it."""
-        alone = value not in self.results and len(self.readers[value]) == 1
-        return self.producers.get(value) if alone else None
 
 
 def _shrinks(op: Pool) -> bool:

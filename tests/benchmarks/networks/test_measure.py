@@ -41,7 +41,7 @@ def test_the_footprint_is_constants_inputs_outputs_and_arena() -> None:
 @pytest.mark.parametrize(
     ("tuned", "text"),
     [(Tuned("none"), "none"), (Tuned(trials_per_task=8), "8 trials a task"),
-     (Tuned("full", 8, 90.0), "1.5 min")],
+     (Tuned("full", 8, 90.0), "1.5 min, 8 trials a task")],
 )  # fmt: skip
 def test_how_long_in_words(tuned: Tuned, text: str) -> None:
     assert tuned.text == text

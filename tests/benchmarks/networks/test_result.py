@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ansorpy.errors import ForeignFile
-from benchmarks.networks.report import markdown, means_table, networks_table
+from benchmarks.cells import markdown
+from benchmarks.networks.report import means_table, networks_table
 from benchmarks.networks.result import kept, path_of
 from tests.benchmarks.networks.results import result
 
@@ -20,14 +21,23 @@ def test_ratio_and_share() -> None:
 
 def test_a_result_comes_back(tmp_path: Path) -> None:
     r = result("dcgan", ansorpy=1.0)
-    path = path_of(tmp_path, r.label, 2, "2 trials a task")
-    assert path.name == "dcgan.2-threads.2-trials-a-task.json"
-    assert kept(path) is None
+    path = path_of(tmp_path, r.label, 2, "1 min, 2 trials a task", 3)
+    assert path.name == "dcgan.2-threads.1-min--2-trials-a-task.seed-3.json"
+    assert kept(path, r.machine, ["ansorpy"]) is None
     path.write_text(r.model_dump_json())
-    assert kept(path) == r
+    assert kept(path, r.machine, ["ansorpy"]) == r
     path.write_text("{}")
     with pytest.raises(ForeignFile, match="holds no result"):
-        kept(path)
+        kept(path, r.machine, ["ansorpy"])
+
+
+def test_what_is_not_whole_or_from_elsewhere_is_measured_again(tmp_path: Path) -> None:
+    r = result("dcgan", 2, {"openvino": "no"}, ansorpy=1.0, onnxruntime=2.0)
+    path = tmp_path / "r.json"
+    path.write_text(r.model_dump_json())
+    assert kept(path, r.machine, ["ansorpy", "onnxruntime"]) == r
+    assert kept(path, r.machine, ["ansorpy", "openvino"]) is None
+    assert kept(path, {**r.machine, "cores": 99}, ["ansorpy"]) is None
 
 
 def test_tables_name_failures_and_group_the_means() -> None:
@@ -44,4 +54,5 @@ def test_tables_name_failures_and_group_the_means() -> None:
     assert ("others", "2", "1", "8.00", "8.00") in means
     assert ("others", "1", "1", "0.50", "0.50") in means
     assert ("all", "2", "2", "4.00", "2.00") in means
-    assert markdown(means_table(results)).splitlines()[1] == "| --- | --- | --- | --- | --- |"
+    table = means_table(results)
+    assert markdown(table.heading, table.rows).splitlines()[1] == "| --- | --- | --- | --- | --- |"

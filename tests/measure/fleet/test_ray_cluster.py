@@ -183,12 +183,16 @@ def test_without_a_connection_ray_is_asked_nothing(ray, fleet, call):
 
 
 def test_ending_what_is_out_of_reach_ends_quietly(ray, fleet):
+    asked = []
+
     def fails(what: str) -> None:
+        asked.append(what)
         raise ConnectionError(what)
 
     ray.fails = fails
     fleet.drop(NODE)
     fleet.drop(NODE)
+    assert asked == ["kill"] and NODE not in fleet._actors
     fleet.close()
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textwrap import dedent
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -27,70 +25,70 @@ from tests.rules.asking import ALONE, CPU, SKIP, ask, derive
 
 RULE = ChainAtBlock()
 
+WINOGRAD = """\
+for i in 0..1
+  for y.0 in 0..?
+    for z.0 in 0..?
+      for i in 0..1
+        for y in 0..10
+          for z in 0..10
+            for c.0 in 0..?
+              for c.1 in 0..?
+                pad[i, y, z, c] = ...
+      for i in 0..1
+        for y in 0..4
+          for z in 0..4
+            for c.0 in 0..?
+              for i in 0..1
+                for y in 0..4
+                  for z in 0..4
+                    for v in 0..4
+                      for u in 0..4  # unrolled
+                        for c in 0..16
+                          T[i, y, z, u, v, c] = ...
+              for u in 0..4
+                for v in 0..4  # unrolled
+                  for c.1 in 0..?
+                    V[u, v, i, y, z, c] = ...
+      for o.0 in 0..?
+        for u in 0..4
+          for v in 0..4
+            for i in 0..1
+              for o.0 in 0..?
+                for o.1 in 0..?
+                  for y.0 in 0..?
+                    for z.0 in 0..?
+                      for r in 0..16  # reduce
+                        for y.1 in 0..?
+                          for z.1 in 0..?
+                            for o.2 in 0..?
+                              M[u, v, i, y, z, o] += ...
+        for y.1 in 0..?
+          for z.1 in 0..?
+            for o.1 in 0..?
+              for y.2 in 0..?
+                for z.2 in 0..?
+                  for o.2 in 0..?
+                    for i in 0..1
+                      for y in 0..4
+                        for z in 0..4
+                          for v in 0..4
+                            for a in 0..2  # unrolled
+                              for o in 0..32
+                                Y1[i, y, z, a, v, o] = ...
+                    for y.3 in 0..2
+                      for z.3 in 0..2  # unrolled
+                        for o.3 in 0..?
+                          out[i, y, z, o] = ..."""
+"""Every stage has its place around a block of tiles."""
+
 
 def test_winograd_is_computed_a_block_of_tiles_at_a_time() -> None:
     blocked, apart = derive(RULE, workloads.chosen_winograd(1, 8, 8, 16, 32), "out")
     state, following = blocked
     assert following == "", "all stages have their place"
     run = state.text().split("placeholder bias\n")[1]
-    assert run == dedent(
-        """\
-        for i in 0..1
-          for y.0 in 0..?
-            for z.0 in 0..?
-              for i in 0..1
-                for y in 0..10
-                  for z in 0..10
-                    for c.0 in 0..?
-                      for c.1 in 0..?
-                        pad[i, y, z, c] = ...
-              for i in 0..1
-                for y in 0..4
-                  for z in 0..4
-                    for c.0 in 0..?
-                      for i in 0..1
-                        for y in 0..4
-                          for z in 0..4
-                            for v in 0..4
-                              for u in 0..4  # unrolled
-                                for c in 0..16
-                                  T[i, y, z, u, v, c] = ...
-                      for u in 0..4
-                        for v in 0..4  # unrolled
-                          for c.1 in 0..?
-                            V[u, v, i, y, z, c] = ...
-              for o.0 in 0..?
-                for u in 0..4
-                  for v in 0..4
-                    for i in 0..1
-                      for o.0 in 0..?
-                        for o.1 in 0..?
-                          for y.0 in 0..?
-                            for z.0 in 0..?
-                              for r in 0..16  # reduce
-                                for y.1 in 0..?
-                                  for z.1 in 0..?
-                                    for o.2 in 0..?
-                                      M[u, v, i, y, z, o] += ...
-                for y.1 in 0..?
-                  for z.1 in 0..?
-                    for o.1 in 0..?
-                      for y.2 in 0..?
-                        for z.2 in 0..?
-                          for o.2 in 0..?
-                            for i in 0..1
-                              for y in 0..4
-                                for z in 0..4
-                                  for v in 0..4
-                                    for a in 0..2  # unrolled
-                                      for o in 0..32
-                                        Y1[i, y, z, a, v, o] = ...
-                            for y.3 in 0..2
-                              for z.3 in 0..2  # unrolled
-                                for o.3 in 0..?
-                                  out[i, y, z, o] = ...
-        """
-    ).rstrip("\n")
+    assert run == WINOGRAD
     assert {s.name for s in apart[0].stages if s.attach} == {"T", "M", "Y1"}
 
 

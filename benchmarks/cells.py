@@ -1,0 +1,55 @@
+"""What the tables of results share: whose columns there are, how numbers are written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+__all__ = ["OURS", "Measured", "engine_ms", "engines_of", "markdown", "milliseconds", "two_digits"]
+
+OURS = "ansorpy"
+"""Our own name among the engines."""
+
+
+class _Time(Protocol):
+    @property
+    def median_ms(self) -> float: ...
+
+
+class Measured(Protocol):
+    """Something that several engines ran: each has a time or a reason why it has none."""
+
+    @property
+    def engines(self) -> Mapping[str, _Time]: ...
+
+    @property
+    def failures(self) -> Mapping[str, str]: ...
+
+
+def engines_of(results: Sequence[Measured]) -> list[str]:
+    """Every engine that took part, ours first."""
+    named = [name for r in results for name in (*r.engines, *r.failures)]
+    return sorted(dict.fromkeys(named), key=lambda name: name != OURS)
+
+
+def engine_ms(result: Measured, engine: str) -> str:
+    """The time of *engine*, or that it failed; empty when it was not asked."""
+    if engine in result.engines:
+        return milliseconds(result.engines[engine].median_ms)
+    return "failed" if engine in result.failures else ""
+
+
+def two_digits(value: float | None) -> str:
+    """A ratio; empty when there is none."""
+    return "" if value is None else f"{value:.2f}"
+
+
+def milliseconds(value: float) -> str:
+    """Four significant digits, down to a tenth of a microsecond."""
+    return f"{value:.2f}" if value >= 10 else f"{value:.3f}" if value >= 1 else f"{value:.4f}"
+
+
+def markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table for a document."""
+    lines = [heading, ["---"] * len(heading), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
