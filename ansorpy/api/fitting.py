@@ -13,11 +13,11 @@ from functools import partial
 
 import numpy as np
 
-from ansorpy.api.project import Project
+from ansorpy.api.project import Project, memory_hint
 from ansorpy.api.session import Chosen, Session
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.view import view_nest
-from ansorpy.errors import UsageError
+from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.ir.task import Task
 from ansorpy.measure.records import Record
@@ -75,7 +75,8 @@ def choose_within(session: Session, project: Project) -> list[Chosen]:
         needs, allowed = (f"{b / 2**20:.1f} MiB" for b in (total, most))
         raise UsageError(
             f"the smallest programs found read {needs} of packed constants, more than the "
-            f"{allowed} that the memory allowed leaves beside the arena"
+            f"{allowed} that the memory allowed leaves beside the arena",
+            hint=memory_hint(project.memory + total - most),
         )
     return [of[at].make() for of, at in zip(ways, taken, strict=True)]
 
@@ -129,7 +130,10 @@ def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
             made = partial(session.recorded, task, record)
             yield Way(record.median_s, _lowered_bytes(state), made)
     if own not in fastest and own != session.database.identify(known):
-        direct = session.predicted_directly(task)
+        try:
+            direct = session.predicted_directly(task)
+        except NoValidProgram:
+            return  # one way less; the programs there are stay
         yield _way_of(direct, _packed_bytes(direct))
 
 

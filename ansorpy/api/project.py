@@ -18,7 +18,7 @@ from ansorpy.graph.partition import partition
 from ansorpy.ir.task import Task
 from ansorpy.target import Target
 
-__all__ = ["Project", "open_project"]
+__all__ = ["Project", "memory_hint", "open_project"]
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,15 @@ class Project:
             needs, allowed = (f"{b / (1 << 20):.1f} MiB" for b in (self.memory_bytes, memory))
             raise UsageError(
                 f"the model needs {needs} ({self.constant_bytes >> 20} MiB of it constants), "
-                f"more than the {allowed} allowed"
+                f"more than the {allowed} allowed",
+                hint=memory_hint(self.memory_bytes),
             )
         return replace(self, memory=memory)
+
+
+def memory_hint(bytes_needed: int) -> str:
+    """What to do about too little memory, on the command line and in Python."""
+    return f"allow {-(-bytes_needed >> 20)} MiB or more with --memory (memory= in Python)"
 
 
 def open_project(

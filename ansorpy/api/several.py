@@ -142,13 +142,14 @@ class WantedNetwork:
         weight: Importance beside the others.
         bound: Seconds that are fast enough, for objective ``"latency_bounds"``.
         baseline: Seconds its speed-up is counted from, for objective ``"geomean"``.
-        shapes, dims: As :func:`ansorpy.compile` takes them.
+        memory, shapes, dims: As :func:`ansorpy.compile` takes them.
     """
 
     model: str | Path | onnx.ModelProto
     weight: float = 1.0
     bound: float | None = None
     baseline: float | None = None
+    memory: int | None = None
     shapes: Mapping[str, Sequence[int]] | None = None
     dims: Mapping[str, int] | None = None
 
@@ -203,5 +204,7 @@ def compile_many(
         parts=Parts.of(parts),
         seed=as_seed(seed),
     )
-    projects = [open_project(n.model, request, shapes=n.shapes, dims=n.dims) for n in wanted]
+    projects = [
+        open_project(n.model, request, shapes=n.shapes, dims=n.dims).fit(n.memory) for n in wanted
+    ]
     return Several(projects, aims, chosen_objective).compiled(request)

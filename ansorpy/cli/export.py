@@ -9,6 +9,7 @@ import typer
 
 from ansorpy.cli.options import (
     Dim,
+    Memory,
     ModelFile,
     Precision,
     PrecisionOption,
@@ -29,14 +30,17 @@ def export(
     threads: Threads = None,
     dim: Dim = None,
     shape: Shape = None,
+    memory: Memory = None,
     precision: PrecisionOption = Precision.default,
 ) -> None:
     """Write the library of the best recorded programs; tasks without records are predicted."""
-    from ansorpy.api.assemble import model_of
-    from ansorpy.cli.searching import make_request, project_of, search
+    from ansorpy.cli import searching
+    from ansorpy.cli.values import parse_bytes
+    from ansorpy.runtime.export import check_exportable
 
-    request = make_request(db=db, target=target, threads=threads, precision=precision)
-    project = project_of(model, request, shape, dim)
-    chosen = search(project, request)
+    request = searching.make_request(db=db, target=target, threads=threads, precision=precision)
     library = output or Path(f"{model.stem}.so")
-    print(f"wrote {model_of(project, chosen, request.threads).export(library)}")
+    check_exportable(library, request.target)
+    project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))
+    chosen = searching.search(project, request)
+    print(f"wrote {searching.export(project, chosen, request, library)}")

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansorpy.api.assemble import model_of
-from ansorpy.cli.models import is_library
-from ansorpy.cli.searching import make_request, project_of, search
+from ansorpy.cli.models import from_records, is_library
 from ansorpy.cost.bound import least_seconds
 from ansorpy.errors import UsageError
 from ansorpy.report.inputs import random_value
@@ -34,14 +32,12 @@ def profile_of(
             f"{path} is a library: its calls cannot be timed one by one",
             hint="give the ONNX file instead, with --db naming the records it was made from",
         )
-    request = make_request(db=db, threads=threads)
-    project = project_of(path, request, shape, dim)
-    chosen = search(project, request, quiet=True)
-    model = model_of(project, chosen, threads)
+    opened = from_records(path, threads=threads, db=db, shape=shape, dim=dim)
+    network, model = opened.project.network, opened.model
     feeds = {i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()}
-    programs = dict(zip((w.key for w in project.network.workloads()), chosen, strict=True))
+    programs = dict(zip((w.key for w in network.workloads()), opened.chosen, strict=True))
     calls = []
-    for call, (name, seconds) in zip(project.network.calls, model.profile(feeds), strict=True):
+    for call, (name, seconds) in zip(network.calls, model.profile(feeds), strict=True):
         program = programs[call.key]
         # The definition that was scheduled, not the one asked for: Winograd takes fewer products.
         least_s = least_seconds(program.task, program.state.base)

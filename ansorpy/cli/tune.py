@@ -16,6 +16,7 @@ from ansorpy.cli.options import (
     Effort,
     EffortOption,
     MeasureName,
+    Memory,
     ModelFiles,
     NetworkWeight,
     ObjectiveName,
@@ -59,6 +60,7 @@ def tune(
     threads: Threads = None,
     dim: Dim = None,
     shape: Shape = None,
+    memory: Memory = None,
     precision: PrecisionOption = Precision.default,
     workers: Workers = "local",
     strategy: StrategyName = "evolution",
@@ -74,7 +76,7 @@ def tune(
     from ansorpy.api.several import Several
     from ansorpy.cli.parts import chosen_parts
     from ansorpy.cli.searching import accounted, aims_of, make_request, project_of, search_all
-    from ansorpy.cli.values import network_names
+    from ansorpy.cli.values import network_names, parse_bytes
 
     parts = {"strategy": strategy, "selector": selector, "cost_model": cost_model}
     parts |= {"scheduler": scheduler, "transfer": transfer, "measure": measure}
@@ -94,14 +96,14 @@ def tune(
     names = network_names(models)
     wanted, aims = aims_of(objective, names, bound, baseline, weight)
     with accounted(request):
-        given = zip(models, names, strict=True)
-        projects = [project_of(model, request, shape, dim, name) for model, name in given]
+        given, most = zip(models, names, strict=True), parse_bytes(memory)
+        projects = [project_of(m, request, shape, dim, name).fit(most) for m, name in given]
         several = Several(projects, aims, wanted)
         chosen = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
     for model, project, programs in zip(models, projects, chosen, strict=True):
         library = f"{project.name.replace(os.sep, '-').lstrip('.-')}.so"
-        words = _export(model, library, db, target, threads, precision, dim, shape)
+        words = _export(model, library, db, target, threads, precision, memory, dim, shape)
         _show(project, programs, words)
 
 
@@ -114,13 +116,14 @@ def _show(project: Project, programs: Sequence[Chosen], export: str) -> None:
 
 def _export(
     model: Path, library: str, db: Path, target: str, threads: int | None, precision: Precision,
-    dim: Dim, shape: Shape,
+    memory: Memory, dim: Dim, shape: Shape,
 ) -> str:  # fmt: skip
     """The command that finds the same tasks again."""
     words = ["ansorpy", "export", str(model), "-o", library, "--db", str(db)]
     words += [] if target == "host" else ["--target", target]
     words += [] if threads is None else ["--threads", str(threads)]
     words += [] if precision is Precision.default else ["--precision", precision.value]
+    words += [] if memory is None else ["--memory", memory]
     for option, values in (("--dim", dim), ("--shape", shape)):
         words += [word for value in values or () for word in (option, value)]
     return shlex.join(words)

@@ -25,13 +25,16 @@ def measure_recorded(
     task: Task,
     candidates: Sequence[State],
     listener: Listener | None = None,
+    *,
+    in_full: bool = False,
 ) -> list[MeasureResult]:
     """Results of *candidates*, in order; only those *database* does not know are run.
 
     Each is committed as started right before it runs and as done right after, so a kill loses
     one trial a machine; the code of a new best is kept.  The incumbent is the best trial recorded
-    so far.  *listener* hears of each result as soon as it is there.  A trial that was CUT did not
-    happen: its start is taken back.
+    so far, unless they are to be timed *in_full*, however much slower they are.  *listener* hears
+    of each result as soon as it is there.  A trial that was CUT did not happen: its start is taken
+    back.
     """
     tell = listener or (lambda index, result, known: None)
     database.add_task(task)
@@ -54,7 +57,7 @@ def measure_recorded(
         results = runner.measure(
             task,
             recorder.candidates,
-            incumbent_s=None if best is None else best.median_s,
+            incumbent_s=None if best is None or in_full else best.median_s,
             observer=recorder,
         )
     except BaseException:

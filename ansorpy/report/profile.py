@@ -50,10 +50,15 @@ def profile_table(calls: Sequence[CallTime]) -> Table:
             f"{call.inside_s * 1e6:.1f}",
             "" if call.alone_s is None else f"{call.alone_s * 1e6:.1f}",
             f"{call.least_s * 1e6:.1f}",
-            f"{call.least_s / call.inside_s:.0%}",
-            f"{call.inside_s / total.inside_s:.1%}",
+            _share(call.least_s, call.inside_s, 0),
+            _share(call.inside_s, total.inside_s, 1),
         )
         for call in (*calls, total)
     ]
     heading = ("call", "us", "us alone", "us at least", "of roofline", "share")
     return Table("", heading, tuple(rows), numeric=frozenset(heading[1:]))
+
+
+def _share(part_s: float, whole_s: float, digits: int) -> str:
+    """A percentage; nothing where the whole is too short for the clock."""
+    return f"{part_s / whole_s:.{digits}%}" if whole_s > 0 else ""

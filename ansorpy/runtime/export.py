@@ -6,7 +6,7 @@ import hashlib
 import keyword
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.gomp import LIBRARY, needs_gomp
 from ansorpy.errors import UsageError
+from ansorpy.runtime.dataobject import write_data_object
 from ansorpy.runtime.entry import Constants, EntrySource, build_entry
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.linker import Linker, find_linker
@@ -122,30 +123,21 @@ class _Job:
         return path
 
     def _constants(self, pool: NDArray[np.uint8] | None) -> tuple[bytes, list[Path]]:
-        """A digest of the constants, and the assembly file that includes them."""
+        """A digest of the constants, and the object that holds them."""
         size = self.plan.pool_bytes if pool is not None else _original_bytes(self.plan)
         if size > _MAX_BYTES:
             raise UsageError(
                 f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB"
             )
-        blob = self.folder / "constants.bin"
         content = hashlib.sha256()
-        with blob.open("wb") as file:
-            for piece in _pieces(self.plan) if pool is None else (pool.data,):
-                file.write(piece)
-                content.update(piece)
-        if not blob.stat().st_size:
+        if not size:
             return content.digest(), []
-        symbol, section = (
-            (f"{self.name}_raw_data", ".data")  # intermediate results of packing are written there
-            if pool is None
-            else (f"{self.name}_pool_data", ".section .rodata")
-        )
-        text = (
-            f"{section}\n.balign 64\n.globl {symbol}\n.hidden {symbol}\n{symbol}:\n"
-            f'.incbin "{blob}"\n.section .note.GNU-stack,"",%progbits\n'
-        )
-        return content.digest(), [self._write("constants.s", text.encode())]
+        path, like = self.folder / "constants.o", self.plan.objects[0].code
+        pieces = _told(_pieces(self.plan) if pool is None else (pool.data,), content.update)
+        # Given constants are written to: the intermediate results of packing lie among them.
+        name = f"{self.name}_raw_data" if pool is None else f"{self.name}_pool_data"
+        write_data_object(path, like, name, pieces, is_written=pool is None)
+        return content.digest(), [path]
 
     def _gomp(self) -> Path:
         """A library with libgomp's name and functions: at run time the system's is found.
@@ -163,6 +155,15 @@ class _Job:
     def _exports(self) -> Path:
         names = " ".join(f"{self.name}_{function};" for function in FUNCTIONS)
         return self._write("exports.map", f"{{ global: {names} local: *; }};\n".encode())
+
+
+def _told(
+    pieces: Iterable[bytes | memoryview], hear: Callable[[bytes | memoryview], None]
+) -> Iterator[bytes | memoryview]:
+    """*pieces*, each of which *hear* is given on its way."""
+    for piece in pieces:
+        hear(piece)
+        yield piece
 
 
 def _original_bytes(plan: Plan) -> int:

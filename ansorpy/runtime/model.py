@@ -167,8 +167,11 @@ class Model:
             runs: Timed runs; one goes before them.
 
         Raises:
-            UsageError: This model was loaded from a library, or is for another machine.
+            UsageError: This model was loaded from a library, or is for another machine; or *runs*
+                is below 1.
         """
+        if runs < 1:
+            raise UsageError(f"runs must be at least 1, got {runs}")
         parts = self._parts
         if parts.plan is None or parts.pool is None or parts.executable is None:
             raise UsageError(

@@ -13,7 +13,8 @@ from ansorpy.api.fitting import Way, choose_within, fastest_within, most_constan
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Chosen, Session, open_session
-from ansorpy.errors import AnsorpyError, UsageError
+from ansorpy.errors import AnsorpyError, NoValidProgram, UsageError
+from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
@@ -128,8 +129,48 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
         found = choose_within(session, net)
         assert constants(found, net) <= most_constant_bytes(net)
         monkeypatch.setattr(fitting, "most_constant_bytes", lambda project: 10)
-        with pytest.raises(UsageError, match="the smallest programs found read 0.0 MiB"):
+        refusal = r"(?s)the smallest programs found read 0.0 MiB.*allow 1 MiB or more with --memory"
+        with pytest.raises(UsageError, match=refusal):
             choose_within(session, net.fit(net.memory_bytes))
+
+
+def test_what_was_predicted_beside_the_fastest_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    net = project(request)
+    monkeypatch.setattr(fitting, "SLACK", 0)
+    with open_session(request) as session:
+        record(session, net)
+        session.database._do("DELETE FROM trials WHERE median_s > 1e-4")
+        found = choose_within(session, net)
+        spent = [session.database.trials(task.key) for task in net.tasks]
+    assert sum(spent) > len(net.tasks), "the direct programs are trials, too"
+    with open_session(request) as session:
+        monkeypatch.setattr(session.runner, "measure", None)
+        again = choose_within(session, net)
+        assert [session.database.trials(task.key) for task in net.tasks] == spent
+    assert [p.built.digest for p in again] == [p.built.digest for p in found]
+
+
+def test_a_definition_without_a_correct_program_is_no_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    net = project(request)
+
+    def fails(self: Session, task: Task) -> Chosen:
+        raise NoValidProgram(f"{task.name}: no program is correct")
+
+    monkeypatch.setattr(fitting, "SLACK", 0)
+    monkeypatch.setattr(Session, "predicted_directly", fails)
+    with open_session(request) as session:
+        record(session, net)
+        fast = session.choose(net.tasks)
+        session.database._do("DELETE FROM trials WHERE median_s > 1e-4")
+        found = choose_within(session, net)
+    convolutions = [(a, b) for a, b in zip(found, fast, strict=True) if "conv" in a.task.name]
+    assert convolutions and all(a.median_s == b.median_s == 1e-6 for a, b in convolutions)
 
 
 def test_the_memory_allowed_is_a_bound_too() -> None:

@@ -170,6 +170,14 @@ def test_bench_profiles_the_calls_of_a_network(
     assert table.rows[-1][:2] == ("all", f"{inside_ms * 1e3:.1f}")
 
 
+def test_calls_too_short_for_the_clock_have_no_share() -> None:
+    table = profile_table([CallTime("a", 0.0, None, 0.0), CallTime("b", 2e-6, 1e-6, 1e-6)])
+    assert [row[-2:] for row in table.rows] == [
+        ("", "0.0%"), ("50%", "100.0%"), ("50%", "100.0%")
+    ]  # fmt: skip
+    assert profile_table([CallTime("a", 0.0, 0.0, 0.0)]).rows[-1][-2:] == ("", "")
+
+
 def test_show_lists_tasks_and_prints_programs(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -199,6 +207,22 @@ def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str
     assert "again.so" in capsys.readouterr().out
     with Database(folder / "t.db") as database:
         assert sum(database.trials(t.key) for t in database.tasks()) == 6
+
+
+def test_too_little_memory_is_refused_with_what_would_do(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network, db = str(folder / "net.onnx"), str(tmp_path / "t.db")
+    shared = ["--dim", "batch=1", "--threads", "1", "--db", db]
+    library = ["-o", str(tmp_path / "net.so")]
+    for verb in (["tune"], ["export", *library], ["compile", *library]):
+        assert main([verb[0], network, *verb[1:], *shared, "--memory", "1KiB"]) == 2
+        assert "allow 1 MiB or more with --memory" in capsys.readouterr().err
+    assert main(["tune", network, *shared, "--effort", "none", "--memory", "1GiB"]) == 0
+    [command] = [s for s in capsys.readouterr().out.splitlines() if "with: " in s]
+    words = shlex.split(command.partition("with: ")[2])
+    assert words[words.index("--memory") + 1] == "1GiB"
+    assert main([*words[1:], *library]) == 0
 
 
 def test_an_open_dimension_and_an_unknown_operator(

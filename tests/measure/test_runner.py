@@ -27,7 +27,7 @@ from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.database import Database
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.recording import measure_recorded
-from ansorpy.measure.result import TrialKind
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -128,6 +128,18 @@ def test_recorded_trials_are_not_run_again_and_winners_keep_their_code(runner, t
         assert best is not None
         built = db.objects.get(best.object_digest)
         assert built is not None and built.digest == best.object_digest
+
+
+def test_a_program_without_rivals_is_timed_in_full(runner, tmp_path):
+    slow = planted_state(DAG, "slow")
+    for in_full, kind in ((False, TrialKind.SLOW), (True, TrialKind.OK)):
+        with Database(tmp_path / f"{kind.value}.db") as db:
+            record = db.start(TASK, planted_state(DAG, "good"))
+            db.complete(record, MeasureResult(TrialKind.OK, (1e-9,)))
+            (result,) = measure_recorded(runner, db, TASK, [slow], in_full=in_full)
+            assert result.kind is kind
+            known = db.lookup(TASK, slow)
+            assert known is not None and known.result.kind is kind
 
 
 def test_damaged_object_code_counts_as_missing(runner, tmp_path):

@@ -33,6 +33,14 @@ def test_outputs_by_name_and_into_given_arrays(rng: Rng) -> None:
     np.testing.assert_allclose(mine[1], first, rtol=1e-4, atol=1e-5)
 
 
+def test_a_profile_takes_a_run_at_least(rng: Rng) -> None:
+    model, _ = programs.model(rng)
+    x = programs.feed(rng)
+    assert len(model.profile({"x": x}, runs=1)) == len(model.profile({"x": x}, runs=2)) > 1
+    with pytest.raises(UsageError, match="runs must be at least 1, got 0"):
+        model.profile({"x": x}, runs=0)
+
+
 def test_an_input_that_is_not_contiguous_is_copied(rng: Rng) -> None:
     model, layers = programs.model(rng)
     x = np.asfortranarray(programs.feed(rng))

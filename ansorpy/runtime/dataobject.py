@@ -1,0 +1,99 @@
+"""An object file that holds bytes under one symbol, written as they come.
+
+An assembler's ``.incbin`` would do, at the price of writing them once more, to a file of their own,
+and of an object as large in the system's temporary folder.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["write_data_object"]
+
+_ALIGNMENT = 64
+_PROGBITS, _SYMTAB, _STRTAB = 1, 2, 3
+_WRITE, _ALLOC = 1, 2
+_GLOBAL_OBJECT, _HIDDEN = 0x11, 2
+_DATA, _SYMBOLS, _NAMES, _SECTION_NAMES, _COUNT = 1, 2, 3, 4, 6
+
+
+@dataclass(frozen=True)
+class _Format:
+    """How the words of an object are laid out: those of 32 and of 64 bits differ."""
+
+    order: str
+    is_wide: bool
+
+    @property
+    def header(self) -> struct.Struct:
+        return struct.Struct(f"{self.order}16sHHI{self._word * 3}IHHHHHH")
+
+    @property
+    def section(self) -> struct.Struct:
+        return struct.Struct(f"{self.order}II{self._word * 4}II{self._word * 2}")
+
+    def symbol(self, name: int, value: int, size: int, info: int, other: int, where: int) -> bytes:
+        if self.is_wide:
+            return struct.pack(f"{self.order}IBBHQQ", name, info, other, where, value, size)
+        return struct.pack(f"{self.order}IIIBBH", name, value, size, info, other, where)
+
+    @property
+    def _word(self) -> str:
+        return "Q" if self.is_wide else "I"
+
+
+def write_data_object(
+    path: Path, like: bytes, symbol: str, pieces: Iterable[bytes | memoryview], *, is_written: bool
+) -> None:
+    """Write the object *path* with *pieces* one after another under the hidden *symbol*.
+
+    They begin on a cache line.
+
+    Args:
+        like: Any object of the same machine: it says what this one's header has to.
+        is_written: The program writes to them; else they are read only.
+    """
+    form = _Format("<" if like[5] == 1 else ">", like[4] == 2)
+    ident, _, machine, version, _, _, _, flags, *_ = form.header.unpack_from(like)
+    with path.open("wb") as file:
+        file.write(bytes(_ALIGNMENT))
+        for piece in pieces:
+            file.write(piece)
+        size = file.tell() - _ALIGNMENT
+        table = _write_tables(file, form, symbol, size, is_written)
+        entries = form.header.size, 0, 0, form.section.size, _COUNT, _SECTION_NAMES
+        file.seek(0)
+        file.write(form.header.pack(ident, 1, machine, version, 0, 0, table, flags, *entries))
+
+
+def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, is_written: bool) -> int:
+    """Write the symbol, the names and the sections behind the data; returns where those begin."""
+    section_names = [b"", b".data" if is_written else b".rodata", b".symtab", b".strtab"]
+    section_names += [b".shstrtab", b".note.GNU-stack"]
+    blank = form.symbol(0, 0, 0, 0, 0, 0)
+    symbols = blank + form.symbol(1, 0, size, _GLOBAL_OBJECT, _HIDDEN, _DATA)
+    contents = (symbols, b"\0" + symbol.encode() + b"\0", b"\0".join(section_names) + b"\0")
+    places = []
+    for content in contents:
+        file.write(bytes(-file.tell() % 8))
+        places.append((file.tell(), len(content)))
+        file.write(content)
+    file.write(bytes(-file.tell() % 8))
+    table = file.tell()
+    access = _ALLOC | (_WRITE if is_written else 0)
+    names = [sum(len(n) + 1 for n in section_names[:k]) for k in range(_COUNT)]
+    # Fields: name, type, flags, address, offset, size, link, info, alignment, size of an entry.
+    rows = (
+        (0,) * 10,
+        (names[_DATA], _PROGBITS, access, 0, _ALIGNMENT, size, 0, 0, _ALIGNMENT, 0),
+        (names[_SYMBOLS], _SYMTAB, 0, 0, *places[0], _NAMES, 1, 8, len(blank)),
+        (names[_NAMES], _STRTAB, 0, 0, *places[1], 0, 0, 1, 0),
+        (names[_SECTION_NAMES], _STRTAB, 0, 0, *places[2], 0, 0, 1, 0),
+        (names[_COUNT - 1], _PROGBITS, 0, 0, table, 0, 0, 0, 1, 0),
+    )
+    file.write(b"".join(form.section.pack(*row) for row in rows))
+    return table
