@@ -15,7 +15,7 @@ from ansorpy.frontend.onnx import load as load_onnx
 from ansorpy.graph.network import Network
 from ansorpy.graph.optimize import optimize
 from ansorpy.graph.partition import partition
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Task, Warmth
 from ansorpy.target import Target
 
 __all__ = ["Project", "memory_hint", "open_project"]
@@ -50,6 +50,12 @@ class Project:
     def memory_bytes(self) -> int:
         """What one context of the compiled model holds at least: arena and constants."""
         return self.network.arena.bytes + self.constant_bytes
+
+    @property
+    def touched_bytes(self) -> int:
+        """What one run reads and writes: constants, inputs, outputs and the arena."""
+        ends = (*self.network.inputs, *self.network.outputs)
+        return self.memory_bytes + sum(t.bytes for t in ends)
 
     def fit(self, memory: int | None) -> Project:
         """The same project, which shall take *memory* bytes at most.
@@ -88,11 +94,18 @@ def open_project(
     """
     network = partition(optimize(load_onnx(model, shapes, dims)))
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    constant_bytes = sum(a.nbytes for call in network.calls for a in call.constants.values())
-    # Constants that outgrow the last cache are read from memory once a run; smaller ones stay.
-    cold = constant_bytes > max(request.target.l3_bytes, request.target.l2_bytes)
+    project = Project(name, network, (), request.target)
+    warmth = _warmth(project.touched_bytes, request)
     tasks = tuple(
-        Task(w.dag, request.target, request.threads, request.precision, cold, w.name)
+        Task(w.dag, request.target, request.threads, request.precision, warmth, w.name)
         for w in network.workloads()
     )
-    return Project(name, network, tasks, request.target)
+    return replace(project, tasks=tasks)
+
+
+def _warmth(touched_bytes: int, request: Request) -> Warmth:
+    """Where a call finds its constants when the network has touched so many bytes since."""
+    target = request.target
+    if touched_bytes <= target.l2_bytes * request.threads:
+        return "warm"
+    return "l3" if touched_bytes <= target.l3_bytes else "cold"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -13,7 +13,10 @@ from ansorpy.ir.serialize import structural_hash
 from ansorpy.ir.similarity import class_hash
 from ansorpy.target import Target
 
-__all__ = ["Task"]
+__all__ = ["Task", "Warmth"]
+
+Warmth: TypeAlias = Literal["warm", "l3", "cold"]
+"""Where constants are when a program starts: in a core's own caches, the last one, memory."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +27,8 @@ class Task:
         threads: Threads the program runs on; at least 1.
         precision: ``"strict"`` leaves out algorithms with a stated error.  Either way sums are
             added up in any order, and bfloat16 dot instructions flush denormals.
-        cold_constants: Constants are out of cache when the program starts, as in a network.
+        warmth: Where its constants are when the program starts: a network reads all the others
+            between two calls.
         name: For messages; not part of the key.
 
     Raises:
@@ -35,7 +39,7 @@ class Task:
     target: Target
     threads: int
     precision: Literal["default", "strict"] = "default"
-    cold_constants: bool = False
+    warmth: Warmth = "warm"
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -49,9 +53,8 @@ class Task:
     @cached_property
     def key(self) -> str:
         """Text that is equal exactly when records of one task serve the other."""
-        warmth = "cold" if self.cold_constants else "warm"
-        parts = (structural_hash(self.dag), self.target.key, str(self.threads), self.precision)
-        return "/".join((*parts, warmth))
+        definition, threads = structural_hash(self.dag), str(self.threads)
+        return "/".join((definition, self.target.key, threads, self.precision, self.warmth))
 
     @cached_property
     def class_key(self) -> str:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from ansorpy.ir.serialize import dag_from_dict
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Task, Warmth
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.worker import Handler
@@ -31,7 +31,7 @@ class _Request(BaseModel):
     target: Target
     threads: int
     precision: Literal["default", "strict"]
-    cold_constants: bool
+    warmth: Warmth
     preset: str
     options: PredictOptions
 
@@ -42,7 +42,7 @@ def predict_message(task: Task, preset: str, options: PredictOptions) -> Message
         target=task.target,
         threads=task.threads,
         precision=task.precision,
-        cold_constants=task.cold_constants,
+        warmth=task.warmth,
         preset=preset,
         options=options,
     )
@@ -64,7 +64,7 @@ def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
     dag = dag_from_dict(json.loads(message.blobs[0]))
     task = Task(
-        dag, request.target, request.threads, request.precision, request.cold_constants
+        dag, request.target, request.threads, request.precision, request.warmth
     )  # fmt: skip
     source = StructureSampler(task, preset_for(task.target, request.preset))
     blobs: list[bytes] = []

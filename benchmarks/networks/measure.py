@@ -24,7 +24,7 @@ from benchmarks.networks.suite import Entry
 from benchmarks.ops.result import EngineTime
 from benchmarks.peak import Peak, measure_peak
 
-__all__ = ["Settings", "Tuned", "footprint", "measure", "roofline_s"]
+__all__ = ["Settings", "Tuned", "measure", "roofline_s"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def measure(
         failures[name] = reason.message
 
     project = None if OURS in failures else open_project(path, request)
-    size = 0 if project is None else footprint(project)
+    size = 0 if project is None else project.touched_bytes
     before = measure_peak(threads, size)
     contenders = [_contender(n, path, threads, settings) for n in _names(settings, failures)]
     timings = compare(contenders, left_out=left_out)
@@ -119,12 +119,6 @@ def roofline_s(project: Project, peak: Peak) -> float:
     return sum(
         project.weights[task.key] * peak.least_s(task.flops, task.bytes) for task in project.tasks
     )
-
-
-def footprint(project: Project) -> int:
-    """Bytes that one inference reads and writes: constants, inputs, outputs, the arena."""
-    network = project.network
-    return project.memory_bytes + sum(t.bytes for t in (*network.inputs, *network.outputs))
 
 
 def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.target import Target
 
 REQUEST = Request(effort="none", threads=2)
 
@@ -45,7 +47,24 @@ def test_equal_layers_are_one_task(network: onnx.ModelProto) -> None:
     project = open_project(network, REQUEST, dims={"batch": 3})
     assert project.name == "mlp"
     assert sorted(project.weights.values()) == [1, 2]
-    assert all(t.threads == 2 and not t.cold_constants for t in project.tasks)
+    assert all(t.threads == 2 and t.warmth == "warm" for t in project.tasks)
+
+
+def test_constants_are_where_a_run_of_the_network_leaves_them(network: onnx.ModelProto) -> None:
+    host = Target.parse("x86-64-v4")
+
+    def warmth(l2_bytes: int, l3_bytes: int) -> set[str]:
+        target = replace(host, l2_bytes=l2_bytes, l3_bytes=l3_bytes)
+        request = replace(REQUEST, target=target)
+        return {task.warmth for task in open_project(network, request, dims={"batch": 3}).tasks}
+
+    project = open_project(network, REQUEST, dims={"batch": 3})
+    touched = project.constant_bytes + project.network.arena.bytes + 4 * 3 * (6 + 10)
+    assert project.touched_bytes == touched
+    assert warmth(touched // 2, 0) == {"warm"}
+    assert warmth(touched // 2 - 1, touched) == {"l3"}
+    assert warmth(64, touched - 1) == {"cold"}
+    assert warmth(64, 0) == {"cold"}
 
 
 def test_memory_is_counted_and_limited(network: onnx.ModelProto) -> None:

@@ -32,7 +32,7 @@ GOOD: dict[str, Size] = {"i1": 4, "i2": 8, "j1": 4, "j2": 32, "k1": 64}
 
 
 def cost(nest: Nest, threads: int = 1, machine: MachineModel = MACHINE) -> LeafCost:
-    return leaf_cost(view_nest(nest, 1)[0], machine, threads, cold_constants=False)
+    return leaf_cost(view_nest(nest, 1)[0], machine, threads, warmth="warm")
 
 
 def product_cost(threads: int = 1, /, **changes: Size) -> LeafCost:
@@ -129,9 +129,11 @@ def test_constants_out_of_cache_are_paid_for() -> None:
     nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
     task = matmul_task(8, 512, 512)
     warm = AnalyticModel().predict(task, nest, 1)
-    cold = AnalyticModel().predict(replace(task, cold_constants=True), nest, 1)
+    cold = AnalyticModel().predict(replace(task, warmth="cold"), nest, 1)
     assert cold[0] < warm[0]
     assert 1 / cold[0] >= 512 * 512 * 4 / MACHINE.dram_bytes_per_s
+    between = AnalyticModel().predict(replace(task, warmth="l3"), nest, 1)
+    assert cold[0] < between[0] <= warm[0]
 
 
 def test_the_machine_comes_from_the_target() -> None:

@@ -27,7 +27,7 @@ MACHINE = MachineModel.of(TARGET)
 
 
 def task(tensors: list[Tensor], threads: int = 2, cold: bool = False) -> Task:
-    return Task(ComputeDAG.of(tensors), TARGET, threads, cold_constants=cold)
+    return Task(ComputeDAG.of(tensors), TARGET, threads, warmth="cold" if cold else "warm")
 
 
 def bound(tensors: list[Tensor], threads: int = 2, cold: bool = False) -> float:

@@ -19,7 +19,7 @@ def test_the_key_holds_all_that_decides_whether_a_record_fits() -> None:
     assert Task(matmul(), TARGET, 2).key == task.key
     others = [
         replace(task, dag=conv()), replace(task, threads=1), replace(task, precision="strict"),
-        replace(task, cold_constants=True), replace(task, target=Target.parse("x86-64-v3")),
+        replace(task, warmth="cold"), replace(task, target=Target.parse("x86-64-v3")),
     ]  # fmt: skip
     assert len({task.key, *(other.key for other in others)}) == 6
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import pytest
 
 from ansorpy.errors import VerificationFailed
+from ansorpy.ir.task import Warmth
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run_client import RunClient
@@ -30,8 +31,11 @@ class Liar:
     answers: Mapping[str, Message]
     is_alive: bool = True
     generation: int = 1
+    opened: Mapping[str, object] = field(default_factory=dict)
 
     def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Message:
+        if message.kind == "open":
+            self.opened = message.fields
         return self.answers.get(message.kind, Message("opened"))
 
     def kill(self) -> None:
@@ -125,3 +129,16 @@ def test_a_reference_of_another_size_is_none(blobs):
     with pytest.raises(VerificationFailed, match="cannot be made"):
         client.make_reference(TASK, planted("good"))
     assert not client.has_reference(TASK)
+
+
+@pytest.mark.parametrize(
+    ("warmth", "l3", "turns"),
+    [("warm", 64, 0), ("l3", 64, 32), ("l3", 1000, 80), ("cold", 64, 256), ("cold", 0, 80)],
+)
+def test_constants_take_turns_beyond_the_caches_they_are_missing_from(
+    warmth: Warmth, l3: int, turns: int
+) -> None:
+    target = replace(TASK.target, l2_bytes=10, l3_bytes=l3)
+    client = opened()
+    client.make_reference(replace(TASK, warmth=warmth, target=target, threads=2), planted("good"))
+    assert client.worker.opened["cold_bytes"] == turns  # type: ignore[attr-defined]

@@ -12,7 +12,7 @@ from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.memory import Footprints
 from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.view import Floats, LeafView, view_nest
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Task, Warmth
 from ansorpy.schedule.nest import Nest
 
 __all__ = ["AnalyticModel", "LeafCost", "leaf_cost"]
@@ -43,9 +43,7 @@ class LeafCost:
         return total
 
 
-def leaf_cost(
-    view: LeafView, machine: MachineModel, threads: int, cold_constants: bool
-) -> LeafCost:
+def leaf_cost(view: LeafView, machine: MachineModel, threads: int, warmth: Warmth) -> LeafCost:
     """The cost of one statement on *threads* cores of *machine*."""
     tile = tile_of(view, machine)
     speedup, tasks, forks = _parallel(view, threads)
@@ -60,16 +58,17 @@ def leaf_cost(
     into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
     # What exceeds the third level comes from memory each time; the rest mostly stays.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
-    dram = into_l3.moved * beyond
-    if cold_constants:
-        for buffer in view.buffers:
-            if buffer.is_constant:
-                dram = np.maximum(dram, buffer.region[0] * buffer.elem_bytes)
+    dram, l3 = into_l3.moved * beyond, into_l2.moved
+    constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
+    for held in constants if warmth == "cold" else ():
+        dram = np.maximum(dram, held)
+    for held in constants if warmth == "l3" else ():
+        l3 = np.maximum(l3, held)
     per_s = machine.clock_hz * speedup
     return LeafCost(
         core_s=cycles / per_s,
         l2_s=into_l1.moved / machine.l2_bandwidth / per_s,
-        l3_s=into_l2.moved / np.minimum(machine.l3_bandwidth * per_s, machine.l3_bytes_per_s),
+        l3_s=l3 / np.minimum(machine.l3_bandwidth * per_s, machine.l3_bytes_per_s),
         dram_s=dram / np.minimum(machine.dram_core_bytes_per_s * speedup, machine.dram_bytes_per_s),
         fork_s=forks * machine.fork_join_s,
     )
@@ -107,7 +106,7 @@ class AnalyticModel:
         machine = self.machine or MachineModel.of(task.target)
         total: Floats = np.zeros(1)
         for view in views:
-            cost = leaf_cost(view, machine, task.threads, task.cold_constants)
+            cost = leaf_cost(view, machine, task.threads, task.warmth)
             total = total + view.spread(cost.total_s)
         return total
 

@@ -8,7 +8,7 @@ import pytest
 
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
-from benchmarks.networks.measure import Settings, Tuned, footprint, measure, roofline_s
+from benchmarks.networks.measure import Settings, Tuned, measure, roofline_s
 from benchmarks.networks.suite import Entry
 from benchmarks.peak import Peak
 from tests.graph.nets import Net
@@ -30,12 +30,6 @@ def test_the_roofline_adds_up_the_kernels() -> None:
     assert rest == sum(t.bytes for t in project.tasks if "softmax" in t.name)
     fast = roofline_s(project, Peak(1.0, 1e30, 0.0))
     assert fast == 2 * flops + sum(t.flops for t in project.tasks if "softmax" in t.name)
-
-
-def test_the_footprint_is_constants_inputs_outputs_and_arena() -> None:
-    project = open_project(two_products(), Request(threads=1))
-    between = project.network.arena.bytes
-    assert between > 0 and footprint(project) == 4 * (2 * 64 + 32 + 32) + between
 
 
 @pytest.mark.parametrize(
