@@ -120,5 +120,5 @@ def _text(task: Task, session: Session, form: Form) -> str:
     program = lower(chosen.state).run
     if form is Form.program:
         return text(program)
-    code = emit_llvm(program, task.target, "kernel")
+    code = emit_llvm(program, task.target, "kernel", prefetch=task.warmth != "warm")
     return code if form is Form.llvm else assembly(code, task.target)

@@ -15,6 +15,7 @@ from ansorpy.ir.loops import (
     ForKind,
     If,
     Let,
+    Prefetch,
     Program,
     Scope,
     Stmt,
@@ -92,7 +93,7 @@ def expressions_of(stmt: Stmt) -> Iterator[Expr]:
             yield value
         case If(cond, _, _):
             yield cond
-        case Let(_, value, _):
+        case Let(_, value, _) | Prefetch(_, value):
             yield value
         case _:
             return

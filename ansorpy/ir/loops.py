@@ -7,6 +7,7 @@ Grammar::
     Stmt     := Seq(Stmt*) | For(var, extent, kind, Stmt) | If(cond, Stmt, Stmt?)
               | Let(var, Expr, Stmt) | Alloc(Buffer, Stmt) | Barrier(scope)
               | Store(Buffer, index*, Expr, reduce?) | Instruction(name, operands)
+              | Prefetch(Buffer, Expr)
     ForKind  := serial | parallel | vectorized | unrolled
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
     Scope    := global | workspace | local | shared
@@ -26,8 +27,8 @@ from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
-    "Alloc", "Barrier", "Buffer", "For", "ForKind", "If", "Instruction", "Let", "Param", "Program",
-    "Role", "Scope", "Seq", "Stmt", "Store", "substatements", "walk_stmts",
+    "Alloc", "Barrier", "Buffer", "For", "ForKind", "If", "Instruction", "Let", "Param",
+    "Prefetch", "Program", "Role", "Scope", "Seq", "Stmt", "Store", "substatements", "walk_stmts",
 ]  # fmt: skip
 
 
@@ -168,6 +169,14 @@ class Instruction(Stmt):
 
     name: str
     operands: tuple[tuple[Buffer, tuple[Expr, ...]], ...]
+
+
+@node
+class Prefetch(Stmt):
+    """The line around element ``offset`` of ``buffer`` is read later; it may lie outside."""
+
+    buffer: Buffer
+    offset: Expr
 
 
 @node

@@ -32,6 +32,7 @@ from ansorpy.ir.loops import (
     If,
     Instruction,
     Let,
+    Prefetch,
     Program,
     Seq,
     Stmt,
@@ -198,6 +199,9 @@ class _Printer:
         else:
             yield f"{place} = {s.reduce.value}({place}, {value})"
 
+    def _prefetch(self, s: Prefetch) -> Iterator[str]:
+        yield f"prefetch {self.name(s.buffer)} at {self.expr(s.offset)}"
+
     def _barrier(self, s: Barrier) -> Iterator[str]:
         yield f"barrier({s.scope.value})"
 
@@ -245,5 +249,6 @@ _EXPRS: dict[type[Expr], Callable[..., Any]] = {
 _STMTS: dict[type[Stmt], Callable[..., Iterator[str]]] = {
     Seq: _Printer._seq, For: _Printer._for, If: _Printer._if, Let: _Printer._let,
     Alloc: _Printer._alloc, Store: _Printer._store, Barrier: _Printer._barrier,
+    Prefetch: _Printer._prefetch,
     Instruction: _Printer._instruction,
 }  # fmt: skip

@@ -26,6 +26,7 @@ from ansorpy.ir.loops import (
     If,
     Instruction,
     Let,
+    Prefetch,
     Seq,
     Stmt,
     Store,
@@ -170,6 +171,11 @@ def _store(r: Rewriter, s: Store) -> Stmt:
     return s if unchanged else Store(buffer, indices, value, s.reduce)
 
 
+def _prefetch(r: Rewriter, s: Prefetch) -> Stmt:
+    buffer, offset = r._buffer(s.buffer), r.expr(s.offset)
+    return s if buffer is s.buffer and offset is s.offset else Prefetch(buffer, offset)
+
+
 def _barrier(r: Rewriter, s: Barrier) -> Stmt:
     return s
 
@@ -184,7 +190,7 @@ def _instruction(r: Rewriter, s: Instruction) -> Stmt:
 
 _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
     Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _barrier,
-    Instruction: _instruction,
+    Instruction: _instruction, Prefetch: _prefetch,
 }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from ansorpy.ir.loops import (
     Instruction,
     Let,
     Param,
+    Prefetch,
     Program,
     Role,
     Scope,
@@ -174,6 +175,12 @@ class _Checker:
             self._place(buffer, indices)
         self._writable(s.operands[0][0])
 
+    def _prefetch(self, s: Prefetch) -> None:
+        self.current = s
+        if s.buffer not in self.buffers:
+            self.fail(f"{s.buffer.name} is not declared here")
+        self._typed(s.offset, DType.INT64, "the offset")
+
     def _barrier(self, s: Barrier) -> None:
         self.current = s
         if s.scope not in (Scope.SHARED, Scope.GLOBAL):
@@ -277,5 +284,5 @@ _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
 _STMTS: dict[type[Stmt], Callable[[_Checker, Any], None]] = {
     Seq: _Checker._seq, For: _Checker._for, Let: _Checker._let, If: _Checker._if,
     Alloc: _Checker._alloc, Store: _Checker._store, Instruction: _Checker._instruction,
-    Barrier: _Checker._barrier,
+    Barrier: _Checker._barrier, Prefetch: _Checker._prefetch,
 }  # fmt: skip

@@ -30,12 +30,17 @@ from ansorpy.target import Target
 __all__ = ["BuildSession", "build_lowered", "make_handlers"]
 
 
-def build_lowered(lowered: Lowered, target: Target, symbol: str) -> Built:
-    """Object code of ``run`` as *symbol* and, where there is one, of ``bind`` as *symbol*_bind."""
+def build_lowered(
+    lowered: Lowered, target: Target, symbol: str, *, prefetch: bool = False
+) -> Built:
+    """Object code of ``run`` as *symbol* and, where there is one, of ``bind`` as *symbol*_bind.
+
+    With *prefetch*, ``run`` expects its constants outside a core's own caches.
+    """
     folder = DUMP.get()
     if folder is not None:
-        _dump(lowered.run, target, symbol, folder)
-    run = build(lowered.run, target, symbol=symbol)
+        _dump(lowered.run, target, symbol, folder, prefetch)
+    run = build(lowered.run, target, symbol=symbol, prefetch=prefetch)
     run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
     if lowered.bind is None:
         return Built(run, run_params)
@@ -43,13 +48,13 @@ def build_lowered(lowered: Lowered, target: Target, symbol: str) -> Built:
     return Built(run, run_params, bind, tuple(ParamSpec.of(p) for p in lowered.bind.params))
 
 
-def _dump(program: Program, target: Target, symbol: str, folder: Path) -> None:
+def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch: bool) -> None:
     """Write *program* and its LLVM IR, named by their content so that nothing is overwritten."""
     shown = text(program)
     name = f"{symbol}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.txt").write_text(shown)
-    (folder / f"{name}.ll").write_text(emit_llvm(program, target, symbol))
+    (folder / f"{name}.ll").write_text(emit_llvm(program, target, symbol, prefetch=prefetch))
 
 
 class BuildSession:
@@ -66,7 +71,10 @@ class BuildSession:
         try:
             lowered = lower(State.replay(self._definition(definition), steps_from_json(steps)))
             stage_kind = TrialKind.BUILD_ERROR
-            header, blobs = build_lowered(lowered, request.target, request.symbol).parts()
+            built = build_lowered(
+                lowered, request.target, request.symbol, prefetch=request.prefetch
+            )
+            header, blobs = built.parts()
         except Exception as error:
             # A schedule that breaks the compiler is a failed trial, not the end of the search.
             return Message("failed", {"kind": stage_kind.value, "reason": _explained(error)})

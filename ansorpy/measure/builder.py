@@ -106,7 +106,10 @@ class Builder:
 
 def _requests(task: Task, states: Sequence[State]) -> list[Message]:
     """What a worker is asked for each of *states*."""
-    fields = BuildRequest(target=task.target, symbol=task_symbol(task)).model_dump(mode="json")
+    request = BuildRequest(
+        target=task.target, symbol=task_symbol(task), prefetch=task.warmth != "warm"
+    )
+    fields = request.model_dump(mode="json")
     definitions = {id(state.base): b"" for state in states}
     for state in states:
         if not definitions[id(state.base)]:

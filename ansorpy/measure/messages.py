@@ -54,10 +54,14 @@ class RetimeRequest(_Message):
 
 
 class BuildRequest(_Message):
-    """Fields of a ``build`` message; its blobs are the definition and the steps, as JSON."""
+    """Fields of a ``build`` message; its blobs are the definition and the steps, as JSON.
+
+    With ``prefetch``, the program expects its constants outside a core's own caches.
+    """
 
     target: Target
     symbol: str
+    prefetch: bool
 
 
 class BuildFailed(_Message):

@@ -89,9 +89,11 @@ def program(
 class Compiled:
     """A built and loaded program; arrays must be passed in parameter order."""
 
-    def __init__(self, source: Program, target: Target | None = None) -> None:
+    def __init__(
+        self, source: Program, target: Target | None = None, *, prefetch: bool = False
+    ) -> None:
         symbol = f"test{next(_symbols)}"
-        self.object = build(source, target or Target.host(), symbol=symbol)
+        self.object = build(source, target or Target.host(), symbol=symbol, prefetch=prefetch)
         self.library = load([self.object])
         kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
         self.function = kind(self.library.address(symbol))

@@ -77,6 +77,7 @@ def test_every_statement() -> None:
           else
             tmp[i] = 0.0
           barrier(shared)
+          prefetch out at i * 4 + j
           copy(out[i, j], tmp[i])""")
 
 

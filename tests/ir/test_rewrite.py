@@ -16,6 +16,7 @@ from ansorpy.ir.loops import (
     If,
     Instruction,
     Let,
+    Prefetch,
     Scope,
     Seq,
     Stmt,
@@ -36,6 +37,7 @@ def every_statement() -> Stmt:
     body = Seq((
         If(i < 3, store, Store(TMP, (i,), const(0.0, DType.FLOAT32), None)),
         Barrier(Scope.SHARED),
+        Prefetch(OUT, i * 4 + j),
         Instruction("copy", ((OUT, (i, j)), (TMP, (i,)))),
     ))  # fmt: skip
     return For(i, 4, ForKind.SERIAL, Let(j, i % 4, Alloc(TMP, body)))

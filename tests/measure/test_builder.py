@@ -7,7 +7,7 @@ import time
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.deadline import until
 from ansorpy.measure.build_job import BuildSession
-from ansorpy.measure.builder import Builder, task_symbol
+from ansorpy.measure.builder import Builder, _requests, task_symbol
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.messages import BuildRequest
@@ -105,7 +105,7 @@ def test_equal_code_is_compiled_once_in_a_worker():
     messages = [
         Message(
             "build",
-            BuildRequest(target=task.target, symbol="k").model_dump(mode="json"),
+            BuildRequest(target=task.target, symbol="k", prefetch=False).model_dump(mode="json"),
             (definition_json(dag).encode(), steps_to_json(state.history).encode()),
         )
         for state in (tiled(dag, 2).pack("C", "B"), tiled(dag, 4).pack("C", "B"))
@@ -117,3 +117,16 @@ def test_equal_code_is_compiled_once_in_a_worker():
     made = compile_ir.cache_info().misses
     assert [session.build(message).blobs for message in messages] == [a.blobs for a in answers]
     assert compile_ir.cache_info().misses == made
+
+
+def test_constants_that_are_not_in_the_caches_are_asked_for_ahead():
+    dag = matmul(56, 64, 64, constant=True)
+    state, (j0, j1) = tiled(dag).split("C", "j", (16,))
+    i, _, _, k = state.stage("C").iters
+    state = state.reorder("C", [j0, i, k, j1]).vectorize("C", [j1]).pack("C", "B")
+    session, blobs = BuildSession(), {}
+    for warmth in ("warm", "l3", "cold"):
+        [message] = _requests(task_of(dag, warmth=warmth), [state])
+        same_name = Message(message.kind, {**message.fields, "symbol": "k"}, message.blobs)
+        blobs[warmth] = session.build(same_name).blobs
+    assert blobs["warm"] != blobs["l3"] == blobs["cold"]

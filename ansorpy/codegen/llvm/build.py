@@ -39,14 +39,16 @@ class ObjectCode:
         return self.shared_bytes + threads * self.thread_bytes
 
 
-def build(program: Program, target: Target, *, symbol: str) -> ObjectCode:
+def build(program: Program, target: Target, *, symbol: str, prefetch: bool = False) -> ObjectCode:
     """Compile *program* for *target*; it need not be this machine.
+
+    With *prefetch*, constants are expected outside a core's own caches and asked for ahead.
 
     Raises:
         CodegenError: The program uses what a CPU does not have, or LLVM refuses the module.
     """
     start = time.perf_counter()
-    text, plan = emit_module(program, target, symbol)
+    text, plan = emit_module(program, target, symbol, prefetch)
     code = compile_ir(text, target)
     return ObjectCode(
         symbol,

@@ -16,6 +16,7 @@ from ansorpy.codegen.llvm.functions import (
 from ansorpy.codegen.llvm.indices import INDICES
 from ansorpy.codegen.llvm.module import Module, Tables
 from ansorpy.codegen.llvm.statements import STATEMENTS
+from ansorpy.codegen.prefetch import prefetch_constants
 from ansorpy.codegen.promote import promote
 from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
 from ansorpy.codegen.vectors import loop_lanes
@@ -26,22 +27,28 @@ from ansorpy.target import Target
 __all__ = ["emit_llvm", "emit_module"]
 
 
-def emit_llvm(program: Program, target: Target, symbol: str) -> str:
+def emit_llvm(program: Program, target: Target, symbol: str, *, prefetch: bool = False) -> str:
     """The unoptimised LLVM IR of *program*: a module that defines *symbol* (kernel ABI).
+
+    With *prefetch*, constants are expected outside a core's own caches and asked for ahead.
 
     Raises:
         CodegenError: The program uses what a CPU does not have (block loops, shared memory).
     """
-    return emit_module(program, target, symbol)[0]
+    return emit_module(program, target, symbol, prefetch)[0]
 
 
-def emit_module(program: Program, target: Target, symbol: str) -> tuple[str, StoragePlan]:
+def emit_module(
+    program: Program, target: Target, symbol: str, prefetch: bool
+) -> tuple[str, StoragePlan]:
     """The module's text, and where the program's buffers live."""
     if target.kind != "cpu":
         raise CodegenError(
             f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
         )
     program = promote(expand_instructions(program), target)
+    if prefetch:
+        program = prefetch_constants(program, target)
     plan = plan_storage(program, target)
     # What a function computes in between (sines reduce in float64) does not choose the lanes.
     lanes = loop_lanes(program.body, target)

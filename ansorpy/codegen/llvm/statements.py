@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ansorpy.codegen.llvm.accesses import access, load, store
+from ansorpy.codegen.llvm.addresses import address
 from ansorpy.codegen.llvm.affine import Affine, constant, lane_values
 from ansorpy.codegen.llvm.arithmetic import (
     FLOAT_BINARY,
@@ -35,6 +36,7 @@ from ansorpy.ir.loops import (
     ForKind,
     If,
     Let,
+    Prefetch,
     Seq,
     Stmt,
     Store,
@@ -283,6 +285,19 @@ def _barrier(e: Emitter, stmt: Barrier) -> None:
     )
 
 
+def _prefetch(e: Emitter, stmt: Prefetch) -> None:
+    """Into the second-level cache: panels are larger than the first."""
+    place = e.places[stmt.buffer]
+    size = stmt.buffer.dtype.bytes
+    offset = e.index(stmt.offset)
+    pointer, _ = address(e, place, offset, size)
+    name = e.module.declare("llvm.prefetch.p0", "void", "ptr, i32, i32, i32")
+    ahead = e.text.define(
+        f"getelementptr i8, ptr {pointer}, i64 {lane_values(offset, 1)[0] * size}"
+    )
+    e.text.emit(f"call void @{name}(ptr {ahead}, i32 0, i32 2, i32 1)")
+
+
 _LOOPS: Mapping[ForKind, Callable[[Any, For], None]] = {
     ForKind.SERIAL: _serial,
     ForKind.UNROLLED: _unrolled,
@@ -298,4 +313,5 @@ STATEMENTS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
     Alloc: _alloc,
     Store: _store,
     Barrier: _barrier,
+    Prefetch: _prefetch,
 }

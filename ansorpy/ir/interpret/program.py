@@ -30,6 +30,7 @@ from ansorpy.ir.loops import (
     If,
     Instruction,
     Let,
+    Prefetch,
     Program,
     Role,
     Scope,
@@ -268,6 +269,9 @@ class _Runner:
             loops = self.expansions[s] = expand(s)
         self.run(loops, lanes)
 
+    def _prefetch(self, s: Prefetch, lanes: Lanes) -> None:
+        """Nothing to see: what it asks for may lie outside."""
+
     # Synchronisation
 
     def _barrier(self, s: Barrier, lanes: Lanes) -> None:
@@ -314,5 +318,5 @@ def _is_batch(s: Stmt) -> bool:
 _RUN: dict[type[Stmt], Callable[[_Runner, Any, Lanes], None]] = {
     Seq: _Runner._seq, If: _Runner._if, Let: _Runner._let, For: _Runner._for,
     Alloc: _Runner._alloc, Store: _Runner._store, Barrier: _Runner._barrier,
-    Instruction: _Runner._instruction,
+    Instruction: _Runner._instruction, Prefetch: _Runner._prefetch,
 }  # fmt: skip

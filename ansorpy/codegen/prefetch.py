@@ -1,0 +1,152 @@
+"""Prefetches of constants: while a panel is read again and again, the next one comes to the cache.
+
+A nest that goes over rows in the outer loop and over a panel of packed constants in the inner one
+waits for memory in its first pass over each panel and has the bandwidth idle in all others.  Here
+every step of each pass asks for its share of the panel behind, so that the transfer takes as long
+as the arithmetic.  Source: the "next panel" prefetch of Goto and van de Geijn (2008, section 6).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ansorpy.ir.affine import Linear, linear
+from ansorpy.ir.expr import Expr, Load, as_expr, walk
+from ansorpy.ir.loops import (
+    Alloc,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Let,
+    Prefetch,
+    Program,
+    Role,
+    Seq,
+    Stmt,
+    Store,
+    substatements,
+)
+from ansorpy.target import Target
+
+__all__ = ["prefetch_constants"]
+
+_UNROLLED = (ForKind.UNROLLED, ForKind.VECTORIZED)
+
+
+def prefetch_constants(program: Program, target: Target) -> Program:
+    """*program* with prefetches of the constants that its nests read panel by panel."""
+    constants = frozenset(p.buffer for p in program.params if p.role is Role.CONSTANT)
+    if not constants:
+        return program
+    body = _Rewriter(constants, target).stmt(program.body, ())
+    return program if body is program.body else Program(program.name, program.params, body)
+
+
+@dataclass(frozen=True)
+class _Rewriter:
+    constants: frozenset[Buffer]
+    target: Target
+
+    def stmt(self, s: Stmt, outer: tuple[For, ...]) -> Stmt:
+        match s:
+            case For(var, extent, kind, body):
+                inside = self.stmt(body, (*outer, s))
+                asked = self._asked((*outer, s)) if kind is ForKind.SERIAL else ()
+                if asked:
+                    inside = Seq((*asked, inside))
+                return s if inside is body else For(var, extent, kind, inside)
+            case Seq(body):
+                parts = tuple(self.stmt(part, outer) for part in body)
+                same = all(a is b for a, b in zip(parts, body, strict=True))
+                return s if same else Seq(parts)
+            case Alloc(buffer, body):
+                inside = self.stmt(body, outer)
+                return s if inside is body else Alloc(buffer, inside)
+            case Let(var, value, body):
+                inside = self.stmt(body, outer)
+                return s if inside is body else Let(var, value, inside)
+            case If(cond, then, other):
+                first = self.stmt(then, outer)
+                second = None if other is None else self.stmt(other, outer)
+                same = first is then and second is other
+                return s if same else If(cond, first, second)
+            case _:
+                return s
+
+    def _asked(self, loops: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """Prefetches for the body of the innermost of *loops*."""
+        found: dict[Buffer, tuple[Stmt, ...]] = {}
+        inner: set[Expr] = set()
+        for load in _streamed(loops[-1].body, inner):
+            source = load.source
+            if isinstance(source, Buffer) and source in self.constants and source not in found:
+                found[source] = self._ahead(source, linear(_offset(source, load)), loops, inner)
+        return tuple(p for parts in found.values() for p in parts)
+
+    def _ahead(
+        self, buffer: Buffer, offset: Linear, loops: Sequence[For], inner: set[Expr]
+    ) -> tuple[Stmt, ...]:
+        if set(offset.terms) - inner - {loop.var for loop in loops}:
+            return ()
+        panel = _panel(offset, loops)
+        if panel is None or panel.elements * buffer.dtype.bytes > self.target.l2_bytes // 2:
+            return ()
+        share = -(-panel.elements // panel.steps)
+        line = self.target.cache_line_bytes // buffer.dtype.bytes
+        first = panel.start.to_expr() + panel.step * share
+        return tuple(Prefetch(buffer, first + part * line) for part in range(-(-share // line)))
+
+
+def _streamed(s: Stmt, inner: set[Expr]) -> Iterator[Load]:
+    """Loads of one step of the loop around *s*; the loops that make one step go into *inner*."""
+    if isinstance(s, For):
+        if s.kind not in _UNROLLED:
+            return
+        inner.add(s.var)
+    if isinstance(s, Store):
+        yield from (e for e in walk(s.value) if isinstance(e, Load))
+    for part in substatements(s):
+        yield from _streamed(part, inner)
+
+
+def _offset(buffer: Buffer, load: Load) -> Expr:
+    """The element of *buffer* that *load* reads."""
+    total: Expr = as_expr(0)
+    for index, step in zip(load.indices, buffer.steps, strict=True):
+        total = total + index * step
+    return total
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """What is read again in each pass: how much, where the next one starts, which step this is."""
+
+    elements: int
+    start: Linear
+    step: Expr
+    steps: int
+
+
+def _panel(offset: Linear, loops: Sequence[For]) -> _Panel | None:
+    """The panel that the innermost of *loops* goes along; None where nothing comes behind it."""
+    left = [*(loop for loop in loops[:-1] if loop.extent > 1), loops[-1]]
+    along, again = [], []
+    elements = abs(offset.terms.get(left[-1].var, 0))
+    while left and offset.terms.get(left[-1].var, 0) == elements != 0:
+        along.append(left.pop())
+        elements *= along[-1].extent
+    while left and left[-1].var not in offset.terms:
+        again.append(left.pop())
+    if not along or not left or math.prod(loop.extent for loop in again) == 1:
+        return None
+    order = [*reversed(again), *reversed(along)]
+    step: Expr = as_expr(0)
+    for loop in order:
+        step = step * loop.extent + loop.var
+    outside: set[Expr] = {loop.var for loop in left}
+    kept = {var: c for var, c in offset.terms.items() if var in outside}
+    start = Linear(kept, offset.const + offset.terms[left[-1].var])
+    return _Panel(elements, start, step, math.prod(loop.extent for loop in order))
