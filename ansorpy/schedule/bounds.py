@@ -16,6 +16,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import index_terms, linear
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr
 from ansorpy.ir.interval import INT64_MAX
+from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
@@ -34,7 +35,12 @@ from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["Bounds", "Origin", "Part", "Span"]
+__all__ = ["BLOCK_THREADS", "Bounds", "Origin", "Part", "Span"]
+
+BLOCK_THREADS = frozenset(
+    {ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD}
+)
+"""Loops whose iterations share the shared memory of one GPU block."""
 
 
 class Part(NamedTuple):
@@ -90,7 +96,7 @@ class Bounds:
         self.second = second or {}
         self.definition: Effective = effective(state)
         self._extents: dict[str, dict[str, Size]] = {}
-        self._needs: dict[tuple[str, str, int], tuple[Span, ...]] = {}
+        self._needs: dict[tuple[str, str, int, bool], tuple[Span, ...]] = {}
         self._reaches: dict[str, tuple[int, ...]] = {}
 
     def number(self, factors: Product) -> Size:
@@ -129,13 +135,61 @@ class Bounds:
             self._extents[name] = extents
         return self._extents[name]
 
-    def inside(self, name: str, level: int) -> dict[str, Span]:
-        """Box of each axis that the loops below number *level* of the stage run over."""
+    def inside(self, name: str, level: int, *, block: bool = False) -> dict[str, Span]:
+        """Box of each axis that the loops below number *level* of the stage run over.
+
+        With *block*, that all threads of a GPU block run over together: it starts where that of
+        the first thread does.
+        """
+        stage = self.state.stage(name)
+        moving = {it.name for it in stage.iters[level + 1 :]}
+        moving |= {it.name for it in stage.iters if block and it.annotation in BLOCK_THREADS}
+        op, steps = stage.compute, self._steps(name, level)
+        extents, whole = self._reached(name, moving)
+        sway = self._sway(name) if block else {}
+        whole |= {axis for axis, far in sway.items() if far is None}
+        return {
+            a.name: Span(
+                None if a.name in whole else Origin(((Part(a.name), 1),), 0),
+                extents[a.name] + (sway.get(a.name) or 0),
+                1 if stage.attach is not None or block else steps[a.name],
+            )
+            for a in (*op.axes, *op.reduce_axes)
+        }
+
+    def _sway(self, name: str) -> dict[str, Size | None]:
+        """How far the box that stage *name* computes moves over the threads of a GPU block.
+
+        By axis; None where it moves otherwise than an affine form does.
+        """
+        stage = self.state.stage(name)
+        if stage.attach is None:
+            return {}
+        owner = self.state.stage(stage.attach.stage)
+        level = owner.index(stage.attach.iter)
+        threads = {it.name for it in owner.iters[: level + 1] if it.annotation in BLOCK_THREADS}
+        reached, whole = self._reached(owner.name, threads)
+        outer = self._sway(owner.name)
+        sway: dict[str, Size | None] = {}
+        spans = self.region(name, owner.name, level)
+        for axis, span in zip(stage.compute.axes, spans, strict=True):
+            far: Size | None = 0
+            for (moved, divisor), c in span.origin.terms if span.origin else ():
+                own = outer.get(moved, 0)
+                if far is None or own is None or moved in whole:
+                    far = None
+                else:
+                    far = far + ceil_div(reached[moved] - 1 + own, divisor) * c
+            sway[axis.name] = far
+        return sway
+
+    def _reached(self, name: str, moving: set[str]) -> tuple[dict[str, Size], set[str]]:
+        """How much of each axis the loops *moving* run over, and the axes of unknown start."""
         stage, extents = self.state.stage(name), self.extents(name)
         spans: dict[str, Size] = {
-            it.name: 1 if n <= level else extents[it.name] for n, it in enumerate(stage.iters)
+            it.name: extents[it.name] if it.name in moving else 1 for it in stage.iters
         }
-        fixed = {it.name for it in stage.iters[: level + 1]}
+        fixed = {it.name for it in stage.iters if it.name not in moving}
         whole: set[str] = set()
         for relation in reversed(stage.relations):
             if isinstance(relation, SplitRelation):
@@ -143,15 +197,7 @@ class Bounds:
                 _mark(fixed, whole, relation.parent, relation.children)
             else:
                 self._unfused(stage, relation, spans, extents, fixed, whole)
-        op, steps = stage.compute, self._steps(name, level)
-        return {
-            a.name: Span(
-                None if a.name in whole else Origin(((Part(a.name), 1),), 0),
-                spans[a.name],
-                1 if stage.attach is not None else steps[a.name],
-            )
-            for a in (*op.axes, *op.reduce_axes)
-        }
+        return spans, whole
 
     def _steps(self, name: str, level: int) -> dict[str, Size]:
         """What divides the start of every axis's box, however the loops to *level* run."""
@@ -225,22 +271,27 @@ class Bounds:
             return self.state.stage(owner).index(attach.iter) >= level
         return self.within(attach.stage, owner, level)
 
-    def box(self, name: str, owner: str, level: int) -> dict[str, Span]:
-        """Box of each axis of *name* per iteration of *owner*'s loops down to *level*."""
+    def box(self, name: str, owner: str, level: int, *, block: bool = False) -> dict[str, Span]:
+        """Box of each axis of *name* per iteration of *owner*'s loops down to *level*.
+
+        *block* is that of :meth:`inside`.
+        """
         if name == owner:
-            return self.inside(name, level)
+            return self.inside(name, level, block=block)
         op = self.op(name)
+        needs = self.needs(name, owner, level, block=block)
         spans = {
             axis.name: _moved_inside(span, reach > axis.extent)
-            for axis, span, reach in zip(
-                op.axes, self.needs(name, owner, level), self._reach(name), strict=True
-            )
+            for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True)
         }
         return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
         """The box of tensor *name* that one iteration of *owner*'s loops down to *level* reads,
-        no larger than :meth:`ends`.  Where it starts outside, it is moved inside."""
+        no larger than :meth:`ends`.  Where it starts outside, it is moved inside.
+
+        Of a tensor in shared memory, what all threads of a block read in it.
+        """
         return tuple(
             replace(span, extent=size_min(span.extent, end))
             for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
@@ -268,23 +319,26 @@ class Bounds:
             self._reaches[name] = tuple(reach)
         return self._reaches[name]
 
-    def needs(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
-        """As :meth:`region`, with what lies outside of the tensor.
+    def needs(
+        self, name: str, owner: str, level: int, *, block: bool = False
+    ) -> tuple[Span, ...]:
+        """As :meth:`region`, with what lies outside of the tensor; *block* as for :meth:`inside`.
 
         Boxes of producers are derived from these: from a box cut short but not yet moved they
         would miss what the moved one reads.
         """
-        key = (name, owner, level)
+        block = block or self.state.stage(name).scope is Scope.SHARED
+        key = (name, owner, level, block)
         if key not in self._needs:
-            self._needs[key] = tuple(self._reads_of(name, owner, level))
+            self._needs[key] = tuple(self._reads_of(*key))
         return self._needs[key]
 
-    def _reads_of(self, name: str, owner: str, level: int) -> Iterable[Span]:
+    def _reads_of(self, name: str, owner: str, level: int, block: bool) -> Iterable[Span]:
         shape = self.state.stage(name).op.shape
         found: list[list[Span]] = [[] for _ in shape]
         for reader in self.definition.readers.get(name, ()):
             self._require_within(reader, name, owner, level)
-            op, box = self.op(reader), self.box(reader, owner, level)
+            op, box = self.op(reader), self.box(reader, owner, level, block=block)
             for indices in self.definition.index_tuples(reader, name):
                 for spans, index in zip(found, indices, strict=True):
                     spans.append(touched(index, op, box))

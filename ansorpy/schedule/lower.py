@@ -10,6 +10,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.loops import Alloc, Buffer, Param, Program, Role, Scope, Seq, Stmt
 from ansorpy.ir.tensor import PlaceholderOp, Tensor
 from ansorpy.ir.verify import verify
+from ansorpy.schedule.blocks import is_launched, launched, without_vthreads
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.packing import Packing, pack_stmt
 from ansorpy.schedule.stagelower import StageLowering
@@ -113,6 +114,8 @@ class _Lowering:
         done: list[tuple[Buffer, Stmt]] = [
             (self._buffer(stage.op), self.stages.statement(stage.name)) for stage in roots
         ]
+        if any(is_launched(made) for _, made in done):
+            done = [(buffer, without_vthreads(launched(made))) for buffer, made in done]
         for buffer, made in reversed(done):
             stmt = made if stmt is None else Seq((made, stmt))
             if buffer.scope is Scope.WORKSPACE:

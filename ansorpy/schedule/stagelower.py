@@ -25,7 +25,6 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.loops import (
     Alloc,
-    Barrier,
     Buffer,
     For,
     ForKind,
@@ -39,7 +38,8 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.axes import axis_exprs, is_ragged, overshoot
-from ansorpy.schedule.bounds import Span
+from ansorpy.schedule.blocks import is_bound, synchronised
+from ansorpy.schedule.bounds import BLOCK_THREADS, Span
 from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.lanes import LaneSums, peeled_loop
 from ansorpy.schedule.loopkinds import loop_kinds
@@ -109,7 +109,7 @@ class _Nest:
     def _repeats(self, level: int) -> bool:
         name = self.stage.iters[level].name
         is_peeled = self.peeled is not None and name == self.peeled.children[0]
-        return self.extents[name] > 1 or is_peeled or _is_bound(self.kinds[name])
+        return self.extents[name] > 1 or is_peeled or is_bound(self.kinds[name])
 
     def _from(self, level: int) -> Stmt:
         """The statement of loops number *level* and inward."""
@@ -135,7 +135,7 @@ class _Nest:
     def _repeated(self, level: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
         """Loop number *level* run *extent* times."""
         it = self.stage.iters[level]
-        if extent == 1 and not _is_bound(self.kinds[it.name]):
+        if extent == 1 and not is_bound(self.kinds[it.name]):
             self.leaves[it.name] = as_expr(0)
             return self._with_starts(level, body)
         var = self.outer.fresh(it.name)
@@ -211,11 +211,9 @@ class _Nest:
         here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
         producers = [self._producer(stage, level) for stage in here]
         stmt = self._from(level + 1)
-        for buffer, lets, made in reversed(producers):
-            parts: tuple[Stmt, ...] = (made, stmt)
-            if buffer.scope is Scope.SHARED:
-                parts = (Barrier(Scope.SHARED), made, Barrier(Scope.SHARED), stmt)
-            stmt = Alloc(buffer, Seq(parts))
+        parts, stmt = synchronised([(buffer, made) for buffer, _, made in producers], stmt)
+        for (buffer, lets, _), part in zip(reversed(producers), reversed(parts), strict=True):
+            stmt = Alloc(buffer, Seq((*part, stmt)))
             for var, value in reversed(lets):
                 stmt = Let(var, value, stmt)
         return stmt
@@ -223,6 +221,8 @@ class _Nest:
     def _producer(self, stage: Stage, level: int) -> tuple[Buffer, list[tuple[Var, Expr]], Stmt]:
         region = self.outer.bounds.region(stage.name, self.name, level)
         values = self._axis_values(level)
+        if stage.scope is Scope.SHARED:
+            values = {name: self.outer.of_first_thread(value) for name, value in values.items()}
         starts = tuple(self.outer.simple(_start(span, values)) for span in region)
         lets = self.outer.place(stage.name, region, starts)
         shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
@@ -235,6 +235,9 @@ class _Nest:
         if stage.scope is Scope.SHARED:
             return Scope.SHARED
         inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
+        own = [it.annotation for it in stage.iters]
+        if BLOCK_THREADS.intersection((*inner, *own)):
+            return Scope.SHARED
         below = ForKind.PARALLEL in inner or stage.parallel is not None
         shared = below and not self.outer.in_parallel
         return Scope.WORKSPACE if shared or stage.scope is Scope.WORKSPACE else Scope.LOCAL
@@ -440,7 +443,3 @@ def _repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
             return If(body.cond, For(var, extent, kind, body.then), None)
     return For(var, extent, kind, body)
 
-
-def _is_bound(kind: ForKind) -> bool:
-    """GPU indices keep their loop even at extent 1: the launch needs it."""
-    return kind.value.startswith(("blockIdx", "threadIdx", "vthread"))

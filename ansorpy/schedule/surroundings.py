@@ -12,7 +12,7 @@ from ansorpy.ir.interval import bounds as interval
 from ansorpy.ir.loops import Buffer, ForKind
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
-from ansorpy.schedule.bounds import Bounds, Span
+from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds, Span
 from ansorpy.schedule.packing import Packing, plan_packing
 
 __all__ = ["Index", "Surroundings", "minus"]
@@ -32,6 +32,8 @@ class Surroundings:
         self.packings: dict[tuple[str, str], Packing] = {}
         self._origins: dict[str, Index] = {}
         self._loops: dict[LoopKey, tuple[Var, int]] = {}
+        self._threads: dict[Var, Expr] = {}
+        """The loops over threads of a GPU block around the statement, each with its first."""
         self._packed_loops: dict[tuple[str, str], dict[Var, LoopKey]] = {}
         self.in_second_body = False
         """True while tiles with two bodies are built: no others may be inside."""
@@ -52,8 +54,11 @@ class Surroundings:
         self._loops[key] = (var, extent)
         self._ranges[var] = (0, extent - 1)
         self._parallel += kind is ForKind.PARALLEL
+        if kind in BLOCK_THREADS:
+            self._threads[var] = as_expr(0)
         yield
         self._parallel -= kind is ForKind.PARALLEL
+        self._threads.pop(var, None)
         del self._loops[key]
 
     @contextmanager
@@ -82,6 +87,10 @@ class Surroundings:
     def in_parallel(self) -> bool:
         """True inside a parallel loop."""
         return self._parallel > 0
+
+    def of_first_thread(self, value: Expr) -> Expr:
+        """*value* as the first thread of a GPU block has it."""
+        return substitute(substitute(value, self._definitions), self._threads)
 
     def origin(self, name: str) -> Index:
         """Where the box of *name*'s buffer starts, by dimension (zeros for a whole tensor)."""

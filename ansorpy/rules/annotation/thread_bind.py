@@ -9,7 +9,7 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.predicates import has_cross_thread_reduction, needs_multi_level_tiling
-from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.rules.relations import host_iters
 from ansorpy.rules.tiling import space_splits
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.size import Size, above, product
@@ -40,7 +40,7 @@ class ThreadBind(AnnotationRule):
         kernels = _tiled_kernels(state)
         for name in reversed([stage.name for stage in state.stages]):
             stage = state.stage(name)
-            if is_input(state, stage) or stage.inlined:
+            if stage.is_placeholder or stage.inlined or name in state.bind_stages:
                 continue
             if has_cross_thread_reduction(state, stage):
                 state = state if stage.attach else _bind_blocks(state, name)

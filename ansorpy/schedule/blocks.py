@@ -1,0 +1,186 @@
+"""What GPU blocks need of a loop program: launches, barriers, virtual threads as loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
+from ansorpy.ir.loops import (
+    Alloc,
+    Barrier,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Instruction,
+    Let,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+    walk_stmts,
+)
+from ansorpy.ir.rewrite import Rewriter, substitute
+from ansorpy.ir.tensor import Tensor
+
+__all__ = ["is_bound", "is_launched", "launched", "reads_any", "synchronised", "without_vthreads"]
+
+
+def is_bound(kind: ForKind) -> bool:
+    """GPU indices keep their loop even at extent 1: the launch needs it."""
+    return "Idx." in kind.value or kind is ForKind.VTHREAD
+
+
+def is_launched(stmt: Stmt) -> bool:
+    """True when some loop of *stmt* is bound to a block or thread index."""
+    return any(isinstance(s, For) and is_bound(s.kind) for s in walk_stmts(stmt))
+
+
+def launched(stmt: Stmt) -> Stmt:
+    """*stmt* as a kernel; one that binds nothing is run by a single thread."""
+    if is_launched(stmt):
+        return stmt
+    inner = For(Var("thread"), 1, ForKind.THREAD_X, stmt)
+    return For(Var("block"), 1, ForKind.BLOCK_X, inner)
+
+
+def synchronised(
+    made: Sequence[tuple[Buffer, Stmt]], rest: Stmt
+) -> tuple[list[tuple[Stmt, ...]], Stmt]:
+    """The statements that fill the buffers *made*, and *rest* that reads them, with barriers.
+
+    One barrier is before the first that fills shared memory, as threads may still read what
+    was there in the iteration before, and one before each statement that reads what was filled
+    since the last.
+    """
+    barrier = Barrier(Scope.SHARED)
+    shared = [buffer for buffer, _ in made if buffer.scope is Scope.SHARED]
+    parts: list[tuple[Stmt, ...]] = []
+    filled: set[Buffer] = set()
+    for buffer, stmt in made:
+        first = bool(shared) and buffer is shared[0]
+        if reads_any(stmt, filled) or first:
+            stmt, filled = Seq((barrier, stmt)), set()
+        if buffer.scope is Scope.SHARED:
+            filled.add(buffer)
+        parts.append((stmt,))
+    return parts, Seq((barrier, rest)) if filled else rest
+
+
+def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
+    """True when *stmt* loads from one of *buffers*."""
+    wanted = set(buffers)
+    return bool(wanted) and any(
+        isinstance(e, Load) and e.source in wanted
+        for s in walk_stmts(stmt)
+        for root in _exprs(s)
+        for e in walk(root)
+    )
+
+
+def without_vthreads(stmt: Stmt) -> Stmt:
+    """*stmt* with every virtual thread of a thread run in its turn.
+
+    Virtual threads run in step: between two barriers, and in each iteration of a serial loop,
+    one does its part after the other.  What is in shared memory is theirs together, and done
+    once; what was a thread's own gets a dimension more, in front.
+    """
+    return _Unvirtual().stmt(stmt)
+
+
+class _Unvirtual(Rewriter):
+    def stmt(self, s: Stmt) -> Stmt:
+        s = super().stmt(s)
+        if not isinstance(s, For) or s.kind is not ForKind.VTHREAD:
+            return s
+        if s.extent == 1:
+            return substitute(s.body, {s.var: as_expr(0)})
+        return _Pushed(s.var, s.extent).stmt(s.body)
+
+
+class _Pushed:
+    """Statements with the loop over the virtual threads of *var* moved inside."""
+
+    def __init__(self, var: Var, extent: int):
+        self.var = var
+        self.extent = extent
+        self.own: dict[Buffer, Buffer] = {}
+
+    def stmt(self, s: Stmt) -> Stmt:
+        match s:
+            case Seq(body):
+                return Seq(tuple(self.stmt(part) for part in body))
+            case For(var, extent, kind, body) if kind is ForKind.SERIAL or is_bound(kind):
+                return For(var, extent, kind, self.stmt(body))
+            case Alloc(buffer, body):
+                if buffer.scope is Scope.LOCAL:
+                    shape = (self.extent, *buffer.shape)
+                    self.own[buffer] = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
+                return Alloc(self.own.get(buffer, buffer), self.stmt(body))
+            case Let(var, value, body) if not self._varies(value):
+                return Let(var, value, self.stmt(body))
+            case If(cond, then, other) if not self._varies(cond):
+                return If(cond, self.stmt(then), None if other is None else self.stmt(other))
+        return self._repeated(s)
+
+    def _varies(self, e: Expr) -> bool:
+        return any(
+            part is self.var or (isinstance(part, Load) and part.source in self.own)
+            for part in walk(e)
+        )
+
+    def _repeated(self, s: Stmt) -> Stmt:
+        """*s*, of which no part waits for other threads, for each virtual thread."""
+        alone = not any(self._varies(e) for part in walk_stmts(s) for e in _exprs(part))
+        if alone and not any(part.buffer in self.own for part in _stores(s)):
+            return s
+        return For(self.var, self.extent, ForKind.UNROLLED, _Own(self.var, self.own).stmt(s))
+
+
+class _Own(Rewriter):
+    """The buffers in *own* replaced by those with an instance for each value of *var*."""
+
+    def __init__(self, var: Var, own: dict[Buffer, Buffer]):
+        super().__init__()
+        self.var = var
+        self.own = own
+
+    def expr(self, e: Expr) -> Expr:
+        if not isinstance(e, Load) or e.source not in self.own:
+            return super().expr(e)
+        indices = tuple(self.expr(i) for i in e.indices)
+        return Load(self.own[_buffer(e.source)], (self.var, *indices))
+
+    def stmt(self, s: Stmt) -> Stmt:
+        s = super().stmt(s)
+        if isinstance(s, Store) and s.buffer in self.own:
+            return Store(self.own[s.buffer], (self.var, *s.indices), s.value, s.reduce)
+        if isinstance(s, Instruction):
+            return Instruction(s.name, tuple(
+                (self.own[b], (self.var, *at)) if b in self.own else (b, at)
+                for b, at in s.operands
+            ))  # fmt: skip
+        return s
+
+
+def _buffer(source: Tensor | Buffer) -> Buffer:
+    assert isinstance(source, Buffer), source.name
+    return source
+
+
+def _stores(s: Stmt) -> Iterable[Store]:
+    return (part for part in walk_stmts(s) if isinstance(part, Store))
+
+
+def _exprs(s: Stmt) -> tuple[Expr, ...]:
+    """The expressions of *s* itself, not of the statements inside."""
+    match s:
+        case Store(_, indices, value, _):
+            return (*indices, value)
+        case If(cond, _, _):
+            return (cond,)
+        case Let(_, value, _):
+            return (value,)
+        case Instruction(_, operands):
+            return tuple(i for _, at in operands for i in at)
+    return ()
