@@ -16,9 +16,10 @@ from ansorpy.rules.predicates import needs_multi_level_tiling, reads_along
 from ansorpy.rules.relations import consumers
 from ansorpy.rules.sketch.add_operand_copy import vector_dimension
 from ansorpy.rules.tiling import multi_level_tile
-from ansorpy.schedule.bounds import Bounds, Part
+from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import VECTOR
 from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.spans import Part
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 

@@ -9,13 +9,10 @@ What is not such a form with non-negative coefficients counts as the whole dimen
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple, cast
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.affine import index_terms, linear
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr
-from ansorpy.ir.interval import INT64_MAX
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.decisions import Product
@@ -26,53 +23,28 @@ from ansorpy.schedule.size import (
     ceil_div,
     product,
     size_gcd,
-    size_max,
     size_min,
     split_extents,
+)
+from ansorpy.schedule.spans import (
+    ZERO,
+    Origin,
+    Part,
+    Span,
+    end_of,
+    hull,
+    moved_inside,
+    touched,
 )
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["BLOCK_THREADS", "Bounds", "Origin", "Part", "Span"]
+__all__ = ["BLOCK_THREADS", "Bounds"]
 
-BLOCK_THREADS = frozenset(
-    {ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD}
-)
+BLOCK_THREADS = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD})
 """Loops whose iterations share the shared memory of one GPU block."""
-
-
-class Part(NamedTuple):
-    """``axis // divisor``."""
-
-    axis: str
-    divisor: int = 1
-
-
-@dataclass(frozen=True)
-class Origin:
-    """``sum(coefficient * part) + offset`` over axes of the stage that owns the loop."""
-
-    terms: tuple[tuple[Part, int], ...]
-    offset: int
-
-
-ZERO = Origin((), 0)
-
-
-@dataclass(frozen=True)
-class Span:
-    """``extent`` elements of one dimension from ``origin``; None where its start is not affine.
-
-    However the loops outside run, ``origin`` is ``origin.offset`` plus a multiple of ``step``
-    (0: always the same start).  A *late* one may end outside; its box is moved to start earlier.
-    """
-
-    origin: Origin | None
-    extent: Size
-    step: Size = 1
-    late: bool = False
 
 
 class Bounds:
@@ -146,12 +118,13 @@ class Bounds:
         moving |= {it.name for it in stage.iters if block and it.annotation in BLOCK_THREADS}
         op, steps = stage.compute, self._steps(name, level)
         extents, whole = self._reached(name, moving)
-        sway = self._sway(name) if block else {}
-        whole |= {axis for axis, far in sway.items() if far is None}
+        for axis, far in self._sway(name).items() if block else ():
+            whole |= {axis} if far is None else set()
+            extents[axis] = extents[axis] + (0 if far is None else far)
         return {
             a.name: Span(
                 None if a.name in whole else Origin(((Part(a.name), 1),), 0),
-                extents[a.name] + (sway.get(a.name) or 0),
+                extents[a.name],
                 1 if stage.attach is not None or block else steps[a.name],
             )
             for a in (*op.axes, *op.reduce_axes)
@@ -281,7 +254,7 @@ class Bounds:
         op = self.op(name)
         needs = self.needs(name, owner, level, block=block)
         spans = {
-            axis.name: _moved_inside(span, reach > axis.extent)
+            axis.name: moved_inside(span, reach > axis.extent)
             for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True)
         }
         return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
@@ -314,14 +287,12 @@ class Bounds:
                 op = self.op(reader)
                 whole = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
                 for indices in self.definition.index_tuples(reader, name):
-                    found = [_end(touched(index, op, whole)) for index in indices]
+                    found = [end_of(touched(index, op, whole)) for index in indices]
                     reach = list(map(max, reach, found))
             self._reaches[name] = tuple(reach)
         return self._reaches[name]
 
-    def needs(
-        self, name: str, owner: str, level: int, *, block: bool = False
-    ) -> tuple[Span, ...]:
+    def needs(self, name: str, owner: str, level: int, *, block: bool = False) -> tuple[Span, ...]:
         """As :meth:`region`, with what lies outside of the tensor; *block* as for :meth:`inside`.
 
         Boxes of producers are derived from these: from a box cut short but not yet moved they
@@ -362,92 +333,6 @@ def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str
         if isinstance(r, SplitRelation) and r.parent in names:
             names.update(r.children)
     return set() if names & fixed else {relation.child}
-
-
-def touched(index: Expr, op: ComputeOp, box: Mapping[str, Span]) -> Span:
-    """The span of values *index* takes while *op*'s axes run over *box*."""
-    terms = index_terms(index, (*op.axes, *op.reduce_axes))
-    if terms is not None:
-        coefficients, offset = terms
-        return _sum([(box[axis.name], c) for axis, c in coefficients.items()], offset)
-    form = linear(index)
-    parts: list[tuple[Span, int]] = []
-    for atom, c in form.terms.items():
-        if isinstance(atom, Axis):
-            parts.append((box[atom.name], c))
-        elif isinstance(atom, Binary) and atom.op is BinaryOp.FLOORDIV:
-            parts.append((_quotient(touched(atom.a, op, box), atom.b), c))
-        else:
-            return NOWHERE
-    return _sum(parts, form.const)
-
-
-NOWHERE = Span(None, 0)
-
-
-def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
-    """The span of ``sum(coefficient * value) + offset`` while each value runs over its span."""
-    extent: Size = 1
-    step: Size = 0
-    origin: dict[Part, int] = {}
-    parts = list(parts)
-    if any(span.late for span, _ in parts) and _count_moving(parts) > 1:
-        return NOWHERE  # the sum may start early in the middle of the tensor
-    for span, c in parts:
-        if c < 0 or span.origin is None:
-            return NOWHERE
-        extent = extent + (span.extent - 1) * c
-        step = size_gcd(step, span.step * c)
-        offset += c * span.origin.offset
-        for part, k in span.origin.terms:
-            origin[part] = origin.get(part, 0) + c * k
-    return Span(Origin(tuple(sorted((p, k) for p, k in origin.items() if k)), offset), extent, step)
-
-
-def _count_moving(parts: Iterable[tuple[Span, int]]) -> int:
-    return sum(span.origin is not None and bool(span.origin.terms) for span, _ in parts)
-
-
-def _quotient(span: Span, divisor: Expr) -> Span:
-    """The span of ``value // divisor`` while the value runs over *span*."""
-    if span.origin is None or not isinstance(divisor, Const) or int(divisor.value) < 1:
-        return NOWHERE
-    c, (terms, offset) = int(divisor.value), (span.origin.terms, span.origin.offset)
-    if all(k % c == 0 for _, k in terms):
-        start = Origin(tuple((part, k // c) for part, k in terms), offset // c)
-        return Span(start, (span.extent + offset % c - 1) // c + 1)
-    if len(terms) > 1 or offset or terms[0][1] != 1:
-        return NOWHERE
-    (axis, inner), _ = terms[0]
-    start = Origin(((Part(axis, inner * c), 1),), 0)
-    # The worst start there is: as far into a group of c as what divides all starts allows.
-    return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c))
-
-
-def _end(span: Span) -> int:
-    """Where a span of known extent ends; beyond every tensor where its start is unknown."""
-    assert isinstance(span.extent, int)
-    return INT64_MAX if span.origin is None else span.origin.offset + span.extent
-
-
-def _moved_inside(span: Span, late: bool) -> Span:
-    """What a box covers in both its places: where it is needed, and inside of its tensor, to
-    which one that starts before it is moved; *late* when one may end beyond it."""
-    before = 0 if span.origin is None else max(0, -span.origin.offset)
-    return replace(span, extent=span.extent + before, late=late) if before or late else span
-
-
-def hull(spans: list[Span], extent: int) -> Span:
-    """The smallest span that covers *spans*; all *extent* elements where one is unknown."""
-    origins = [span.origin for span in spans]
-    known = [o for o in origins if o is not None]
-    if len(known) < len(spans) or len({o.terms for o in known}) != 1:
-        return Span(ZERO, extent, 0)
-    low = min(o.offset for o in known)
-    reach: Size = 0
-    for span, origin in zip(spans, known, strict=True):
-        reach = size_max(reach, span.extent + (origin.offset - low))
-    return Span(Origin(known[0].terms, low), reach)
 
 
 def _mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:

@@ -20,8 +20,9 @@ from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduc
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.bounds import ZERO, Bounds, Origin
+from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.size import Size, above
+from ansorpy.schedule.spans import ZERO, Origin
 from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
 
 if TYPE_CHECKING:

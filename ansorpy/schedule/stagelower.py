@@ -39,13 +39,14 @@ from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.axes import axis_exprs, is_ragged, overshoot
 from ansorpy.schedule.blocks import is_bound, synchronised
-from ansorpy.schedule.bounds import BLOCK_THREADS, Span
+from ansorpy.schedule.bounds import BLOCK_THREADS
 from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.lanes import LaneSums, peeled_loop
 from ansorpy.schedule.loopkinds import loop_kinds
+from ansorpy.schedule.spans import start_of
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.surroundings import Index, Surroundings, minus
-from ansorpy.schedule.tails import second_body
+from ansorpy.schedule.tails import refuse_unsafe_shifts, second_body
 from ansorpy.schedule.tensorize import as_instruction
 
 __all__ = ["StageLowering"]
@@ -87,7 +88,7 @@ class _Nest:
         self.lanes_in_use: int | None = None
         self.second = second_body(self.stage, self.extents, self.kinds)
         self.sum_level = self._sum_level()
-        self._refuse_unsafe_shifts()
+        refuse_unsafe_shifts(self.state, self.stage, self.extents, self.kinds)
         self._demote_guarded_vectors()
 
     def build(self) -> Stmt:
@@ -138,11 +139,31 @@ class _Nest:
         if extent == 1 and not is_bound(self.kinds[it.name]):
             self.leaves[it.name] = as_expr(0)
             return self._with_starts(level, body)
+        kind = self.kinds[it.name]
+        threads = self.outer.threads_left(kind) if kind is not ForKind.VTHREAD else None
+        if threads is not None and threads < extent:
+            return self._in_turns(level, threads, extent, body)
         var = self.outer.fresh(it.name)
         self.leaves[it.name] = var
-        with self.outer.loop((self.name, it.name), var, extent, self.kinds[it.name]):
+        with self.outer.loop((self.name, it.name), var, extent, kind):
             self._start_tiles(it.name, var)
-            return _repeated(var, extent, self.kinds[it.name], self._with_starts(level, body))
+            return _repeated(var, extent, kind, self._with_starts(level, body))
+
+    def _in_turns(self, level: int, threads: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
+        """Loop number *level*, bound to an index of fewer *threads*, in several turns."""
+        it = self.stage.iters[level]
+        turn, thread = self.outer.fresh(f"{it.name}.turn"), self.outer.fresh(it.name)
+        turns = -(-extent // threads)
+        self.leaves[it.name] = at = turn * threads + thread
+        with (
+            self.outer.loop((self.name, f"{it.name}.turn"), turn, turns, ForKind.SERIAL),
+            self.outer.loop((self.name, it.name), thread, threads, self.kinds[it.name]),
+        ):
+            stmt = self._with_starts(level, body)
+        if turns * threads > extent:
+            stmt = If(at < as_expr(extent), stmt, None)
+        inner = For(thread, threads, self.kinds[it.name], stmt)
+        return For(turn, turns, ForKind.SERIAL, inner)
 
     def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
         """The parts whose lanes are all in use in a loop, then the last one with some of them."""
@@ -223,7 +244,7 @@ class _Nest:
         values = self._axis_values(level)
         if stage.scope is Scope.SHARED:
             values = {name: self.outer.of_first_thread(value) for name, value in values.items()}
-        starts = tuple(self.outer.simple(_start(span, values)) for span in region)
+        starts = tuple(self.outer.simple(start_of(span, values)) for span in region)
         lets = self.outer.place(stage.name, region, starts)
         shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
         buffer = Buffer(stage.name, shape, stage.op.dtype, self._scope(stage, level))
@@ -392,25 +413,6 @@ class _Nest:
         guards = self._guards(self.leaves)
         return If(all_of(*guards), stmt, None) if guards else stmt
 
-    def _refuse_unsafe_shifts(self) -> None:
-        """A shifted last tile repeats iterations: no sum may be half done when it does."""
-        reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
-        if not reduce:
-            return
-        counting = {
-            r.children[0]
-            for r in self.stage.relations
-            if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, self.extents)
-        }
-        outside = {it.name for it in self.stage.iters[: reduce[0]]}
-        together = {n for n, kind in self.kinds.items() if kind is ForKind.PARALLEL}
-        if not counting <= outside - together:
-            raise ScheduleError(
-                "a shifted tail repeats part of a sum that another thread or iteration adds to",
-                stage=self.name, program=self.state.text(self.name, counting),
-                hint="cache_write the stage and shift the copy, or split by factors that divide",
-            )  # fmt: skip
-
     def _demote_guarded_vectors(self) -> None:
         """A vector loop whose lanes differ in a guard runs serially: lanes share one branch."""
         names = {it.name: Var(it.name) for it in self.stage.iters}
@@ -421,20 +423,6 @@ class _Nest:
                 self.kinds[name] = ForKind.SERIAL
 
 
-def _start(span: Span, values: Mapping[str, Expr]) -> Expr:
-    if span.origin is None:
-        return as_expr(0)
-    start: Expr = as_expr(span.origin.offset)
-    for (axis, divisor), coefficient in span.origin.terms:
-        start = start + quotient(values[axis], divisor) * coefficient
-    return start
-
-
-def quotient(value: Expr, divisor: int) -> Expr:
-    """``value // divisor``; dividing by 1 is left out."""
-    return value if divisor == 1 else value // as_expr(divisor)
-
-
 def _repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
     """*body* in a loop; a condition that does not change in the loop is asked once, outside."""
     if isinstance(body, If) and body.other is None and kind is not ForKind.PARALLEL:
@@ -442,4 +430,3 @@ def _repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
         if var not in inside and not any(isinstance(e, Load) for e in inside):
             return If(body.cond, For(var, extent, kind, body.then), None)
     return For(var, extent, kind, body)
-

@@ -12,8 +12,9 @@ from ansorpy.ir.interval import bounds as interval
 from ansorpy.ir.loops import Buffer, ForKind
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
-from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds, Span
+from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds
 from ansorpy.schedule.packing import Packing, plan_packing
+from ansorpy.schedule.spans import Span
 
 __all__ = ["Index", "Surroundings", "minus"]
 
@@ -32,8 +33,8 @@ class Surroundings:
         self.packings: dict[tuple[str, str], Packing] = {}
         self._origins: dict[str, Index] = {}
         self._loops: dict[LoopKey, tuple[Var, int]] = {}
-        self._threads: dict[Var, Expr] = {}
-        """The loops over threads of a GPU block around the statement, each with its first."""
+        self._threads: dict[Var, tuple[ForKind, int]] = {}
+        """The loops over threads of a GPU block around the statement."""
         self._packed_loops: dict[tuple[str, str], dict[Var, LoopKey]] = {}
         self.in_second_body = False
         """True while tiles with two bodies are built: no others may be inside."""
@@ -55,7 +56,7 @@ class Surroundings:
         self._ranges[var] = (0, extent - 1)
         self._parallel += kind is ForKind.PARALLEL
         if kind in BLOCK_THREADS:
-            self._threads[var] = as_expr(0)
+            self._threads[var] = (kind, extent)
         yield
         self._parallel -= kind is ForKind.PARALLEL
         self._threads.pop(var, None)
@@ -90,7 +91,12 @@ class Surroundings:
 
     def of_first_thread(self, value: Expr) -> Expr:
         """*value* as the first thread of a GPU block has it."""
-        return substitute(substitute(value, self._definitions), self._threads)
+        first = dict.fromkeys(self._threads, as_expr(0))
+        return substitute(substitute(value, self._definitions), first)
+
+    def threads_left(self, kind: ForKind) -> int | None:
+        """How many threads run the statement along index *kind*; None when it is not bound."""
+        return min((n for k, n in self._threads.values() if k is kind), default=None)
 
     def origin(self, name: str) -> Index:
         """Where the box of *name*'s buffer starts, by dimension (zeros for a whole tensor)."""

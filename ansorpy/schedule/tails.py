@@ -10,15 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import TYPE_CHECKING
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import Binary, BinaryOp, Expr
+from ansorpy.ir.expr import AxisKind, Binary, BinaryOp, Expr
 from ansorpy.ir.loops import ForKind
 from ansorpy.schedule.axes import is_ragged, number
 from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import SplitRelation, Stage
 
-__all__ = ["SecondBody", "second_body"]
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["SecondBody", "refuse_unsafe_shifts", "second_body"]
 
 _CPU_KINDS = (ForKind.SERIAL, ForKind.PARALLEL, ForKind.UNROLLED)
 
@@ -107,4 +111,26 @@ def _require_order(stage: Stage, relation: SplitRelation, kinds: Mapping[str, Fo
             f'two bodies of tiles of "{relation.parent}" need the loop "{outer}" around the loops '
             "of a tile, none of them fused, split or run with it in parallel",
             stage=stage.name, hint='use tail="guard" or "shift"',
+        )  # fmt: skip
+
+
+def refuse_unsafe_shifts(
+    state: State, stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind]
+) -> None:
+    """A shifted last tile repeats iterations: no sum may be half done when it does."""
+    reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]
+    if not reduce:
+        return
+    counting = {
+        r.children[0]
+        for r in stage.relations
+        if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, extents)
+    }
+    outside = {it.name for it in stage.iters[: reduce[0]]}
+    together = {n for n, kind in kinds.items() if kind is ForKind.PARALLEL}
+    if not counting <= outside - together:
+        raise ScheduleError(
+            "a shifted tail repeats part of a sum that another thread or iteration adds to",
+            stage=stage.name, program=state.text(stage.name, counting),
+            hint="cache_write the stage and shift the copy, or split by factors that divide",
         )  # fmt: skip

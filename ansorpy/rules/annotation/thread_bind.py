@@ -5,15 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.predicates import has_cross_thread_reduction, needs_multi_level_tiling
+from ansorpy.rules.block_tiles import (
+    BlockLimits,
+    draw_block_tiles,
+    is_block_tiled,
+    threads_of,
+)
+from ansorpy.rules.predicates import (
+    has_cross_thread_reduction,
+    needs_multi_level_tiling,
+    space_extent,
+)
 from ansorpy.rules.relations import host_iters
 from ansorpy.rules.tiling import space_splits
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.size import Size, above, product
-from ansorpy.schedule.space import Constraint, Space
+from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -30,10 +42,17 @@ class ThreadBind(AnnotationRule):
 
     Tiled kernels: level 0 -> blockIdx.x, 1 -> vthread, 2 -> threadIdx.x, with the products
     limited by constraint columns.  Others: all space loops in one, split by a warp.
+    New rows of tiled kernels keep to the limits, and have whole warps where some do.
     Source: TVM's InitThreadBind; a fetch moves ``vector_length`` elements (its initial 1).
+
+    Args:
+        most_elements: Elements of its tile that a thread of a new row computes, at most.
+        redraws: How often rows that break a constraint are drawn anew.
     """
 
     vector_length: int = 1
+    most_elements: int = 256
+    redraws: int = 12
 
     def declare(self, space: Space, target: Target) -> Space:
         state, constraints = space.state, list(space.constraints)
@@ -54,6 +73,32 @@ class ThreadBind(AnnotationRule):
             elif stage.scope is Scope.SHARED:
                 state = self._fetch_together(state, name)
         return Space(state, tuple(constraints))
+
+    def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
+        tiled = [stage for stage in space.state.stages if is_block_tiled(stage)]
+        table = self._drawn(space, tiled, table, target, rng)
+        for turn in range(self.redraws if tiled else 0):
+            wrong = ~space.valid(table)
+            for stage in tiled if 2 * turn < self.redraws else ():
+                wrong |= threads_of(space, stage, table) % target.warp_size != 0
+            rows = np.flatnonzero(wrong)
+            if not len(rows):
+                break
+            fresh = space.sample(len(rows), rng)
+            table[rows] = self._drawn(space, tiled, fresh, target, rng)
+        return table
+
+    def _drawn(
+        self, space: Space, tiled: Sequence[Stage], table: Table, target: Target,
+        rng: np.random.Generator,
+    ) -> Table:  # fmt: skip
+        for stage in tiled:
+            limits = BlockLimits(
+                _least_threads(stage, target), target.max_threads_per_block, target.max_vthread,
+                self.most_elements,
+            )  # fmt: skip
+            table = draw_block_tiles(space, stage, table, limits, rng)
+        return table
 
     def _fetch_together(self, state: State, name: str) -> State:
         stage = state.stage(name)
@@ -124,17 +169,18 @@ def _bind_levels(state: State, name: str) -> State:
 
 def _limits(stage: Stage, target: Target) -> list[Constraint]:
     """Bounds on virtual threads and threads, as columns (before the loops are fused)."""
-    splits = space_splits(stage)
-    total = 1
-    for axis in stage.compute.axes:
-        total *= axis.extent
-    least = target.warp_size if total > 2 * target.warp_size else 1
+    splits, least = space_splits(stage), _least_threads(stage, target)
     vthreads = tuple(f for relation in splits for f in relation.factors[0])
     threads = tuple(f for relation in splits for f in relation.factors[1])
     return [
         _between(f"{stage.name}.vthreads", vthreads, 1, target.max_vthread),
         _between(f"{stage.name}.threads", threads, least, target.max_threads_per_block),
     ]
+
+
+def _least_threads(stage: Stage, target: Target) -> int:
+    """A warp, unless there is too little to do for two (TVM)."""
+    return target.warp_size if space_extent(stage) > 2 * target.warp_size else 1
 
 
 def _between(name: str, factors: Product, least: int, most: int) -> Constraint:

@@ -28,7 +28,7 @@ class AddCacheRead(SketchRule):
 
     Returns the same stage number: the copy is never looked at itself.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
-    aborts, is left alone.
+    aborts, is left alone, and so are other consumers that are no tiled reductions.
     """
 
     scope: str = "shared"
@@ -39,7 +39,7 @@ class AddCacheRead(SketchRule):
         if not readers:
             return Verdict.skip("nothing reads it")
         reader = readers[0]
-        if not needs_multi_level_tiling(state, reader) or not has_reduce_iters(reader):
+        if not _is_tiled_reduction(state, reader):
             return Verdict.skip(f'its consumer "{reader.name}" is not a tiled reduction')
         if has_cross_thread_reduction(state, reader):
             return Verdict.skip(f'"{reader.name}" reduces across threads')
@@ -48,11 +48,22 @@ class AddCacheRead(SketchRule):
         return Verdict.apply_and_skip_rest(f'the tiles of "{reader.name}" re-read it')
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
-        for reader in consumers(state, state.stage(stage_id)):
+        for found in consumers(state, state.stage(stage_id)):
+            reader = state.stage(found.name)
+            if not _takes_tiles(state, reader):
+                continue
             state, cached = state.cache_read(stage_id, self.scope, [reader.name])
             host = _last_of_outermost_reduce_tile(state.stage(reader.name))
             state = state.compute_at(cached, reader.name, host)
         yield state, stage_id
+
+
+def _is_tiled_reduction(state: State, stage: Stage) -> bool:
+    return needs_multi_level_tiling(state, stage) and has_reduce_iters(stage)
+
+
+def _takes_tiles(state: State, reader: Stage) -> bool:
+    return _is_tiled_reduction(state, reader) and not has_cross_thread_reduction(state, reader)
 
 
 def _last_of_outermost_reduce_tile(stage: Stage) -> Iter:

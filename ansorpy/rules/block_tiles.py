@@ -1,0 +1,127 @@
+"""Drawing the tiles of a GPU block: blocks, virtual threads, threads and registers fit together.
+
+Drawn one axis by one at random, nearly all tiles have too many threads or too few.  Here each
+axis takes what those before it left, for all rows of a table at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.loops import ForKind
+from ansorpy.rules.tiling import space_splits
+from ansorpy.schedule.decisions import Decision, Product
+from ansorpy.schedule.space import Space, Table
+from ansorpy.schedule.stage import Stage
+
+__all__ = ["BlockLimits", "draw_block_tiles", "is_block_tiled", "threads_of"]
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BlockLimits:
+    """Threads of a block, virtual threads of a thread, and elements each thread has in all."""
+
+    least_threads: int
+    most_threads: int
+    most_vthreads: int
+    most_elements: int
+
+
+@dataclass(frozen=True)
+class _Tiles:
+    """The settings of one axis by what they use: virtual threads, threads, elements a thread."""
+
+    decision: Decision
+    used: Ints
+    """``[group, 3]``, all different."""
+    first: Ints
+    """Where the settings of each group start in ``rows``, and where the last ends."""
+    rows: Ints
+
+
+def is_block_tiled(stage: Stage) -> bool:
+    """True for the stage whose tiles are a kernel's blocks, virtual threads and threads."""
+    return any(it.annotation is ForKind.VTHREAD for it in stage.iters)
+
+
+def threads_of(space: Space, stage: Stage, table: Table) -> Ints:
+    """Threads of a block of *stage*'s kernel, in each row."""
+    total = np.ones(len(table), dtype=np.int64)
+    columns = {name: table[:, at] for at, name in enumerate(space.columns)}
+    for relation in space_splits(stage):
+        total = total * _product(relation.factors[1], columns)
+    return total
+
+
+def draw_block_tiles(
+    space: Space, stage: Stage, table: Table, limits: BlockLimits, rng: np.random.Generator
+) -> Table:
+    """*table* with the tiles of *stage* drawn within *limits*, in a random order of the axes.
+
+    What a setting uses is uniform over what the axes before left; so is the setting of those
+    that use as much.
+    """
+    tiles = _tiles(space, stage)
+    if not tiles or not len(table):
+        return table
+    table = table.copy()
+    for part in np.array_split(np.arange(len(table)), min(len(table), len(tiles))):
+        order = [tiles[n] for n in rng.permutation(len(tiles))]
+        _draw(space, order, table, part, limits, rng)
+    return table
+
+
+def _draw(
+    space: Space, order: Sequence[_Tiles], table: Table, part: npt.NDArray[np.intp],
+    limits: BlockLimits, rng: np.random.Generator,
+) -> None:  # fmt: skip
+    """Fill in rows *part* of *table*, one axis after the other."""
+    used = np.ones((len(part), 3), dtype=np.int64)
+    most = np.array([limits.most_vthreads, limits.most_threads, limits.most_elements])
+    for at, axis in enumerate(order):
+        reach = int(np.prod([later.used[:, 1].max() for later in order[at + 1 :]]))
+        total = used[:, None, :] * axis.used[None, :, :]
+        allowed = (total <= most).all(axis=2)
+        enough = allowed & (total[:, :, 1] * reach >= limits.least_threads)
+        some = enough.any(axis=1, keepdims=True)
+        allowed = np.where(some, enough, allowed)
+        group = np.where(allowed, rng.random(allowed.shape), -1.0).argmax(axis=1)
+        used = used * axis.used[group]
+        size = axis.first[group + 1] - axis.first[group]
+        drawn = axis.first[group] + rng.integers(0, size)
+        table[part, space.slices[axis.decision.name]] = axis.rows[drawn]
+
+
+def _tiles(space: Space, stage: Stage) -> list[_Tiles]:
+    """The open splits of *stage*'s space axes."""
+    found = []
+    for relation in space_splits(stage):
+        names = {factor for factors in relation.factors for factor in factors}
+        owners = [d for d in space.decisions if names & set(d.columns)]
+        if len(owners) == 1:
+            found.append(_grouped(owners[0], relation.factors))
+    return found
+
+
+def _grouped(decision: Decision, factors: Sequence[Product]) -> _Tiles:
+    rows = decision.domain.rows
+    columns = {name: rows[:, at] for at, name in enumerate(decision.columns)}
+    vthreads, threads, *inner = (_product(f, columns) * np.ones_like(rows[:, 0]) for f in factors)
+    elements = vthreads * np.prod(inner, axis=0)
+    uses = np.column_stack((vthreads, threads, elements))
+    used, which, counts = np.unique(uses, axis=0, return_inverse=True, return_counts=True)
+    order = np.argsort(which.reshape(-1), kind="stable")
+    return _Tiles(decision, used, np.concatenate(([0], np.cumsum(counts))), rows[order])
+
+
+def _product(factors: Product, columns: Mapping[str, Ints]) -> Ints:
+    total = np.ones(1, dtype=np.int64)
+    for factor in factors:
+        total = total * (columns[factor] if isinstance(factor, str) else factor)
+    return total

@@ -1,0 +1,151 @@
+"""Boxes of tensors, a dimension at a time: how many elements, and where they start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from ansorpy.ir.affine import index_terms, linear
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, as_expr
+from ansorpy.ir.interval import INT64_MAX
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.size import Size, ceil_div, size_gcd, size_max
+
+__all__ = [
+    "NOWHERE", "ZERO", "Origin", "Part", "Span", "end_of", "hull", "moved_inside", "start_of",
+    "touched",
+]  # fmt: skip
+
+
+class Part(NamedTuple):
+    """``axis // divisor``."""
+
+    axis: str
+    divisor: int = 1
+
+
+@dataclass(frozen=True)
+class Origin:
+    """``sum(coefficient * part) + offset`` over axes of the stage that owns the loop."""
+
+    terms: tuple[tuple[Part, int], ...]
+    offset: int
+
+
+ZERO = Origin((), 0)
+
+
+@dataclass(frozen=True)
+class Span:
+    """``extent`` elements of one dimension from ``origin``; None where its start is not affine.
+
+    However the loops outside run, ``origin`` is ``origin.offset`` plus a multiple of ``step``
+    (0: always the same start).  A *late* one may end outside; its box is moved to start earlier.
+    """
+
+    origin: Origin | None
+    extent: Size
+    step: Size = 1
+    late: bool = False
+
+
+def touched(index: Expr, op: ComputeOp, box: Mapping[str, Span]) -> Span:
+    """The span of values *index* takes while *op*'s axes run over *box*."""
+    terms = index_terms(index, (*op.axes, *op.reduce_axes))
+    if terms is not None:
+        coefficients, offset = terms
+        return _sum([(box[axis.name], c) for axis, c in coefficients.items()], offset)
+    form = linear(index)
+    parts: list[tuple[Span, int]] = []
+    for atom, c in form.terms.items():
+        if isinstance(atom, Axis):
+            parts.append((box[atom.name], c))
+        elif isinstance(atom, Binary) and atom.op is BinaryOp.FLOORDIV:
+            parts.append((_quotient(touched(atom.a, op, box), atom.b), c))
+        else:
+            return NOWHERE
+    return _sum(parts, form.const)
+
+
+NOWHERE = Span(None, 0)
+
+
+def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
+    """The span of ``sum(coefficient * value) + offset`` while each value runs over its span."""
+    extent: Size = 1
+    step: Size = 0
+    origin: dict[Part, int] = {}
+    parts = list(parts)
+    if any(span.late for span, _ in parts) and _count_moving(parts) > 1:
+        return NOWHERE  # the sum may start early in the middle of the tensor
+    for span, c in parts:
+        if c < 0 or span.origin is None:
+            return NOWHERE
+        extent = extent + (span.extent - 1) * c
+        step = size_gcd(step, span.step * c)
+        offset += c * span.origin.offset
+        for part, k in span.origin.terms:
+            origin[part] = origin.get(part, 0) + c * k
+    return Span(Origin(tuple(sorted((p, k) for p, k in origin.items() if k)), offset), extent, step)
+
+
+def _count_moving(parts: Iterable[tuple[Span, int]]) -> int:
+    return sum(span.origin is not None and bool(span.origin.terms) for span, _ in parts)
+
+
+def _quotient(span: Span, divisor: Expr) -> Span:
+    """The span of ``value // divisor`` while the value runs over *span*."""
+    if span.origin is None or not isinstance(divisor, Const) or int(divisor.value) < 1:
+        return NOWHERE
+    c, (terms, offset) = int(divisor.value), (span.origin.terms, span.origin.offset)
+    if all(k % c == 0 for _, k in terms):
+        start = Origin(tuple((part, k // c) for part, k in terms), offset // c)
+        return Span(start, (span.extent + offset % c - 1) // c + 1)
+    if len(terms) > 1 or offset or terms[0][1] != 1:
+        return NOWHERE
+    (axis, inner), _ = terms[0]
+    start = Origin(((Part(axis, inner * c), 1),), 0)
+    # The worst start there is: as far into a group of c as what divides all starts allows.
+    return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c))
+
+
+def end_of(span: Span) -> int:
+    """Where a span of known extent ends; beyond every tensor where its start is unknown."""
+    assert isinstance(span.extent, int)
+    return INT64_MAX if span.origin is None else span.origin.offset + span.extent
+
+
+def moved_inside(span: Span, late: bool) -> Span:
+    """What a box covers in both its places: where it is needed, and inside of its tensor, to
+    which one that starts before it is moved; *late* when one may end beyond it."""
+    before = 0 if span.origin is None else max(0, -span.origin.offset)
+    return replace(span, extent=span.extent + before, late=late) if before or late else span
+
+
+def hull(spans: list[Span], extent: int) -> Span:
+    """The smallest span that covers *spans*; all *extent* elements where one is unknown."""
+    origins = [span.origin for span in spans]
+    known = [o for o in origins if o is not None]
+    if len(known) < len(spans) or len({o.terms for o in known}) != 1:
+        return Span(ZERO, extent, 0)
+    low = min(o.offset for o in known)
+    reach: Size = 0
+    for span, origin in zip(spans, known, strict=True):
+        reach = size_max(reach, span.extent + (origin.offset - low))
+    return Span(Origin(known[0].terms, low), reach)
+
+
+def start_of(span: Span, values: Mapping[str, Expr]) -> Expr:
+    """Where *span* starts, given the axes that its origin names."""
+    if span.origin is None:
+        return as_expr(0)
+    start: Expr = as_expr(span.origin.offset)
+    for (axis, divisor), coefficient in span.origin.terms:
+        start = start + _quotient_of(values[axis], divisor) * coefficient
+    return start
+
+
+def _quotient_of(value: Expr, divisor: int) -> Expr:
+    """``value // divisor``; dividing by 1 is left out."""
+    return value if divisor == 1 else value // as_expr(divisor)

@@ -1,0 +1,84 @@
+"""The operator suite in small, odd, prime and single sizes, for programs that are interpreted."""
+
+from __future__ import annotations
+
+from ansorpy.ir import builders as ap
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from tests import workloads
+from tests.rules.algorithms.convolutions import convolution, first_layout
+
+__all__ = ["WORKLOADS"]
+
+
+def batch_matmul(batch: int, n: int, m: int, k: int) -> list[Tensor]:
+    """``C[b, n, m] = A[b, n, k] B[b, m, k]``."""
+    a, b = placeholder((batch, n, k), name="A"), placeholder((batch, m, k), name="B")
+    r = reduce_axis(k, name="k")
+    made = compute((batch, n, m), lambda s, i, j: ap.sum(a[s, i, r] * b[s, j, r], axis=r), name="C")
+    return [a, b, made]
+
+
+def average_pool(n: int, h: int, w: int, c: int, size: int, stride: int) -> list[Tensor]:
+    """The mean of windows of *size*, channels last, no padding."""
+    x = placeholder((n, h, w, c), name="X")
+    ry, rx = reduce_axis(size, name="ry"), reduce_axis(size, name="rx")
+    shape = (n, (h - size) // stride + 1, (w - size) // stride + 1, c)
+    total = compute(
+        shape,
+        lambda i, y, z, o: ap.sum(x[i, y * stride + ry, z * stride + rx, o], axis=(ry, rx)),
+        name="total",
+    )
+    mean = compute(shape, lambda *i: total[i] * (1.0 / size**2), name="mean")
+    return [x, mean]
+
+
+def gelu(*shape: int) -> list[Tensor]:
+    """Elementwise, of a few stages."""
+    x = placeholder(shape, name="X")
+    inner = compute(shape, lambda *i: ap.erf(x[i] * 0.7071067811865476), name="inner")
+    return [x, compute(shape, lambda *i: x[i] * (inner[i] + 1.0) * 0.5, name="out")]
+
+
+def transposed(n: int, m: int) -> list[Tensor]:
+    """A transpose and a broadcast sum."""
+    x, y = placeholder((n, m), name="X"), placeholder((n,), name="Y")
+
+    def at(i: Expr, j: Expr) -> Expr:
+        return x[j, i] + y[j]
+
+    return [x, y, compute((m, n), at, name="out")]
+
+
+WORKLOADS: dict[str, list[Tensor]] = {
+    "matmul": workloads.matmul(12, 20, 6, constant=True),
+    "even_matmul": workloads.matmul(64, 32, 16),
+    "prime_matmul": workloads.matmul(37, 53, 11),
+    "row_matmul": workloads.matmul(1, 40, 12),
+    "column_matmul": workloads.matmul(29, 1, 5),
+    "outer_product": workloads.matmul(9, 14, 1),
+    "transposed_matmul": workloads.transposed_matmul(18, 20, 12),
+    "batch_matmul": batch_matmul(3, 10, 7, 5),
+    "two_matmuls": workloads.double_matmul(8),
+    "activated_matmul": workloads.activated_matmul(9, 13, 10),
+    "conv1d": convolution((13,), (3,), 5, 6, pad=1),
+    "conv2d": convolution((9, 7), (3, 3), 5, 6, pad=1),
+    "pointwise": convolution((7, 7), (1, 1), 8, 12),
+    "strided": convolution((11, 9), (3, 3), 4, 5, pad=1, stride=2),
+    "dilated": convolution((9, 9), (3, 3), 3, 4, pad=2, dilation=2, batch=2),
+    "conv3d": convolution((5, 4, 3), (3, 3, 3), 2, 3, pad=1),
+    "grouped": first_layout(6, 7, 3, 4, 2),
+    "channels_first": workloads.conv2d_bn_relu(1, 7, 7, 5, 6),
+    "depthwise": workloads.depthwise_pointwise(1, 6, 7, 5, 8),
+    "transposed_conv": workloads.transposed_conv1d(5, 3, 7, 3),
+    "max_pool": workloads.max_pool2d(1, 5, 4, 3),
+    "average_pool": average_pool(1, 9, 9, 5, 3, 2),
+    "gelu": gelu(7, 33),
+    "transpose": transposed(13, 17),
+    "short_sum": workloads.min_reduce(37, 9),
+    "long_sum": workloads.min_reduce(5, 100),
+    "scalar_sum": workloads.zero_rank_reduce(12),
+    "softmax": workloads.softmax(3, 45),
+    "layer_norm": workloads.layer_norm(13, 37),
+    "matrix_norm": workloads.matrix_norm(3, 5, 7),
+}

@@ -1,0 +1,98 @@
+"""Whatever the rules derive for GPUs computes the definition: random programs, interpreted.
+
+The interpreter runs blocks and threads, and finds races, missing barriers and reads of what
+nothing wrote, so that a program that passes is one that needs no luck.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers, sampled_from
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag, run_program
+from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.task import Task
+from ansorpy.rules.predicates import has_cross_thread_reduction
+from ansorpy.rules.presets import ANSOR_CUDA, CUDA, Preset
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from tests.properties.random_operators import random_definition, random_values
+from tests.rules.asking import CUDA as GPU
+from tests.rules.gpu_workloads import WORKLOADS
+
+Arrays = Mapping[str, npt.NDArray[np.generic]]
+
+
+def outputs(program: Program, known: Arrays) -> dict[str, npt.NDArray[np.generic]]:
+    """What the interpreter makes of *program*, by name."""
+    arrays = [
+        np.full(p.buffer.shape, 77, p.buffer.dtype.numpy) if p.role is Role.OUTPUT
+        else known[p.buffer.name]
+        for p in program.params
+    ]  # fmt: skip
+    run_program(program, arrays)
+    named = zip(program.params, arrays, strict=True)
+    return {p.buffer.name: array for p, array in named if p.role is Role.OUTPUT}
+
+
+def check(state: State, data: Arrays, expected: list[npt.NDArray[np.generic]]) -> None:
+    """Assert that the bound *state* computes *expected*."""
+    lowered = lower(state)
+    made = {} if lowered.bind is None else outputs(lowered.bind, data)
+    found = outputs(lowered.run, {**data, **made}).values()
+    for got, want in zip(found, expected, strict=True):
+        tolerance = 1e-4 * max(1.0, float(np.abs(want).max(initial=0)))
+        np.testing.assert_allclose(got, want, rtol=0, atol=tolerance, err_msg=str(state))
+
+
+def _is_supported(state: State) -> bool:
+    """Sums that threads share have no loops of their own yet."""
+    return not any(has_cross_thread_reduction(state, stage) for stage in state.stages)
+
+
+@pytest.mark.parametrize("preset", [ANSOR_CUDA, CUDA], ids=["ansor", "default"])
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_random_programs_compute_the_definition(
+    name: str, preset: Preset, rng: np.random.Generator
+) -> None:
+    dag = ComputeDAG.of(WORKLOADS[name])
+    data = random_values(dag, rng)
+    expected = run_dag(dag, data, dtype=DType.FLOAT64)
+    tried = 0
+    for structure in StructureSampler(Task(dag, GPU, 1), preset).draw(3, rng):
+        if not _is_supported(structure.state):
+            continue
+        table = structure.sample(512, rng)
+        both = np.concatenate((table, structure.mutate(table, rng)))
+        for row in both[structure.valid(both)][:3]:
+            check(structure.bind(row), data, expected)
+            tried += 1
+    assert tried or name in ("softmax", "layer_norm", "matrix_norm", "long_sum")
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=integers(0, 2**31), preset=sampled_from([ANSOR_CUDA, CUDA]))
+def test_programs_of_random_definitions_compute_them(seed: int, preset: Preset) -> None:
+    rng = np.random.default_rng(seed)
+    dag = random_definition(rng)
+    data = random_values(dag, rng)
+    expected = run_dag(dag, data, dtype=DType.FLOAT64)
+    structure = StructureSampler(Task(dag, GPU, 1), preset).draw_one(rng)
+    if not _is_supported(structure.state):
+        return
+    table = structure.mutate(structure.sample(64, rng), rng)
+    for row in table[structure.valid(table)][:1]:
+        try:
+            state = structure.bind(row)
+        except ScheduleError:
+            continue
+        check(state, data, expected)
