@@ -8,6 +8,7 @@ Grammar::
               | Let(var, Expr, Stmt) | Alloc(Buffer, Stmt) | Barrier(scope)
               | Store(Buffer, index*, Expr, reduce?) | Instruction(name, operands)
               | Prefetch(Buffer, Expr)
+              | AsyncCopy(Buffer, index*, Expr) | CommitCopies() | WaitCopies(pending)
     ForKind  := serial | parallel | vectorized | unrolled
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
     Scope    := global | workspace | local | shared
@@ -27,8 +28,9 @@ from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
-    "Alloc", "Barrier", "Buffer", "For", "ForKind", "If", "Instruction", "Let", "Param",
-    "Prefetch", "Program", "Role", "Scope", "Seq", "Stmt", "Store", "substatements", "walk_stmts",
+    "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "For", "ForKind", "If",
+    "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Stmt", "Store",
+    "WaitCopies", "substatements", "walk_stmts",
 ]  # fmt: skip
 
 
@@ -177,6 +179,32 @@ class Prefetch(Stmt):
 
     buffer: Buffer
     offset: Expr
+
+
+@node
+class AsyncCopy(Stmt):
+    """``buffer[indices] = value``, done at some time before a :class:`WaitCopies` for it returns.
+
+    ``buffer`` is in shared memory; ``value`` is a load from the caller's memory or a workspace,
+    or a choice between one and 0.  Until then what is there is undefined, to all threads; after
+    it, it is there for the thread that copied, and after a barrier for those of its block.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
+@node
+class CommitCopies(Stmt):
+    """The copies this thread started since it last committed some are its next group."""
+
+
+@node
+class WaitCopies(Stmt):
+    """All groups of copies of this thread have arrived but its last *pending*."""
+
+    pending: int
 
 
 @node

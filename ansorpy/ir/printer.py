@@ -25,8 +25,10 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.loops import (
     Alloc,
+    AsyncCopy,
     Barrier,
     Buffer,
+    CommitCopies,
     For,
     ForKind,
     If,
@@ -37,6 +39,7 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
+    WaitCopies,
 )
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
@@ -186,7 +189,8 @@ class _Printer:
 
     def _alloc(self, s: Alloc) -> Iterator[str]:
         b = s.buffer
-        yield f"alloc {self._bind(b)}: {_type(b.dtype, b.shape)} in {b.scope.value}"
+        kind = f"{_type(b.dtype, b.shape)}{_apart(b.strides)}"
+        yield f"alloc {self._bind(b)}: {kind} in {b.scope.value}"
         yield from self.stmt(s.body)
         self._free(b)
 
@@ -207,6 +211,15 @@ class _Printer:
 
     def _instruction(self, s: Instruction) -> Iterator[str]:
         yield f"{s.name}({', '.join(self.element(b, at) for b, at in s.operands)})"
+
+    def _copy(self, s: AsyncCopy) -> Iterator[str]:
+        yield f"{self.element(s.buffer, s.indices)} = copy({self.expr(s.value)})"
+
+    def _commit(self, s: CommitCopies) -> Iterator[str]:
+        yield "commit_copies()"
+
+    def _wait(self, s: WaitCopies) -> Iterator[str]:
+        yield f"wait_copies({s.pending})"
 
     # Programs and definitions
 
@@ -249,6 +262,6 @@ _EXPRS: dict[type[Expr], Callable[..., Any]] = {
 _STMTS: dict[type[Stmt], Callable[..., Iterator[str]]] = {
     Seq: _Printer._seq, For: _Printer._for, If: _Printer._if, Let: _Printer._let,
     Alloc: _Printer._alloc, Store: _Printer._store, Barrier: _Printer._barrier,
-    Prefetch: _Printer._prefetch,
-    Instruction: _Printer._instruction,
+    Instruction: _Printer._instruction, Prefetch: _Printer._prefetch, AsyncCopy: _Printer._copy,
+    CommitCopies: _Printer._commit, WaitCopies: _Printer._wait,
 }  # fmt: skip

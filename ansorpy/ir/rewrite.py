@@ -20,8 +20,10 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.loops import (
     Alloc,
+    AsyncCopy,
     Barrier,
     Buffer,
+    CommitCopies,
     For,
     If,
     Instruction,
@@ -30,6 +32,7 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
+    WaitCopies,
 )
 from ansorpy.ir.tensor import Tensor
 
@@ -176,7 +179,14 @@ def _prefetch(r: Rewriter, s: Prefetch) -> Stmt:
     return s if buffer is s.buffer and offset is s.offset else Prefetch(buffer, offset)
 
 
-def _barrier(r: Rewriter, s: Barrier) -> Stmt:
+def _copy(r: Rewriter, s: AsyncCopy) -> Stmt:
+    buffer, value = r._buffer(s.buffer), r.expr(s.value)
+    indices = tuple(r.expr(i) for i in s.indices)
+    unchanged = buffer is s.buffer and value is s.value and _same(s.indices, indices)
+    return s if unchanged else AsyncCopy(buffer, indices, value)
+
+
+def _plain(r: Rewriter, s: Stmt) -> Stmt:
     return s
 
 
@@ -189,8 +199,9 @@ def _instruction(r: Rewriter, s: Instruction) -> Stmt:
 
 
 _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
-    Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _barrier,
-    Instruction: _instruction, Prefetch: _prefetch,
+    Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _plain,
+    Instruction: _instruction, Prefetch: _prefetch, AsyncCopy: _copy, CommitCopies: _plain,
+    WaitCopies: _plain,
 }  # fmt: skip
 
 

@@ -24,8 +24,10 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.interval import bounds, can_prove
 from ansorpy.ir.loops import (
     Alloc,
+    AsyncCopy,
     Barrier,
     Buffer,
+    CommitCopies,
     For,
     ForKind,
     If,
@@ -39,6 +41,7 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
+    WaitCopies,
 )
 from ansorpy.ir.printer import text
 
@@ -181,12 +184,33 @@ class _Checker:
             self.fail(f"{s.buffer.name} is not declared here")
         self._typed(s.offset, DType.INT64, "the offset")
 
+    def _copy(self, s: AsyncCopy) -> None:
+        self.current = s
+        self._place(s.buffer, s.indices)
+        self._typed(s.value, s.buffer.dtype, f"what is copied to {s.buffer.name}")
+        if s.buffer.scope is not Scope.SHARED:
+            self.fail(f"{s.buffer.name} is in {s.buffer.scope.value} memory, not in shared")
+        read = s.value.then if isinstance(s.value, Select) else s.value
+        zero = not isinstance(s.value, Select) or _is_zero(s.value.other)
+        if not isinstance(read, Load) or not _is_outside(read) or not zero:
+            self.fail("only what lies in global memory, or 0 in its place, can be copied")
+        self._in_launch("a copy")
+
+    def _groups(self, s: CommitCopies | WaitCopies) -> None:
+        self.current = s
+        if isinstance(s, WaitCopies) and s.pending < 0:
+            self.fail(f"{s.pending} groups of copies cannot be pending")
+        self._in_launch("a group of copies")
+
     def _barrier(self, s: Barrier) -> None:
         self.current = s
         if s.scope not in (Scope.SHARED, Scope.GLOBAL):
             self.fail(f"there is no barrier for {s.scope.value} memory")
+        self._in_launch("a barrier")
+
+    def _in_launch(self, what: str) -> None:
         if not any(kind in _HARDWARE for kind in self.kinds):
-            self.fail("a barrier is outside of every block and thread loop")
+            self.fail(f"{what} is outside of every block and thread loop")
 
     def _writable(self, buffer: Buffer) -> None:
         if buffer in self.read_only:
@@ -276,6 +300,15 @@ class _Checker:
             self.fail(f"{e.fn.value} of {e.args[0].dtype.value} values is not defined")
 
 
+def _is_zero(e: Expr) -> bool:
+    return isinstance(e, Const) and e.value == 0
+
+
+def _is_outside(load: Load) -> bool:
+    """True for a load from memory that all blocks can read."""
+    return isinstance(load.source, Buffer) and load.source.scope in (Scope.GLOBAL, Scope.WORKSPACE)
+
+
 _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
     Const: _Checker._const, Var: _Checker._var, Axis: _Checker._var, Load: _Checker._load,
     Binary: _Checker._binary, Compare: _Checker._compare, Select: _Checker._select,
@@ -284,5 +317,6 @@ _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
 _STMTS: dict[type[Stmt], Callable[[_Checker, Any], None]] = {
     Seq: _Checker._seq, For: _Checker._for, Let: _Checker._let, If: _Checker._if,
     Alloc: _Checker._alloc, Store: _Checker._store, Instruction: _Checker._instruction,
-    Barrier: _Checker._barrier, Prefetch: _Checker._prefetch,
+    Barrier: _Checker._barrier, Prefetch: _Checker._prefetch, AsyncCopy: _Checker._copy,
+    CommitCopies: _Checker._groups, WaitCopies: _Checker._groups,
 }  # fmt: skip

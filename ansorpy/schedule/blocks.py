@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
 from ansorpy.ir.loops import (
     Alloc,
+    AsyncCopy,
     Barrier,
     Buffer,
     For,
@@ -175,7 +176,7 @@ def _stores(s: Stmt) -> Iterable[Store]:
 def _exprs(s: Stmt) -> tuple[Expr, ...]:
     """The expressions of *s* itself, not of the statements inside."""
     match s:
-        case Store(_, indices, value, _):
+        case Store(_, indices, value, _) | AsyncCopy(_, indices, value):
             return (*indices, value)
         case If(cond, _, _):
             return (cond,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError
 from ansorpy.ir.expr import ReduceKind
+from ansorpy.ir.interpret.copies import Arrived, Copies
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.numerics import COMBINE, Value
@@ -54,6 +56,7 @@ class Memory(Evaluator):
         super().__init__()
         self.storage: dict[Buffer, Storage] = {}
         self.clock: Clock | None = None
+        self.copies: Copies | None = None
         self.agreement = True
         self.statement: Stmt | None = None
         self._numbers: dict[Stmt, int] = {}
@@ -65,7 +68,7 @@ class Memory(Evaluator):
 
     def end(self) -> None:
         """The parallel region is over; all its threads have joined."""
-        self.clock = None
+        self.clock = self.copies = None
         for storage in self.storage.values():
             storage.log = None
 
@@ -104,7 +107,7 @@ class Memory(Evaluator):
         if not np.all(defined if mask is None else defined | ~mask):
             missing = ~defined if mask is None else ~defined & mask
             element = np.broadcast_to(at, np.shape(missing))[missing].flat[0]
-            raise self._error(f"{self._name(buffer, int(element))} is read before it is written")
+            raise self._undefined(buffer, int(element))
         if self._is_watched(buffer):
             self._watch_read(buffer, storage, at, lanes, mask)
         return storage.data[at]
@@ -121,7 +124,7 @@ class Memory(Evaluator):
             at, value = np.broadcast_to(at, shape), np.broadcast_to(value, shape)
         if reduce is not None and not np.all(storage.defined[at]):
             element = np.asarray(at)[~storage.defined[at]].flat[0]
-            raise self._error(f"{self._name(buffer, int(element))} is read before it is written")
+            raise self._undefined(buffer, int(element))
         watched = self._is_watched(buffer)
         before = storage.data[at] if watched else None
         if reduce is None:
@@ -133,6 +136,29 @@ class Memory(Evaluator):
         storage.defined[at] = True
         if watched:
             self._watch_write(buffer, storage, at, (value, before), lanes, reduce is not None)
+
+    def start_copy(
+        self, buffer: Buffer, at: Value, value: Value, statement: Stmt, lanes: Lanes
+    ) -> None:
+        """Write *value* so that nobody may see it before :meth:`arrive`."""
+        if self.copies is None:
+            raise self._error("a copy outside of a kernel launch")
+        self.write(buffer, at, value, None, lanes)
+        where = np.array(lanes.spread(at))
+        self.storage[buffer].defined[where] = False
+        self.copies.start(buffer, statement, where, np.array(lanes.spread(lanes.thread)))
+
+    def arrive(self, copies: Sequence[Arrived]) -> None:
+        """What these copies wrote is there; each thread has written it now."""
+        for copy in copies:
+            self.statement = copy.statement
+            storage = self.storage[copy.buffer]
+            storage.defined[copy.at] = True
+            disputed = np.zeros(copy.at.shape, dtype=np.bool_)
+            log = self._log(copy.buffer, storage)
+            found = log.write(copy.at, copy.thread, self._number(), disputed, disputed)
+            if found is not None:
+                raise self._race(copy.buffer, *found)
 
     def _is_watched(self, buffer: Buffer) -> bool:
         return self.clock is not None and buffer.scope is not Scope.LOCAL
@@ -189,6 +215,13 @@ class Memory(Evaluator):
     def _name(self, buffer: Buffer, position: int) -> str:
         index = np.unravel_index(position % buffer.size, buffer.shape) if buffer.shape else ()
         return f"{buffer.name}[{', '.join(str(int(i)) for i in index)}]"
+
+    def _undefined(self, buffer: Buffer, position: int) -> LoweringError:
+        name = self._name(buffer, position)
+        under_way = () if self.copies is None else self.copies.started
+        if any(c.buffer is buffer and (c.at == position).any() for c in under_way):
+            return self._error(f"{name} is read before the copy to it was waited for")
+        return self._error(f"{name} is read before it is written")
 
     def _race(self, buffer: Buffer, position: int, other: int) -> Race:
         assert self.statement is not None

@@ -3,7 +3,8 @@
 Iterations of parallel, block and thread loops run in step, a position of each array being one of
 them; a serial nest around one store runs as a batch when no iteration reads what another writes.
 Reading undefined memory, leaving a buffer, and two threads meeting at an element without a
-barrier between are errors that name the statements.
+barrier between are errors that name the statements.  What an asynchronous copy writes is
+undefined until it was waited for.
 """
 
 from __future__ import annotations
@@ -17,14 +18,17 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.interpret.copies import Copies
 from ansorpy.ir.interpret.lanes import BLOCKS, THREADS, Lanes, Launch
 from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
 from ansorpy.ir.interpret.races import Clock
 from ansorpy.ir.intrinsics import expand
 from ansorpy.ir.loops import (
     Alloc,
+    AsyncCopy,
     Barrier,
     Buffer,
+    CommitCopies,
     For,
     ForKind,
     If,
@@ -37,6 +41,7 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
+    WaitCopies,
     walk_stmts,
 )
 
@@ -200,6 +205,7 @@ class _Runner:
                 extents[inner.kind] = max(extents.get(inner.kind, 1), inner.extent)
         launch = Launch(extents)
         self.memory.begin(Clock(launch.blocks, launch.threads), agreement=False)
+        self.memory.copies = Copies(launch.blocks * launch.threads)
         started = replace(lanes, env=dict(lanes.env), launch=launch)
         kept = {}
         for key in started.env:
@@ -237,6 +243,8 @@ class _Runner:
             inner.env[buffer] = 0
         self.run(s.body, inner)
         del self.memory.storage[buffer]
+        if buffer.scope is Scope.SHARED and self.memory.copies is not None:
+            self.memory.copies.forget(buffer)
 
     def _local(self, buffer: Buffer, lanes: Lanes) -> None:
         """One instance a lane, and one for each thread that a loop further in will bind."""
@@ -271,6 +279,26 @@ class _Runner:
 
     def _prefetch(self, s: Prefetch, lanes: Lanes) -> None:
         """Nothing to see: what it asks for may lie outside."""
+
+    # Copies that others may see late
+
+    def _copy(self, s: AsyncCopy, lanes: Lanes) -> None:
+        memory, frame = self.memory, LaneFrame(lanes)
+        memory.statement = s
+        indices = tuple(memory.value(i, frame) for i in s.indices)
+        value = memory.value(s.value, frame)
+        memory.start_copy(s.buffer, memory.address(s.buffer, indices, lanes), value, s, lanes)
+
+    def _commit(self, s: CommitCopies, lanes: Lanes) -> None:
+        self._copies().commit(lanes.spread(lanes.thread))
+
+    def _wait(self, s: WaitCopies, lanes: Lanes) -> None:
+        self.memory.arrive(self._copies().wait(lanes.spread(lanes.thread), s.pending))
+
+    def _copies(self) -> Copies:
+        if self.memory.copies is None:
+            raise LoweringError("a group of copies outside of a kernel launch")
+        return self.memory.copies
 
     # Synchronisation
 
@@ -318,5 +346,6 @@ def _is_batch(s: Stmt) -> bool:
 _RUN: dict[type[Stmt], Callable[[_Runner, Any, Lanes], None]] = {
     Seq: _Runner._seq, If: _Runner._if, Let: _Runner._let, For: _Runner._for,
     Alloc: _Runner._alloc, Store: _Runner._store, Barrier: _Runner._barrier,
-    Instruction: _Runner._instruction, Prefetch: _Runner._prefetch,
+    Instruction: _Runner._instruction, Prefetch: _Runner._prefetch, AsyncCopy: _Runner._copy,
+    CommitCopies: _Runner._commit, WaitCopies: _Runner._wait,
 }  # fmt: skip

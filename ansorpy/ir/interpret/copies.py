@@ -1,0 +1,80 @@
+"""Copies under way: what the machine may not have written yet counts as undefined."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.loops import Buffer, Stmt
+
+__all__ = ["Arrived", "Copies"]
+
+Ints = npt.NDArray[np.int64]
+NOT_COMMITTED = -1
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """Elements *at* of *buffer*, written by copies of *thread* that *statement* started."""
+
+    buffer: Buffer
+    statement: Stmt
+    at: Ints
+    thread: Ints
+
+
+@dataclass
+class _Started:
+    buffer: Buffer
+    statement: Stmt
+    at: Ints
+    thread: Ints
+    group: Ints
+
+
+class Copies:
+    """The asynchronous copies of one launch: groups are counted for each thread by itself."""
+
+    def __init__(self, threads: int):
+        self.committed = np.zeros(threads, dtype=np.int64)
+        self.started: list[_Started] = []
+
+    def start(self, buffer: Buffer, statement: Stmt, at: Ints, thread: Ints) -> None:
+        """Each of *thread* starts a copy to element *at*."""
+        group = np.full(at.shape, NOT_COMMITTED, dtype=np.int64)
+        self.started.append(_Started(buffer, statement, at, thread, group))
+
+    def commit(self, threads: Ints) -> None:
+        """What *threads* started since they last committed is a group of each."""
+        taking_part = self._mask(threads)
+        for copy in self.started:
+            mine = (copy.group == NOT_COMMITTED) & taking_part[copy.thread]
+            copy.group[mine] = self.committed[copy.thread[mine]]
+        self.committed[np.unique(threads)] += 1
+
+    def wait(self, threads: Ints, pending: int) -> list[Arrived]:
+        """All but the last *pending* groups of *threads* arrive; returns what did."""
+        taking_part = self._mask(threads)
+        arrived, left = [], []
+        for copy in self.started:
+            oldest = self.committed[copy.thread] - pending
+            here = taking_part[copy.thread] & (copy.group != NOT_COMMITTED) & (copy.group < oldest)
+            if here.any():
+                at, thread = copy.at[here], copy.thread[here]
+                arrived.append(Arrived(copy.buffer, copy.statement, at, thread))
+            if not here.all():
+                rest = (copy.at[~here], copy.thread[~here], copy.group[~here])
+                left.append(_Started(copy.buffer, copy.statement, *rest))
+        self.started = left
+        return arrived
+
+    def forget(self, buffer: Buffer) -> None:
+        """*buffer* is no more."""
+        self.started = [copy for copy in self.started if copy.buffer is not buffer]
+
+    def _mask(self, threads: Ints) -> npt.NDArray[np.bool_]:
+        mask = np.zeros(len(self.committed), dtype=np.bool_)
+        mask[threads] = True
+        return mask
