@@ -90,7 +90,7 @@ def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[Split
 
     A tile larger than the axis (of a box that shrank under compute_at) is guarded all the same.
     """
-    if not isinstance(relation, SplitRelation) or relation.tail == "guard":
+    if not isinstance(relation, SplitRelation) or relation.tail in ("guard", "cover"):
         return False
     tile, extent = prod(extents[c] for c in relation.children[1:]), extents[relation.parent]
     return tile <= extent and extent % tile != 0

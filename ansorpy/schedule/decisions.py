@@ -127,16 +127,20 @@ def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
 
     ``even``: the larger of two sizes that differ by one; ``peel``: those of ``shift``, and every
     tile up to 32, which registers may hold; ``shift``: products of 2, 3, 5 and 7 of which whole
-    tiles exceed the extent by at most an eighth (the share of work done twice).
+    tiles exceed the extent by at most an eighth (the share of work done twice); ``cover``: those
+    and the divisors, none longer than what threads of a block compute.
 
     Of a long axis also whole vectors that are no more in all than the axis itself takes: 71 is
     five vectors, and so are five tiles of 16, but three of 24 are six.
     """
     if tail == "guard":
         return _divisors(extent)
+    if tail == "cover":
+        found = {*_divisors(extent), *(n for n in _smooth(extent) if _waste_little(extent, n))}
+        return tuple(sorted(n for n in found if n <= LONGEST_COVER))
     if tail == "even":
         return tuple(sorted({*_divisors(extent), *(-(-extent // n) for n in range(1, extent))}))
-    ragged = {n for n in _smooth(extent) if -(-extent // n) * n * WASTE <= extent * (WASTE + 1)}
+    ragged = {n for n in _smooth(extent) if _waste_little(extent, n)}
     if extent > 2 * VECTOR:
         vectors = -(-extent // VECTOR) * VECTOR
         ragged |= {n for n in range(VECTOR, extent, VECTOR) if -(-extent // n) * n <= vectors}
@@ -145,8 +149,15 @@ def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
     return tuple(sorted({*_divisors(extent), *ragged}))
 
 
+def _waste_little(extent: int, tile: int) -> bool:
+    return -(-extent // tile) * tile * WASTE <= extent * (WASTE + 1)
+
+
 WASTE = 8
 """One part in this many of a ragged axis may be computed twice."""
+
+LONGEST_COVER = 512
+"""Elements along one axis that a GPU block computes, or reads at once, at most."""
 
 VECTOR = 16
 """Elements that tiles of the vector axis come in: the widest vector of today's machines."""

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ansorpy.errors import ForeignFile
-from ansorpy.schedule.steps import annotate, dot, lanes, loops, place, storage
+from ansorpy.schedule.steps import annotate, blocks, dot, lanes, loops, place, storage
 from ansorpy.schedule.steps.base import Step
 
 __all__ = ["STEP_CLASSES", "steps_from_json", "steps_to_json"]
@@ -37,6 +37,9 @@ STEP_CLASSES = (
     storage.RfactorStep,
     storage.PackStep,
     dot.DotStep,
+    blocks.SplitByStep,
+    blocks.PadStep,
+    blocks.PipelineStep,
 )
 
 _ANY_STEP: Any = functools.reduce(operator.or_, STEP_CLASSES)

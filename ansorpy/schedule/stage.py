@@ -18,7 +18,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-Tail: TypeAlias = Literal["guard", "shift", "even", "peel"]
+Tail: TypeAlias = Literal["guard", "cover", "shift", "even", "peel"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class SplitRelation:
 
     ``tail`` says what happens where the tile ``f1 * f2 ...`` does not divide:
 
-    - ``guard``: what lies outside is skipped.
+    - ``guard``: what lies outside is skipped; so it is with ``cover``, whose open factors need
+      not divide.
     - ``shift``: the last tile starts early enough to fit and repeats some work,
       ``parent == min(c0 * tile, extent - tile) + (c1 * f2 + c2) ...``.
     - ``even``: tiles of ``tile`` and ``tile - 1``, a body each.
@@ -101,6 +102,10 @@ class Stage:
     max_unroll: Product = (0,)
     packed: tuple[str, ...] = ()
     tensorized: tuple[str, str] | None = None
+    pad: Product = (0,)
+    """Elements free behind each row of the stage's tile in shared memory."""
+    pipeline: tuple[str, Product] | None = None
+    """The loop whose shared tiles are copied ahead, and how many instances of them there are."""
     lanes: str | None = None
     """The reduce loop that is a vector whose lanes sum apart."""
 

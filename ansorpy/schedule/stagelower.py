@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 
 from ansorpy.errors import ScheduleError
@@ -37,12 +37,13 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.axes import axis_exprs, is_ragged, overshoot
+from ansorpy.schedule.axes import axis_exprs, is_ragged, number, overshoot
 from ansorpy.schedule.blocks import is_bound, synchronised
 from ansorpy.schedule.bounds import BLOCK_THREADS
 from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.lanes import LaneSums, peeled_loop
 from ansorpy.schedule.loopkinds import loop_kinds
+from ansorpy.schedule.pipeline import Tile, bound_to, can_pipeline, padded_strides, pipelined
 from ansorpy.schedule.spans import start_of
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.surroundings import Index, Surroundings, minus
@@ -146,8 +147,19 @@ class _Nest:
         var = self.outer.fresh(it.name)
         self.leaves[it.name] = var
         with self.outer.loop((self.name, it.name), var, extent, kind):
+            if self.stage.pipeline is not None and self.stage.pipeline[0] == it.name:
+                return self._pipelined(level, var, extent)
             self._start_tiles(it.name, var)
             return _repeated(var, extent, kind, self._with_starts(level, body))
+
+    def _pipelined(self, level: int, var: Var, extent: int) -> Stmt:
+        """Loop number *level*, the tiles of which are copied ahead."""
+        assert self.stage.pipeline is not None
+        depth, tiles = number(self.stage.pipeline[1]), self._producers(level)
+        rest = self._from(level + 1)
+        if depth > 1 and can_pipeline(tiles):
+            return pipelined(var, extent, depth, tiles, rest)
+        return For(var, extent, ForKind.SERIAL, self._with_producers(tiles, rest))
 
     def _in_turns(self, level: int, threads: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
         """Loop number *level*, bound to an index of fewer *threads*, in several turns."""
@@ -228,18 +240,23 @@ class _Nest:
 
     def _inside(self, level: int) -> Stmt:
         """The body of loop *level*: the stages computed there, then the rest of this one."""
-        name = self.stage.iters[level].name
-        here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
-        producers = [self._producer(stage, level) for stage in here]
-        stmt = self._from(level + 1)
-        parts, stmt = synchronised([(buffer, made) for buffer, _, made in producers], stmt)
-        for (buffer, lets, _), part in zip(reversed(producers), reversed(parts), strict=True):
-            stmt = Alloc(buffer, Seq((*part, stmt)))
-            for var, value in reversed(lets):
-                stmt = Let(var, value, stmt)
+        producers = self._producers(level)
+        return self._with_producers(producers, self._from(level + 1))
+
+    def _with_producers(self, producers: Sequence[Tile], stmt: Stmt) -> Stmt:
+        """*stmt* after what fills the buffers it reads."""
+        parts, stmt = synchronised([(tile.buffer, tile.fill) for tile in producers], stmt)
+        for tile, part in zip(reversed(producers), reversed(parts), strict=True):
+            stmt = bound_to(tile.lets, Alloc(tile.buffer, Seq((*part, stmt))))
         return stmt
 
-    def _producer(self, stage: Stage, level: int) -> tuple[Buffer, list[tuple[Var, Expr]], Stmt]:
+    def _producers(self, level: int) -> list[Tile]:
+        """What is computed in loop number *level*, producers first."""
+        name = self.stage.iters[level].name
+        here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
+        return [self._producer(stage, level) for stage in here]
+
+    def _producer(self, stage: Stage, level: int) -> Tile:
         region = self.outer.bounds.region(stage.name, self.name, level)
         values = self._axis_values(level)
         if stage.scope is Scope.SHARED:
@@ -247,9 +264,10 @@ class _Nest:
         starts = tuple(self.outer.simple(start_of(span, values)) for span in region)
         lets = self.outer.place(stage.name, region, starts)
         shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
-        buffer = Buffer(stage.name, shape, stage.op.dtype, self._scope(stage, level))
+        strides = padded_strides(shape, number(stage.pad))
+        buffer = Buffer(stage.name, shape, stage.op.dtype, self._scope(stage, level), strides)
         self.outer.buffers[stage.name] = buffer
-        return buffer, lets, self.outer.statement(stage.name)
+        return Tile(buffer, lets, self.outer.statement(stage.name))
 
     def _scope(self, stage: Stage, level: int) -> Scope:
         """LOCAL unless threads inside this level share the buffer."""

@@ -24,7 +24,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Choices, Decision
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
-from ansorpy.schedule.steps import annotate, dot, lanes, loops, place, storage
+from ansorpy.schedule.steps import annotate, blocks, dot, lanes, loops, place, storage
 from ansorpy.schedule.steps.base import Count, Step
 from ansorpy.schedule.text import stages_text
 
@@ -184,10 +184,10 @@ class State:
         """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors, None is open.
 
         Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outer extent follows by ceil-div.
-        Where they do not divide, *tail* ``"guard"`` skips what lies outside, ``"shift"`` starts
-        the last tile early enough to fit, ``"even"`` has tiles of ``n`` and ``n - 1`` and
-        ``"peel"`` a last tile of what is left; the last two make a second body, of one axis a
-        stage.  Open factors need not divide unless it is ``"guard"``.
+        Where they do not divide, *tail* ``"guard"`` or ``"cover"`` skips what lies outside,
+        ``"shift"`` starts the last tile early enough to fit, ``"even"`` has tiles of ``n`` and
+        ``n - 1`` and ``"peel"`` a last tile of what is left; the last two make a second body, of
+        one axis a stage.  Open factors need not divide unless it is ``"guard"``.
         Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
         """
         name = self.stage(stage).name
@@ -222,6 +222,13 @@ class State:
         has are several sums in parallel.
         """
         step = lanes.SplitLanesStep(self._on(stage), _name(it), number)
+        return self._split(step, _name(it), 1)
+
+    def split_by(
+        self, stage: StageRef, it: IterRef, number: Count
+    ) -> tuple[State, tuple[Iter, ...]]:
+        """Split a loop in two, the inner of *number* iterations, which may be an open choice."""
+        step = blocks.SplitByStep(self._on(stage), _name(it), number)
         return self._split(step, _name(it), 1)
 
     def _split(self, step: Step, name: str, parts: int) -> tuple[State, tuple[Iter, ...]]:
@@ -317,6 +324,14 @@ class State:
     def tensorize(self, stage: StageRef, it: IterRef, intrinsic: str) -> State:
         """Replace a loop and those inside it by a declared instruction."""
         return self.do(annotate.TensorizeStep(self._on(stage), _name(it), intrinsic))
+
+    def pad(self, stage: StageRef, number: Count) -> State:
+        """Leave *number* elements free behind each row of a tile in shared memory."""
+        return self.do(blocks.PadStep(self._on(stage), number))
+
+    def pipeline(self, stage: StageRef, it: IterRef, depth: Count) -> State:
+        """Copy the shared tiles computed at a reduce loop up to *depth* - 1 iterations ahead."""
+        return self.do(blocks.PipelineStep(self._on(stage), _name(it), depth))
 
     def set_scope(self, stage: StageRef, scope: str) -> State:
         """Keep a stage's result in ``workspace``, ``local`` or ``shared`` memory."""

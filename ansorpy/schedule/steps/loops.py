@@ -23,7 +23,8 @@ class SplitStep(Step):
     """Split *iter* into ``len(factors) + 1`` loops; *factors* are the inner ones, None is open.
 
     Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outermost extent follows by ceil-div.
-    Where the factors do not divide, *tail* says what happens: ``guard`` skips what lies outside,
+    Where the factors do not divide, *tail* says what happens: ``guard`` and ``cover`` skip what
+    lies outside,
     ``shift`` starts the last tile early enough to fit, ``even`` has tiles one smaller, ``peel``
     one smaller tile at the end.
     """
@@ -61,7 +62,9 @@ class SplitStep(Step):
         return split_into(state, stage, it, products, self.tail).open(*decisions)
 
     def _check_tail(self, state: State, stage: Stage, it: Iter) -> None:
-        if self.tail != "guard" and it.name not in {a.name for a in stage.compute.axes}:
+        if self.tail not in ("guard", "cover") and it.name not in {
+            a.name for a in stage.compute.axes
+        }:
             raise ScheduleError(
                 f'only a space axis itself can be split with tail="{self.tail}"',
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),

@@ -1,0 +1,146 @@
+"""Loops whose tiles are copied into shared memory some iterations before they are read.
+
+With a depth of ``n`` there are ``n`` instances of each tile.  Each iteration waits for its own
+copies, meets the other threads once - who then see these copies, and have read what the next one
+overwrites -, starts those of iteration ``k + n - 1`` and computes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr
+from ansorpy.ir.loops import (
+    Alloc,
+    AsyncCopy,
+    Barrier,
+    Buffer,
+    CommitCopies,
+    For,
+    ForKind,
+    If,
+    Let,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+    WaitCopies,
+)
+from ansorpy.ir.rewrite import Rewriter, substitute
+from ansorpy.ir.strides import Strides, dense_strides
+from ansorpy.schedule.blocks import reads_any
+
+__all__ = ["Tile", "bound_to", "can_pipeline", "padded_strides", "pipelined"]
+
+LEAST_BYTES = 4
+"""The shortest copy the hardware makes by itself (PTX ``cp.async``: 4, 8 or 16 bytes)."""
+
+
+class Tile(NamedTuple):
+    """A tile in shared memory: what to bind first, and the statement that fills it."""
+
+    buffer: Buffer
+    lets: Sequence[tuple[Var, Expr]]
+    fill: Stmt
+
+
+def can_pipeline(tiles: Sequence[Tile]) -> bool:
+    """True when all *tiles* are in shared memory and none is made from another one."""
+    buffers = [tile.buffer for tile in tiles]
+    shared = all(buffer.scope is Scope.SHARED for buffer in buffers)
+    return bool(tiles) and shared and not any(reads_any(tile.fill, buffers) for tile in tiles)
+
+
+def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Tile], use: Stmt) -> Stmt:
+    """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
+    ahead = depth - 1
+    slots = {tile.buffer: _instances(tile.buffer, depth) for tile in tiles}
+    step = Var(f"{var.name}.first")
+    barrier = Barrier(Scope.SHARED)
+    begin: list[Stmt] = [barrier]
+    first = min(ahead, extent)
+    begin.append(For(step, first, ForKind.SERIAL, Seq((_fetched(tiles, slots, var, step, depth),
+                                                       CommitCopies()))))  # fmt: skip
+    begin += [CommitCopies()] * (ahead - first)
+    lets = [let for tile in tiles for let in tile.lets]
+    used = bound_to(lets, _InSlot(slots, var % depth).stmt(use))
+    body: list[Stmt] = [WaitCopies(ahead - 1), barrier]
+    if ahead < extent:
+        later = _fetched(tiles, slots, var, var + ahead, depth)
+        body.append(If(var + ahead < as_expr(extent), later, None))
+    loop = For(var, extent, ForKind.SERIAL, Seq((*body, CommitCopies(), used)))
+    stmt: Stmt = Seq((*begin, loop))
+    for buffer in slots.values():
+        stmt = Alloc(buffer, stmt)
+    return stmt
+
+
+def bound_to(lets: Sequence[tuple[Var, Expr]], stmt: Stmt) -> Stmt:
+    """*stmt* with *lets* around it."""
+    for var, value in reversed(lets):
+        stmt = Let(var, value, stmt)
+    return stmt
+
+
+def padded_strides(shape: tuple[int, ...], pad: int) -> Strides | None:
+    """Strides of a tile with *pad* elements behind each row; None where that changes nothing."""
+    if not pad or len(shape) < 2:
+        return None
+    return dense_strides((*shape[:-1], shape[-1] + pad))
+
+
+def _instances(buffer: Buffer, depth: int) -> Buffer:
+    strides = None
+    if buffer.strides is not None:
+        strides = (buffer.shape[0] * buffer.strides[0], *buffer.strides)
+    return Buffer(buffer.name, (depth, *buffer.shape), buffer.dtype, buffer.scope, strides)
+
+
+def _fetched(
+    tiles: Sequence[Tile], slots: dict[Buffer, Buffer], var: Var, at: Expr, depth: int
+) -> Stmt:
+    """What fills the tiles of iteration *at*."""
+    copies = _InSlot(slots, var % depth, start=True)
+    filled = Seq(tuple(bound_to(tile.lets, copies.stmt(tile.fill)) for tile in tiles))
+    return substitute(filled, {var: at})
+
+
+class _InSlot(Rewriter):
+    """Accesses to tiles as accesses to one of their instances; with *start*, copies begin."""
+
+    def __init__(self, slots: dict[Buffer, Buffer], slot: Expr, *, start: bool = False):
+        super().__init__()
+        self.slots = slots
+        self.slot = slot
+        self.start = start
+        self.together = 1
+
+    def leave(self, e: Expr) -> Expr:
+        if isinstance(e, Load) and isinstance(e.source, Buffer) and e.source in self.slots:
+            return Load(self.slots[e.source], (self.slot, *e.indices))
+        return e
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, For) and s.kind is ForKind.VECTORIZED:
+            self.together = s.extent
+            s = super().stmt(s)
+            self.together = 1
+            return s
+        s = super().stmt(s)
+        if not isinstance(s, Store) or s.buffer not in self.slots:
+            return s
+        buffer, indices = self.slots[s.buffer], (self.slot, *s.indices)
+        if self.start and s.reduce is None and self._can_copy(s):
+            return AsyncCopy(buffer, indices, s.value)
+        return Store(buffer, indices, s.value, s.reduce)
+
+    def _can_copy(self, s: Store) -> bool:
+        """True for elements that only move, or zeros in their place, enough of them at once."""
+        value = s.value
+        if isinstance(value, Select) and isinstance(value.other, Const) and value.other.value == 0:
+            value = value.then
+        if not isinstance(value, Load) or not isinstance(value.source, Buffer):
+            return False
+        outside = value.source.scope in (Scope.GLOBAL, Scope.WORKSPACE)
+        return outside and s.buffer.dtype.bytes * self.together >= LEAST_BYTES

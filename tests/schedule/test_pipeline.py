@@ -1,0 +1,146 @@
+"""Tiles copied ahead of their use, padded tiles, and loops split by a chosen number."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.errors import LoweringError, ScheduleError
+from ansorpy.ir.builders import maximum
+from ansorpy.ir.interpret import run_program
+from ansorpy.ir.loops import (
+    Alloc,
+    AsyncCopy,
+    Barrier,
+    Program,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+    WaitCopies,
+    walk_stmts,
+)
+from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.tensor import Tensor, compute
+from ansorpy.schedule.decisions import Choices, factorizations
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.state import State
+from tests import workloads
+from tests.schedule.test_blocks import of_kind, run, tiled
+
+FACTORS = (2, 3, 2, 2)
+
+
+def ahead(tensors: list[Tensor], depth: int, pad: int = 0, reduce: int = 3) -> State:
+    state = tiled(tensors, FACTORS, reduce).pipeline("C.local", "k.0", depth)
+    return state.pad("A.shared", pad).pad("B.shared", pad)
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("n, m, k", [(24, 24, 12), (23, 13, 7), (5, 12, 2), (1, 1, 10)])
+def test_copies_ahead_compute_the_same(n: int, m: int, k: int, depth: int) -> None:
+    run(ahead(workloads.matmul(n, m, k), depth, pad=depth % 3))
+
+
+def test_a_tile_has_an_instance_for_each_stage() -> None:
+    program = lower(ahead(workloads.matmul(24, 24, 12), 3, pad=4)).run
+    shared = [s.buffer for s in walk_stmts(program.body) if isinstance(s, Alloc)]
+    found = {b.name: (b.shape, b.strides) for b in shared if b.scope is Scope.SHARED}
+    assert found == {
+        "A.shared": ((3, 12, 3), (84, 7, 1)),
+        "B.shared": ((3, 3, 12), (48, 16, 1)),
+    }
+    assert len(of_kind(program.body, AsyncCopy)) == 4  # of A and B, before the loop and in it
+    assert len(of_kind(program.body, Barrier)) == 2
+    assert [s.pending for s in walk_stmts(program.body) if isinstance(s, WaitCopies)] == [1]
+
+
+class _Less(Rewriter):
+    """Leaves out one statement of a kind, or lets a wait return too early."""
+
+    def __init__(self, kind: type[Stmt]):
+        super().__init__()
+        self.kind = kind
+        self.seen = 0
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, self.kind):
+            self.seen += 1
+            if isinstance(s, WaitCopies):
+                return WaitCopies(s.pending + 1)
+            return Seq(()) if self.seen == 2 else s
+        return super().stmt(s)
+
+
+@pytest.mark.parametrize("kind, found", [
+    (Barrier, "two threads access"), (WaitCopies, "read before the copy to it was waited for"),
+])  # fmt: skip
+def test_a_missing_barrier_and_an_early_wait_are_found(kind: type[Stmt], found: str) -> None:
+    program = lower(ahead(workloads.matmul(24, 24, 12), 3)).run
+    wrong = Program(program.name, program.params, _Less(kind).stmt(program.body))
+    arrays = [np.ones(p.buffer.shape, np.float32) for p in program.params]
+    run_program(program, arrays)
+    with pytest.raises(LoweringError, match=found):
+        run_program(wrong, arrays)
+
+
+def test_what_is_computed_on_the_way_is_stored_not_copied() -> None:
+    a, b, _ = workloads.matmul(12, 12, 9)
+    relu = compute((12, 9), lambda i, j: maximum(a[i, j], 0.0), name="relu")
+    from ansorpy.ir.builders import sum as sum_over
+    from ansorpy.ir.tensor import reduce_axis
+
+    k = reduce_axis(9, name="k")
+    out = compute((12, 12), lambda i, j: sum_over(relu[i, k] * b[k, j], axis=k), name="C")
+    state, local = State.initial([a, b, out]).cache_write("C", "local")
+    state, (block, thread) = state.split("C", "i", (6,))
+    state = state.bind("C", block, "blockIdx.x").bind("C", thread, "threadIdx.x")
+    state = state.compute_at(local, "C", thread)
+    state, (outer, inner) = state.split(local, "k", (3,))
+    state = state.reorder(local, [outer, inner, "i", "j"])
+    for operand in ("relu", "B"):
+        state, cached = state.cache_read(operand, "shared", [local])
+        state = state.compute_at(cached, local, outer)
+        state, (_, mine) = state.split(cached, state.stage(cached).iters[-1], (6,))
+        state = state.bind(cached, mine, "threadIdx.x")
+    state = state.compute_inline("relu").pipeline(local, outer, 2)
+    program = lower(state).run
+    filled = [s for s in walk_stmts(program.body) if isinstance(s, Store | AsyncCopy)]
+    assert {s.buffer.name for s in filled if isinstance(s, AsyncCopy)} == {"B.shared"}
+    assert "relu.shared" in {s.buffer.name for s in filled if isinstance(s, Store)}
+    run(state)
+
+
+def test_a_pipeline_is_of_a_reduce_loop_and_a_pad_of_a_shared_tile() -> None:
+    state = tiled(workloads.matmul(24, 24, 12), FACTORS)
+    with pytest.raises(ScheduleError, match="only a reduce loop"):
+        state.pipeline("C.local", "i", 2)
+    with pytest.raises(ScheduleError, match="only tiles in shared memory"):
+        state.pad("C.local", 1)
+    with pytest.raises(ScheduleError, match="0 is impossible here; it is at least 1"):
+        state.split_by("C.local", "i", 0)
+
+
+def test_choices_are_columns_and_records_replay() -> None:
+    start = tiled(workloads.matmul(24, 24, 12), FACTORS).pipeline("C.local", "k.0", Choices((1, 3)))
+    open_state = start.pad("A.shared", Choices((0, 4)))
+    open_state, _ = open_state.split_by("B.shared", "i0@i1@.0", Choices((2, 5)))
+    space = Space(open_state)
+    assert space.columns == ("C.local.pipeline", "A.shared.pad", "B.shared.i0@i1@.0/1")
+    bound = space.bind([3, 4, 5])
+    again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
+    assert str(again.history) == str(bound.history)
+    assert again.text() == bound.text()
+    run(again)
+
+
+def test_tiles_that_cover_an_axis_waste_little_of_it() -> None:
+    tiles = set(factorizations(509, 1, 512, "cover")[:, 0].tolist())
+    assert {1, 32, 64, 128, 512 // 4} <= tiles
+    assert all(-(-509 // tile) * tile <= 509 * 9 / 8 for tile in tiles)
+    assert max(factorizations(4096, 1, 4096, "cover")[:, 0]) == 512
+    state = tiled(workloads.matmul(24, 24, 12), FACTORS)
+    state, _ = State.initial(state.base).split("C", "k", (5,), tail="cover")
+    run(state)
