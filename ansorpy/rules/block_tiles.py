@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.ir.loops import ForKind
+from ansorpy.rules.kernels import thread_factors
 from ansorpy.rules.tiling import space_splits
 from ansorpy.schedule.decisions import Decision, Product
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import Stage
 
-__all__ = ["BlockLimits", "draw_block_tiles", "is_block_tiled", "threads_of"]
+__all__ = ["BlockLimits", "draw_block_tiles", "threads_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -45,18 +45,10 @@ class _Tiles:
     rows: Ints
 
 
-def is_block_tiled(stage: Stage) -> bool:
-    """True for the stage whose tiles are a kernel's blocks, virtual threads and threads."""
-    return any(it.annotation is ForKind.VTHREAD for it in stage.iters)
-
-
 def threads_of(space: Space, stage: Stage, table: Table) -> Ints:
     """Threads of a block of *stage*'s kernel, in each row."""
-    total = np.ones(len(table), dtype=np.int64)
     columns = {name: table[:, at] for at, name in enumerate(space.columns)}
-    for relation in space_splits(stage):
-        total = total * _product(relation.factors[1], columns)
-    return total
+    return _product(thread_factors(stage), columns) * np.ones(len(table), dtype=np.int64)
 
 
 def draw_block_tiles(

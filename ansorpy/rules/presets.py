@@ -10,17 +10,22 @@ from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
 from ansorpy.rules.algorithms.winograd import Winograd
 from ansorpy.rules.annotation.code_size import LimitCode
+from ansorpy.rules.annotation.limit_blocks import LimitBlocks
 from ansorpy.rules.annotation.pack_constants import PackConstants
+from ansorpy.rules.annotation.pad_tiles import PadTiles
 from ansorpy.rules.annotation.parallel import AnnotateParallel
+from ansorpy.rules.annotation.pipeline_copies import PipelineCopies
 from ansorpy.rules.annotation.reduce_in_lanes import ReduceInLanes
 from ansorpy.rules.annotation.register_tile import RegisterTile
 from ansorpy.rules.annotation.thread_bind import ThreadBind
+from ansorpy.rules.annotation.thread_tile import ThreadTile
 from ansorpy.rules.annotation.tile_for_vectors import TileForVectors
 from ansorpy.rules.annotation.tile_transposes import TileTransposes
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
 from ansorpy.rules.base import AnnotationRule, Mutation, PlacementRule, SketchRule
 from ansorpy.rules.mutation.auto_unroll import MutateAutoUnroll
+from ansorpy.rules.mutation.block_choice import MutateBlockChoice
 from ansorpy.rules.mutation.compute_location import MutateComputeLocation
 from ansorpy.rules.mutation.parallel import MutateParallel
 from ansorpy.rules.mutation.tile_size import MutateTileSize
@@ -103,6 +108,20 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
     SkipStage(),
 )
 
+DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
+    AddCacheRead(),
+    SpecialComputeLocation(),
+    AlwaysInline(),
+    SimplifyComputeWithConstTensor(),
+    CrossThreadReduction(),
+    AddCacheWrite(whole_epilogue=True),
+    MultiLevelTilingWithFusion(
+        structure="SSSRRS", levels=(3,), max_innermost=32, whole_epilogue=True, cover=True
+    ),
+    MultiLevelTiling(structure="SSSRRS", max_innermost=32, reductions_only=True, cover=True),
+    SkipStage(),
+)
+
 ANSOR_CPU = Preset(
     "ansor",
     CPU_SKETCH,
@@ -118,7 +137,11 @@ ANSOR_CUDA = Preset(
     "ansor",
     CUDA_SKETCH,
     (),
-    (ThreadBind(), AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024))),
+    (
+        ThreadBind(),
+        AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024)),
+        LimitBlocks(registers=False),
+    ),
     ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.10)),
 )
 """The original, rule for rule, with TVM's weights."""
@@ -151,7 +174,26 @@ CPU = Preset(
 """What tuning uses: the original, with register tiles and vectors spelt out for our generator,
 constants packed, chains in blocks, and algorithms as alternatives."""
 
-CUDA = Preset("default", CUDA_SKETCH, (), ANSOR_CUDA.annotation, ANSOR_CUDA.mutations)
+CUDA = Preset(
+    "default",
+    DEFAULT_CUDA_SKETCH,
+    (),
+    (
+        ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),
+        PipelineCopies(),
+        PadTiles(),
+        ThreadTile(),
+        AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024)),
+        LimitBlocks(),
+    ),
+    (
+        (MutateTileSize(), 0.75),
+        (MutateBlockChoice(), 0.15),
+        (MutateAutoUnroll(), 0.10),
+    ),
+)
+"""What tuning uses: the original, with tiles that need not divide, whole epilogues, vector and
+asynchronous copies into padded tiles, and sums kept in registers."""
 
 
 def preset_for(target: Target, name: str = "default") -> Preset:

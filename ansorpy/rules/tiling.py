@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.predicates import NO_SPLIT_AT_INNER, axis_names
-from ansorpy.schedule.stage import Iter, SplitRelation, Stage
+from ansorpy.schedule.stage import Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.state import State
 
 __all__ = ["follow_tile", "multi_level_tile", "reduce_in_one", "space_splits"]
@@ -16,11 +14,13 @@ LETTER = {AxisKind.SPACE: "S", AxisKind.REDUCE: "R"}
 
 
 def multi_level_tile(
-    state: State, name: str, structure: str, max_innermost: int, *, ragged: bool = False
-) -> State:
+    state: State, name: str, structure: str, max_innermost: int, *, ragged: bool = False,
+    cover: bool = False,
+) -> State:  # fmt: skip
     """Split every loop of stage *name* once a letter of its kind and reorder by *structure*.
 
-    With *ragged*, tiles of space axes need not divide: the last one is shifted to fit.  Axes in
+    With *ragged*, tiles of space axes need not divide: the last one is shifted to fit.  With
+    *cover*, no tiles need, and what lies outside is skipped, as GPU threads may not share.  Axes in
     the attribute ``no_split_at_inner`` stay whole, in front of the innermost level.
 
     Raises:
@@ -46,9 +46,8 @@ def multi_level_tile(
             parts[0].append(it)
         else:
             open_factors = (None,) * (len(parts) - 1)
-            tail: Literal["guard", "shift"] = (
-                "shift" if ragged and it.kind is AxisKind.SPACE else "guard"
-            )
+            shifted = ragged and it.kind is AxisKind.SPACE
+            tail: Tail = "cover" if cover else "shift" if shifted else "guard"
             state, tiles = state.split(
                 name, it, open_factors, max_innermost=max_innermost, tail=tail
             )

@@ -7,6 +7,7 @@ nothing wrote, so that a program that passes is one that needs no luck.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,10 +30,11 @@ from tests.properties.random_operators import random_definition, random_values
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import WORKLOADS
 
-Arrays = Mapping[str, npt.NDArray[np.generic]]
+Array = npt.NDArray[Any]
+Arrays = Mapping[str, Array]
 
 
-def outputs(program: Program, known: Arrays) -> dict[str, npt.NDArray[np.generic]]:
+def outputs(program: Program, known: Arrays) -> dict[str, Array]:
     """What the interpreter makes of *program*, by name."""
     arrays = [
         np.full(p.buffer.shape, 77, p.buffer.dtype.numpy) if p.role is Role.OUTPUT
@@ -44,7 +46,7 @@ def outputs(program: Program, known: Arrays) -> dict[str, npt.NDArray[np.generic
     return {p.buffer.name: array for p, array in named if p.role is Role.OUTPUT}
 
 
-def check(state: State, data: Arrays, expected: list[npt.NDArray[np.generic]]) -> None:
+def check(state: State, data: Arrays, expected: list[Array]) -> None:
     """Assert that the bound *state* computes *expected*."""
     lowered = lower(state)
     made = {} if lowered.bind is None else outputs(lowered.bind, data)

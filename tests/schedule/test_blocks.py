@@ -152,7 +152,7 @@ def test_virtual_threads_become_unrolled_loops_inside_those_that_wait() -> None:
         found.append(np.empty(8, np.float32))
         run_program(program_of(nest), [x, found[-1]])
     np.testing.assert_array_equal(found[1], 3 * x[::-1])
-    np.testing.assert_array_equal(*found)
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_a_condition_of_the_virtual_thread_stays_with_it() -> None:

@@ -10,12 +10,8 @@ import numpy as np
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.block_tiles import (
-    BlockLimits,
-    draw_block_tiles,
-    is_block_tiled,
-    threads_of,
-)
+from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles, threads_of
+from ansorpy.rules.kernels import is_block_tiled, thread_factors, vthread_factors
 from ansorpy.rules.predicates import (
     has_cross_thread_reduction,
     needs_multi_level_tiling,
@@ -23,8 +19,9 @@ from ansorpy.rules.predicates import (
 )
 from ansorpy.rules.relations import host_iters
 from ansorpy.rules.tiling import space_splits
-from ansorpy.schedule.decisions import Product
-from ansorpy.schedule.size import Size, above, product
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.decisions import Choices, Product
+from ansorpy.schedule.size import Size, above, product, size_gcd
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
@@ -43,14 +40,19 @@ class ThreadBind(AnnotationRule):
     Tiled kernels: level 0 -> blockIdx.x, 1 -> vthread, 2 -> threadIdx.x, with the products
     limited by constraint columns.  Others: all space loops in one, split by a warp.
     New rows of tiled kernels keep to the limits, and have whole warps where some do.
-    Source: TVM's InitThreadBind; a fetch moves ``vector_length`` elements (its initial 1).
+    Source: TVM's InitThreadBind; its fetches move single elements, its untiled kernels have a
+    warp of threads.
 
     Args:
+        vectors: Elements that a thread may move at once into shared memory; a choice of several
+            is limited to those that rows of the tile and of its source are whole numbers of.
+        untiled_threads: Threads that blocks of untiled kernels may have; () for a warp.
         most_elements: Elements of its tile that a thread of a new row computes, at most.
         redraws: How often rows that break a constraint are drawn anew.
     """
 
-    vector_length: int = 1
+    vectors: tuple[int, ...] = (1,)
+    untiled_threads: tuple[int, ...] = ()
     most_elements: int = 256
     redraws: int = 12
 
@@ -69,9 +71,9 @@ class ThreadBind(AnnotationRule):
                 constraints += _limits(stage, target)
                 state = _bind_levels(state, name)
             elif stage.attach is None:
-                state = _bind_untiled(state, name, target)
+                state = self._bind_untiled(state, name, target)
             elif stage.scope is Scope.SHARED:
-                state = self._fetch_together(state, name)
+                state = self._fetch_together(state, name, constraints)
         return Space(state, tuple(constraints))
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
@@ -100,16 +102,38 @@ class ThreadBind(AnnotationRule):
             table = draw_block_tiles(space, stage, table, limits, rng)
         return table
 
-    def _fetch_together(self, state: State, name: str) -> State:
+    def _bind_untiled(self, state: State, name: str, target: Target) -> State:
+        outer = _outer_space(state, state.stage(name))
+        if not outer:
+            return state
+        state, fused = _fuse(state, name, outer)
+        least = target.warp_size
+        if fused.extent is not None and fused.extent <= least:
+            return state.bind(name, fused, THREAD)
+        threads = tuple(n for n in self.untiled_threads if n < 2 * (fused.extent or least))
+        number = Choices(threads) if len(threads) > 1 else least
+        state, (block, thread) = state.split_by(name, fused, number)
+        return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
+
+    def _fetch_together(self, state: State, name: str, constraints: list[Constraint]) -> State:
         stage = state.stage(name)
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
         sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
         state, fused = _fuse(state, name, stage.iters)
-        state, (outer, vector) = state.split(name, fused, (self.vector_length,))
+        vectors = self._vectors(state, stage)
+        number = Choices(vectors) if len(vectors) > 1 else vectors[0]
+        state, (outer, vector) = state.split_by(name, fused, number)
+        if len(vectors) > 1:
+            constraints.append(_whole_vectors(state, name, f"{name}.{fused.name}/1"))
         state = state.vectorize(name, [vector])
         state, (_, thread) = state.follow_fused_split(name, outer, sources, 1)
         return state.bind(name, thread, THREAD)
+
+    def _vectors(self, state: State, stage: Stage) -> tuple[int, ...]:
+        """The numbers of elements that rows of *stage* are whole multiples of."""
+        last = stage.op.shape[-1] if stage.op.shape else 1
+        return tuple(n for n in self.vectors if last % n == 0)
 
 
 def _tiled_kernels(state: State) -> frozenset[str]:
@@ -146,17 +170,6 @@ def _bind_blocks(state: State, name: str) -> State:
     return state.bind(name, fused, BLOCK)
 
 
-def _bind_untiled(state: State, name: str, target: Target) -> State:
-    outer = _outer_space(state, state.stage(name))
-    if not outer:
-        return state
-    state, fused = _fuse(state, name, outer)
-    if fused.extent is not None and fused.extent <= target.warp_size:
-        return state.bind(name, fused, THREAD)
-    state, (block, thread) = state.split(name, fused, (target.warp_size,))
-    return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
-
-
 def _bind_levels(state: State, name: str) -> State:
     splits = space_splits(state.stage(name))
     for level, index in enumerate(BOUND_LEVELS):
@@ -169,13 +182,25 @@ def _bind_levels(state: State, name: str) -> State:
 
 def _limits(stage: Stage, target: Target) -> list[Constraint]:
     """Bounds on virtual threads and threads, as columns (before the loops are fused)."""
-    splits, least = space_splits(stage), _least_threads(stage, target)
-    vthreads = tuple(f for relation in splits for f in relation.factors[0])
-    threads = tuple(f for relation in splits for f in relation.factors[1])
+    least, most = _least_threads(stage, target), target.max_threads_per_block
     return [
-        _between(f"{stage.name}.vthreads", vthreads, 1, target.max_vthread),
-        _between(f"{stage.name}.threads", threads, least, target.max_threads_per_block),
+        _between(f"{stage.name}.vthreads", vthread_factors(stage), 1, target.max_vthread),
+        _between(f"{stage.name}.threads", thread_factors(stage), least, most),
     ]
+
+
+def _whole_vectors(state: State, name: str, column: str) -> Constraint:
+    """The rows of a tile are whole vectors, so that none has its elements in two rows."""
+    attach = state.stage(name).attach
+    assert attach is not None, name
+
+    def holds(values: Mapping[str, Size]) -> Size:
+        bounds = Bounds(state, values)
+        level = state.stage(attach.stage).index(attach.iter)
+        row = bounds.region(name, attach.stage, level)[-1].extent
+        return 1 - above(values[column] - size_gcd(row, values[column]), 0)
+
+    return Constraint(f"{name}.vectors", holds)
 
 
 def _least_threads(stage: Stage, target: Target) -> int:

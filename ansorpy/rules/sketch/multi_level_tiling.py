@@ -29,12 +29,14 @@ class MultiLevelTiling(SketchRule):
     Paper: OSDI'20 §4.1, Table 1 rule 3.  Structures and ``max_innermost`` are TVM's.  Differs:
     with ``reductions_only`` a stage that does not reduce is none, whatever it broadcasts (a scale
     and a shift), so that it can follow the tiles of what it reads; and one that streams its
-    largest input along what it reduces is tried untiled as well.
+    largest input along what it reduces is tried untiled as well.  ``cover`` is that of
+    MultiLevelTilingWithFusion.
     """
 
     structure: str = "SSRSRS"
     max_innermost: int = 64
     reductions_only: bool = False
+    cover: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         if not needs_multi_level_tiling(state, state.stage(stage_id)):
@@ -49,4 +51,5 @@ class MultiLevelTiling(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name
-        yield multi_level_tile(state, name, self.structure, self.max_innermost), stage_id - 1
+        tiled = multi_level_tile(state, name, self.structure, self.max_innermost, cover=self.cover)
+        yield tiled, stage_id - 1

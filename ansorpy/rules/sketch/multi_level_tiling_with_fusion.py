@@ -31,6 +31,7 @@ class MultiLevelTilingWithFusion(SketchRule):
 
     With ``ragged``, tiles need not divide the axes; the consumer's last ones are shifted to fit.
     The stage itself computes whole tiles into memory of its own, so nothing is summed twice.
+    With ``cover``, what the last ones have outside is skipped.
 
     Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
     Differs: with ``whole_epilogue`` only reductions are tiled, and every reader that was inlined
@@ -41,6 +42,7 @@ class MultiLevelTilingWithFusion(SketchRule):
     levels: tuple[int, ...] = (1, 2)
     max_innermost: int = 64
     ragged: bool = False
+    cover: bool = False
     whole_epilogue: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
@@ -63,7 +65,7 @@ class MultiLevelTilingWithFusion(SketchRule):
         consumer = fusible_consumer(state, stage, once_inlined=self.whole_epilogue)
         assert consumer is not None, name
         tiled = multi_level_tile(
-            state, name, self.structure, self.max_innermost, ragged=self.ragged
+            state, name, self.structure, self.max_innermost, ragged=self.ragged, cover=self.cover
         )
         n_space = len(space_splits(tiled.stage(name)))
         for level in self.levels:

@@ -1,0 +1,128 @@
+"""Refusing kernels that no multiprocessor can run: too much shared memory, too many registers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.kernels import (
+    is_block_tiled,
+    is_in_shared,
+    kernels,
+    members,
+    thread_factors,
+    vthread_factors,
+)
+from ansorpy.rules.predicates import space_extent
+from ansorpy.rules.tiling import space_splits
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.size import Size, above, product
+from ansorpy.schedule.space import Constraint, Space
+from ansorpy.schedule.spans import Span
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["LimitBlocks", "registers_of", "shared_bytes_of"]
+
+WORD = 4
+
+
+@dataclass(frozen=True)
+class LimitBlocks(AnnotationRule):
+    """Keep shared memory, registers and blocks of each kernel within what the target has.
+
+    It comes after the rules that pad tiles and open pipelines.  Shared memory is exact; registers
+    are those of the sums, of one operand for each row and column of a thread's tile, and
+    ``spare`` ones for addresses.
+    Source: TVM's VerifyGPUCode.  Differs: candidates are refused before they are lowered.
+
+    Args:
+        registers: Whether registers are limited; TVM does not.
+        spare: Registers that a kernel needs for other things than its tile.
+        per_block: Registers that the threads of a block share (all architectures: 64 Ki).
+        most_blocks: The largest grid along x.
+    """
+
+    registers: bool = True
+    spare: int = 32
+    per_block: int = 1 << 16
+    most_blocks: int = (1 << 31) - 1
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state, constraints = space.state, list(space.constraints)
+        for kernel in kernels(state):
+            if any(is_in_shared(state, stage) for stage in members(state, kernel)):
+                constraints.append(_shared(state, kernel, target))
+            if space_extent(kernel) > self.most_blocks:
+                constraints.append(self._blocks(kernel))
+            if self.registers and is_block_tiled(kernel):
+                constraints.append(self._registers(state, kernel, target))
+        return Space(state, tuple(constraints))
+
+    def _registers(self, state: State, kernel: Stage, target: Target) -> Constraint:
+        threads = thread_factors(kernel)
+
+        def holds(values: Mapping[str, Size]) -> Size:
+            bounds = Bounds(state, values)
+            used = registers_of(bounds, kernel) + self.spare
+            most = 1 - above(used, target.vector_registers)
+            return most * (1 - above(used * bounds.number(threads), self.per_block))
+
+        return Constraint(f"{kernel.name}.registers", holds)
+
+    def _blocks(self, kernel: Stage) -> Constraint:
+        total = space_extent(kernel)
+        tile = tuple(f for relation in space_splits(kernel) for p in relation.factors for f in p)
+
+        def holds(values: Mapping[str, Size]) -> Size:
+            elements = product(values[f] if isinstance(f, str) else f for f in tile)
+            return 1 - above(total - elements * self.most_blocks, 0)
+
+        return Constraint(f"{kernel.name}.blocks", holds)
+
+
+def _shared(state: State, kernel: Stage, target: Target) -> Constraint:
+    def holds(values: Mapping[str, Size]) -> Size:
+        return 1 - above(shared_bytes_of(Bounds(state, values), kernel), target.max_shared_bytes)
+
+    return Constraint(f"{kernel.name}.shared", holds)
+
+
+def shared_bytes_of(bounds: Bounds, kernel: Stage) -> Size:
+    """Shared memory of one block: all tiles, with their pads and instances."""
+    state = bounds.state
+    total: Size = 0
+    for stage in members(state, kernel):
+        if not is_in_shared(state, stage) or stage.attach is None:
+            continue
+        host = state.stage(stage.attach.stage)
+        extents = [s.extent for s in _region(bounds, stage)] or [1]
+        row = extents[-1] + (bounds.number(stage.pad) if len(extents) > 1 else 0)
+        depth: Size = 1
+        if host.pipeline is not None and host.pipeline[0] == stage.attach.iter:
+            depth = bounds.number(host.pipeline[1])
+        total = total + product(extents[:-1]) * row * depth * stage.op.dtype.bytes
+    return total
+
+
+def registers_of(bounds: Bounds, kernel: Stage) -> Size:
+    """Registers of one thread for what it sums up and the operands of one step."""
+    state, vthreads = bounds.state, bounds.number(vthread_factors(kernel))
+    total: Size = 0
+    for stage in members(state, kernel):
+        if is_in_shared(state, stage) or stage.attach is None:
+            continue
+        extents = [span.extent for span in _region(bounds, stage)]
+        words = max(1, stage.op.dtype.bytes // WORD)
+        total = total + product(extents) * vthreads * words
+        for extent in extents:
+            total = total + extent
+    return total
+
+
+def _region(bounds: Bounds, stage: Stage) -> tuple[Span, ...]:
+    assert stage.attach is not None, stage.name
+    level = bounds.state.stage(stage.attach.stage).index(stage.attach.iter)
+    return bounds.region(stage.name, stage.attach.stage, level)

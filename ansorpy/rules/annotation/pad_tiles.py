@@ -1,0 +1,66 @@
+"""Padding tiles in shared memory against bank conflicts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansorpy.ir.loops import Scope
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.schedule.decisions import Choices, Product
+from ansorpy.schedule.size import Size, above, product, size_gcd
+from ansorpy.schedule.space import Constraint, Space
+from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.target import Target
+
+__all__ = ["PadTiles"]
+
+
+@dataclass(frozen=True)
+class PadTiles(AnnotationRule):
+    """Open how many elements are left free behind each row of a shared tile.
+
+    Threads that read a column of a tile whose rows are a multiple of all banks meet in one bank;
+    with a few elements between the rows they do not.  Rows filled by vectors stay aligned to them.
+    Differs: Ansor has no such annotation.
+
+    Args:
+        bytes: The choices, of which those are taken that are whole elements.
+    """
+
+    bytes: tuple[int, ...] = (0, 4, 16, 32)
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state, constraints = space.state, list(space.constraints)
+        for stage in space.state.stages:
+            if stage.scope is not Scope.SHARED or stage.inlined or stage.op.ndim < 2:
+                continue
+            size = stage.op.dtype.bytes
+            pads = tuple(n // size for n in self.bytes if n % size == 0)
+            state = state.pad(stage.name, Choices(pads))
+            constraints.append(_aligned(state.stage(stage.name)))
+        return Space(state, tuple(constraints))
+
+
+def _aligned(stage: Stage) -> Constraint:
+    """Whole vectors lie behind each row."""
+    vector = _vector(stage)
+
+    def holds(values: Mapping[str, Size]) -> Size:
+        pad, width = (_value(p, values) for p in (stage.pad, vector))
+        return 1 - above(width - size_gcd(width, pad), 0)
+
+    return Constraint(f"{stage.name}.pad", holds)
+
+
+def _vector(stage: Stage) -> Product:
+    """Elements that a thread moves at once."""
+    inner = set() if stage.vectorize is None else set(stage.vectorize.iters)
+    for relation in stage.relations:
+        if isinstance(relation, SplitRelation) and relation.children[-1] in inner:
+            return relation.factors[-1]
+    return (1,)
+
+
+def _value(factors: Product, values: Mapping[str, Size]) -> Size:
+    return product(values[f] if isinstance(f, str) else f for f in factors)

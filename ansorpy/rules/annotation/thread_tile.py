@@ -1,0 +1,58 @@
+"""Keeping the tile of a GPU thread in its registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.kernels import is_block_tiled, kernels, members
+from ansorpy.schedule.space import Space
+from ansorpy.schedule.stage import Stage
+from ansorpy.target import Target
+
+__all__ = ["ThreadTile"]
+
+
+@dataclass(frozen=True)
+class ThreadTile(AnnotationRule):
+    """Unroll the space loops of a thread inside the reduction, and those that store its results.
+
+    Registers have no addresses: a sum stays in one only where its index is a number.
+    Differs: TVM leaves this to nvcc and a random limit of unrolled statements.
+    """
+
+    def declare(self, space: Space, target: Target) -> Space:
+        state = space.state
+        for kernel in kernels(space.state):
+            if not is_block_tiled(kernel):
+                continue
+            for stage in (kernel, *members(state, kernel)):
+                if any(it.annotation is ForKind.THREAD_X for it in stage.iters[:-1]):
+                    inner = _behind_threads(stage)
+                else:
+                    inner = _behind_reduction(stage)
+                for name in inner:
+                    state = state.unroll(stage.name, name)
+        return Space(state, space.constraints)
+
+
+def _behind_threads(stage: Stage) -> list[str]:
+    """The plain space loops inside those bound to threads, when nothing is summed there."""
+    last = max(n for n, it in enumerate(stage.iters) if it.annotation is ForKind.THREAD_X)
+    inner = stage.iters[last + 1 :]
+    return [it.name for it in inner if _is_plain(stage, it.name)]
+
+
+def _behind_reduction(stage: Stage) -> list[str]:
+    reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]
+    inner = stage.iters[reduce[-1] + 1 :] if reduce else ()
+    return [it.name for it in inner if _is_plain(stage, it.name)]
+
+
+def _is_plain(stage: Stage, name: str) -> bool:
+    it = stage.iter(name)
+    vector = () if stage.vectorize is None else stage.vectorize.iters
+    plain = it.kind is AxisKind.SPACE and it.annotation is ForKind.SERIAL
+    return plain and name not in vector

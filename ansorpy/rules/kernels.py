@@ -1,0 +1,74 @@
+"""The kernels of a GPU program: each root stage with all that is computed in its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.rules.tiling import space_splits
+from ansorpy.schedule.bounds import BLOCK_THREADS
+from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+
+__all__ = [
+    "is_block_tiled", "is_in_shared", "kernels", "members", "tile_host", "thread_factors",
+    "vthread_factors",
+]  # fmt: skip
+
+
+def kernels(state: State) -> Iterator[Stage]:
+    """The stages whose loops are launched: those at the root that run each call."""
+    for stage in state.stages:
+        is_root = stage.attach is None and not stage.inlined and not stage.is_placeholder
+        if is_root and stage.name not in state.bind_stages:
+            yield stage
+
+
+def members(state: State, kernel: Stage) -> list[Stage]:
+    """The stages computed in loops of *kernel*, at any depth."""
+    found: list[Stage] = []
+    todo = [kernel]
+    while todo:
+        here = state.attached(todo.pop())
+        found += here
+        todo += here
+    return found
+
+
+def is_block_tiled(stage: Stage) -> bool:
+    """True for the stage whose tiles are a kernel's blocks, virtual threads and threads."""
+    return any(it.annotation is ForKind.VTHREAD for it in stage.iters)
+
+
+def vthread_factors(stage: Stage) -> Product:
+    """The virtual threads of a thread, in a kernel that :func:`is_block_tiled`."""
+    return tuple(f for relation in space_splits(stage) for f in relation.factors[0])
+
+
+def thread_factors(stage: Stage) -> Product:
+    """The threads of a block, in a kernel that :func:`is_block_tiled`."""
+    return tuple(f for relation in space_splits(stage) for f in relation.factors[1])
+
+
+def is_in_shared(state: State, stage: Stage) -> bool:
+    """True for a stage in a kernel that threads of a block make or read together."""
+    if stage.attach is None or stage.scope is not None:
+        return stage.scope is Scope.SHARED
+    host = state.stage(stage.attach.stage)
+    inner = host.iters[host.index(stage.attach.iter) + 1 :]
+    return any(it.annotation in BLOCK_THREADS for it in (*inner, *stage.iters))
+
+
+def tile_host(state: State, stage: Stage) -> str | None:
+    """The one reduce loop of *stage* at which tiles in shared memory are filled."""
+    found = {
+        member.attach.iter
+        for member in state.attached(stage)
+        if member.attach is not None and member.scope is Scope.SHARED
+    }
+    if len(found) != 1:
+        return None
+    (name,) = found
+    return name if stage.iter(name).kind is AxisKind.REDUCE else None

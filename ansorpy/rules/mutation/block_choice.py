@@ -1,0 +1,32 @@
+"""Redrawing what a kernel chooses beside its tiles: vectors, pads, copies under way, threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.rules.annotation.extents import column_of
+from ansorpy.rules.base import Mutation
+from ansorpy.rules.mutation.choice import redraw_one
+from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.space import Space, Table
+
+__all__ = ["MutateBlockChoice"]
+
+
+@dataclass(frozen=True)
+class MutateBlockChoice(Mutation):
+    """Per row: another value for one plain choice that is no limit of unrolling.
+
+    Differs: TVM's GPU programs have no such choices but the unrolling.
+    """
+
+    def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:
+        unrolls = {column_of(stage.max_unroll) for stage in space.state.stages}
+        found = [
+            decision.name
+            for decision in space.decisions
+            if isinstance(decision.domain, Choices) and decision.name not in unrolls
+        ]
+        return redraw_one(space, table, found, rng, differ=True)
