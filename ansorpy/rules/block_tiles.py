@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +32,8 @@ class BlockLimits:
     most_threads: int
     most_vthreads: int
     most_elements: int
+    warp: int
+    """Threads come in multiples of this where they can."""
 
 
 @dataclass(frozen=True)
@@ -78,12 +81,18 @@ def _draw(
     most = np.array([limits.most_vthreads, limits.most_threads, limits.most_elements])
     for at, axis in enumerate(order):
         reach = int(np.prod([later.used[:, 1].max() for later in order[at + 1 :]]))
-        total = used[:, None, :] * axis.used[None, :, :]
-        allowed = (total <= most).all(axis=2)
-        enough = allowed & (total[:, :, 1] * reach >= limits.least_threads)
+        left = (most // used)[:, :, None]
+        allowed = (axis.used[:, 0] <= left[:, 0]) & (axis.used[:, 1] <= left[:, 1])
+        allowed &= axis.used[:, 2] <= left[:, 2]
+        lacking = -(-limits.least_threads // (used[:, 1] * reach))
+        enough = allowed & (axis.used[:, 1] >= lacking[:, None])
         some = enough.any(axis=1, keepdims=True)
         allowed = np.where(some, enough, allowed)
-        group = np.where(allowed, rng.random(allowed.shape), -1.0).argmax(axis=1)
+        if at == len(order) - 1:
+            warps = allowed & (used[:, 1, None] * axis.used[:, 1] % limits.warp == 0)
+            allowed = np.where(warps.any(axis=1, keepdims=True), warps, allowed)
+        keys = rng.random(allowed.shape, dtype=np.float32)
+        group = np.where(allowed, keys, np.float32(-1)).argmax(axis=1)
         used = used * axis.used[group]
         size = axis.first[group + 1] - axis.first[group]
         drawn = axis.first[group] + rng.integers(0, size)
@@ -97,11 +106,12 @@ def _tiles(space: Space, stage: Stage) -> list[_Tiles]:
         names = {factor for factors in relation.factors for factor in factors}
         owners = [d for d in space.decisions if names & set(d.columns)]
         if len(owners) == 1:
-            found.append(_grouped(owners[0], relation.factors))
+            found.append(_grouped(owners[0], tuple(relation.factors)))
     return found
 
 
-def _grouped(decision: Decision, factors: Sequence[Product]) -> _Tiles:
+@lru_cache(maxsize=256)
+def _grouped(decision: Decision, factors: tuple[Product, ...]) -> _Tiles:
     rows = decision.domain.rows
     columns = {name: rows[:, at] for at, name in enumerate(decision.columns)}
     vthreads, threads, *inner = (_product(f, columns) * np.ones_like(rows[:, 0]) for f in factors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import TypeGuard
 
@@ -109,15 +109,18 @@ def overshoot(
     values: Mapping[str, Expr],
     extents: Mapping[str, int],
     peeled: Relation | None = None,
+    harmless: Sequence[Relation] = (),
 ) -> list[Expr]:
     """``loop < extent`` for every loop whose split reaches beyond it; *values* are those of
     :func:`axis_exprs`.  Each is needed: what lies beyond one loop may be another one's share.
-    The last part of a *peeled* split is cut short and needs none."""
+    The last part of a *peeled* split is cut short and needs none, nor do those that are
+    *harmless*."""
     return [
         Compare(CompareOp.LT, linear(values[r.parent]).to_expr(), as_expr(extents[r.parent]))
         for r in stage.relations
         if isinstance(r, SplitRelation)
         and r is not peeled
+        and r not in harmless
         and prod(extents[c] for c in r.children) > extents[r.parent]
         and not is_ragged(r, extents)
     ]

@@ -106,6 +106,8 @@ class _Pushed:
         self.var = var
         self.extent = extent
         self.own: dict[Buffer, Buffer] = {}
+        self.lets: dict[Var, Expr] = {}
+        """What differs between the virtual threads, to be bound in each."""
 
     def stmt(self, s: Stmt) -> Stmt:
         match s:
@@ -118,15 +120,20 @@ class _Pushed:
                     shape = (self.extent, *buffer.shape)
                     self.own[buffer] = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
                 return Alloc(self.own.get(buffer, buffer), self.stmt(body))
-            case Let(var, value, body) if not self._varies(value):
-                return Let(var, value, self.stmt(body))
+            case Let(var, value, body):
+                if not self._varies(value):
+                    return Let(var, value, self.stmt(body))
+                self.lets[var] = value
+                return self.stmt(body)
             case If(cond, then, other) if not self._varies(cond):
                 return If(cond, self.stmt(then), None if other is None else self.stmt(other))
         return self._repeated(s)
 
     def _varies(self, e: Expr) -> bool:
         return any(
-            part is self.var or (isinstance(part, Load) and part.source in self.own)
+            part is self.var
+            or part in self.lets
+            or (isinstance(part, Load) and part.source in self.own)
             for part in walk(e)
         )
 
@@ -135,7 +142,11 @@ class _Pushed:
         alone = not any(self._varies(e) for part in walk_stmts(s) for e in _exprs(part))
         if alone and not any(part.buffer in self.own for part in _stores(s)):
             return s
-        return For(self.var, self.extent, ForKind.UNROLLED, _Own(self.var, self.own).stmt(s))
+        s = _Own(self.var, self.own).stmt(s)
+        for var, value in reversed(self.lets.items()):
+            used = {e for part in walk_stmts(s) for root in _exprs(part) for e in walk(root)}
+            s = Let(var, value, s) if var in used else s
+        return For(self.var, self.extent, ForKind.UNROLLED, s)
 
 
 class _Own(Rewriter):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, cast
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.blocks import is_bound
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
 from ansorpy.schedule.size import (
@@ -70,6 +71,7 @@ class Bounds:
         self._extents: dict[str, dict[str, Size]] = {}
         self._needs: dict[tuple[str, str, int, bool], tuple[Span, ...]] = {}
         self._reaches: dict[str, tuple[int, ...]] = {}
+        self._masked: dict[str, bool] = {}
 
     def number(self, factors: Product) -> Size:
         """The value of a product of numbers and columns."""
@@ -254,7 +256,7 @@ class Bounds:
         op = self.op(name)
         needs = self.needs(name, owner, level, block=block)
         spans = {
-            axis.name: moved_inside(span, reach > axis.extent)
+            axis.name: moved_inside(span, reach > axis.extent and not self.masked(name))
             for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True)
         }
         return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
@@ -263,12 +265,31 @@ class Bounds:
         """The box of tensor *name* that one iteration of *owner*'s loops down to *level* reads,
         no larger than :meth:`ends`.  Where it starts outside, it is moved inside.
 
-        Of a tensor in shared memory, what all threads of a block read in it.
+        Of a tensor in shared memory, what all threads of a block read in it.  One that is
+        :meth:`masked` may reach beyond :meth:`ends`.
         """
+        if self.masked(name):
+            return self.needs(name, owner, level)
         return tuple(
             replace(span, extent=size_min(span.extent, end))
             for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
         )
+
+    def masked(self, name: str) -> bool:
+        """True for a box in a GPU kernel: where it ends outside of its tensor, it stays there.
+
+        Threads hold such boxes in registers, which need the same indices in each of them.
+        """
+        if name not in self._masked:
+            self._masked[name] = self._is_in_launch(self.state.stage(name))
+        return self._masked[name]
+
+    def _is_in_launch(self, stage: Stage) -> bool:
+        if stage.attach is None:
+            return False
+        owner = self.state.stage(stage.attach.stage)
+        outer = owner.iters[: owner.index(stage.attach.iter) + 1]
+        return any(is_bound(it.annotation) for it in outer) or self._is_in_launch(owner)
 
     def ends(self, name: str) -> tuple[int, ...]:
         """Where what anything reads of tensor *name* ends, by dimension.

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import linear
-from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
     AxisKind,
     Binary,
     BinaryOp,
-    Compare,
     Const,
     Expr,
     Load,
@@ -36,17 +34,16 @@ from ansorpy.ir.loops import (
     Store,
 )
 from ansorpy.ir.rewrite import substitute
-from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.axes import axis_exprs, is_ragged, number, overshoot
+from ansorpy.schedule.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.blocks import is_bound, synchronised
 from ansorpy.schedule.bounds import BLOCK_THREADS
 from ansorpy.schedule.dagedit import map_loads
-from ansorpy.schedule.lanes import LaneSums, peeled_loop
-from ansorpy.schedule.loopkinds import loop_kinds
+from ansorpy.schedule.lanes import LaneSums
 from ansorpy.schedule.pipeline import Tile, bound_to, can_pipeline, padded_strides, pipelined
 from ansorpy.schedule.spans import start_of
 from ansorpy.schedule.stage import SplitRelation, Stage
-from ansorpy.schedule.surroundings import Index, Surroundings, minus
+from ansorpy.schedule.stageindices import StageIndices
+from ansorpy.schedule.surroundings import Index, Surroundings
 from ansorpy.schedule.tails import refuse_unsafe_shifts, second_body
 from ansorpy.schedule.tensorize import as_instruction
 
@@ -61,36 +58,21 @@ class StageLowering(Surroundings):
         return _Nest(self, name).build()
 
 
-class _Nest:
+class _Nest(StageIndices):
     """The statements of one stage while they are being built."""
 
     def __init__(self, outer: StageLowering, name: str):
-        self.outer = outer
-        self.state = outer.state
-        self.name = name
-        self.stage: Stage = outer.state.stage(name)
-        self.op: ComputeOp = outer.bounds.op(name)
-        self.extents: dict[str, int] = {}
-        for key, size in outer.bounds.extents(name).items():
-            assert isinstance(size, int)
-            self.extents[key] = size
-        self.attached = outer.state.attached(name)
-        hosts = {s.attach.iter for s in self.attached if s.attach is not None}
-        self.kinds = loop_kinds(self.stage, self.extents, hosts, nested=outer.in_parallel)
-        self.buffer = outer.buffers[name]
-        self.leaves: dict[str, Expr] = {}
-        self.starts: dict[str, Expr] = {}
+        super().__init__(outer, name)
+        self.outer: StageLowering = outer
         self.pending: list[tuple[Var, Expr]] = []
         self.tile: tuple[Var, Var] | None = None
         """Number and start of the tile that has two bodies, until they are opened."""
-        self.peeled = peeled_loop(self.stage, self.extents, self.kinds, hosts)
         self.sums: LaneSums | None = None
         self.sums_level = 0
         self.lanes_in_use: int | None = None
         self.second = second_body(self.stage, self.extents, self.kinds)
         self.sum_level = self._sum_level()
         refuse_unsafe_shifts(self.state, self.stage, self.extents, self.kinds)
-        self._demote_guarded_vectors()
 
     def build(self) -> Stmt:
         if not self.stage.iters:
@@ -281,24 +263,6 @@ class _Nest:
         shared = below and not self.outer.in_parallel
         return Scope.WORKSPACE if shared or stage.scope is Scope.WORKSPACE else Scope.LOCAL
 
-    # Indices
-
-    def _axis_values(self, level: int | None = None) -> dict[str, Expr]:
-        """Every axis in terms of the loops; with *level*, where the box inside it starts."""
-        leaves = dict(self.leaves)
-        if level is not None:
-            leaves.update({it.name: as_expr(0) for it in self.stage.iters[level + 1 :]})
-        values = axis_exprs(self.stage, leaves, self.extents, self.starts)
-        origins = self.outer.origin(self.name)
-        return {
-            a.name: linear(values[a.name] + origin).to_expr()
-            for a, origin in zip(self.op.axes, origins, strict=True)
-        } | {a.name: linear(values[a.name]).to_expr() for a in self.op.reduce_axes}
-
-    def _write_index(self) -> Index:
-        values, origins = self._axis_values(), self.outer.origin(self.name)
-        return tuple(minus(values[a.name], o) for a, o in zip(self.op.axes, origins, strict=True))
-
     # Statements
 
     def _store(self) -> Stmt:
@@ -316,7 +280,7 @@ class _Nest:
         condition = None if kind is None else self._skipped_unless(value, kind)
         if condition is not None and isinstance(value, Select):
             value = value.then
-        stmt: Stmt = Store(self.buffer, self._write_index(), value, kind)
+        stmt = self._masked(Store(self.buffer, self._write_index(), value, kind))
         return self._guarded(stmt if condition is None else If(condition, stmt, None))
 
     def _skipped_unless(self, value: Expr, kind: ReduceKind) -> Expr | None:
@@ -419,26 +383,6 @@ class _Nest:
             [x for kind, x in sized if kind is AxisKind.REDUCE],
         )  # fmt: skip
         return Seq((*before, made)) if before else made
-
-    # Splits that do not divide
-
-    def _guards(self, leaves: Mapping[str, Expr]) -> list[Expr]:
-        local = axis_exprs(self.stage, leaves, self.extents, self.starts)
-        guards = overshoot(self.stage, local, self.extents, self.peeled)
-        return [g for g in guards if any(isinstance(e, Var) for e in walk(g))]
-
-    def _guarded(self, stmt: Stmt) -> Stmt:
-        guards = self._guards(self.leaves)
-        return If(all_of(*guards), stmt, None) if guards else stmt
-
-    def _demote_guarded_vectors(self) -> None:
-        """A vector loop whose lanes differ in a guard runs serially: lanes share one branch."""
-        names = {it.name: Var(it.name) for it in self.stage.iters}
-        guards = self._guards(names)
-        guarded = {v for g in guards if isinstance(g, Compare) for v in walk(g.a)}
-        for name, var in names.items():
-            if self.kinds[name] is ForKind.VECTORIZED and var in guarded:
-                self.kinds[name] = ForKind.SERIAL
 
 
 def _repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:

@@ -112,6 +112,9 @@ class Surroundings:
         ):
             assert isinstance(span.extent, int)
             low, high = interval(start, self._ranges)
+            if self.bounds.masked(name):
+                origins.append(self._not_before(f"{name}.{d}", start, lets))
+                continue
             if low >= 0 and high + span.extent <= whole:
                 origins.append(start)
                 continue
@@ -126,6 +129,20 @@ class Surroundings:
             origins.append(var)
         self._origins[name] = tuple(origins)
         return lets
+
+    def _not_before(self, name: str, start: Expr, lets: list[tuple[Var, Expr]]) -> Expr:
+        """*start*, or 0 where that is less."""
+        low, high = self.range_of(start)
+        if low >= 0:
+            return start
+        var, inside = self.fresh(name), Binary(BinaryOp.MAX, start, as_expr(0))
+        lets.append((var, inside))
+        self.define(var, substitute(inside, self._definitions), max(high, 0))
+        return var
+
+    def range_of(self, value: Expr) -> tuple[int, int]:
+        """The least and the largest that *value* can be in the loops around."""
+        return interval(value, self._ranges)
 
     def load(self, stage: str, load: Load) -> Expr:
         """*load* of a tensor as a load of the buffer that holds (the box of) it."""

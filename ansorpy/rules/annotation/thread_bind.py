@@ -97,7 +97,7 @@ class ThreadBind(AnnotationRule):
         for stage in tiled:
             limits = BlockLimits(
                 _least_threads(stage, target), target.max_threads_per_block, target.max_vthread,
-                self.most_elements,
+                self.most_elements, target.warp_size,
             )  # fmt: skip
             table = draw_block_tiles(space, stage, table, limits, rng)
         return table
@@ -120,14 +120,14 @@ class ThreadBind(AnnotationRule):
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
         sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
-        state, fused = _fuse(state, name, stage.iters)
         vectors = self._vectors(state, stage)
         number = Choices(vectors) if len(vectors) > 1 else vectors[0]
-        state, (outer, vector) = state.split_by(name, fused, number)
+        state, (row, vector) = state.split_by(name, stage.iters[-1], number)
         if len(vectors) > 1:
-            constraints.append(_whole_vectors(state, name, f"{name}.{fused.name}/1"))
+            constraints.append(_whole_vectors(state, name, f"{name}.{stage.iters[-1].name}/1"))
         state = state.vectorize(name, [vector])
-        state, (_, thread) = state.follow_fused_split(name, outer, sources, 1)
+        state, fused = _fuse(state, name, [*stage.iters[:-1], row])
+        state, (_, thread) = state.follow_fused_split(name, fused, sources, 1)
         return state.bind(name, thread, THREAD)
 
     def _vectors(self, state: State, stage: Stage) -> tuple[int, ...]:

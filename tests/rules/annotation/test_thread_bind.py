@@ -36,9 +36,9 @@ def test_the_outer_tiles_of_a_kernel() -> None:
 
 def test_all_threads_fetch_a_shared_tile_together() -> None:
     stage = bound(workloads.matmul(64, 64, 64)).state.stage("A.shared")
-    assert marks(stage) == [("i0@i1@.0.1", "threadIdx.x")]
+    assert marks(stage) == [("i0@i1.0@.1", "threadIdx.x")]
     assert stage.vectorize is not None
-    assert stage.vectorize.iters == ("i0@i1@.1",)
+    assert stage.vectorize.iters == ("i1.1",)
 
 
 def test_threads_and_virtual_threads_are_limited(rng: np.random.Generator) -> None:

@@ -1,0 +1,159 @@
+"""Where a stage reads and writes in terms of its loops, and what keeps it inside its tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ansorpy.ir.affine import linear
+from ansorpy.ir.builders import all_of
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Compare,
+    CompareOp,
+    Expr,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+    Var,
+    as_expr,
+    walk,
+)
+from ansorpy.ir.loops import ForKind, If, Stmt, Store
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.axes import axis_exprs, overshoot
+from ansorpy.schedule.lanes import peeled_loop
+from ansorpy.schedule.loopkinds import loop_kinds
+from ansorpy.schedule.stage import Relation, SplitRelation, Stage
+from ansorpy.schedule.surroundings import Index, Surroundings, minus
+
+__all__ = ["StageIndices"]
+
+
+class StageIndices:
+    """The loops of one stage, bound so far to variables, and the axes in terms of them."""
+
+    def __init__(self, outer: Surroundings, name: str):
+        self.outer = outer
+        self.state = outer.state
+        self.name = name
+        self.stage: Stage = outer.state.stage(name)
+        self.op: ComputeOp = outer.bounds.op(name)
+        self.extents: dict[str, int] = {}
+        for key, size in outer.bounds.extents(name).items():
+            assert isinstance(size, int)
+            self.extents[key] = size
+        self.attached = outer.state.attached(name)
+        hosts = {s.attach.iter for s in self.attached if s.attach is not None}
+        self.kinds = loop_kinds(self.stage, self.extents, hosts, nested=outer.in_parallel)
+        self.buffer = outer.buffers[name]
+        self.leaves: dict[str, Expr] = {}
+        self.starts: dict[str, Expr] = {}
+        self.peeled = peeled_loop(self.stage, self.extents, self.kinds, hosts)
+        self._demote_guarded_vectors()
+
+    def _axis_values(self, level: int | None = None) -> dict[str, Expr]:
+        """Every axis in terms of the loops; with *level*, where the box inside it starts."""
+        leaves = dict(self.leaves)
+        if level is not None:
+            leaves.update({it.name: as_expr(0) for it in self.stage.iters[level + 1 :]})
+        values = axis_exprs(self.stage, leaves, self.extents, self.starts)
+        origins = self.outer.origin(self.name)
+        return {
+            a.name: linear(values[a.name] + origin).to_expr()
+            for a, origin in zip(self.op.axes, origins, strict=True)
+        } | {a.name: linear(values[a.name]).to_expr() for a in self.op.reduce_axes}
+
+    def _write_index(self) -> Index:
+        values, origins = self._axis_values(), self.outer.origin(self.name)
+        inside = (minus(values[a.name], o) for a, o in zip(self.op.axes, origins, strict=True))
+        return tuple(self.outer.simple(index) for index in inside)
+
+    def _guards(self, leaves: Mapping[str, Expr]) -> list[Expr]:
+        local = axis_exprs(self.stage, leaves, self.extents, self.starts)
+        zeros = [r for r in self.stage.relations if self._adds_nothing_beyond(r)]
+        guards = overshoot(self.stage, local, self.extents, self.peeled, zeros)
+        return [g for g in guards if any(isinstance(e, Var) for e in walk(g))]
+
+    def _guarded(self, stmt: Stmt) -> Stmt:
+        guards = self._guards(self.leaves)
+        return If(all_of(*guards), stmt, None) if guards else stmt
+
+    def _demote_guarded_vectors(self) -> None:
+        """A vector loop whose lanes differ in a guard runs serially: lanes share one branch."""
+        names = {it.name: Var(it.name) for it in self.stage.iters}
+        guards = self._guards(names)
+        guarded = {v for g in guards if isinstance(g, Compare) for v in walk(g.a)}
+        for name, var in names.items():
+            if self.kinds[name] is ForKind.VECTORIZED and var in guarded:
+                self.kinds[name] = ForKind.SERIAL
+
+    # Boxes that reach beyond their tensor
+
+    def _masked(self, store: Store) -> Stmt:
+        """*store* without reading what no tensor has: 0 is in its place, or nothing is added."""
+        masks = self._masks()
+        if not masks or self._reads_boxes_only():
+            return store
+        inside = all_of(*masks)
+        if store.reduce is not None:
+            return If(inside, store, None)
+        zero = as_expr(0, store.value.dtype)
+        return Store(store.buffer, store.indices, Select(inside, store.value, zero), None)
+
+    def _masks(self) -> list[Expr]:
+        """What holds where the box of this stage is inside of its tensor; none where it must."""
+        if not self.outer.bounds.masked(self.name):
+            return []
+        values = self._axis_values()
+        found: list[Expr] = []
+        for axis in self.op.axes:
+            value = self._first_lane(self.outer.simple(values[axis.name]), axis.extent)
+            if self.outer.range_of(value)[1] >= axis.extent:
+                found.append(Compare(CompareOp.LT, value, as_expr(axis.extent)))
+        return found
+
+    def _first_lane(self, value: Expr, extent: int) -> Expr:
+        """*value* in the first lane of a vector, where all lanes are below *extent* or none."""
+        form = linear(value)
+        for name, kind in self.kinds.items():
+            lane, lanes = self.leaves.get(name), self.extents[name]
+            if kind is not ForKind.VECTORIZED or lane is None or form.terms.get(lane) != 1:
+                continue
+            others = [c for atom, c in form.terms.items() if atom is not lane]
+            if all(n % lanes == 0 for n in (*others, form.const, extent)):
+                return linear(value - lane).to_expr()
+        return value
+
+    def _reads_boxes_only(self) -> bool:
+        """True when all that is read is there, however far the box of this stage reaches."""
+        reads = self.outer.bounds.definition.reads[self.name]
+        return all(self.outer.bounds.masked(read.tensor.name) for read in reads)
+
+    def _adds_nothing_beyond(self, relation: Relation) -> bool:
+        """True when what a split of a reduce axis has outside is a product of two zeros.
+
+        Both operands are read along the axis from boxes that have zeros there.
+        """
+        body = self.op.body
+        if not isinstance(body, Reduce) or body.kind is not ReduceKind.SUM:
+            return False
+        axes = [a for a in self.op.reduce_axes if a.name == _parent(relation)]
+        source = body.source
+        if not axes or not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
+            return False
+        return all(self._is_zero_beyond(e, axes[0]) for e in (source.a, source.b))
+
+    def _is_zero_beyond(self, e: Expr, axis: Axis) -> bool:
+        if not isinstance(e, Load) or not self.outer.bounds.masked(e.source.name):
+            return False
+        copy = self.state.stage(e.source.name)
+        plain = not copy.is_placeholder and not copy.compute.reduce_axes
+        along = [d for d, index in enumerate(e.indices) if index is axis]
+        return plain and any(e.source.shape[d] == axis.extent for d in along)
+
+
+def _parent(relation: Relation) -> str | None:
+    return relation.parent if isinstance(relation, SplitRelation) else None
