@@ -7,6 +7,7 @@ import pytest
 
 from ansorpy.errors import LoweringError, ScheduleError
 from ansorpy.ir.builders import maximum
+from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import (
     Alloc,
@@ -21,7 +22,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite import Rewriter
-from ansorpy.ir.tensor import Tensor, compute
+from ansorpy.ir.tensor import Tensor, compute, reduce_axis
 from ansorpy.schedule.decisions import Choices, factorizations
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.records import steps_from_json, steps_to_json
@@ -89,9 +90,6 @@ def test_a_missing_barrier_and_an_early_wait_are_found(kind: type[Stmt], found: 
 def test_what_is_computed_on_the_way_is_stored_not_copied() -> None:
     a, b, _ = workloads.matmul(12, 12, 9)
     relu = compute((12, 9), lambda i, j: maximum(a[i, j], 0.0), name="relu")
-    from ansorpy.ir.builders import sum as sum_over
-    from ansorpy.ir.tensor import reduce_axis
-
     k = reduce_axis(9, name="k")
     out = compute((12, 12), lambda i, j: sum_over(relu[i, k] * b[k, j], axis=k), name="C")
     state, local = State.initial([a, b, out]).cache_write("C", "local")
