@@ -47,6 +47,10 @@ class _Tiles:
     """Where the settings of each group start in ``rows``, and where the last ends."""
     rows: Ints
 
+    def common(self, warp: int) -> int:
+        """The most threads of the axis that a warp is a multiple of."""
+        return int(np.gcd(self.used[:, 1], warp).max())
+
 
 def threads_of(space: Space, stage: Stage, table: Table) -> Ints:
     """Threads of a block of *stage*'s kernel, in each row."""
@@ -88,9 +92,10 @@ def _draw(
         enough = allowed & (axis.used[:, 1] >= lacking[:, None])
         some = enough.any(axis=1, keepdims=True)
         allowed = np.where(some, enough, allowed)
-        if at == len(order) - 1:
-            warps = allowed & (used[:, 1, None] * axis.used[:, 1] % limits.warp == 0)
-            allowed = np.where(warps.any(axis=1, keepdims=True), warps, allowed)
+        common = np.gcd(used[:, 1, None] * axis.used[:, 1], limits.warp)
+        later = int(np.prod([axis.common(limits.warp) for axis in order[at + 1 :]]))
+        warps = allowed & (common * later >= limits.warp)
+        allowed = np.where(warps.any(axis=1, keepdims=True), warps, allowed)
         keys = rng.random(allowed.shape, dtype=np.float32)
         group = np.where(allowed, keys, np.float32(-1)).argmax(axis=1)
         used = used * axis.used[group]

@@ -46,6 +46,7 @@ from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTiling
 from ansorpy.rules.sketch.simplify_const import SimplifyComputeWithConstTensor
 from ansorpy.rules.sketch.skip_stage import SkipStage
 from ansorpy.rules.sketch.special_compute_location import SpecialComputeLocation
+from ansorpy.rules.sketch.split_reduction import SplitReduction
 from ansorpy.target import Target
 
 __all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "Preset", "preset_for"]
@@ -113,7 +114,8 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     SpecialComputeLocation(),
     AlwaysInline(),
     SimplifyComputeWithConstTensor(),
-    CrossThreadReduction(),
+    SplitReduction(),
+    CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),
     AddCacheWrite(whole_epilogue=True),
     MultiLevelTilingWithFusion(
         structure="SSSRRS", levels=(3,), max_innermost=32, whole_epilogue=True, cover=True
@@ -177,7 +179,7 @@ constants packed, chains in blocks, and algorithms as alternatives."""
 CUDA = Preset(
     "default",
     DEFAULT_CUDA_SKETCH,
-    (),
+    (DrawRfactorFactors(most_parts=32),),
     (
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),
         PipelineCopies(),

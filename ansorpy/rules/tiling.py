@@ -7,8 +7,9 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.predicates import NO_SPLIT_AT_INNER, axis_names
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.state import State
+from ansorpy.schedule.steps.storage import RfactorStep
 
-__all__ = ["follow_tile", "multi_level_tile", "reduce_in_one", "space_splits"]
+__all__ = ["factored_axes", "follow_tile", "multi_level_tile", "reduce_in_one", "space_splits"]
 
 LETTER = {AxisKind.SPACE: "S", AxisKind.REDUCE: "R"}
 
@@ -21,13 +22,14 @@ def multi_level_tile(
 
     With *ragged*, tiles of space axes need not divide: the last one is shifted to fit.  With
     *cover*, no tiles need, and what lies outside is skipped, as GPU threads may not share.  Axes in
-    the attribute ``no_split_at_inner`` stay whole, in front of the innermost level.
+    the attribute ``no_split_at_inner`` stay whole, in front of the innermost level; those that
+    were factored out of a reduction have tiles of one, as each reads operands of its own.
 
     Raises:
         ScheduleError: The stage has loops of a kind that *structure* has no letter for.
     """
     stage = state.stage(name)
-    whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
+    whole, factored = axis_names(stage.op, NO_SPLIT_AT_INNER), factored_axes(state, stage)
     levels: dict[AxisKind, list[list[Iter]]] = {
         kind: [[] for _ in range(structure.count(letter))] for kind, letter in LETTER.items()
     }
@@ -45,18 +47,22 @@ def multi_level_tile(
         elif len(parts) == 1:
             parts[0].append(it)
         else:
-            open_factors = (None,) * (len(parts) - 1)
+            factors = (1 if it.name in factored else None,) * (len(parts) - 1)
             shifted = ragged and it.kind is AxisKind.SPACE
             tail: Tail = "cover" if cover else "shift" if shifted else "guard"
-            state, tiles = state.split(
-                name, it, open_factors, max_innermost=max_innermost, tail=tail
-            )
+            state, tiles = state.split(name, it, factors, max_innermost=max_innermost, tail=tail)
             for part, tile in zip(parts, tiles, strict=True):
                 part.append(tile)
     for kind, parts in levels.items():
         if kept[kind]:
             parts[-1][:0] = kept[kind]
     return state.reorder(name, _in_order(structure, levels))
+
+
+def factored_axes(state: State, stage: Stage) -> frozenset[str]:
+    """The axes of *stage* that a step factored out of a reduction."""
+    made = {step.iter for step in state.history if isinstance(step, RfactorStep)}
+    return frozenset(axis.name for axis in stage.compute.axes if axis.name in made)
 
 
 def _in_order(structure: str, levels: dict[AxisKind, list[list[Iter]]]) -> list[Iter]:

@@ -211,7 +211,8 @@ class Bounds:
         for child, factor in pairs:
             reach = reach + (spans[child] - 1) * stride
             stride = stride * self.number(factor)
-        return size_min(reach, extents[relation.parent])
+        # What covers an axis may reach beyond it, in all threads that run.
+        return reach if relation.tail == "cover" else size_min(reach, extents[relation.parent])
 
     def _unfused(
         self,

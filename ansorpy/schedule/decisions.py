@@ -128,7 +128,7 @@ def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
     ``even``: the larger of two sizes that differ by one; ``peel``: those of ``shift``, and every
     tile up to 32, which registers may hold; ``shift``: products of 2, 3, 5 and 7 of which whole
     tiles exceed the extent by at most an eighth (the share of work done twice); ``cover``: those
-    and the divisors, none longer than what threads of a block compute.
+    and larger ones that exceed it by as little, none longer than what a GPU block computes.
 
     Of a long axis also whole vectors that are no more in all than the axis itself takes: 71 is
     five vectors, and so are five tiles of 16, but three of 24 are six.
@@ -136,8 +136,9 @@ def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
     if tail == "guard":
         return _divisors(extent)
     if tail == "cover":
-        found = {*_divisors(extent), *(n for n in _smooth(extent) if _waste_little(extent, n))}
-        return tuple(sorted(n for n in found if n <= LONGEST_COVER))
+        reach = min(extent * (WASTE + 1) // WASTE, LONGEST_COVER)
+        found = {n for n in _smooth(reach) if _waste_little(extent, n)}
+        return tuple(sorted(found | {n for n in _divisors(extent) if n <= LONGEST_COVER}))
     if tail == "even":
         return tuple(sorted({*_divisors(extent), *(-(-extent // n) for n in range(1, extent))}))
     ragged = {n for n in _smooth(extent) if _waste_little(extent, n)}

@@ -137,7 +137,7 @@ class _Nest(StageIndices):
     def _pipelined(self, level: int, var: Var, extent: int) -> Stmt:
         """Loop number *level*, the tiles of which are copied ahead."""
         assert self.stage.pipeline is not None
-        depth, tiles = number(self.stage.pipeline[1]), self._producers(level)
+        tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), extent)
         rest = self._from(level + 1)
         if depth > 1 and can_pipeline(tiles):
             return pipelined(var, extent, depth, tiles, rest)

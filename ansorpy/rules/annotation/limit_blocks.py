@@ -17,7 +17,7 @@ from ansorpy.rules.kernels import (
 from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling import space_splits
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.size import Size, above, product
+from ansorpy.schedule.size import Size, above, product, size_min
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.spans import Span
 from ansorpy.schedule.stage import Stage
@@ -102,7 +102,8 @@ def shared_bytes_of(bounds: Bounds, kernel: Stage) -> Size:
         row = extents[-1] + (bounds.number(stage.pad) if len(extents) > 1 else 0)
         depth: Size = 1
         if host.pipeline is not None and host.pipeline[0] == stage.attach.iter:
-            depth = bounds.number(host.pipeline[1])
+            around = bounds.extents(host.name)[stage.attach.iter]
+            depth = size_min(bounds.number(host.pipeline[1]), around)
         total = total + product(extents[:-1]) * row * depth * stage.op.dtype.bytes
     return total
 

@@ -106,6 +106,11 @@ class ThreadBind(AnnotationRule):
         outer = _outer_space(state, state.stage(name))
         if not outer:
             return state
+        vectors = self._row_vectors(state, state.stage(name), outer)
+        if len(vectors) > 1:
+            state, (row, vector) = state.split_by(name, outer[-1], Choices(vectors))
+            state = state.vectorize(name, [vector])
+            outer = [*outer[:-1], row]
         state, fused = _fuse(state, name, outer)
         least = target.warp_size
         if fused.extent is not None and fused.extent <= least:
@@ -114,6 +119,11 @@ class ThreadBind(AnnotationRule):
         number = Choices(threads) if len(threads) > 1 else least
         state, (block, thread) = state.split_by(name, fused, number)
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
+
+    def _row_vectors(self, state: State, stage: Stage, outer: Sequence[Iter]) -> tuple[int, ...]:
+        """Elements a thread may compute at once where nothing is summed or computed inside."""
+        is_plain = len(outer) == len(stage.iters) and not host_iters(state, stage)
+        return self._vectors(state, stage) if is_plain and self.untiled_threads else (1,)
 
     def _fetch_together(self, state: State, name: str, constraints: list[Constraint]) -> State:
         stage = state.stage(name)

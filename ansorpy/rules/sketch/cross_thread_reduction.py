@@ -16,7 +16,8 @@ from ansorpy.rules.predicates import (
 from ansorpy.rules.relations import has_reduce_iters, is_tiled, single_consumer
 from ansorpy.rules.tiling import reduce_in_one
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -32,7 +33,10 @@ class CrossThreadReduction(SketchRule):
     Where a single consumer shares outer loops and is not tiled itself, the reduction is computed
     inside them and both use the same threads: softmax's maximum and sum then stay in its kernel.
     Paper: OSDI'20 §4.1 (extension for GPU).  Source: TVM's RuleCrossThreadReduction.
+    Differs: with ``threads`` their number is open, so that a whole row may be a block's.
     """
+
+    threads: tuple[int, ...] = ()
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -47,14 +51,33 @@ class CrossThreadReduction(SketchRule):
         consumer, common = _fusible(state, state.stage(stage_id))
         state, fused = reduce_in_one(state, name)
         if consumer is None:
-            state, (_, inner) = state.split(name, fused, (target.warp_size,))
+            state, (_, inner) = self._split(state, name, fused, target)
             yield state.bind(name, inner, THREAD), stage_id - 1
             return
-        state, source = _thread_split(state, consumer, target.warp_size)
+        state, source = self._thread_split(state, consumer, target)
         state, (_, inner) = state.follow_split(name, fused, (consumer.name, source), 1)
         state = state.bind(name, inner, THREAD)
         host = state.stage(consumer.name).iters[common - 1]
         yield state.compute_at(name, consumer.name, host), stage_id - 1
+
+    def _thread_split(self, state: State, consumer: Stage, target: Target) -> tuple[State, str]:
+        """Bind the consumer's last loop, split, to threads; returns the loop split."""
+        source = _thread_source(consumer)
+        if source is not None:
+            return state, source
+        last = consumer.iters[-1]
+        state, (_, inner) = self._split(state, consumer.name, last, target)
+        return state.bind(consumer.name, inner, THREAD), last.name
+
+    def _split(
+        self, state: State, name: str, it: Iter, target: Target
+    ) -> tuple[State, tuple[Iter, ...]]:
+        """Split a loop by the threads of a block: a warp, or an open number of them."""
+        if not self.threads:
+            return state.split(name, it, (target.warp_size,))
+        least = min(self.threads)
+        some = tuple(n for n in self.threads if n < 2 * max(it.extent or 1, least))
+        return state.split_by(name, it, Choices(some) if len(some) > 1 else least)
 
 
 def _fusible(state: State, stage: Stage) -> tuple[Stage | None, int]:
@@ -84,13 +107,3 @@ def _thread_source(consumer: Stage) -> str | None:
         if isinstance(relation, SplitRelation) and threads & set(relation.children):
             return relation.parent
     return None
-
-
-def _thread_split(state: State, consumer: Stage, warp: int) -> tuple[State, str]:
-    """Bind the consumer's last loop, split by a warp, to threads; returns the loop split."""
-    source = _thread_source(consumer)
-    if source is not None:
-        return state, source
-    last = consumer.iters[-1]
-    state, (_, inner) = state.split(consumer.name, last, (warp,))
-    return state.bind(consumer.name, inner, THREAD), last.name

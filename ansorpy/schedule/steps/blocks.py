@@ -103,7 +103,7 @@ class PipelineStep(Step):
                                             copy(tile[(k + depth - 1) % depth])
                                             use(tile[k % depth])
 
-    A depth of 1 changes nothing.
+    A depth of 1 changes nothing; there are no more instances than iterations.
     """
 
     iter: str

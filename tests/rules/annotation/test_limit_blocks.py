@@ -1,0 +1,77 @@
+"""LimitBlocks: shared memory, registers and blocks of every row, as lowering finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import Alloc, Scope, walk_stmts
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.annotation.limit_blocks import LimitBlocks, registers_of, shared_bytes_of
+from ansorpy.rules.kernels import kernels
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.size import as_array
+from tests import workloads
+from tests.rules.algorithms.convolutions import convolution
+from tests.rules.asking import CUDA as GPU
+from tests.rules.gpu_spaces import after, annotated
+
+WORKLOADS = [workloads.matmul(60, 52, 40), convolution((9, 7), (3, 3), 8, 12, pad=1)]
+
+
+@pytest.mark.parametrize("tensors", WORKLOADS, ids=["matmul", "conv"])
+def test_columns_hold_what_lowering_allocates(
+    tensors: Sequence[Tensor], rng: np.random.Generator
+) -> None:
+    space = annotated(tensors)
+    table = space.sample(24, rng)
+    (kernel,) = kernels(space.state)
+    bounds = Bounds(space.state, space.values(table))
+    shared = as_array(shared_bytes_of(bounds, kernel), len(table))
+    registers = as_array(registers_of(bounds, kernel), len(table))
+    for row, expected, most in zip(table, shared, registers, strict=True):
+        body = lower(space.bind(row)).run.body
+        buffers = [s.buffer for s in walk_stmts(body) if isinstance(s, Alloc)]
+        tiles = [b for b in buffers if b.scope is Scope.SHARED]
+        assert sum(b.shape[0] * b.steps[0] * b.dtype.bytes for b in tiles) == expected
+        assert sum(b.size for b in buffers if b.scope is Scope.LOCAL) < most
+
+
+def test_rows_that_do_not_fit_are_refused(rng: np.random.Generator) -> None:
+    small = replace(GPU, max_shared_bytes=4096)
+    space = after(LimitBlocks(spare=8), workloads.matmul(64, 64, 64), small)
+    table = space.sample(500, rng)
+    (kernel,) = kernels(space.state)
+    bounds = Bounds(space.state, space.values(table))
+    used = as_array(registers_of(bounds, kernel), len(table)) + 8
+    columns = {name: table[:, at] for at, name in enumerate(space.columns)}
+    threads = columns["C.local.i/2"] * columns["C.local.j/2"]
+    fits = (used <= GPU.vector_registers) & (used * threads <= 1 << 16)
+    fits &= as_array(shared_bytes_of(bounds, kernel), len(table)) <= 4096
+    named = {c.name: c for c in space.constraints}
+    held = [named[f"C.{n}"].holds(space.values(table)) for n in ("shared", "registers")]
+    assert np.array_equal(np.all([as_array(h, len(table)) for h in held], axis=0), fits)
+    assert 0 < fits.sum() < len(fits)
+
+
+def test_a_grid_has_at_most_so_many_blocks(rng: np.random.Generator) -> None:
+    space = after(LimitBlocks(most_blocks=9), workloads.matmul(64, 64, 64))
+    (limit,) = (c for c in space.constraints if c.name == "C.blocks")
+    table = space.sample(300, rng)
+    tile = np.prod([table[:, space.slices[f"C.local.{axis}"]] for axis in "ij"], axis=(0, 2))
+    assert np.array_equal(as_array(limit.holds(space.values(table)), 300), tile * 9 >= 64 * 64)
+
+
+def test_new_rows_mostly_fit(rng: np.random.Generator) -> None:
+    for tensors in (workloads.matmul(1024, 1024, 1024), convolution((14, 14), (3, 3), 256, 256)):
+        sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+        for structure in sampler.draw(2, rng):
+            table = structure.sample(256, rng)
+            assert structure.valid(table).mean() > 0.5

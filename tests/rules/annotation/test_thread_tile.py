@@ -1,0 +1,26 @@
+"""ThreadTile: what a thread keeps in registers has loops of its own number of statements."""
+
+from __future__ import annotations
+
+from ansorpy.ir.loops import ForKind
+from ansorpy.rules.annotation.thread_tile import ThreadTile
+from tests import workloads
+from tests.rules.gpu_spaces import after
+
+
+def test_the_tile_of_a_thread_and_its_result_are_unrolled() -> None:
+    state = after(ThreadTile(), workloads.matmul(64, 64, 64)).state
+    unrolled = {
+        stage.name: [it.name for it in stage.iters if it.annotation is ForKind.UNROLLED]
+        for stage in state.stages
+    }
+    assert unrolled == {
+        "A": [], "A.shared": [], "B": [], "B.shared": [], "C.local": ["i.3", "j.3"],
+        "C": ["i.3", "j.3"],
+    }  # fmt: skip
+
+
+def test_untiled_kernels_are_left_alone() -> None:
+    state = after(ThreadTile(), workloads.max_pool2d(1, 8, 8, 4)).state
+    kinds = {it.annotation for stage in state.stages for it in stage.iters}
+    assert ForKind.UNROLLED not in kinds
