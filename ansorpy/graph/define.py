@@ -180,10 +180,10 @@ def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | Const
         if arithmetic and array is not None and array.size == 1:
             result.append(const(array.item(), scope.graph.types[value].dtype))
             continue
-        shape = scope.shape(value)
+        shape = scope.view.shape(scope.shape(value), full)
         if arithmetic and array is not None:
             shape = _stripped(shape)
-        result.append(scope.tensor(value, scope.view.shape(shape, full), _role(node, array)))
+        result.append(scope.tensor(value, shape, _role(node, array)))
     return result
 
 

@@ -67,19 +67,23 @@ class _Values:
         self.drawn = drawn
         self.overflows = False
         """Some arithmetic was met that may leave its type."""
-        self._known: dict[Tensor, Interval] = {}
+        self._known: dict[Expr, Interval] = {}
+        """Each found once: many expressions may read the same one."""
 
     def of(self, tensor: Tensor) -> Interval:
         """The values of an integer tensor."""
         if isinstance(tensor, PlaceholderOp):
             return self.drawn[tensor]
-        if tensor not in self._known:
-            assert isinstance(tensor, ComputeOp)
-            self._known[tensor] = self.interval(tensor.body)
-        return self._known[tensor]
+        assert isinstance(tensor, ComputeOp)
+        return self.interval(tensor.body)
 
     def interval(self, e: Expr) -> Interval:
         """The values of an integer or boolean expression; what wraps may be anything."""
+        if e not in self._known:
+            self._known[e] = self._found(e)
+        return self._known[e]
+
+    def _found(self, e: Expr) -> Interval:
         limits = _limits(e.dtype)
         match e:
             case Const(value, _):

@@ -80,6 +80,20 @@ def test_all_unsupported_nodes_are_listed_at_once() -> None:
     assert "what to do" in str(caught.value)
 
 
+def test_what_no_output_needs_is_not_looked_at() -> None:
+    net = Net(x=(1, 4, 6, 6))
+    pooled = net.op("MaxPool", "x", kernel_shape=[2, 2])
+    net.nodes[-1].output.append("places")
+    net.op("Det", net.op("Cast", "places", to=TensorProto.FLOAT))
+    assert [node.output for node in load(net.model(pooled)).nodes] == [pooled]
+
+
+def test_a_logarithm_of_one_probability_is_0() -> None:
+    """exp and its logarithm would leave nothing but what they round, which no check can judge."""
+    graph = load(operator_model("LogSoftmax", [(3, 1)]))
+    assert [node.op.label for node in graph.nodes] == ["sub"]
+
+
 def test_equal_refusals_are_one_row() -> None:
     net = Net(x=(1, 2, 2))
     model = net.model(net.op("Det", "x"), net.op("Det", "x"))

@@ -120,6 +120,7 @@ NORMALIZATIONS = {
     "softmax_old": operator_model("Softmax", [IMAGE], opset=11, axis=2),
     "softmax_old_default": operator_model("Softmax", [IMAGE], opset=9),
     "log_softmax": operator_model("LogSoftmax", [(3, 7)]),
+    "log_softmax_of_one": operator_model("LogSoftmax", [(3, 1)]),
     "layer": operator_model("LayerNormalization", [(2, 5, 7)], [normal(7), normal(7)]),
     "layer_axis": operator_model(
         "LayerNormalization", [(2, 5, 7)], [normal(5, 7), normal(5, 7)], axis=1, epsilon=1e-2
@@ -268,6 +269,9 @@ TRANSPOSED = {
     ),
     "same_lower": operator_model(
         "ConvTranspose", [IMAGE], [normal(6, 4, 4, 3)], strides=[1, 2], auto_pad="SAME_LOWER"
+    ),
+    "same_of_few_taps": operator_model(
+        "ConvTranspose", [IMAGE], [normal(6, 4, 1, 2)], strides=[2, 4], auto_pad="SAME_LOWER"
     ),
     "shape": operator_model(
         "ConvTranspose", [IMAGE], [normal(6, 4, 3, 3)], strides=[2, 2], output_shape=[14, 10]

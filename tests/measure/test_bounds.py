@@ -81,3 +81,15 @@ def test_a_scale_behind_a_tangent_allows_no_more(scale: float) -> None:
     plain = compute((9,), lambda i: tanh(total[i]), name="plain")
     allowed = tolerance(ComputeDAG.of([a, out]), out)
     assert allowed == tolerance(ComputeDAG.of([a, plain]), plain) < 1e-3
+
+
+def test_what_is_shared_is_looked_at_once() -> None:
+    x = placeholder((4,), name="x")
+
+    def doubled(i: Expr) -> Expr:
+        value = tanh(x[i])
+        for _ in range(200):
+            value = value + value
+        return value
+
+    assert largest_value(compute((4,), doubled, name="y")) == 2.0**200

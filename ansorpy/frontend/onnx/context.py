@@ -105,6 +105,16 @@ class NodeContext:
             raise Unsupported("operand shapes", str(error)) from None
 
     def apply(self, fn: Fn, *inputs: str, params: tuple[float, ...] = ()) -> str:
+        """``fn`` of *inputs*, one of which, not a constant, has all dimensions of the result.
+
+        Definitions write constants as literals and rows, which have no dimensions to add.
+        """
+        rank = max(len(self.builder.types[i].shape) for i in inputs)
+        computed = [i for i in inputs if i not in self.builder.constants]
+        if computed and all(len(self.builder.types[i].shape) < rank for i in computed):
+            shape = self.builder.types[computed[0]].shape
+            raised = self.reshape(computed[0], (1,) * (rank - len(shape)) + shape)
+            inputs = tuple(raised if i == computed[0] else i for i in inputs)
         return self.emit(Elementwise(fn, params), inputs)
 
     def reshape(self, value: str, shape: Shape) -> str:
@@ -126,9 +136,19 @@ class NodeContext:
         return self.emit(Slice(starts, shape, steps), [value])
 
     def literal(self, array: Array | float, dtype: DType | None = None) -> str:
-        """A constant of *dtype* (default: the first operand's)."""
-        wanted = (dtype or self.type().dtype).numpy
-        return self.builder.add_constant(f"{self.node.output[0]}.const", np.asarray(array, wanted))
+        """A constant of *dtype* (default: the first operand's); refuses one that it cannot be."""
+        wanted = dtype or self.type().dtype
+        held = np.asarray(array, wanted.numpy)
+        if not wanted.is_float and not np.array_equal(held, array):
+            raise Unsupported(f"{array} as {wanted.value}", "convert the model to float32")
+        return self.builder.add_constant(f"{self.node.output[0]}.const", held)
+
+    def axes(self, values: Sequence[int], rank: int) -> set[int]:
+        """Non-negative axes; refuses those outside the rank and one given twice."""
+        found = {self.axis(value, rank) for value in values}
+        if len(found) < len(values):
+            raise Unsupported(f"axes={tuple(values)}", "name each axis once")
+        return found
 
     def axis(self, value: int, rank: int) -> int:
         """A non-negative axis; refuses one outside the rank."""

@@ -47,7 +47,8 @@ def _extent(
     auto = ctx.attr("auto_pad", "NOTSET")
     if auto not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    same = tuple(n * s for n, s in zip(size, strides, strict=True))
+    # A pad is never negative: where the taps reach less far, SAME gives less.
+    same = tuple(min(w, n * s) for w, n, s in zip(whole, size, strides, strict=True))
     out = ctx.ints("output_shape", same if auto.startswith("SAME") else ())[-rank:]
     if out:
         cut = [max(w - o, 0) for w, o in zip(whole, out, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.op import Gather
 
 __all__ = ["OPERATORS"]
@@ -15,6 +15,8 @@ def gather(ctx: NodeContext) -> str:
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
     indices = ctx.builder.constants.get(ctx.input(1))
+    if indices is not None:
+        _refuse_outside(np.asarray(indices), shape[axis])
     chosen = None if indices is None else _range(np.asarray(indices), shape[axis])
     if indices is None or chosen is None:
         return ctx.emit(Gather(axis), [ctx.input(0), ctx.input(1)])
@@ -22,6 +24,13 @@ def gather(ctx: NodeContext) -> str:
     ranges[axis] = chosen
     rows = ctx.slice(ctx.input(), ranges)
     return ctx.reshape(rows, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
+
+
+def _refuse_outside(indices: np.ndarray, extent: int) -> None:
+    """Constant indices are checked here; those of run time wrap around."""
+    outside = indices[(indices < -extent) | (indices >= extent)]
+    if outside.size:
+        raise Unsupported(f"index {outside.flat[0]}", f"the axis has {extent} elements")
 
 
 def _range(indices: np.ndarray, extent: int) -> range | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -55,6 +55,27 @@ def _is_known(node: NodeProto) -> bool:
     return node.domain in _STANDARD and onnx.defs.has(node.op_type)
 
 
+def _needed(model: ModelProto) -> tuple[list[NodeProto], frozenset[str]]:
+    """The nodes that the outputs depend on, in order, and the names that these read."""
+    used = {output.name for output in model.graph.output}
+    nodes: list[NodeProto] = []
+    for node in reversed(model.graph.node):
+        if not used.isdisjoint(node.output):
+            nodes.append(node)
+            used.update(_read(node))
+    return nodes[::-1], frozenset(used)
+
+
+def _read(node: NodeProto) -> Iterator[str]:
+    """The names that *node* reads, those inside its bodies included."""
+    yield from filter(None, node.input)
+    for attribute in node.attribute:
+        for body in (attribute.g, *attribute.graphs):
+            yield from (output.name for output in body.output)
+            for inner in body.node:
+                yield from _read(inner)
+
+
 class _Importer:
     """One import: the values so far, and the rows of what cannot be compiled."""
 
@@ -65,13 +86,12 @@ class _Importer:
         self.values: dict[str, str] = {}
         self.rows: list[UnsupportedRow] = []
         self.inferred: Mapping[str, TensorType] | None = None
-        reads = {name for node in model.graph.node for name in node.input}
-        self.used = frozenset(reads | {o.name for o in model.graph.output})
+        self.nodes, self.used = _needed(model)
         self._add_inputs(shapes)
         self._add_initializers()
 
     def run(self) -> Graph:
-        for node in self.model.graph.node:
+        for node in self.nodes:
             self._import(node)
         if self.rows:
             raise UnsupportedModel(

@@ -18,6 +18,8 @@ def reshape(ctx: NodeContext) -> str:
     have = ctx.shape()
     wanted = list(ctx.constant_ints(1, "shape"))
     if not ctx.attr("allowzero", 0):
+        if 0 in wanted[len(have) :]:
+            raise Unsupported(f"shape={wanted}", f"a 0 copies one of {len(have)} dimensions")
         wanted = [have[d] if e == 0 else e for d, e in enumerate(wanted)]
     if -1 in wanted:
         known = math.prod(e for e in wanted if e != -1)
@@ -29,27 +31,26 @@ def flatten(ctx: NodeContext) -> str:
     """A matrix: the axes before ``axis``, and the rest."""
     shape = ctx.shape()
     axis = ctx.attr("axis", 1)
-    axis = axis + len(shape) if axis < 0 else axis
+    axis = len(shape) if axis == len(shape) else ctx.axis(axis, len(shape))
     return ctx.reshape(ctx.input(), (math.prod(shape[:axis]), math.prod(shape[axis:])))
 
 
-def _axes(ctx: NodeContext, rank: int) -> set[int]:
-    axes = ctx.constant_ints(1, "axes") if ctx.has_input(1) else ctx.ints("axes", ())
-    return {ctx.axis(a, rank) for a in axes}
+def _given_axes(ctx: NodeContext) -> Shape:
+    return ctx.constant_ints(1, "axes") if ctx.has_input(1) else ctx.ints("axes", ())
 
 
 def squeeze(ctx: NodeContext) -> str:
     """Drop the given axes of extent one, or all of them."""
     shape = ctx.shape()
-    axes = _axes(ctx, len(shape)) or {d for d, e in enumerate(shape) if e == 1}
+    axes = ctx.axes(_given_axes(ctx), len(shape)) or {d for d, e in enumerate(shape) if e == 1}
     return ctx.reshape(ctx.input(), tuple(e for d, e in enumerate(shape) if d not in axes))
 
 
 def unsqueeze(ctx: NodeContext) -> str:
     """Insert axes of extent one at the given places of the result."""
-    given = ctx.constant_ints(1, "axes") if ctx.has_input(1) else ctx.ints("axes", ())
+    given = _given_axes(ctx)
     rank = len(ctx.shape()) + len(given)
-    places = {ctx.axis(a, rank) for a in given}
+    places = ctx.axes(given, rank)
     rest = iter(ctx.shape())
     return ctx.reshape(ctx.input(), tuple(1 if d in places else next(rest) for d in range(rank)))
 
@@ -57,13 +58,16 @@ def unsqueeze(ctx: NodeContext) -> str:
 def transpose(ctx: NodeContext) -> str:
     """Permute the axes; the default reverses them."""
     perm = ctx.ints("perm", tuple(reversed(range(len(ctx.shape())))))
+    if sorted(perm) != list(range(len(ctx.shape()))):
+        raise Unsupported(f"perm={perm}", f"name each of {len(ctx.shape())} axes once")
     return ctx.transpose(ctx.input(), perm)
 
 
 def concat(ctx: NodeContext) -> str:
-    """Join along ``axis``."""
+    """Join along ``axis``; operands without elements, which only constants are, leave no trace."""
     axis = ctx.axis(ctx.attr("axis", 1), len(ctx.shape()))
-    return ctx.emit(Concat(axis), ctx.inputs) if len(ctx.inputs) > 1 else ctx.input()
+    parts = [i for i in ctx.inputs if ctx.builder.types[i].size] or ctx.inputs
+    return ctx.emit(Concat(axis), parts) if len(parts) > 1 else parts[0]
 
 
 def slice_(ctx: NodeContext) -> str:
@@ -76,6 +80,9 @@ def slice_(ctx: NodeContext) -> str:
         starts, ends = ctx.constant_ints(1, "starts"), ctx.constant_ints(2, "ends")
         axes = ctx.constant_ints(3, "axes") if ctx.has_input(3) else tuple(range(len(starts)))
         steps = ctx.constant_ints(4, "steps") if ctx.has_input(4) else (1,) * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise Unsupported("starts, ends, axes, steps", "give as many of each, no step of 0")
+    ctx.axes(axes, len(shape))
     ranges = [range(e) for e in shape]
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         d = ctx.axis(axis, len(shape))
@@ -84,9 +91,15 @@ def slice_(ctx: NodeContext) -> str:
 
 
 def _range(extent: int, start: int, end: int, step: int) -> range:
-    """The indices that ``slice(start, end, step)`` selects; huge bounds clamp as in numpy."""
-    stop = None if step < 0 and end < -extent else end
-    return range(*slice(start, stop, step).indices(extent))
+    """The indices that a slice selects; bounds beyond the data are clamped.
+
+    Differs from Python's where a negative step starts before the data: ONNX starts at the first
+    element.
+    """
+    first, last = (start + extent if start < 0 else start), (end + extent if end < 0 else end)
+    if step < 0:
+        return range(min(max(first, 0), extent - 1), min(max(last, -1), extent - 1), step)
+    return range(min(max(first, 0), extent), min(max(last, 0), extent), step)
 
 
 def split(ctx: NodeContext) -> tuple[str, ...]:
@@ -98,6 +111,8 @@ def split(ctx: NodeContext) -> tuple[str, ...]:
     if not sizes:
         part = -(-shape[axis] // count)
         sizes = tuple(min(part, shape[axis] - i * part) for i in range(count))
+    if len(sizes) != count or sum(sizes) != shape[axis]:
+        raise Unsupported(f"split={sizes}", f"give {count} sizes that sum up to {shape[axis]}")
     parts: list[str] = []
     start = 0
     for size in sizes:
@@ -136,7 +151,19 @@ def pad(ctx: NodeContext) -> str:
     begin, end = _spread(amounts, axes, rank)
     if not any(begin) and not any(end):
         return ctx.input()
+    if mode == PadMode.REFLECT.value:
+        _refuse_far_reflection(ctx.shape(), begin, end)
     return ctx.emit(Pad(begin, end, PadMode(mode), value), [ctx.input()])
+
+
+def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
+    """Each side reflects what lies behind the border, at most all of it once."""
+    for extent, *amounts in zip(shape, begin, end, strict=True):
+        kept = extent + sum(min(amount, 0) for amount in amounts)
+        if max(amounts) > max(kept - 1, 0):
+            raise Unsupported(
+                f"pads of {max(amounts)} reflect", f"reflect at most {max(kept - 1, 0)} elements"
+            )
 
 
 def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:

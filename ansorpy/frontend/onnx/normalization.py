@@ -95,8 +95,13 @@ def softmax(ctx: NodeContext) -> str:
 
 
 def log_softmax(ctx: NodeContext) -> str:
-    """``(x - max) - log(sum(exp(x - max)))``: no exponential overflows."""
+    """``(x - max) - log(sum(exp(x - max)))``: no exponential overflows.
+
+    Over a single element it is 0, which that would give but for what exp and log round.
+    """
     axes = _softmax_axes(ctx)
+    if all(ctx.shape()[axis] == 1 for axis in axes):
+        return ctx.apply(Fn.SUB, ctx.input(), ctx.input())
     top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.input()])
     shifted = ctx.apply(Fn.SUB, ctx.input(), top)
     total = ctx.emit(Reduce(ReduceOp.SUM, axes, True), [ctx.apply(Fn.EXP, shifted)])

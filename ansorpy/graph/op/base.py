@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["Op", "Pattern", "Shape", "TensorType", "broadcast", "pick"]
+__all__ = ["Op", "Pattern", "Shape", "TensorType", "broadcast", "common_dtype", "pick"]
 
 Shape = tuple[int, ...]
 
@@ -74,6 +74,15 @@ class Op(ABC):
     def label(self) -> str:
         """A short lower-case word for names and tables."""
         return type(self).__name__.lower()
+
+
+def common_dtype(inputs: Sequence[TensorType]) -> DType:
+    """The element type of all of *inputs*; raises ``ValueError`` when they have several."""
+    found = {t.dtype for t in inputs}
+    if len(found) > 1:
+        names = ", ".join(sorted(dtype.value for dtype in found))
+        raise ValueError(f"operands have different element types: {names}")
+    return inputs[0].dtype
 
 
 def pick(values: Shape, perm: Shape) -> Shape:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType
+from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, common_dtype
 
 __all__ = ["Conv", "ConvTranspose", "windows"]
 
@@ -44,7 +44,7 @@ class Conv(Op):
                 )
         out = windows(spatial, kernel, self.strides, self.pads_begin, self.pads_end, self.dilations)
         shape = (batch, *out, channels) if self.channels_last else (batch, channels, *out)
-        return TensorType(shape, data.dtype)
+        return TensorType(shape, common_dtype(inputs))
 
     @property
     def is_padded(self) -> bool:
@@ -80,7 +80,8 @@ class ConvTranspose(Op):
             raise ValueError(
                 f"the weight expects {weight.shape[0]} input channels, the data has {data.shape[1]}"
             )
-        return TensorType((data.shape[0], weight.shape[1] * self.groups, *self.out), data.dtype)
+        shape = (data.shape[0], weight.shape[1] * self.groups, *self.out)
+        return TensorType(shape, common_dtype(inputs))
 
 
 def _channels(tail: Shape) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from ansorpy.graph.op.base import Op, Pattern, TensorType, broadcast
+from ansorpy.graph.op.base import Op, Pattern, TensorType, broadcast, common_dtype
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["Cast", "Elementwise", "Fn"]
@@ -69,9 +69,8 @@ class Elementwise(Op):
         conditions = types if self.fn in _LOGIC else types[:1] if self.fn is Fn.WHERE else []
         if any(dtype is not DType.BOOL for dtype in conditions):
             raise ValueError("a condition is not boolean")
-        if len(set(types[1:] if self.fn is Fn.WHERE else types)) > 1:
-            raise ValueError("operands have different element types")
-        dtype = DType.BOOL if self.fn in _COMPARISONS else types[-1]
+        common = common_dtype(inputs[1:] if self.fn is Fn.WHERE else inputs)
+        dtype = DType.BOOL if self.fn in _COMPARISONS else common
         return TensorType(broadcast([t.shape for t in inputs]), dtype)
 
     @property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.graph.op.base import Op, Pattern, TensorType, broadcast
+from ansorpy.graph.op.base import Op, Pattern, TensorType, broadcast, common_dtype
 
 __all__ = ["MatMul"]
 
@@ -22,4 +22,4 @@ class MatMul(Op):
         if a.shape[-1] != b.shape[-2]:
             raise ValueError(f"inner sizes differ: {a.shape} x {b.shape}")
         batch = broadcast([a.shape[:-2], b.shape[:-2]])
-        return TensorType((*batch, a.shape[-2], b.shape[-1]), a.dtype)
+        return TensorType((*batch, a.shape[-2], b.shape[-1]), common_dtype(inputs))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar
 
-from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast, pick
+from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast, common_dtype, pick
 
 __all__ = ["Concat", "Expand", "Pad", "PadMode", "Reshape", "Shuffle", "Slice", "Transpose"]
 
@@ -27,7 +27,7 @@ class Concat(Op):
             raise ValueError(f"parts differ outside axis {self.axis}: {[t.shape for t in inputs]}")
         total = sum(t.shape[self.axis] for t in inputs)
         shape = (*first.shape[: self.axis], total, *first.shape[self.axis + 1 :])
-        return TensorType(shape, first.dtype)
+        return TensorType(shape, common_dtype(inputs))
 
     def reordered(self, perm: Shape) -> Op:
         return Concat(perm.index(self.axis))

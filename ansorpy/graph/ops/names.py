@@ -24,6 +24,6 @@ def spatial_axes(rank: int) -> tuple[str, ...]:
 
 def image_axes(ndim: int) -> tuple[str, ...]:
     """Axis names of a channels-last image of *ndim* dimensions; ``i`` and ``c`` for a matrix."""
-    if ndim == 1:
-        return ("c",)
+    if ndim < 2:
+        return ("c",)[:ndim]
     return ("i", "c") if ndim == 2 else ("n", *spatial_axes(ndim - 2), "c")

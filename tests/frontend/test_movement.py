@@ -1,0 +1,108 @@
+"""Movements at the edges of what ONNX allows: clamped bounds, nothing to join, and refusals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from tests.frontend.models import graph_model, node, operator_model
+from tests.graph.executor import Array, assert_same_as_onnxruntime
+
+
+def ints(*values: int) -> Array:
+    return np.asarray(values, np.int64)
+
+
+FAR = 1 << 40
+
+
+@pytest.mark.parametrize("start", [-FAR, -6, -5, -1, 0, 2, 4, 5, FAR])
+@pytest.mark.parametrize("end", [-FAR, -6, -5, -1, 0, 2, 4, 5, FAR])
+@pytest.mark.parametrize("step", [1, 2, -1, -3])
+def test_slices_are_clamped_as_onnxruntime_does(
+    start: int, end: int, step: int, rng: np.random.Generator
+) -> None:
+    bounds = [ints(start), ints(end), ints(0), ints(step)]
+    model = operator_model("Slice", [(5, 3)], bounds)
+    first = min(max(start + 5 if start < 0 else start, 0), 4 if step < 0 else 5)
+    last = min(max(end + 5 if end < 0 else end, -1 if step < 0 else 0), 4 if step < 0 else 5)
+    if len(range(first, last, step)):
+        assert_same_as_onnxruntime(model, rng)
+    else:
+        with pytest.raises(UnsupportedModel, match="selects nothing"):
+            load(model)
+
+
+@pytest.mark.parametrize("empty", [(0, 2), (3, 0)])
+def test_what_has_no_elements_is_not_joined(
+    empty: tuple[int, int], rng: np.random.Generator
+) -> None:
+    axis = empty.index(0)
+    nodes = [node("Neg", ["x"], ["n"]), node("Concat", ["none", "n"], ["y"], axis=axis)]
+    constants: dict[str, Array] = {"none": np.zeros(empty, np.float32)}
+    assert_same_as_onnxruntime(graph_model(nodes, {"x": (3, 2)}, ["y"], constants), rng)
+
+
+REFUSED: dict[str, tuple[str, list[Array], dict[str, Any], str]] = {
+    "reshape_copies_nothing": ("Reshape", [ints(2, 5, 3, 0)], {}, "copies one of 3"),
+    "flatten_beyond": ("Flatten", [], {"axis": 4}, "axis=4"),
+    "transpose_twice": ("Transpose", [], {"perm": [0, 0, 1]}, "each of 3 axes once"),
+    "transpose_more": ("Transpose", [], {"perm": [0, 1, 2, 3]}, "each of 3 axes once"),
+    "unsqueeze_twice": ("Unsqueeze", [ints(1, 1)], {}, "each axis once"),
+    "squeeze_twice": ("Squeeze", [ints(0, -3)], {}, "each axis once"),
+    "slice_twice": ("Slice", [ints(0, 0), ints(1, 1), ints(1, -2)], {}, "each axis once"),
+    "slice_stands": ("Slice", [ints(0), ints(1), ints(1), ints(0)], {}, "no step of 0"),
+    "slice_uneven": ("Slice", [ints(0, 0), ints(1)], {}, "as many of each"),
+    "gather_beyond": ("Gather", [ints(0, 2)], {}, "index 2.*the axis has 2 elements"),
+    "reflect_all": ("Pad", [ints(0, 5, 0, 0, 0, 0)], {"mode": "reflect"}, "at most 4"),
+    "reflect_cut": ("Pad", [ints(0, -3, 0, 0, 2, 0)], {"mode": "reflect"}, "at most 1"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_has_no_meaning_is_refused_in_plain_words(case: str) -> None:
+    op_type, constants, attributes, said = REFUSED[case]
+    model = _declared(operator_model(op_type, [(2, 5, 3)], constants, **attributes))
+    with pytest.raises(UnsupportedModel, match=said):
+        load(model)
+
+
+@pytest.mark.parametrize("sizes", [(2, 9), (2, 1), (5,)])
+def test_a_split_has_to_share_out_everything(sizes: tuple[int, ...]) -> None:
+    model = _declared(operator_model("Split", [(5, 3)], [ints(*sizes)], outputs=2))
+    with pytest.raises(UnsupportedModel, match="give 2 sizes that sum up to 5"):
+        load(model)
+
+
+@pytest.mark.parametrize("op_type", ["MatMul", "Concat", "Add", "Conv"])
+def test_operands_of_different_types_are_refused(op_type: str) -> None:
+    shape = (1, 1, 2, 2) if op_type == "Conv" else (2, 2)
+    attributes = {"axis": 0} if op_type == "Concat" else {}
+    graph = graph_model([node(op_type, ["x", "n"], ["y"], **attributes)], {"x": shape}, ["y"],
+                        {"n": np.ones(shape, np.float64)})  # fmt: skip
+    with pytest.raises(UnsupportedModel, match="different element types: float32, float64"):
+        load(_declared(graph))
+
+
+def test_integers_are_not_scaled_by_fractions() -> None:
+    model = graph_model(
+        [node("Gemm", ["a", "b"], ["y"], alpha=0.5)],
+        {"a": (2, 3), "b": (3, 2)},
+        ["y"],
+        types={"a": TensorProto.INT32, "b": TensorProto.INT32},
+    )
+    with pytest.raises(UnsupportedModel, match=r"0\.5 as int32"):
+        load(_declared(model))
+
+
+def _declared(model: Any) -> Any:
+    """*model* with the types of its outputs declared: shape inference leaves out what is wrong."""
+    for output in model.graph.output:
+        if not output.type.tensor_type.HasField("shape"):
+            output.CopyFrom(helper.make_tensor_value_info(output.name, TensorProto.FLOAT, [None]))
+    return model
