@@ -21,9 +21,11 @@ from ansorpy.ir.expr import (
     Expr,
     ExprLike,
     Function,
+    Load,
     Select,
     Var,
     const,
+    walk,
 )
 from ansorpy.ir.structure import same_structure
 
@@ -75,6 +77,10 @@ def _not(a: Expr) -> Expr:
     return Call(Function.NOT, (a,))
 
 
+def _reads(e: Expr) -> bool:
+    return any(isinstance(part, Load) for part in walk(e))
+
+
 ROWS: tuple[Row, ...] = (
     # Quotients and remainders
     Row(x // 1, lambda x: x),
@@ -122,7 +128,8 @@ ROWS: tuple[Row, ...] = (
     Row(Select(p, u, u), lambda p, u: u),
     Row(Select(_not(p), u, v), lambda p, u, v: Select(p, v, u)),
     Row(Select(p, Select(p, u, v), w), lambda p, u, v, w: Select(p, u, w)),
-    Row(Select(p, Select(q, u, w), w), lambda p, q, u, w: Select(p & q, u, w)),
+    Row(Select(p, Select(q, u, w), w), lambda p, q, u, w: Select(p & q, u, w),
+        lambda q, **_: not _reads(q)),  # p may be what keeps its reads inside
 )  # fmt: skip
 
 Found = dict[str, Expr | int]

@@ -96,6 +96,12 @@ def test_a_known_condition_picks_the_float_side() -> None:
     assert simplify(select((a >= 0) & (a < 8), load, 0.0)) is load
 
 
+def test_a_condition_that_reads_stays_behind_the_one_that_keeps_it_inside() -> None:
+    chosen, x = placeholder((5,), DType.BOOL, name="chosen"), placeholder((5,), name="x")
+    read = select(i >= 1, select(chosen[i - 1], x[i - 1], 0.0), 0.0)
+    assert simplify(read, {i: (0, 5)}) is read
+
+
 def test_statements_are_simplified_under_their_loops() -> None:
     out = Buffer("out", (16,), DType.INT64, Scope.GLOBAL)
     store = Store(out, (i,), i + 0, None)
