@@ -13,7 +13,7 @@ import numpy as np
 from ansorpy.codegen.llvm.memory import address_of, aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.runtime.cpu import missing_features
-from ansorpy.runtime.ports import MAX_RANK, Array, Port
+from ansorpy.runtime.ports import Array, Port, c_tensors
 from ansorpy.runtime.status import status_error
 
 __all__ = ["Code", "Executable"]
@@ -37,19 +37,13 @@ class Code:
     required: tuple[str, ...] = ()
 
 
-class _Tensor(ctypes.Structure):
-    """``name_tensor`` of the C interface."""
-
-    _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * MAX_RANK)]
-
-
 class _Context:
     """Memory of one run at a time, arena and workspaces, and what a call passes of it."""
 
     def __init__(self, size: int, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.size = size
         self._memory = aligned_empty((size,), np.uint8)
-        self._tables = tables = _table(inputs), _table(outputs)
+        self._tables = tables = c_tensors(inputs), c_tensors(outputs)
         # One object a tensor, made here: indexing a ctypes array makes a new one each time.
         self.inputs = [tables[0][k] for k in range(len(inputs))]
         self.outputs = [tables[1][k] for k in range(len(outputs))]
@@ -233,14 +227,6 @@ class _Addresses:
         entry = self._known.get(key)
         if entry is not None and entry[0] is ref:
             self._known.pop(key, None)
-
-
-def _table(ports: Sequence[Port]) -> ctypes.Array[_Tensor]:
-    table = (_Tensor * max(1, len(ports)))()
-    for number, port in enumerate(ports):
-        for axis, extent in enumerate(port.shape):
-            table[number].shape[axis] = extent
-    return table
 
 
 def _refuse_overlap(port: Port, used: Sequence[tuple[int, int]]) -> None:

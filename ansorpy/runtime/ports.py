@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,10 @@ from numpy.typing import NDArray
 
 from ansorpy.errors import UsageError
 
-__all__ = ["MAX_RANK", "Array", "Port", "check_array", "described", "fits", "one_of"]
+__all__ = [
+    "MAX_RANK", "Array", "CTensor", "Port", "c_tensors", "check_array", "described", "fits",
+    "one_of",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
@@ -37,6 +41,21 @@ class Port:
     @property
     def bytes(self) -> int:
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+
+class CTensor(ctypes.Structure):
+    """``name_tensor`` of the C interface: an address and a shape."""
+
+    _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * MAX_RANK)]
+
+
+def c_tensors(ports: Sequence[Port]) -> ctypes.Array[CTensor]:
+    """What a call is passed for *ports*, one entry each; addresses are still to be set."""
+    table = (CTensor * max(1, len(ports)))()
+    for number, port in enumerate(ports):
+        for axis, extent in enumerate(port.shape):
+            table[number].shape[axis] = extent
+    return table
 
 
 def check_array(role: str, port: Port, array: object, *, written: bool = False) -> None:

@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -38,6 +38,8 @@ class Bench:
     threads: int
     effort: str
     repeats: int
+    _made: set[str] = field(default_factory=set, init=False, compare=False)
+    """Libraries that this run has compiled: those found in the folder may be of other code."""
 
     def given(self, model: str) -> dict[str, Any]:
         """What a measurement of *model* is told."""
@@ -50,15 +52,15 @@ class Bench:
 
     def compiled(self, models: Sequence[str]) -> Found:
         """Compile each once; it takes the longest and repeats itself."""
-        return {model: {"ansorpy": probe("compiled", self.given(model))} for model in models}
+        return {model: {"ansorpy": self._compile(self.given(model))} for model in models}
 
     def measured(self, what: str, models: Sequence[str]) -> Found:
         """*what* of each model and engine; the engines take turns."""
         found: Found = {}
         for model in models:
             given = self.given(model)
-            if not Path(given["library"]).exists():
-                probe("compiled", given)
+            if given["library"] not in self._made:
+                self._compile(given)
             runs = [
                 {engine: probe(what, {**given, "engine": engine}) for engine in ENGINES}
                 for _ in range(self.repeats)
@@ -68,6 +70,10 @@ class Bench:
                 for engine in ENGINES
             }
         return found
+
+    def _compile(self, given: Mapping[str, Any]) -> Figures:
+        self._made.add(given["library"])
+        return probe("compiled", given)
 
 
 def probe(what: str, given: Mapping[str, Any]) -> Figures:

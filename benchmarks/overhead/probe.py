@@ -31,7 +31,6 @@ Feeds = dict[str, np.ndarray[Any, Any]]
 _REPEATS = 9
 _SAMPLE_S = 0.02
 _LATER_CALLS = 5
-_MAX_RANK = 8
 _LOOK_S = 0.1
 _TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
@@ -221,15 +220,12 @@ done:
 """
 
 
-class _Tensor(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * _MAX_RANK)]
-
-
 def _from_c(given: Mapping[str, Any]) -> float:
     """Microseconds of a call of the library's C function, from a loop of machine code."""
     import ansorpy as ap
     from ansorpy.codegen.llvm.build import compile_ir
     from ansorpy.codegen.llvm.jit import load
+    from ansorpy.runtime.ports import c_tensors
     from ansorpy.target import Target
 
     path, threads = Path(given["library"]), given["threads"]
@@ -240,11 +236,10 @@ def _from_c(given: Mapping[str, Any]) -> float:
     context = ctypes.create_string_buffer(size(threads))
     ports = (model.get_inputs(), model.get_outputs())
     arrays = [[_touched(port.shape, port.dtype) for port in side] for side in ports]
-    tables = [(_Tensor * len(side))() for side in arrays]
+    tables = [c_tensors(side) for side in ports]
     for table, side in zip(tables, arrays, strict=True):
-        for entry, array in zip(table, side, strict=True):
-            entry.data = array.ctypes.data
-            entry.shape[: array.ndim] = array.shape
+        for number, array in enumerate(side):
+            table[number].data = array.ctypes.data
     run = ctypes.cast(getattr(library, f"{model.name}_run"), ctypes.c_void_p)
     loop = load([compile_ir(_LOOP, Target.host())], symbols=["again"])
     again = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, ctypes.c_int, ctypes.c_int64)(

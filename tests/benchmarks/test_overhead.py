@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from benchmarks.overhead.__main__ import main, table_of
+from benchmarks.overhead import __main__ as overhead
+from benchmarks.overhead.__main__ import Bench, main, table_of
 
 pytest.importorskip("onnxruntime")
 
@@ -33,3 +36,21 @@ def test_tables_leave_out_what_an_engine_does_not_have() -> None:
                    "other": {"run_us": 3.0, "into_arrays_us": 4.0}}}  # fmt: skip
     table = table_of("calls", calls)
     assert table.rows == (("a", "one", "1.00", "2.00", "0.500"), ("a", "other", "3.00", "4.00", ""))
+
+
+def test_libraries_are_compiled_once_a_run_also_where_there_are_old_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def probe(what: str, given: Mapping[str, Any]) -> dict[str, float]:
+        asked.append(what)
+        return {"run_us": 1.0}
+
+    monkeypatch.setattr(overhead, "probe", probe)
+    (tmp_path / "apart_none_1.so").write_bytes(b"of yesterday's code")
+    bench = Bench(tmp_path, threads=1, effort="none", repeats=1)
+    bench.measured("calls", ["apart"])
+    assert asked == ["compiled", "calls", "calls"]
+    bench.measured("first", ["apart"])
+    assert asked.count("compiled") == 1

@@ -109,14 +109,15 @@ def test_blocking_for_a_cache_cuts_its_traffic() -> None:
     blocked = view_nest(tiled_matmul(512, 512, 512, i1=4, i2=8, j1=4, j2=32, k1=64), 1)[0]
     plain = view_nest(tiled_matmul(512, 512, 512, i1=1, i2=1, j1=1, j2=1, k1=1), 1)[0]
     moved = [
-        Footprints(view, 64).traffic(SetCache(32 * 1024)).moved[0] for view in (blocked, plain)
+        Footprints(view, 64, 4096).traffic(SetCache(32 * 1024)).moved[0]
+        for view in (blocked, plain)
     ]
     assert moved[0] < moved[1] / 8
 
 
 def test_what_fits_is_fetched_once() -> None:
     [view, _] = view_nest(tiled_matmul(16, 16, 16, i1=1, i2=4, j1=1, j2=16, k1=1), 1)
-    found = Footprints(view, 64).traffic(SetCache(1 << 20))
+    found = Footprints(view, 64, 4096).traffic(SetCache(1 << 20))
     assert found.moved[0] == found.once[0] == (16 * 16 * 4) * 4  # the result moves in and out
 
 
@@ -191,8 +192,8 @@ def _columns_of(pitch: int, rows: int) -> LeafView:
 def test_rows_that_start_in_one_set_push_each_other_out(pitch: int, rows: int, again: bool) -> None:
     """48 KB in 12 ways: of rows 4 KB apart 12 lines stay, whatever else would fit."""
     view = _columns_of(pitch, rows)
-    anywhere = Footprints(view, 64).traffic(SetCache(48 * 1024)).moved[0]
-    in_sets = Footprints(view, 64).traffic(SetCache(48 * 1024, 4096)).moved[0]
+    anywhere = Footprints(view, 64, 4096).traffic(SetCache(48 * 1024)).moved[0]
+    in_sets = Footprints(view, 64, 4096).traffic(SetCache(48 * 1024, 4096)).moved[0]
     assert in_sets > 4 * anywhere if again else in_sets == anywhere
 
 
@@ -200,8 +201,8 @@ def test_rows_that_start_in_one_set_push_each_other_out(pitch: int, rows: int, a
 def test_lines_that_go_to_few_sets_come_slowly(pitch: int, times: float) -> None:
     view = _columns_of(pitch, 64)
     cache = SetCache(1 << 30, 1 << 20, 6.5)
-    [moved] = Footprints(view, 64).traffic(cache).moved
-    [usual] = Footprints(view, 64).traffic(SetCache(1 << 30)).moved
+    [moved] = Footprints(view, 64, 4096).traffic(cache).moved
+    [usual] = Footprints(view, 64, 4096).traffic(SetCache(1 << 30)).moved
     x = 64 * 1.5 * 64  # a line and what it drags along, of each row
     assert moved - usual == pytest.approx((times - 1) * x)
 

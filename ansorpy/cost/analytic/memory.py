@@ -37,7 +37,7 @@ class Footprints:
     and ``outer[at]`` the place of the nearest real loop around (0: none).
     """
 
-    def __init__(self, view: LeafView, line_bytes: float, l1_way_bytes: int = 4096):
+    def __init__(self, view: LeafView, line_bytes: float, l1_way_bytes: int):
         self.view = view
         depths = [*view.real, view.depth]
         self.rows = [Rows(b, depths, line_bytes, l1_way_bytes) for b in view.buffers]
