@@ -17,7 +17,7 @@ from ansorpy.errors import UsageError
 __all__ = [
     "CACHE", "CALIBRATE", "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
     "available_cores", "c_compiler", "cache_folder", "cgroup_quota", "default_threads",
-    "ray_cluster",
+    "ray_cluster", "ray_uses_tls",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -127,6 +127,11 @@ def c_compiler() -> str | None:
 def ray_cluster() -> str | None:
     """The cluster that Ray's own ``RAY_ADDRESS`` names; ``None`` when unset."""
     return os.environ.get("RAY_ADDRESS", "").strip() or None
+
+
+def ray_uses_tls() -> bool:
+    """Whether Ray's own ``RAY_USE_TLS`` has its connections encrypted."""
+    return os.environ.get("RAY_USE_TLS", "").strip().lower() in ("1", "true")
 
 
 def available_cores() -> int:

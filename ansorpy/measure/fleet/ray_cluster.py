@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -19,6 +18,7 @@ from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import BUILDER, NodeLost, Ticket, kind_of, offer
 from ansorpy.measure.fleet.node import NodeService, options_to_json
+from ansorpy.measure.fleet.reach import reach
 from ansorpy.measure.runner import MeasureOptions
 
 __all__ = ["RayFleet", "connect"]
@@ -164,7 +164,7 @@ def connect(address: str, options: MeasureOptions) -> RayFleet:
     if address == "auto":
         address = ray_cluster() or address
     logging.getLogger("ray").setLevel(logging.ERROR)
-    _reach(address)
+    reach(address, _REACH_S, _START)
     try:
         _join(ray, address)
     except Exception as error:
@@ -206,19 +206,6 @@ def _settings(address: str) -> dict[str, Any]:
         return quiet
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     return {**quiet, "resources": offer(available_cores())}
-
-
-def _reach(address: str) -> None:
-    """Say that nothing listens at *address*: Ray itself takes minutes to say so, then exits."""
-    host, separator, port = address.removeprefix("ray://").rpartition(":")
-    if not separator:
-        return
-    try:
-        socket.create_connection((host, int(port)), timeout=_REACH_S).close()
-    except (OSError, ValueError, OverflowError) as error:
-        raise MissingDependency(
-            f"no Ray cluster answers at {address}: {_first_and_last(error)}", hint=_START
-        ) from None
 
 
 def _is_out_of_reach(ray: Any, error: Exception) -> bool:
