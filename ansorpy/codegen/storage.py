@@ -34,7 +34,7 @@ __all__ = [
 ALIGNMENT = 64
 """Bytes; a cache line and the widest vector."""
 STACK_BYTES = 4096
-"""What one kernel may keep on the stack (design.md, section 6)."""
+"""What one kernel may keep on the stack: whoever calls a library may do so from a small one."""
 
 
 @dataclass(frozen=True)

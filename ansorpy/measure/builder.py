@@ -18,6 +18,7 @@ from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.messages import BuildFailed, BuildRequest
 from ansorpy.measure.pool import ask_all
 from ansorpy.measure.protocol import Message, encode
+from ansorpy.measure.recent import Recent
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.schedule.records import steps_to_json
@@ -62,9 +63,8 @@ class Builder:
         lock_folder: Path | None = None,
     ) -> None:
         self.timeout_s = timeout_s
-        self.kept = kept
         self.lock_folder = lock_folder
-        self._built: dict[bytes, Built] = {}
+        self._built = Recent[bytes, Built](kept)
         self._workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
@@ -72,7 +72,7 @@ class Builder:
         messages = _requests(task, states)
         keys = [_key(message) for message in messages]
         found: dict[bytes, Built | MeasureResult] = {
-            key: self._built[key] for key in keys if key in self._built
+            key: built for key in keys if (built := self._built.get(key)) is not None
         }
         missing = {key: n for n, key in enumerate(keys) if key not in found}
         wanted = [messages[n] for n in missing.values()]
@@ -82,21 +82,15 @@ class Builder:
                 for index, outcome in ask_all(self._workers, wanted, self.timeout_s):
                     found[order[index]] = _interpreted(outcome)
         for key in keys:
-            self._keep(key, found[key])
+            # A failure is not kept: it may have been the machine's.
+            if isinstance(built := found[key], Built):
+                self._built.put(key, built)
         return [found[key] for key in keys]
 
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Take *built*, made elsewhere, as what building *state* gives."""
         [message] = _requests(task, [state])
-        self._keep(_key(message), built)
-
-    def _keep(self, key: bytes, result: Built | MeasureResult) -> None:
-        """Remember what succeeded; a failure may have been the machine's."""
-        if isinstance(result, Built):
-            self._built.pop(key, None)
-            self._built[key] = result
-        while len(self._built) > self.kept:
-            del self._built[next(iter(self._built))]
+        self._built.put(_key(message), built)
 
     def close(self) -> None:
         """End the workers."""

@@ -19,6 +19,7 @@ from ansorpy.measure.builder import BUILD_MEMORY_BYTES, Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.check import stated_error
 from ansorpy.measure.locks import lock_cores
+from ansorpy.measure.recent import Recent
 from ansorpy.measure.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run_client import RunClient
@@ -124,7 +125,7 @@ class LocalRunner:
             lock_folder=self.options.lock_folder,
         )
         self._clients: dict[tuple[int, ...], RunClient] = {}
-        self._kept: dict[str, Built] = {}
+        self._kept = Recent[str, Built](self.options.kept_builds)
         self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
         self._expected: list[Future[None]] = []
 
@@ -237,15 +238,9 @@ class LocalRunner:
         if isinstance(build, MeasureResult):
             return build
         result = client.measure(task, build, incumbent_s, extra_error)
-        self._keep(build)
+        self._kept.put(build.digest, build)
         seconds = build.run.build_s + (0.0 if build.bind is None else build.bind.build_s)
         return replace(result, build_s=seconds, object_digest=build.digest)
-
-    def _keep(self, build: Built) -> None:
-        self._kept.pop(build.digest, None)
-        self._kept[build.digest] = build
-        while len(self._kept) > self.options.kept_builds:
-            del self._kept[next(iter(self._kept))]
 
     def _prepared(
         self, task: Task, builds: Sequence[Built | MeasureResult]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import ModelProto
@@ -21,7 +23,7 @@ SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
 
 
 def followed(
-    op_type: str, shape: tuple[int, ...], constant: Array, **attributes: int
+    op_type: str, shape: tuple[int, ...], constant: Array, **attributes: Any
 ) -> ModelProto:
     nodes = [
         node("Mul", ["x", "c"], ["scaled"]),
@@ -37,7 +39,7 @@ def test_a_constant_may_have_more_dimensions_than_what_is_computed(
     op_type: str, shape: tuple[int, ...], constant: tuple[int, ...], rng: np.random.Generator
 ) -> None:
     values = rng.uniform(0.5, 1.5, constant).astype(np.float32)
-    axis = {"Softmax": {"axis": -1}}.get(op_type, {})
+    axis: dict[str, Any] = {"axis": -1} if op_type == "Softmax" else {}
     assert_same_as_onnxruntime(followed(op_type, shape, values, **axis), rng)
 
 

@@ -82,11 +82,19 @@ def test_a_split_has_to_share_out_everything(sizes: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("op_type", ["MatMul", "Concat", "Add", "Conv"])
 def test_operands_of_different_types_are_refused(op_type: str) -> None:
     shape = (1, 1, 2, 2) if op_type == "Conv" else (2, 2)
-    attributes = {"axis": 0} if op_type == "Concat" else {}
+    attributes: dict[str, Any] = {"axis": 0} if op_type == "Concat" else {}
     graph = graph_model([node(op_type, ["x", "n"], ["y"], **attributes)], {"x": shape}, ["y"],
                         {"n": np.ones(shape, np.float64)})  # fmt: skip
     with pytest.raises(UnsupportedModel, match="different element types: float32, float64"):
         load(_declared(graph))
+
+
+@pytest.mark.parametrize("op_type", ["Conv", "ConvTranspose"])
+def test_weights_of_another_number_of_dimensions_are_refused(op_type: str) -> None:
+    weight = np.ones((2, 2, 3, 3), np.float32)
+    model = _declared(operator_model(op_type, [(1, 2, 7)], [weight]))
+    with pytest.raises(UnsupportedModel, match="the data has 3 dimensions"):
+        load(model)
 
 
 def test_integers_are_not_scaled_by_fractions() -> None:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import ConvTranspose, Fn, Shape
+from ansorpy.frontend.onnx.windows import biased, kernel_of
+from ansorpy.graph.op import ConvTranspose, Shape
 
 __all__ = ["OPERATORS"]
 
 
 def conv_transpose(ctx: NodeContext) -> str:
     """Groups, strides, dilations, all paddings, ``output_shape`` and ``output_padding``."""
-    weight = ctx.shape(1)
-    rank = len(weight) - 2
-    if not 1 <= rank <= 3:
-        raise Unsupported(f"weight shape {weight}", "one to three spatial axes are supported")
-    kernel = ctx.ints("kernel_shape", weight[2:])
-    if kernel != weight[2:]:
-        raise Unsupported(f"kernel_shape={kernel}", f"the weight has {weight[2:]}")
-    groups = ctx.attr("group", 1)
-    if groups < 1 or weight[0] % groups:
-        raise Unsupported(f"group={groups}", f"it must divide the {weight[0]} input channels")
+    kernel, groups = kernel_of(ctx, "input channels")
+    rank = len(kernel)
     strides = ctx.ints("strides", (1,) * rank)
     dilations = ctx.ints("dilations", (1,) * rank)
     begin, out = _extent(ctx, kernel, strides, dilations)
     op = ConvTranspose(strides, begin, out, dilations, groups)
     result = ctx.emit(op, [ctx.input(0), ctx.input(1)])
-    if not ctx.has_input(2):
-        return result
-    bias = ctx.reshape(ctx.input(2), (weight[1] * groups, *(1,) * rank))
-    return ctx.apply(Fn.ADD, result, bias)
+    return biased(ctx, result, ctx.shape(1)[1] * groups)
 
 
 def _extent(

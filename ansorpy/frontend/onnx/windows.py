@@ -1,13 +1,13 @@
-"""Padding and ceiling rules that convolutions and pools of ONNX share."""
+"""What convolutions and pools of ONNX share: kernels, groups, padding and ceiling rules, bias."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Shape
+from ansorpy.graph.op import Fn, Shape
 
-__all__ = ["Windows", "windows_of"]
+__all__ = ["Windows", "biased", "kernel_of", "windows_of"]
 
 
 @dataclass(frozen=True)
@@ -24,6 +24,33 @@ class Windows:
     pads_begin: Shape
     pads_end: Shape
     declared_end: Shape
+
+
+def kernel_of(ctx: NodeContext, divided: str) -> tuple[Shape, int]:
+    """The weight's spatial extents and the number of groups.
+
+    *divided*: what the weight's first axis counts, which the groups divide.
+    """
+    weight = ctx.shape(1)
+    if not 3 <= len(weight) <= 5:
+        raise Unsupported(f"weight shape {weight}", "one to three spatial axes are supported")
+    if len(ctx.shape()) != len(weight):
+        raise Unsupported(f"weight shape {weight}", f"the data has {len(ctx.shape())} dimensions")
+    kernel = ctx.ints("kernel_shape", weight[2:])
+    if kernel != weight[2:]:
+        raise Unsupported(f"kernel_shape={kernel}", f"the weight has {weight[2:]}")
+    groups = ctx.attr("group", 1)
+    if groups < 1 or weight[0] % groups:
+        raise Unsupported(f"group={groups}", f"it must divide the {weight[0]} {divided}")
+    return kernel, groups
+
+
+def biased(ctx: NodeContext, result: str, channels: int) -> str:
+    """*result* ``[n, channels, ..]`` and the third operand, a number a channel, if there is one."""
+    if not ctx.has_input(2):
+        return result
+    rank = len(ctx.builder.types[result].shape)
+    return ctx.apply(Fn.ADD, result, ctx.reshape(ctx.input(2), (channels, *(1,) * (rank - 2))))
 
 
 def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:

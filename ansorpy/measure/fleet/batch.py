@@ -34,6 +34,7 @@ __all__ = ["Batch", "retimed"]
 
 _LOG = logging.getLogger(__name__)
 _HELLO = encode(Message("hello"))
+_LATE = "no answer when the time was up"
 _ASKED = {
     "hello": "say what it is",
     "build": "build programs",
@@ -227,7 +228,7 @@ class Batch:
         """
         if left_s() <= -self._patience.late_s:
             for name in [name for name, node in self._nodes.items() if node.asked]:
-                self._lose(name, "no answer when the time was up")
+                self._lose(name, _LATE, for_good=True)
         under_way = {index for node in self._nodes.values() for index in node.asked}
         self._queue.clear()
         self._ready.clear()
@@ -388,17 +389,24 @@ def _checked_hello(message: Message) -> int:
 
 
 def retimed(roster: Roster, node: str, work: Work) -> list[MeasureResult | None]:
-    """Have *node* time finalists in turns, and wait; raises :class:`NodeLost` without an answer."""
+    """Have *node* time finalists in turns, and wait; raises :class:`NodeLost` without an answer.
+
+    The deadline ends the wait as it ends a batch's.
+    """
     work = replace(work, within_s=_within_s())
     fleet, kind = roster.fleet, "retime"
     limit_s = roster.deadlines.retime_s(work.task, len(work.states))
+    late_s = left_s() + roster.patience.late_s
     ticket = fleet.ask(node, encode(write_work(kind, work)))
-    give_up_at = time.monotonic() + limit_s
+    give_up_at = time.monotonic() + min(limit_s, late_s)
     try:
         while not fleet.wait([ticket], max(0.0, min(60.0, give_up_at - time.monotonic()))):
-            if time.monotonic() >= give_up_at:
-                roster.set_aside(node, reason := _overdue(kind, limit_s))
-                raise NodeLost(reason)
+            if time.monotonic() < give_up_at:
+                continue
+            if late_s < limit_s:
+                raise NodeLost(_LATE)
+            roster.set_aside(node, reason := _overdue(kind, limit_s))
+            raise NodeLost(reason)
         message = single(fleet.take(ticket))
         if message.kind == "error":
             raise NodeLost(str(message.fields.get("text", "")))

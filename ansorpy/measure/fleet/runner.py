@@ -6,6 +6,7 @@ import logging
 from collections.abc import Sequence
 from types import TracebackType
 
+from ansorpy.deadline import left_s
 from ansorpy.errors import MissingDependency
 from ansorpy.ir.task import Task
 from ansorpy.measure.builder import Builder
@@ -15,7 +16,8 @@ from ansorpy.measure.fleet.batch import Batch, retimed
 from ansorpy.measure.fleet.patience import Deadlines, Patience
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work
-from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.recent import Recent
+from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.runner import MeasureOptions, Observer
 from ansorpy.schedule.state import State
 
@@ -48,7 +50,7 @@ class FleetRunner:
             lock_folder=self.options.lock_folder,
         )
         self._home: dict[str, str | None] = {}
-        self._kept: dict[str, Built] = {}
+        self._kept = Recent[str, Built](self.options.kept_builds)
 
     def __enter__(self) -> FleetRunner:
         return self
@@ -95,7 +97,7 @@ class FleetRunner:
             incumbent_s,
             observer,
             home=self._home.get(task.key),
-            keep=self._keep,
+            keep=lambda built: self._kept.put(built.digest, built),
         )
         results = batch.run()
         self._home[task.key] = batch.home
@@ -123,13 +125,9 @@ class FleetRunner:
             try:
                 results = retimed(self._roster, node, work)
             except NodeLost as error:
+                if left_s() <= 0:
+                    return [out_of_time()] * len(work.states)
                 said[node] = f"{self._fleet.place(node)}: {error}"
                 continue
             return [r or MeasureResult(TrialKind.CRASH, reason="no answer") for r in results]
         raise self._roster.refused(work.task, list(said.values()))
-
-    def _keep(self, built: Built) -> None:
-        self._kept.pop(built.digest, None)
-        self._kept[built.digest] = built
-        while len(self._kept) > self.options.kept_builds:
-            del self._kept[next(iter(self._kept))]

@@ -6,7 +6,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pytest
 
@@ -109,7 +109,8 @@ def test_a_deadline_cuts_what_waits_and_takes_what_is_under_way(building):
     assert set(kinds) == {TrialKind.OK, TrialKind.CUT} and kinds[TrialKind.OK] < 6
 
 
-def test_a_node_that_does_not_answer_after_the_deadline_is_left_out():
+@pytest.mark.parametrize("losses", [1, 3])
+def test_a_node_that_does_not_answer_after_the_deadline_is_left_out(losses):
     class Silent(SimulatedFleet):
         """Never answers what a candidate takes."""
 
@@ -121,7 +122,7 @@ def test_a_node_that_does_not_answer_after_the_deadline_is_left_out():
 
     fleet = Silent(["a", "b"], EVEN)
     with until(time.monotonic() + 0.3):
-        results = measure(fleet, patience=Patience(rejoin_s=0.0, look_s=0.0, late_s=0.1))
+        results = measure(fleet, patience=replace(HASTY, late_s=0.1, losses=losses))
     assert {r.kind for r in results} == {TrialKind.CUT}
     assert set(fleet.dropped) == {"a", "b"}
 
@@ -304,6 +305,20 @@ def test_finalists_are_timed_on_one_node_and_on_the_next_when_it_is_lost():
     assert first is not None and second is not None
     assert [r.median_s for r in first] == [1e-3 / f for f in FACTORS[:3]]
     assert [r.median_s for r in second] == [3e-3 / f for f in FACTORS[:3]]
+
+
+def test_the_deadline_ends_the_wait_for_finalists():
+    fleet = SimulatedFleet(["a", "b"], EVEN)
+    with FleetRunner(fleet, patience=replace(HASTY, late_s=0.05)) as runner:
+        measured(runner, STATES[:4])
+        all_hung(fleet)
+        with until(time.monotonic() + 0.05):
+            cut = runner.retime(TASK, STATES[:3])
+        assert cut is not None and {r.kind for r in cut} == {TrialKind.CUT}
+        assert [kind for _, kind in fleet.asked].count("retime") == 1 and fleet.dropped
+        fleet.hangs = lambda node, kind, states: False
+        timed = runner.retime(TASK, STATES[:3])
+    assert timed is not None and all(r.ok for r in timed)
 
 
 def no_node(fleet: SimulatedFleet) -> None:
