@@ -87,12 +87,14 @@ class TaskSearch:
         """Run one round of at most *n* trials; returns how many were spent.
 
         The first round of several trials ends with the default schedule, so no result is slower
-        than that; it is left out when it is certain to lose.
+        than that; it is left out when it is certain to lose.  A round of one trial is that one
+        where those before all failed.
         """
         before = self.history.trials
         with self.trials.computing(), phase(Part.SEARCH):
             picked = self._pick(n)
-        with_default = self.default_pending and n > 1
+        failed = self.history.trials > 0 and self.history.best is None
+        with_default = self.default_pending and (n > 1 or failed)
         held_back = picked[n - 1 :] if with_default else []
         found = self._measure(picked[: len(picked) - len(held_back)])
         if with_default:

@@ -120,8 +120,8 @@ def tune_tasks(
     with what was found so far.  *database* keeps the run's events, unless *journal* takes them.
 
     Raises:
-        NoValidProgram: A task was tried and no trial gave a correct program; not raised where
-            time ran out before the default schedule had its turn.
+        NoValidProgram: No trial of a task gave a correct program, its default schedule included;
+            not raised where the budget was spent before that had its turn.
     """
     if journal is None:
         journal = Unrecorded() if database is None else Recorded(database)
@@ -139,9 +139,9 @@ def tune_tasks(
     outcomes = run.outcomes()
     journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
     for search in run.searches if not interrupted else ():
-        # Where there was no time for the default schedule, nothing is known to be wrong.
-        is_judged = not search.default_pending or ended is not Ending.TIME
-        if search.history.best is None and search.history.trials and is_judged:
+        # While the default schedule was not tried, nothing is known to be wrong with the task.
+        is_judged = not search.default_pending
+        if search.history.best is None and is_judged:
             raise search.history.no_valid_program(search.task.name, ended.value)
     return Tuning(outcomes, interrupted, ended, phases.seconds)
 

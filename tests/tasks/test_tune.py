@@ -109,6 +109,23 @@ def test_a_task_without_a_correct_program_is_an_error_with_counts() -> None:
         tune_tasks([TASKS[0]], Budget(trials=8), runner, options=QUICK)
 
 
+def test_a_single_failure_says_nothing_of_the_task() -> None:
+    runner = FormulaRunner(fails=lambda s, n: MeasureResult(TrialKind.CRASH, reason="signal 11"))
+    [outcome] = tune_tasks([TASKS[0]], Budget(trials=1), runner, options=QUICK).outcomes
+    assert outcome.best is None and outcome.history.failures == {TrialKind.CRASH: 1}
+
+
+def test_rounds_of_one_trial_come_to_the_default_schedule() -> None:
+    def crashes(state: State, number: int) -> MeasureResult | None:
+        return MeasureResult(TrialKind.CRASH, reason="signal 11") if state.history else None
+
+    options = replace(QUICK, round_size=1)
+    runner = FormulaRunner(fails=crashes)
+    [outcome] = tune_tasks([TASKS[0]], Budget(trials=3), runner, options=options).outcomes
+    assert outcome.best is not None and not outcome.best.state.history
+    assert outcome.history.trials == 3 and outcome.history.failures == {TrialKind.CRASH: 2}
+
+
 @pytest.mark.parametrize("scheduler", SCHEDULERS.names)
 def test_a_task_that_never_works_is_given_up_and_ends_the_run(scheduler: str) -> None:
     works, fails = (weighted(matmul(n, n, n)) for n in (16, 24))
