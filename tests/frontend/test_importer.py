@@ -250,6 +250,30 @@ def test_a_model_newer_than_onnx_is_refused() -> None:
         upgraded(model)
 
 
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "INT4", "COMPLEX64"])
+def test_constants_of_other_element_types_are_refused_in_the_table(kind: str) -> None:
+    net = Net(x=(2,))
+    y = net.op("Add", "x", net.op("Cast", "narrow", to=TensorProto.FLOAT))
+    model = net.model(y)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(y, TensorProto.FLOAT, [2]))
+    held = helper.make_tensor("narrow", getattr(TensorProto, kind), [2], [1, 2])
+    model.graph.initializer.append(held)
+    model.opset_import[0].version, model.ir_version = 21, 10
+    with pytest.raises(UnsupportedModel, match=f"initializer *element type {kind}"):
+        load(model)
+
+
+def test_a_folded_result_of_another_element_type_is_refused_in_the_table() -> None:
+    net = Net(x=(2,))
+    words = net.op("Cast", net.normal(2), to=TensorProto.STRING)
+    y = net.op("Add", "x", net.op("Cast", words, to=TensorProto.FLOAT))
+    model = net.model(y)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(y, TensorProto.FLOAT, [2]))
+    model.opset_import[0].version, model.ir_version = 21, 10
+    with pytest.raises(UnsupportedModel, match="Cast +element type (object|str)"):
+        load(model)
+
+
 def test_a_string_input_is_refused() -> None:
     model = operator_model("Relu", [(3, 4)])
     model.graph.input.append(helper.make_tensor_value_info("s", TensorProto.STRING, [3]))

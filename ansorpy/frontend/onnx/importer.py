@@ -16,8 +16,9 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.reader import check, opset_of, read, upgraded
 from ansorpy.frontend.onnx.registry import OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
-from ansorpy.graph.ir import Graph, GraphBuilder, Output
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
 from ansorpy.graph.op import TensorType
+from ansorpy.ir.dtypes import DType
 
 __all__ = ["load"]
 
@@ -104,21 +105,28 @@ class _Importer:
 
     def _add_inputs(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         for info in network_inputs(self.model):
-            try:
-                dtype = dtype_of(info.type.tensor_type.elem_type)
-            except Unsupported as reason:
-                self.rows.append(
-                    UnsupportedRow(info.name, "input", reason.attribute, "", reason.advice)
-                )
-                continue
-            name = self.builder.add_input(info.name, TensorType(shapes[info.name], dtype))
-            self.values[info.name] = name
+            shape = shapes[info.name]
+            dtype = self._dtype(info.name, "input", info.type.tensor_type.elem_type, shape)
+            if dtype is not None:
+                name = self.builder.add_input(info.name, TensorType(shape, dtype))
+                self.values[info.name] = name
 
     def _add_initializers(self) -> None:
         for tensor in self.model.graph.initializer:
-            if tensor.name in self.used:
+            if tensor.name not in self.used:
+                continue
+            if self._dtype(tensor.name, "initializer", tensor.data_type, tensor.dims) is not None:
                 array = numpy_helper.to_array(tensor)
                 self.values[tensor.name] = self.builder.add_constant(tensor.name, array)
+
+    def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> DType | None:
+        """The element type of the tensor *name*; without one of ours it becomes a row."""
+        try:
+            return dtype_of(code)
+        except Unsupported as reason:
+            row = UnsupportedRow(name, what, reason.attribute, str(list(shape)), reason.advice)
+            self.rows.append(row)
+            return None
 
     def _import(self, node: NodeProto) -> None:
         """Translate one node; a refusal becomes a row, and stand-ins let the rest be examined."""
@@ -160,16 +168,23 @@ class _Importer:
         feeds = {n: self.builder.constants[self.values[n]] for n in operands}
         try:
             evaluator = ReferenceEvaluator(node, opsets={"": self.opset})
-            results = evaluator.run(None, feeds)
+            results = [np.asarray(result) for result in evaluator.run(None, feeds)]
         except Exception as error:  # whatever the reference implementation runs into
             reason = str(error).strip().splitlines() or [type(error).__name__]
             raise Unsupported(
                 "constant operands", f"onnx cannot evaluate it: {reason[0]}"
             ) from None
         return tuple(
-            self.builder.add_constant(name, np.asarray(array))
-            for name, array in zip(node.output, results, strict=False)
+            self._constant(name, array) for name, array in zip(node.output, results, strict=False)
         )
+
+    def _constant(self, name: str, array: Array) -> str:
+        """Hold what a node on constants gave; refuses element types we do not have."""
+        try:
+            return self.builder.add_constant(name, array)
+        except ValueError:
+            what = f"element type {array.dtype.name}"
+            raise Unsupported(what, "convert the model to float32") from None
 
     def _refuse(self, node: NodeProto, operands: Sequence[str], reason: Unsupported) -> None:
         shapes = [
