@@ -72,7 +72,7 @@ class Builder:
         messages = _requests(task, states)
         keys = [_key(message) for message in messages]
         found: dict[bytes, Built | MeasureResult] = {
-            key: built for key in keys if (built := self._built.get(key)) is not None
+            key: kept for key in keys if (kept := self._built.get(key)) is not None
         }
         missing = {key: n for n, key in enumerate(keys) if key not in found}
         wanted = [messages[n] for n in missing.values()]

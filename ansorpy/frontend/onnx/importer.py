@@ -14,8 +14,9 @@ from onnx.reference import ReferenceEvaluator
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.reader import check, opset_of, read, upgraded
-from ansorpy.frontend.onnx.registry import OPERATORS
+from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
+from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
 from ansorpy.graph.op import TensorType
 from ansorpy.ir.dtypes import DType
@@ -147,7 +148,11 @@ class _Importer:
     def _translated(
         self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
     ) -> tuple[str, ...]:
-        """The node's values by its importer, or as constants when its operands are."""
+        """The node's values by its importer, as constants when its operands are.
+
+        What has no importer, or none for such constants, is left to onnx's reference
+        implementation where that can be relied on.
+        """
         constant = bool(operands) and node.op_type not in _RANDOM and all(
             self.values.get(name) in self.builder.constants for name in operands
         )  # fmt: skip
@@ -156,12 +161,20 @@ class _Importer:
                 raise Unsupported("", "no importer exists for this operator")
             made = OPERATORS[node.op_type](context)
             results = (made,) if isinstance(made, str) else made
-            if not constant or all(name in self.builder.constants for name in results):
-                return results
+            return self._computed(node, results) if constant else results
         except Unsupported:
-            if not constant:
+            if not constant or (supported and node.op_type not in ON_SHAPES):
                 raise
         return self._folded(node, operands)
+
+    def _computed(self, node: NodeProto, results: tuple[str, ...]) -> tuple[str, ...]:
+        """*results*, which depend on constants alone, as constants."""
+        if all(name in self.builder.constants for name in results):
+            return results
+        arrays = constant_values(self.builder.finish(Output(name, name) for name in results))
+        return tuple(
+            self._constant(name, array) for name, array in zip(node.output, arrays, strict=False)
+        )
 
     def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str, ...]:
         """The node's values on constants, by onnx's reference implementation."""

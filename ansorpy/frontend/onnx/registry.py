@@ -21,7 +21,7 @@ from ansorpy.frontend.onnx import (
 )
 from ansorpy.frontend.onnx.context import NodeContext
 
-__all__ = ["OPERATORS"]
+__all__ = ["ON_SHAPES", "OPERATORS"]
 
 OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **activation.OPERATORS,
@@ -38,3 +38,11 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **pool.OPERATORS,
     **reduce.OPERATORS,
 }
+
+ON_SHAPES = frozenset({
+    *constant.OPERATORS, *elementwise.OPERATORS, *gather.OPERATORS, *logic.OPERATORS,
+    *movement.OPERATORS, *reduce.OPERATORS,
+})  # fmt: skip
+"""Operators that exporters compute shapes with: integers, and tensors without elements, which no
+kernel has.  Of others onnx's reference implementation leaves out attributes (the clip of an LSTM)
+and what older operator sets meant (softmax)."""

@@ -1,0 +1,46 @@
+"""What a graph on constants alone gives: each operator by its definition, as the network would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ansorpy.graph.evaluate import evaluate
+from ansorpy.graph.ir import Array, Graph
+from ansorpy.graph.op import Op, TensorType
+from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.table import DEFINITIONS
+from ansorpy.graph.passes.channels_last import channels_last
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType, as_dtype
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.tensor import placeholder
+
+__all__ = ["constant_values"]
+
+
+def constant_values(graph: Graph) -> list[Array]:
+    """The outputs of *graph*, which depend on no input, in order.
+
+    Operators are computed in float64 and rounded to their types.
+    """
+    stored = channels_last(graph)  # the layout that definitions are written for
+    values = dict(stored.constants)
+    for node in stored.nodes:
+        operands = [values[name] for name in node.inputs]
+        found = evaluate(node.op, operands)
+        if found is None:
+            found = _defined(node.op, operands, stored.types[node.output])
+        values[node.output] = found
+    return [values[output.value] for output in stored.outputs]
+
+
+def _defined(op: Op, operands: Sequence[Array], kind: TensorType) -> Array:
+    """``op(*operands)`` of this *kind* by the definition of *op*."""
+    args = [placeholder(a.shape, as_dtype(a.dtype), name=f"x{n}") for n, a in enumerate(operands)]
+    stage = DEFINITIONS[type(op)](op, args, Names())
+    given = {arg.name: array for arg, array in zip(args, operands, strict=True)}
+    (result,) = run_dag(ComputeDAG([stage], args), given, DType.FLOAT64)
+    with np.errstate(all="ignore"):
+        return np.asarray(result.reshape(kind.shape), kind.dtype.numpy)
