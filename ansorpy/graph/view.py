@@ -104,7 +104,10 @@ def _injective_view(placement: Placement, group: Group) -> View:
         return View(flat=True)
     if not _collapses(full, shapes) or not _merges(placement, group):
         return View()
-    return View(collapse=True, block=_block(shapes) if concats else None)
+    parts = [
+        graph.types[i].shape for n in group.nodes if isinstance(n.op, Concat) for i in n.inputs
+    ]
+    return View(collapse=True, block=_block(shapes, parts) if concats else None)
 
 
 def _passed(placement: Placement, group: Group) -> Iterator[str]:
@@ -132,7 +135,8 @@ def _collapses(full: Shape, shapes: Iterable[Shape]) -> bool:
     )  # fmt: skip
 
 
-def _block(shapes: Sequence[Shape]) -> int | None:
-    """The largest block that divides every part's channels, if large enough to pay."""
-    block = math.gcd(*(s[-1] for s in shapes if s and s[-1] > 1))
+def _block(shapes: Sequence[Shape], parts: Sequence[Shape]) -> int | None:
+    """The largest block that divides the channels of all *parts* and of what is not broadcast
+    among *shapes*, if large enough to pay."""
+    block = math.gcd(*(s[-1] for s in parts), *(s[-1] for s in shapes if s and s[-1] > 1))
     return block if block >= _MIN_BLOCK else None

@@ -48,6 +48,20 @@ def test_what_has_no_elements_is_not_joined(
     assert_same_as_onnxruntime(graph_model(nodes, {"x": (3, 2)}, ["y"], constants), rng)
 
 
+@pytest.mark.parametrize("part", [(3, 1), (3, 16)])
+@pytest.mark.parametrize("width", [16, 17, 32])
+def test_parts_of_any_width_are_joined(
+    part: tuple[int, int], width: int, rng: np.random.Generator
+) -> None:
+    constants: dict[str, Array] = {"c": rng.standard_normal(part).astype(np.float32)}
+    nodes = [
+        node("Concat", ["x", "c"], ["joined"], axis=1),
+        node("Mul", ["joined", "s"], ["y"]),
+    ]
+    model = graph_model(nodes, {"x": (3, width), "s": (3, 1)}, ["y"], constants)
+    assert_same_as_onnxruntime(model, rng)
+
+
 REFUSED: dict[str, tuple[str, list[Array], dict[str, Any], str]] = {
     "reshape_copies_nothing": ("Reshape", [ints(2, 5, 3, 0)], {}, "copies one of 3"),
     "flatten_beyond": ("Flatten", [], {"axis": 4}, "axis=4"),
