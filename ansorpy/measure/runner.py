@@ -128,6 +128,7 @@ class LocalRunner:
         self._kept = Recent[str, Built](self.options.kept_builds)
         self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
         self._expected: list[Future[None]] = []
+        self._is_closing = False
 
     def __enter__(self) -> LocalRunner:
         return self
@@ -141,7 +142,8 @@ class LocalRunner:
         self.close()
 
     def close(self) -> None:
-        """End all workers."""
+        """End all workers; what is being got ready in the background is not finished."""
+        self._is_closing = True
         self._background.shutdown(cancel_futures=True)
         self._builder.close()
         for client in self._clients.values():
@@ -167,7 +169,7 @@ class LocalRunner:
             self._builder.build(
                 task, [*candidates, reference_state(task.dag)] if runs_here else candidates
             )
-            if runs_here:
+            if runs_here and not self._is_closing:
                 self._prepare(task)
 
     def _settle(self) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -24,6 +24,7 @@ from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.recording import measure_recorded
@@ -175,6 +176,7 @@ def test_real_schedules_are_built_checked_and_timed(real, constant, threads):
 DRIVER = """
 import sys
 from pathlib import Path
+from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
@@ -369,6 +371,35 @@ def test_what_is_expected_is_ready_when_it_is_asked_for(real: LocalRunner) -> No
     real.expect(wrong, [state])  # a schedule of something else: it fails when it is measured
     [failed] = real.measure(wrong, [state], incumbent_s=None)
     assert not failed.ok
+
+
+class HeldUp:
+    """Builds nothing, and not before it is let."""
+
+    def __init__(self) -> None:
+        self.begun, self.let = threading.Event(), threading.Event()
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        self.begun.set()
+        assert self.let.wait(10)
+        return []
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def test_leaving_makes_no_reference_any_more() -> None:
+    builder, task = HeldUp(), task_of(matmul())
+    runner = LocalRunner(builder=builder)
+    runner.expect(task, [])
+    assert builder.begun.wait(10)
+    leaving = threading.Thread(target=runner.close)
+    leaving.start()
+    while not runner._is_closing:
+        time.sleep(0.001)
+    builder.let.set()
+    leaving.join(10)
+    assert not leaving.is_alive() and not runner._clients
 
 
 def test_leaving_forgets_what_was_expected(tmp_path: Path) -> None:
