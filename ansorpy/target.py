@@ -1,9 +1,9 @@
 """What a machine is: cores, vectors, registers, caches; for CUDA the limits of one SM.
 
 ``Target.parse("host" | "x86-64-v3" | "x86-64-v4" | "cortex-a76" | "rv64gcv" | "cuda" | "sm_90")``,
-or an LLVM triple.
-The host's cache sizes come from ``/sys``, its CPU name and features from LLVM, which is loaded
-when asked for and not before.
+or an LLVM triple.  ``cuda`` is the GPU of this machine, ``sm_90`` one that may be elsewhere.
+The host's cache sizes come from ``/sys``, its CPU name and features from LLVM, those of its GPU
+from cupy; each is loaded when asked for and not before.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from ansorpy.config import available_cores
-from ansorpy.errors import ForeignFile, UsageError
+from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 
 __all__ = ["Rates", "Target", "family_of", "machine_name"]
 
@@ -86,16 +86,23 @@ class Target:
         triple: LLVM triple; empty for CUDA.
         cpu: LLVM CPU name (``"znver5"``), or the CUDA architecture (``"sm_90"``).
         features: LLVM feature string (``"+avx2,+fma"``); sorted; empty when ``cpu`` implies them.
+            Of a CUDA device that is here its name, which tells its timings from others'.
         cores: Physical execution units: CPU cores, or SMs.
         vector_bits: Width of one vector register.
         vector_registers: Vector registers one thread can name.
         l1_bytes: First-level data cache of one core (CUDA: shared memory and L1 of one SM).
         l2_bytes: Second-level cache of one core (CUDA: the whole chip's).
         l3_bytes: Last-level cache shared by all cores; 0 when there is none.
-        max_threads_per_block: CUDA only, like the three below; 0 on a CPU.
-        max_shared_bytes: Shared memory one block may use.
+            On CUDA the 32-bit registers of one thread.
+        max_threads_per_block: CUDA only, like all below but the last; 0 on a CPU.
+        max_shared_bytes: Shared memory a block gets without asking.
         warp_size: Threads that execute together.
         max_vthread: Virtual threads a schedule may use a thread (TVM: 8).
+        max_shared_optin_bytes: Shared memory a block gets when its kernel asks for it.
+        registers_per_block: 32-bit registers that the threads of one block share.
+        shared_per_sm_bytes: What the blocks that run on one SM share.
+        max_threads_per_sm: Threads that may be resident on one SM.
+        max_blocks_per_sm: Blocks that may be resident on one SM.
         rates: What the machine was measured to do; ``None`` when it was not.  No part of what a
             target is: equal machines are equal however fast they ran.
     """
@@ -116,6 +123,11 @@ class Target:
     max_shared_bytes: int = 0
     warp_size: int = 0
     max_vthread: int = 0
+    max_shared_optin_bytes: int = 0
+    registers_per_block: int = 0
+    shared_per_sm_bytes: int = 0
+    max_threads_per_sm: int = 0
+    max_blocks_per_sm: int = 0
     rates: Rates | None = field(default=None, compare=False, repr=False)
 
     @staticmethod
@@ -129,16 +141,20 @@ class Target:
 
         Raises:
             UsageError: Neither a known name, nor ``sm_NN``, nor an LLVM triple.
+            MissingDependency: ``cuda``, and this machine has no CUDA device or no cupy.
         """
         if text == "host":
             return Target.host()
+        if text == "cuda":
+            return _device()
         if text in _NAMED:
             return _NAMED[text]
-        if re.fullmatch(r"sm_\d{2,3}a?", text):
-            return replace(_NAMED["cuda"], name=text, cpu=text)
+        architecture = re.fullmatch(r"sm_(\d{2,3})[af]?", text)
+        if architecture and int(architecture[1]) >= min(_CHIPS):
+            return _of_architecture(text, int(architecture[1]))
         if re.fullmatch(r"[a-z0-9_.]+(-[a-z0-9_.]+){1,3}", text) and _is_llvm_triple(text):
             return _from_triple(text)
-        known = ", ".join(["host", *_NAMED, "sm_NN"])
+        known = ", ".join(["host", *_NAMED, "cuda", "sm_NN"])
         raise UsageError(f"unknown target {text!r}", hint=f"use one of {known}, or an LLVM triple")
 
     def lanes(self, dtype_bits: int) -> int:
@@ -233,14 +249,94 @@ _NAMED: dict[str, Target] = {
             "rv64gcv", _RISCV, "generic-rv64", _features((*_RV64GC, "v")), 4, 128, 32, 32 * KIB,
             512 * KIB, 2 * MIB,
         ),
-        # The smallest limits that every data-centre GPU since sm_80 meets (CUDA C++ Programming
-        # Guide, "Compute Capabilities"); max_vthread 8 is TVM's default.
-        Target(
-            "cuda", "", "sm_80", "", 108, 128, 255, 128 * KIB, 40 * MIB, 0, 128, "cuda",
-            1024, 48 * KIB, 32, 8,
-        ),
     )
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Chip:
+    """What differs between GPUs: SMs, KiB of L1 with shared memory, L2 of the chip, limits."""
+
+    sms: int
+    l1_kib: int
+    l2_kib: int
+    shared_kib: int
+    threads: int = 2048
+    blocks: int = 32
+
+
+# The largest chip of each compute capability (CUDA C++ Programming Guide, "Technical
+# Specifications per Compute Capability"; SMs and L2 from NVIDIA's architecture papers).
+_CHIPS = {
+    70: _Chip(80, 128, 6 << 10, 96),
+    72: _Chip(8, 128, 512, 96),
+    75: _Chip(72, 96, 6 << 10, 64, 1024, 16),
+    80: _Chip(108, 192, 40 << 10, 164),
+    86: _Chip(84, 128, 6 << 10, 100, 1536, 16),
+    87: _Chip(16, 192, 4 << 10, 164, 1536, 16),
+    89: _Chip(142, 128, 96 << 10, 100, 1536, 24),
+    90: _Chip(132, 256, 50 << 10, 228),
+    100: _Chip(148, 256, 126 << 10, 228),
+    103: _Chip(160, 256, 126 << 10, 228),
+    120: _Chip(188, 128, 128 << 10, 100, 1536, 24),
+    121: _Chip(48, 128, 24 << 10, 100, 1536, 24),
+}
+_MAX_VTHREAD = 8
+"""TVM's default."""
+
+
+def _of_architecture(name: str, capability: int) -> Target:
+    """The largest GPU of a compute capability; of one not listed, of the newest before it."""
+    chip = _CHIPS[max(known for known in _CHIPS if known <= capability)]
+    # Volta and Turing give all of it to one block, later chips keep 1 KiB of it.
+    kept = 0 if capability < 80 else KIB
+    shared = chip.shared_kib * KIB
+    return Target(
+        name, "", name, "", chip.sms, 128, 255, chip.l1_kib * KIB, chip.l2_kib * KIB, 0, 128,
+        "cuda", 1024, 48 * KIB, 32, _MAX_VTHREAD, shared - kept, 1 << 16, shared, chip.threads,
+        chip.blocks,
+    )  # fmt: skip
+
+
+@cache
+def _device() -> Target:
+    """The first CUDA device of this machine."""
+    try:
+        from cupy.cuda import runtime
+    except ImportError as error:
+        raise MissingDependency(
+            f"CUDA devices are found through cupy, which is not installed ({error})",
+            hint="pip install 'ansorpy[cuda]', or name an architecture: --target sm_90",
+        ) from error
+    try:
+        properties = runtime.getDeviceProperties(0)
+    except runtime.CUDARuntimeError as error:
+        raise MissingDependency(
+            f"this machine has no CUDA device that can be used ({error})",
+            hint="name the architecture to compile for one elsewhere: --target sm_90",
+        ) from error
+    return _of_properties(properties)
+
+
+def _of_properties(found: Mapping[str, Any]) -> Target:
+    """The device that CUDA describes by *found*."""
+    capability = found["major"] * 10 + found["minor"]
+    known = _of_architecture(f"sm_{capability}", capability)
+    return replace(
+        known,
+        name="cuda",
+        features=found["name"].decode(),
+        cores=found["multiProcessorCount"],
+        l2_bytes=found["l2CacheSize"],
+        max_threads_per_block=found["maxThreadsPerBlock"],
+        max_shared_bytes=found["sharedMemPerBlock"],
+        warp_size=found["warpSize"],
+        max_shared_optin_bytes=found["sharedMemPerBlockOptin"],
+        registers_per_block=found["regsPerBlock"],
+        shared_per_sm_bytes=found["sharedMemPerMultiprocessor"],
+        max_threads_per_sm=found["maxThreadsPerMultiProcessor"],
+        max_blocks_per_sm=found["maxBlocksPerMultiProcessor"],
+    )
 
 
 @cache

@@ -53,13 +53,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("--emulated"):
         unasked = pytest.mark.skip(reason="runs with --emulated")
         for item in items:
-            if "emulated" in item.keywords:
+            if item.get_closest_marker("emulated"):
                 item.add_marker(unasked)
     if shutil.which("nvidia-smi"):
         return
     skip = pytest.mark.skip(reason="needs an NVIDIA GPU")
     for item in items:
-        if "cuda" in item.keywords:
+        if item.get_closest_marker("cuda"):
             item.add_marker(skip)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from ansorpy import target as module
-from ansorpy.errors import UsageError
+from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.target import Target
 
 
@@ -53,14 +54,54 @@ def test_another_architecture_does_not_run_here() -> None:
     host_arch = Target.host().triple.split("-")[0]
     other = "cortex-a76" if host_arch == "x86_64" else "x86-64-v2"
     assert not Target.parse(other).runs_on_host()
-    assert not Target.parse("cuda").runs_on_host()
+    assert not Target.parse("sm_80").runs_on_host()
 
 
-def test_cuda_targets_carry_block_limits() -> None:
+def test_cuda_targets_carry_the_limits_of_blocks_and_sms() -> None:
     gpu = Target.parse("sm_90")
     assert gpu.kind == "cuda" and gpu.cpu == "sm_90" and gpu.name == "sm_90"
     assert gpu.warp_size == 32 and gpu.max_threads_per_block == 1024
-    assert gpu.max_shared_bytes >= 48 * 1024 and gpu.max_vthread == 8
+    assert gpu.max_shared_bytes == 48 * 1024 and gpu.max_vthread == 8
+    assert gpu.max_shared_optin_bytes == 227 * 1024 and gpu.shared_per_sm_bytes == 228 * 1024
+    assert gpu.vector_registers == 255 and gpu.registers_per_block == 1 << 16
+    assert (gpu.cores, gpu.max_threads_per_sm, gpu.max_blocks_per_sm) == (132, 2048, 32)
+
+
+@pytest.mark.parametrize("name", ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_120"])
+def test_limits_of_architectures_fit_together(name: str) -> None:
+    gpu = Target.parse(name)
+    assert gpu.cpu == name and gpu.kind == "cuda"
+    assert gpu.max_shared_bytes < gpu.max_shared_optin_bytes <= gpu.shared_per_sm_bytes
+    assert gpu.shared_per_sm_bytes <= gpu.l1_bytes < gpu.l2_bytes
+    assert gpu.max_threads_per_block <= gpu.max_threads_per_sm
+
+
+def test_an_architecture_not_known_has_the_limits_of_the_newest_before_it() -> None:
+    known, newer = Target.parse("sm_100"), Target.parse("sm_101")
+    assert newer.max_shared_optin_bytes == known.max_shared_optin_bytes
+    assert newer.key != known.key
+
+
+def test_the_device_is_what_cuda_says_it_is() -> None:
+    found = {
+        "name": b"NVIDIA H200", "major": 9, "minor": 0, "multiProcessorCount": 131, "warpSize": 32,
+        "l2CacheSize": 60 << 20, "maxThreadsPerBlock": 1024, "sharedMemPerBlock": 48 << 10,
+        "sharedMemPerBlockOptin": 227 << 10, "regsPerBlock": 1 << 16,
+        "sharedMemPerMultiprocessor": 228 << 10, "maxThreadsPerMultiProcessor": 2048,
+        "maxBlocksPerMultiProcessor": 32,
+    }  # fmt: skip
+    device = module._of_properties(found)
+    assert device.cpu == "sm_90" and device.name == "cuda"
+    assert (device.cores, device.l2_bytes) == (131, 60 << 20)
+    assert device.key != Target.parse("sm_90").key and "H200" in device.key
+
+
+def test_a_machine_without_a_device_says_so() -> None:
+    if shutil.which("nvidia-smi"):
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(MissingDependency, match="cupy|no CUDA device") as caught:
+        Target.parse("cuda")
+    assert "sm_90" in str(caught.value.hint)
 
 
 def test_a_triple_gives_a_baseline_target() -> None:
@@ -68,7 +109,9 @@ def test_a_triple_gives_a_baseline_target() -> None:
     assert target.triple == target.name and target.lanes(32) == 4
 
 
-@pytest.mark.parametrize("text", ["pentium", "sm_9", "quux-unknown-linux-gnu", "", "x86-64-v9"])
+@pytest.mark.parametrize(
+    "text", ["pentium", "sm_9", "sm_35", "quux-unknown-linux-gnu", "", "x86-64-v9"]
+)
 def test_unknown_names_are_refused(text: str) -> None:
     with pytest.raises(UsageError, match="unknown target"):
         Target.parse(text)
@@ -91,5 +134,5 @@ def test_caches_are_read_from_sys(tmp_path: Path) -> None:
 
 
 def test_keys_tell_machines_apart() -> None:
-    keys = {Target.parse(n).key for n in ("x86-64-v3", "x86-64-v4", "cortex-a76", "cuda", "sm_90")}
+    keys = {Target.parse(n).key for n in ("x86-64-v3", "x86-64-v4", "cortex-a76", "sm_80", "sm_90")}
     assert len(keys) == 5

@@ -13,7 +13,7 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 CPU = replace(Target.parse("x86-64-v3"), cores=4)
-CUDA = Target.parse("cuda")
+CUDA = Target.parse("sm_80")
 
 SKIP, APPLY, ALONE = Answer.SKIP, Answer.APPLY, Answer.APPLY_AND_SKIP_REST
 

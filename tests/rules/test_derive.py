@@ -14,7 +14,7 @@ from ansorpy.target import Target
 from tests import workloads
 
 CPU = replace(Target.parse("x86-64-v3"), cores=4)
-CUDA = Target.parse("cuda")
+CUDA = Target.parse("sm_80")
 
 # Source: apache/tvm v0.17, tests/python/auto_scheduler/test_auto_scheduler_sketch_generation.py
 CPU_COUNTS = [
