@@ -10,6 +10,7 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Expr, Load, walk
 from ansorpy.ir.loops import (
     Alloc,
+    AsyncCopy,
     Buffer,
     For,
     ForKind,
@@ -18,6 +19,7 @@ from ansorpy.ir.loops import (
     Prefetch,
     Program,
     Scope,
+    Shuffle,
     Stmt,
     Store,
     substatements,
@@ -88,7 +90,11 @@ def allocated(stmt: Stmt) -> Iterator[Buffer]:
 def expressions_of(stmt: Stmt) -> Iterator[Expr]:
     """The root expressions written directly in *stmt*, not in statements inside it."""
     match stmt:
-        case Store(_, indices, value, _):
+        case (
+            Store(_, indices, value, _)
+            | Shuffle(_, indices, value, _)
+            | AsyncCopy(_, indices, value)
+        ):
             yield from indices
             yield value
         case If(cond, _, _):
@@ -107,7 +113,7 @@ def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
             for expr in walk(root):
                 if isinstance(expr, Load) and isinstance(expr.source, Buffer):
                     used.setdefault(expr.source, False)
-        if isinstance(inner, Store):
+        if isinstance(inner, Store | Shuffle | AsyncCopy):
             used[inner.buffer] = True
     return used
 

@@ -9,6 +9,7 @@ Grammar::
               | Store(Buffer, index*, Expr, reduce?) | Instruction(name, operands)
               | Prefetch(Buffer, Expr)
               | AsyncCopy(Buffer, index*, Expr) | CommitCopies() | WaitCopies(pending)
+              | Shuffle(Buffer, index*, Expr, distance)
     ForKind  := serial | parallel | vectorized | unrolled
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
     Scope    := global | workspace | local | shared
@@ -29,8 +30,8 @@ from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
     "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "For", "ForKind", "If",
-    "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Stmt", "Store",
-    "WaitCopies", "substatements", "walk_stmts",
+    "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
+    "Store", "WaitCopies", "substatements", "walk_stmts",
 ]  # fmt: skip
 
 
@@ -205,6 +206,20 @@ class WaitCopies(Stmt):
     """All groups of copies of this thread have arrived but its last *pending*."""
 
     pending: int
+
+
+@node
+class Shuffle(Stmt):
+    """``buffer[indices]`` = the value another thread of the warp has: that whose number in the
+    block differs in the bit *distance*, a power of two below 32.
+
+    All threads of a warp take part.
+    """
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    value: Expr
+    distance: int
 
 
 @node

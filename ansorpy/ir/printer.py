@@ -37,6 +37,7 @@ from ansorpy.ir.loops import (
     Prefetch,
     Program,
     Seq,
+    Shuffle,
     Stmt,
     Store,
     WaitCopies,
@@ -209,6 +210,10 @@ class _Printer:
     def _barrier(self, s: Barrier) -> Iterator[str]:
         yield f"barrier({s.scope.value})"
 
+    def _shuffle(self, s: Shuffle) -> Iterator[str]:
+        place, value = self.element(s.buffer, s.indices), self.expr(s.value)
+        yield f"{place} = shuffle({value}, {s.distance})"
+
     def _instruction(self, s: Instruction) -> Iterator[str]:
         yield f"{s.name}({', '.join(self.element(b, at) for b, at in s.operands)})"
 
@@ -264,4 +269,5 @@ _STMTS: dict[type[Stmt], Callable[..., Iterator[str]]] = {
     Alloc: _Printer._alloc, Store: _Printer._store, Barrier: _Printer._barrier,
     Instruction: _Printer._instruction, Prefetch: _Printer._prefetch, AsyncCopy: _Printer._copy,
     CommitCopies: _Printer._commit, WaitCopies: _Printer._wait,
+    Shuffle: _Printer._shuffle,
 }  # fmt: skip

@@ -30,6 +30,7 @@ from ansorpy.ir.loops import (
     Let,
     Prefetch,
     Seq,
+    Shuffle,
     Stmt,
     Store,
     WaitCopies,
@@ -190,6 +191,13 @@ def _plain(r: Rewriter, s: Stmt) -> Stmt:
     return s
 
 
+def _shuffle(r: Rewriter, s: Shuffle) -> Stmt:
+    buffer, value = r._buffer(s.buffer), r.expr(s.value)
+    indices = tuple(r.expr(i) for i in s.indices)
+    unchanged = buffer is s.buffer and value is s.value and _same(s.indices, indices)
+    return s if unchanged else Shuffle(buffer, indices, value, s.distance)
+
+
 def _instruction(r: Rewriter, s: Instruction) -> Stmt:
     new = tuple((r._buffer(b), tuple(r.expr(i) for i in at)) for b, at in s.operands)
     unchanged = all(
@@ -200,8 +208,9 @@ def _instruction(r: Rewriter, s: Instruction) -> Stmt:
 
 _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
     Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _plain,
-    Instruction: _instruction, Prefetch: _prefetch, AsyncCopy: _copy, CommitCopies: _plain,
-    WaitCopies: _plain,
+    Instruction: _instruction, AsyncCopy: _copy, CommitCopies: _plain, WaitCopies: _plain,
+    Prefetch: _prefetch,
+    Shuffle: _shuffle,
 }  # fmt: skip
 
 

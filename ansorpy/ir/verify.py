@@ -39,6 +39,7 @@ from ansorpy.ir.loops import (
     Role,
     Scope,
     Seq,
+    Shuffle,
     Stmt,
     Store,
     WaitCopies,
@@ -48,6 +49,7 @@ from ansorpy.ir.printer import text
 __all__ = ["verify"]
 
 _HARDWARE = frozenset(kind for kind in ForKind if "Idx." in kind.value)
+_DISTANCES = (1, 2, 4, 8, 16)
 
 
 def verify(program: Program) -> None:
@@ -212,6 +214,14 @@ class _Checker:
         if not any(kind in _HARDWARE for kind in self.kinds):
             self.fail(f"{what} is outside of every block and thread loop")
 
+    def _shuffle(self, s: Shuffle) -> None:
+        self._store(Store(s.buffer, s.indices, s.value, None))
+        self.current = s
+        if s.distance not in _DISTANCES:
+            self.fail(f"a distance of {s.distance}, which is none of {_DISTANCES}")
+        if not any(kind in _HARDWARE for kind in self.kinds):
+            self.fail("values are exchanged outside of every block and thread loop")
+
     def _writable(self, buffer: Buffer) -> None:
         if buffer in self.read_only:
             self.fail(f"{buffer.name} is written but is not an output")
@@ -317,6 +327,6 @@ _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
 _STMTS: dict[type[Stmt], Callable[[_Checker, Any], None]] = {
     Seq: _Checker._seq, For: _Checker._for, Let: _Checker._let, If: _Checker._if,
     Alloc: _Checker._alloc, Store: _Checker._store, Instruction: _Checker._instruction,
-    Barrier: _Checker._barrier, Prefetch: _Checker._prefetch, AsyncCopy: _Checker._copy,
-    CommitCopies: _Checker._groups, WaitCopies: _Checker._groups,
+    Barrier: _Checker._barrier, AsyncCopy: _Checker._copy, CommitCopies: _Checker._groups,
+    WaitCopies: _Checker._groups, Prefetch: _Checker._prefetch, Shuffle: _Checker._shuffle,
 }  # fmt: skip

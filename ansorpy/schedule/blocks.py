@@ -17,6 +17,7 @@ from ansorpy.ir.loops import (
     Let,
     Scope,
     Seq,
+    Shuffle,
     Stmt,
     Store,
     walk_stmts,
@@ -167,6 +168,8 @@ class _Own(Rewriter):
         s = super().stmt(s)
         if isinstance(s, Store) and s.buffer in self.own:
             return Store(self.own[s.buffer], (self.var, *s.indices), s.value, s.reduce)
+        if isinstance(s, Shuffle) and s.buffer in self.own:
+            return Shuffle(self.own[s.buffer], (self.var, *s.indices), s.value, s.distance)
         if isinstance(s, Instruction):
             return Instruction(s.name, tuple(
                 (self.own[b], (self.var, *at)) if b in self.own else (b, at)
@@ -180,14 +183,18 @@ def _buffer(source: Tensor | Buffer) -> Buffer:
     return source
 
 
-def _stores(s: Stmt) -> Iterable[Store]:
-    return (part for part in walk_stmts(s) if isinstance(part, Store))
+def _stores(s: Stmt) -> Iterable[Store | Shuffle]:
+    return (part for part in walk_stmts(s) if isinstance(part, Store | Shuffle))
 
 
 def _exprs(s: Stmt) -> tuple[Expr, ...]:
     """The expressions of *s* itself, not of the statements inside."""
     match s:
-        case Store(_, indices, value, _) | AsyncCopy(_, indices, value):
+        case (
+            Store(_, indices, value, _)
+            | Shuffle(_, indices, value, _)
+            | AsyncCopy(_, indices, value)
+        ):
             return (*indices, value)
         case If(cond, _, _):
             return (cond,)

@@ -11,15 +11,11 @@ from ansorpy.ir.expr import (
     AxisKind,
     Binary,
     BinaryOp,
-    Const,
     Expr,
-    Load,
     Reduce,
-    ReduceKind,
     Select,
     Var,
     as_expr,
-    walk,
 )
 from ansorpy.ir.loops import (
     Alloc,
@@ -40,12 +36,14 @@ from ansorpy.schedule.bounds import BLOCK_THREADS
 from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.lanes import LaneSums
 from ansorpy.schedule.pipeline import Tile, bound_to, can_pipeline, padded_strides, pipelined
+from ansorpy.schedule.skipping import condition_to_add, repeated
 from ansorpy.schedule.spans import start_of
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.stageindices import StageIndices
 from ansorpy.schedule.surroundings import Index, Surroundings
 from ansorpy.schedule.tails import refuse_unsafe_shifts, second_body
 from ansorpy.schedule.tensorize import as_instruction
+from ansorpy.schedule.threadsums import ThreadSums, shared_reduce_loop
 
 __all__ = ["StageLowering"]
 
@@ -67,7 +65,8 @@ class _Nest(StageIndices):
         self.pending: list[tuple[Var, Expr]] = []
         self.tile: tuple[Var, Var] | None = None
         """Number and start of the tile that has two bodies, until they are opened."""
-        self.sums: LaneSums | None = None
+        self.across = shared_reduce_loop(self.state, self.stage, self.kinds, outer.threads_around())
+        self.sums: LaneSums | ThreadSums | None = None
         self.sums_level = 0
         self.lanes_in_use: int | None = None
         self.second = second_body(self.stage, self.extents, self.kinds)
@@ -105,6 +104,8 @@ class _Nest(StageIndices):
             return self._instruction(level)
         if first_reduce and self.stage.lanes is not None:
             return self._in_lanes(level)
+        if first_reduce and self.across is not None:
+            return self._across_threads(level, self.across)
         before = self._initial(level) if first_reduce else []
         made = self._loop(level, lambda: self._inside(level))
         return Seq((*before, made)) if before else made
@@ -113,6 +114,8 @@ class _Nest(StageIndices):
         it = self.stage.iters[level]
         if self.peeled is not None and it.name == self.peeled.children[0]:
             return self._full_then_rest(level, self.peeled, body)
+        if it.name == self.across:
+            return self._with_starts(level, body)
         partly = self.lanes_in_use if it.name == self.stage.lanes else None
         return self._repeated(level, partly or self.extents[it.name], body)
 
@@ -132,7 +135,7 @@ class _Nest(StageIndices):
             if self.stage.pipeline is not None and self.stage.pipeline[0] == it.name:
                 return self._pipelined(level, var, extent)
             self._start_tiles(it.name, var)
-            return _repeated(var, extent, kind, self._with_starts(level, body))
+            return repeated(var, extent, kind, self._with_starts(level, body))
 
     def _pipelined(self, level: int, var: Var, extent: int) -> Stmt:
         """Loop number *level*, the tiles of which are copied ahead."""
@@ -273,34 +276,18 @@ class _Nest(StageIndices):
         mapping: dict[Var, Expr] = {a: values[a.name] for a in axes}
         value = map_loads(substitute(source, mapping), lambda x: self.outer.load(self.name, x))
         if self.sums is not None:
-            made = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
-            lane = linear(made[str(self.stage.lanes)]).to_expr()
-            return self._guarded(self.sums.added((*self._element(self.sums_level), lane), value))
+            return self._guarded(self._masked(self.sums.added(self._sum_index(), value)))
         kind = body.kind if isinstance(body, Reduce) else None
-        condition = None if kind is None else self._skipped_unless(value, kind)
+        inner = {
+            self.leaves[it.name] for it in self.stage.iters
+            if it.kind is not AxisKind.REDUCE
+            and self.kinds[it.name] in (ForKind.UNROLLED, ForKind.VECTORIZED)
+        }  # fmt: skip
+        condition = None if kind is None else condition_to_add(value, kind, inner)
         if condition is not None and isinstance(value, Select):
             value = value.then
         stmt = self._masked(Store(self.buffer, self._write_index(), value, kind))
         return self._guarded(stmt if condition is None else If(condition, stmt, None))
-
-    def _skipped_unless(self, value: Expr, kind: ReduceKind) -> Expr | None:
-        """The condition without which *value* adds nothing, where a branch costs little.
-
-        A tap that a residue does not have is skipped, not multiplied by zero.  Where rows of a
-        register tile or lanes would differ, the choice stays inside the arithmetic.
-        """
-        if not isinstance(value, Select) or not isinstance(value.other, Const):
-            return None
-        if value.other.value != kind.identity(value.dtype):
-            return None
-        inner = (ForKind.UNROLLED, ForKind.VECTORIZED)
-        tile = {
-            self.leaves[it.name] for it in self.stage.iters
-            if it.kind is not AxisKind.REDUCE and self.kinds[it.name] in inner
-        }  # fmt: skip
-        inside = set(walk(value.cond))
-        plain = not any(isinstance(e, Load) for e in inside)
-        return value.cond if plain and not inside & tile else None
 
     def _initial(self, level: int) -> list[Stmt]:
         """Set the box of this stage inside loop *level* to the reduction's identity."""
@@ -348,6 +335,38 @@ class _Nest(StageIndices):
         after = self._each(level, lambda: self._guarded(combined()))
         return Alloc(sums.buffer, Seq((before, made, after)))
 
+    def _sum_index(self) -> Index:
+        """Which of the sums apart the loops are at: their lane last, where there are lanes."""
+        at = self._element(self.sums_level)
+        if self.stage.lanes is None:
+            return at
+        made = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
+        return (*at, linear(made[self.stage.lanes]).to_expr())
+
+    def _across_threads(self, level: int, across: str) -> Stmt:
+        """The loops from *level* inward, threads summing apart, and their parts combined."""
+        body, fresh = self.op.body, self.outer.fresh
+        assert isinstance(body, Reduce)
+        kind, var, threads = self.kinds[across], fresh(across), self.extents[across]
+        inner = [self.extents[self.stage.iters[n].name] for n in self._space_from(level)]
+        around = [(other, n) for other, (_, n) in self.outer.threads_around().items()]
+        sums = ThreadSums.of(self.name, body.dtype, inner, body.kind, var, threads, around)
+
+        def at() -> Index:
+            return self._element(level)
+
+        def total(scratch: Buffer | None) -> Stmt:
+            place = (self.buffer, self._write_index())
+            return sums.total(at(), scratch, place, self._guarded, fresh)
+
+        with self.outer.loop((self.name, across), var, threads, kind):
+            self.leaves[across] = var
+            self._start_tiles(across, var)
+            self.sums, self.sums_level = sums, level
+            parts = self._loop(level, lambda: self._inside(level))
+            self.sums = None
+            return sums.nest(parts, lambda made: self._each(level, made), at, total)
+
     def _element(self, level: int) -> Index:
         """Where the space loops from *level* inward are."""
         return tuple(self.leaves[self.stage.iters[n].name] for n in self._space_from(level))
@@ -383,12 +402,3 @@ class _Nest(StageIndices):
             [x for kind, x in sized if kind is AxisKind.REDUCE],
         )  # fmt: skip
         return Seq((*before, made)) if before else made
-
-
-def _repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
-    """*body* in a loop; a condition that does not change in the loop is asked once, outside."""
-    if isinstance(body, If) and body.other is None and kind is not ForKind.PARALLEL:
-        inside = set(walk(body.cond))
-        if var not in inside and not any(isinstance(e, Load) for e in inside):
-            return If(body.cond, For(var, extent, kind, body.then), None)
-    return For(var, extent, kind, body)

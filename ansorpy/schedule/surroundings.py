@@ -98,6 +98,10 @@ class Surroundings:
         """How many threads run the statement along index *kind*; None when it is not bound."""
         return min((n for k, n in self._threads.values() if k is kind), default=None)
 
+    def threads_around(self) -> Mapping[Var, tuple[ForKind, int]]:
+        """The loops over threads of a block around the statement: index and extent of each."""
+        return self._threads
+
     def origin(self, name: str) -> Index:
         """Where the box of *name*'s buffer starts, by dimension (zeros for a whole tensor)."""
         known = self._origins.get(name)

@@ -78,7 +78,8 @@ def test_every_statement() -> None:
             tmp[i] = 0.0
           barrier(shared)
           prefetch out at i * 4 + j
-          copy(out[i, j], tmp[i])""")
+          copy(out[i, j], tmp[i])
+          tmp[i] = shuffle(tmp[j], 16)""")
 
 
 def test_variables_of_one_name_are_told_apart_while_both_are_alive() -> None:

@@ -19,6 +19,7 @@ from ansorpy.ir.loops import (
     Prefetch,
     Scope,
     Seq,
+    Shuffle,
     Stmt,
     Store,
 )
@@ -39,6 +40,7 @@ def every_statement() -> Stmt:
         Barrier(Scope.SHARED),
         Prefetch(OUT, i * 4 + j),
         Instruction("copy", ((OUT, (i, j)), (TMP, (i,)))),
+        Shuffle(TMP, (i,), Load(TMP, (j,)), 16),
     ))  # fmt: skip
     return For(i, 4, ForKind.SERIAL, Let(j, i % 4, Alloc(TMP, body)))
 

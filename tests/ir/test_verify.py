@@ -20,6 +20,7 @@ from ansorpy.ir.loops import (
     Role,
     Scope,
     Seq,
+    Shuffle,
     Stmt,
     Store,
 )
@@ -72,6 +73,9 @@ BAD: list[tuple[Stmt, str]] = [
     (nest(Barrier(Scope.LOCAL), "threadIdx.x"), "no barrier for local memory"),
     (nest(Prefetch(TMP, i)), "tmp is not declared here"),
     (nest(Prefetch(IN, load(IN, i))), "the offset is float32, not int64"),
+    (nest(Shuffle(OUT, (i,), ONE, 1)), "exchanged outside of every block and thread loop"),
+    (nest(Shuffle(OUT, (i,), ONE, 3), "threadIdx.x"), "a distance of 3, which is none of"),
+    (nest(Shuffle(OUT, (i,), const(1), 1), "threadIdx.x"), "what is stored to out is int64"),
     (Instruction("nop", ()), "an instruction has no operands"),
     (nest(Instruction("f", ((IN, (i,)),))), "x is written but is not an output"),
     (loops(GOOD, (Var("a"), 2, "parallel"), (Var("b"), 2, "serial"), (i, 8, "parallel")),

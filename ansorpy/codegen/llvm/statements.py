@@ -31,17 +31,22 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, ReduceKind, Var, walk
 from ansorpy.ir.loops import (
     Alloc,
+    AsyncCopy,
     Barrier,
+    CommitCopies,
     For,
     ForKind,
     If,
     Let,
     Prefetch,
     Seq,
+    Shuffle,
     Stmt,
     Store,
+    WaitCopies,
     walk_stmts,
 )
+from ansorpy.ir.printer import text
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
@@ -298,6 +303,10 @@ def _prefetch(e: Emitter, stmt: Prefetch) -> None:
     e.text.emit(f"call void @{name}(ptr {ahead}, i32 0, i32 2, i32 1)")
 
 
+def _of_blocks(e: Emitter, stmt: Stmt) -> None:
+    raise CodegenError(f'only threads of a GPU block do "{text(stmt)}"', hint="name a CUDA target")
+
+
 _LOOPS: Mapping[ForKind, Callable[[Any, For], None]] = {
     ForKind.SERIAL: _serial,
     ForKind.UNROLLED: _unrolled,
@@ -314,4 +323,8 @@ STATEMENTS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
     Store: _store,
     Barrier: _barrier,
     Prefetch: _prefetch,
+    Shuffle: _of_blocks,
+    AsyncCopy: _of_blocks,
+    CommitCopies: _of_blocks,
+    WaitCopies: _of_blocks,
 }

@@ -39,6 +39,7 @@ from ansorpy.ir.loops import (
     Role,
     Scope,
     Seq,
+    Shuffle,
     Stmt,
     Store,
     WaitCopies,
@@ -302,6 +303,28 @@ class _Runner:
 
     # Synchronisation
 
+    def _shuffle(self, s: Shuffle, lanes: Lanes) -> None:
+        """The value that each thread's partner has; all threads of a warp must be here."""
+        memory, launch = self.memory, lanes.launch
+        memory.statement = s
+        if launch is None:
+            raise LoweringError("values are exchanged outside of a kernel launch")
+        thread = np.asarray(lanes.spread(lanes.thread))
+        order = np.argsort(thread, kind="stable")
+        inside = thread % launch.threads
+        partner = thread - inside + (inside ^ s.distance)
+        found = order[np.searchsorted(thread[order], partner).clip(max=len(thread) - 1)]
+        if len(np.unique(thread)) < len(thread) or (thread[found] != partner).any():
+            raise LoweringError(
+                "a thread exchanges values with one that is not here",
+                hint="let all threads of a warp take part",
+            )
+        frame = LaneFrame(lanes)
+        self._check_writable(s.buffer)
+        value = np.asarray(lanes.spread(memory.value(s.value, frame)))[found]
+        indices = tuple(memory.value(i, frame) for i in s.indices)
+        memory.write(s.buffer, memory.address(s.buffer, indices, lanes), value, None, lanes)
+
     def _barrier(self, s: Barrier, lanes: Lanes) -> None:
         clock, launch = self.memory.clock, lanes.launch
         if clock is None or launch is None:
@@ -346,6 +369,6 @@ def _is_batch(s: Stmt) -> bool:
 _RUN: dict[type[Stmt], Callable[[_Runner, Any, Lanes], None]] = {
     Seq: _Runner._seq, If: _Runner._if, Let: _Runner._let, For: _Runner._for,
     Alloc: _Runner._alloc, Store: _Runner._store, Barrier: _Runner._barrier,
-    Instruction: _Runner._instruction, Prefetch: _Runner._prefetch, AsyncCopy: _Runner._copy,
-    CommitCopies: _Runner._commit, WaitCopies: _Runner._wait,
+    Instruction: _Runner._instruction, AsyncCopy: _Runner._copy, CommitCopies: _Runner._commit,
+    WaitCopies: _Runner._wait, Prefetch: _Runner._prefetch, Shuffle: _Runner._shuffle,
 }  # fmt: skip

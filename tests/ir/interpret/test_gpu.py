@@ -10,7 +10,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var, const
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.interpret.races import Race
-from ansorpy.ir.loops import Alloc, Barrier, Buffer, If, Scope, Seq, Stmt, Store
+from ansorpy.ir.loops import Alloc, Barrier, Buffer, If, Scope, Seq, Shuffle, Stmt, Store
 from tests.ir.interpret.nests import buffer, load, loops, program
 
 bx, tx, ty, v, k, k0 = (Var(n) for n in ("bx", "tx", "ty", "v", "k", "k0"))
@@ -235,3 +235,19 @@ def test_a_tiled_matrix_product_needs_both_of_its_barriers() -> None:
         nest, inputs, output = matmul(4, missing)
         with pytest.raises(Race, match="two threads access s[ab]"):
             run_program(program(nest, inputs, [output]), [a, b, c])
+
+
+@pytest.mark.parametrize("distance", [1, 2, 4])
+def test_threads_read_registers_of_their_partners(distance: int) -> None:
+    got = buffer("got", 1, scope="local")
+    exchange = Shuffle(got, (const(0),), load(IN, bx, tx) + 1.0, distance)
+    found = run(grid(Alloc(got, Seq((exchange, Store(OUT, (bx, tx), load(got, const(0)), None))))))
+    np.testing.assert_array_equal(found, X[:, np.arange(8) ^ distance] + 1)
+
+
+@pytest.mark.parametrize(("distance", "some"), [(8, tx < 8), (4, tx < 4), (1, tx >= 1)])
+def test_a_partner_that_is_not_there_is_found(distance: int, some: Expr) -> None:
+    got = buffer("got", 1, scope="local")
+    exchange = Shuffle(got, (const(0),), load(IN, bx, tx), distance)
+    with pytest.raises(LoweringError, match="exchanges values with one that is not here"):
+        run(grid(If(some, Alloc(got, exchange), None)))

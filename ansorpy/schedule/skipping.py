@@ -1,0 +1,35 @@
+"""Conditions inside loops: which decide whether anything is done, and where they are asked."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from ansorpy.ir.expr import Const, Expr, Load, ReduceKind, Select, Var, walk
+from ansorpy.ir.loops import For, ForKind, If, Stmt
+
+__all__ = ["condition_to_add", "repeated"]
+
+
+def condition_to_add(value: Expr, kind: ReduceKind, tile: Set[Expr]) -> Expr | None:
+    """The condition without which *value* adds nothing, where a branch costs little.
+
+    A tap that a residue does not have is skipped, not multiplied by zero.  Where rows of a
+    register tile or lanes, the loops of *tile*, would differ, the choice stays inside the
+    arithmetic.
+    """
+    if not isinstance(value, Select) or not isinstance(value.other, Const):
+        return None
+    if value.other.value != kind.identity(value.dtype):
+        return None
+    inside = set(walk(value.cond))
+    plain = not any(isinstance(e, Load) for e in inside)
+    return value.cond if plain and not inside & tile else None
+
+
+def repeated(var: Var, extent: int, kind: ForKind, body: Stmt) -> Stmt:
+    """*body* in a loop; a condition that does not change in the loop is asked once, outside."""
+    if isinstance(body, If) and body.other is None and kind is not ForKind.PARALLEL:
+        inside = set(walk(body.cond))
+        if var not in inside and not any(isinstance(e, Load) for e in inside):
+            return If(body.cond, For(var, extent, kind, body.then), None)
+    return For(var, extent, kind, body)
