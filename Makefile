@@ -8,6 +8,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 PEERS  := $(VENV)/.peers
+NVRTC  := $(VENV)/.nvrtc
 DEMO   ?= demo
 EFFORT ?= quick
 JOBS   ?= auto
@@ -30,6 +31,10 @@ $(PEERS): requirements/bench.txt $(STAMP)
 	$(BIN)/python -m pip install --quiet -r requirements/bench.txt
 	touch $@
 
+$(NVRTC): requirements/cuda.txt $(STAMP)
+	$(BIN)/python -m pip install --quiet -r requirements/cuda.txt
+	touch $@
+
 demo: $(PEERS)
 	mkdir -p $(DEMO)
 	$(BIN)/python -m examples.light_model squeezenet $(DEMO)/squeezenet.onnx --seed 0
@@ -37,7 +42,7 @@ demo: $(PEERS)
 	$(BIN)/ansorpy verify $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime
 	$(BIN)/ansorpy bench $(DEMO)/squeezenet.so --model $(DEMO)/squeezenet.onnx --against onnxruntime openvino
 
-test: $(STAMP)
+test: $(NVRTC)
 	$(BIN)/python -m pytest $(if $(filter-out 1,$(JOBS)),--numprocesses $(JOBS) --dist loadfile)
 
 check: $(STAMP)

@@ -96,9 +96,8 @@ def as_target(target: Target | str | None) -> Target:
     found = Target.parse(target) if isinstance(target, str) else target
     if found.kind != "cpu":
         raise UsageError(
-            f"there is no code generator for {found.name}; schedules for it can be derived and "
-            "interpreted, not compiled",
-            hint="compile for a CPU target",
+            f"programs for {found.name} can be compiled, but neither timed nor called yet",
+            hint="name a CPU target; ansorpy.codegen.cuda.build compiles a program for this one",
         )
     return found
 

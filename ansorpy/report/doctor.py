@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from ansorpy.codegen.cuda.nvrtc import architectures, version
 from ansorpy.config import CALIBRATE, available_cores, cgroup_quota, default_threads
 from ansorpy.cost.probe.calibrate import calibrated, kept_rates
 from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
@@ -75,7 +76,7 @@ def examine(*, calibrate: bool = False) -> Examination:
     Args:
         calibrate: Measure what the machine does a second, also if that was done before.
     """
-    parts = (_python, _cpu, _threads, _worker, _llvm, _libgomp, _linker, _cuda)
+    parts = (_python, _cpu, _threads, _worker, _llvm, _libgomp, _linker, _cuda, _nvrtc)
     findings = [_guarded(part) for part in parts]
     findings += [_package(name, needed=True) for name in _NEEDED]
     findings += [_package(name, needed=False, extra=extra) for name, extra in _OPTIONAL]
@@ -183,6 +184,15 @@ def _cuda() -> Finding:
     package = "cupy not installed" if version is None else f"cupy {version}"
     ok = driver == "driver found" and version is not None
     return Finding("cuda", ok, False, f"{driver}, {package}", "pip install 'ansorpy[cuda]'")
+
+
+def _nvrtc() -> Finding:
+    """Compiles for GPUs, whether one is here or not."""
+    try:
+        found = f"{version()}, compiles for {', '.join(architectures())}"
+    except MissingDependency as error:
+        return Finding("nvrtc", False, False, error.message, error.hint or "")
+    return Finding("nvrtc", True, False, found)
 
 
 def _package(name: str, *, needed: bool, extra: str = "") -> Finding:

@@ -124,7 +124,7 @@ def test_doctor_in_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor", "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     names = {finding["name"] for finding in data["findings"]}
-    assert data["ok"] and {"cpu", "libgomp", "linker", "llvm", "cuda"} <= names
+    assert data["ok"] and {"cpu", "libgomp", "linker", "llvm", "cuda", "nvrtc"} <= names
 
 
 def test_python_dash_m_is_the_command_line() -> None:

@@ -9,6 +9,7 @@ from benchmarks.ops.case import Case
 from benchmarks.ops.measure import Settings
 from benchmarks.ops.result import Result, Run, read_run
 from tests.benchmarks.ops.results import GEMM, NORM, result
+from tests.codegen.cuda.compiling import needs_nvrtc
 
 
 def test_options() -> None:
@@ -73,5 +74,13 @@ def test_cross_compilation(capsys: pytest.CaptureFixture[str]) -> None:
     printed = capsys.readouterr()
     assert printed.out == "2 of 2 cases compile for aarch64-linux-gnu\n"
     assert printed.err.count(", ok") == 2
-    assert main([*asked, "sm_90"]) == 1
-    assert "there is no code generator for sm_90" in capsys.readouterr().err
+
+
+@needs_nvrtc
+def test_compilation_for_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
+    asked = ["--only", "LN.128x768", "GMM.512x32*", "--target"]
+    assert main([*asked, "sm_90"]) == 0
+    printed = capsys.readouterr()
+    assert printed.out == "3 of 3 cases compile for sm_90\n"
+    assert printed.err.count("registers") >= 3
+    assert main([*asked, "cuda"]) in (0, 5)

@@ -1,0 +1,64 @@
+"""Loop program to cubin: write it as CUDA C, compile it, check what it takes of an SM."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from dataclasses import dataclass
+
+from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.cuda.nvrtc import compile_source
+from ansorpy.codegen.cuda.plan import LaunchPlan
+from ansorpy.codegen.cuda.resources import (
+    KernelResources,
+    check_launch,
+    check_resources,
+    parse_report,
+)
+from ansorpy.ir.loops import Program
+from ansorpy.target import Target
+
+__all__ = ["CudaCode", "build_cuda"]
+
+
+@dataclass(frozen=True)
+class CudaCode:
+    """A cubin for ``architecture``, and how its kernels are launched.
+
+    ``resources`` are those of ``plan.launches``, in the same order.
+    """
+
+    architecture: str
+    source: str
+    cubin: bytes
+    plan: LaunchPlan
+    resources: tuple[KernelResources, ...]
+    build_s: float
+    digest: str
+
+
+def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
+    """Compile *program* for *target*, which need not be on this machine.
+
+    Raises:
+        CodegenError: The program has no kernel, takes more than the target has, or the compiler
+            refuses it.
+        MissingDependency: This machine has no NVRTC, or one that does not know the target.
+    """
+    start = time.perf_counter()
+    source = emit_cuda(program, target, symbol)
+    for launch in source.plan.launches:
+        check_launch(launch, target)
+    cubin, report = compile_source(source.text, target)
+    resources = parse_report(report, source.plan)
+    for launch, taken in zip(source.plan.launches, resources, strict=True):
+        check_resources(launch, taken, target)
+    return CudaCode(
+        target.cpu,
+        source.text,
+        cubin,
+        source.plan,
+        resources,
+        time.perf_counter() - start,
+        hashlib.blake2b(cubin, digest_size=16).hexdigest(),
+    )

@@ -1,0 +1,60 @@
+"""Asynchronous copies into shared memory: ``cp.async`` where the GPU has it, of 4 to 16 bytes.
+
+What is too narrow for one is copied by the thread itself, at once, which a wait may always find.
+"""
+
+from __future__ import annotations
+
+from ansorpy.codegen.cuda.emitter import Emitter
+from ansorpy.codegen.cuda.expressions import sharing, value
+from ansorpy.codegen.cuda.indices import element
+from ansorpy.ir.expr import Expr, Load, Select
+from ansorpy.ir.loops import AsyncCopy, CommitCopies, Store, WaitCopies
+
+__all__ = ["LEAST_BYTES", "async_copy", "commit", "copied", "source_of", "wait"]
+
+LEAST_BYTES = 4
+
+
+def async_copy(e: Emitter, s: AsyncCopy) -> None:
+    """Start to copy one element."""
+    if s.buffer.dtype.bytes < LEAST_BYTES:
+        e.statement(Store(s.buffer, s.indices, s.value, None))
+        return
+    load, cond = source_of(s)
+    target = element(e, s.buffer, s.indices)
+    source = element(e, e.buffer_of(load), load.indices)
+    with e.by_the_first():
+        e.line(copied(e, f"&{target}", f"&{source}", cond))
+
+
+def source_of(s: AsyncCopy) -> tuple[Load, Expr | None]:
+    """What is copied, and the condition without which zeros are."""
+    if isinstance(s.value, Select):
+        assert isinstance(s.value.then, Load)
+        return s.value.then, s.value.cond
+    assert isinstance(s.value, Load)
+    return s.value, None
+
+
+def copied(e: Emitter, target: str, source: str, cond: Expr | None) -> str:
+    """The call that copies from one address to the other."""
+    e.need("copies")
+    if cond is None:
+        return f"copy_async({target}, {source});"
+    with sharing(e, cond):
+        return f"copy_async({target}, {source}, {value(e, cond).text});"
+
+
+def commit(e: Emitter, s: CommitCopies) -> None:
+    """End a group of copies."""
+    e.need("copies")
+    with e.by_the_first():
+        e.line("commit_copies();")
+
+
+def wait(e: Emitter, s: WaitCopies) -> None:
+    """Wait for all groups but the last ones."""
+    e.need("copies")
+    with e.by_the_first():
+        e.line(f"wait_copies<{s.pending}>();")

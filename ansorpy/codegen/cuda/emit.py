@@ -1,0 +1,163 @@
+"""A whole loop program as CUDA C: kernels in the order they are launched, and their plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter, Tables
+from ansorpy.codegen.cuda.expressions import HALF, value
+from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
+from ansorpy.codegen.cuda.names import identifier
+from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
+from ansorpy.codegen.cuda.powers import constant_powers
+from ansorpy.codegen.cuda.prelude import HELPERS, prelude
+from ansorpy.codegen.cuda.registers import unroll_registers
+from ansorpy.codegen.cuda.statements import statement
+from ansorpy.codegen.instructions import expand_instructions
+from ansorpy.codegen.promote import promote
+from ansorpy.codegen.storage import buffers_used
+from ansorpy.errors import CodegenError
+from ansorpy.ir.loops import Alloc, Buffer, Program, Scope, walk_stmts
+from ansorpy.ir.simplify import simplify_stmt
+from ansorpy.target import Target
+
+__all__ = ["CudaSource", "emit_cuda"]
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """Kernels as text: ``helpers`` by name, which they call, and the kernels themselves."""
+
+    helpers: tuple[str, ...]
+    kernels: str
+    plan: LaunchPlan
+
+    @property
+    def text(self) -> str:
+        """The translation unit."""
+        parts = [prelude(self.helpers), self.kernels]
+        return "\n\n".join(part for part in parts if part)
+
+
+def emit_cuda(program: Program, target: Target, symbol: str) -> CudaSource:
+    """*program* as CUDA C, its kernels named after *symbol*.
+
+    Dense arguments must lie on 16-byte boundaries, those with strides on those of an element.
+
+    Raises:
+        CodegenError: The program uses what a GPU does not have (parallel loops), waits for other
+            blocks, or launches kernels in a loop.
+    """
+    if target.kind != "cuda":
+        raise CodegenError(f"target {target.name} is no GPU", hint="name one as in sm_90")
+    program = _prepared(program, target)
+    offsets, workspace_bytes = workspace_offsets(program.body)
+    found = nests(program.body)
+    helpers: dict[str, None] = {}
+    texts, launches = [], []
+    for number, nest in enumerate(found):
+        name = identifier(symbol if len(found) == 1 else f"{symbol}_{number}")
+        kernel = _Kernel(name, nest, program, offsets, target)
+        texts.append(kernel.text(helpers))
+        launches.append(kernel.launch)
+    used = tuple(name for name in HELPERS if name in helpers)
+    return CudaSource(used, "\n\n".join(texts) + "\n", LaunchPlan(tuple(launches), workspace_bytes))
+
+
+def _prepared(program: Program, target: Target) -> Program:
+    """The passes before code is written, in their order."""
+    program = unroll_registers(constant_powers(expand_instructions(program)), target)
+    # A register of a thread holds one element; half of them are left for operands and addresses.
+    registers = target.vector_registers // 2 + 1
+    program = promote(program, replace(target, vector_bits=32, vector_registers=registers))
+    return replace(program, body=simplify_stmt(program.body))
+
+
+class _Kernel:
+    """One kernel while it is written: what it reads and writes, and its shared memory."""
+
+    def __init__(
+        self, name: str, nest: Nest, program: Program, offsets: dict[Buffer, int], target: Target
+    ):
+        self.name = name
+        self.nest = nest
+        self.used = buffers_used(nest.body)
+        self.given = [
+            (param.buffer, _parameter(param.buffer, number))
+            for number, param in enumerate(program.params)
+            if param.buffer in self.used
+        ] + [
+            (buffer, Argument(buffer.name, "workspace", offset))
+            for buffer, offset in offsets.items()
+            if buffer in self.used
+        ]
+        self.shared = [
+            s.buffer for s in walk_stmts(nest.body)
+            if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
+        ]  # fmt: skip
+        size = sum(_shared_bytes(buffer) for buffer in self.shared)
+        self.dynamic = size > target.max_shared_bytes
+        self.launch = Launch(
+            name, nest.grid, nest.block, tuple(argument for _, argument in self.given),
+            0 if self.dynamic else size, size if self.dynamic else 0,
+        )  # fmt: skip
+
+    def text(self, helpers: dict[str, None]) -> str:
+        """The kernel as C; *helpers* gets the names of the functions it calls."""
+        written = frozenset(buffer for buffer, is_written in self.used.items() if is_written)
+        e = Emitter(Tables(value, statement), self.nest.extents, written, helpers)
+        parameters = [self._parameter(e, buffer) for buffer, _ in self.given]
+        self._declare_shared(e)
+        e.statement(self.nest.body)
+        inside = ",\n    ".join(parameters)
+        return "\n".join(
+            [
+                f"// {_counted(self.launch.grid, 'block')} of "
+                f"{_counted(self.launch.block, 'thread')}",
+                f'extern "C" __global__ void __launch_bounds__({self.launch.threads}) {self.name}(',
+                f"    {inside}) {{",
+                *e.lines,
+                "}",
+            ]
+        )
+
+    def _parameter(self, e: Emitter, buffer: Buffer) -> str:
+        if buffer.dtype in HALF:
+            e.need(buffer.dtype.value)
+        access = "" if self.used[buffer] else "const "
+        shape = ", ".join(map(str, buffer.shape))
+        apart = "" if buffer.strides is None else f" strides {list(buffer.strides)}"
+        kind = C_TYPES[buffer.dtype]
+        return f"{access}{kind}* __restrict__ {e.names.give(buffer)} /* [{shape}]{apart} */"
+
+    def _declare_shared(self, e: Emitter) -> None:
+        if self.dynamic:
+            e.line(f"extern __shared__ __align__({ALIGNMENT}) unsigned char shared_memory[];")
+        offset = 0
+        for buffer in self.shared:
+            name, kind = e.names.give(buffer), C_TYPES[buffer.dtype]
+            shape = ", ".join(map(str, buffer.shape))
+            if self.dynamic:
+                place = f"reinterpret_cast<{kind}*>(shared_memory + {offset})"
+                e.line(f"{kind}* const {name} = {place};  // [{shape}]")
+            else:
+                e.line(
+                    f"__shared__ __align__({ALIGNMENT}) {kind} {name}[{buffer.span}];  // [{shape}]"
+                )
+            offset += _shared_bytes(buffer)
+
+
+def _parameter(buffer: Buffer, number: int) -> Argument:
+    alignment = ALIGNMENT if buffer.strides is None else buffer.dtype.bytes
+    return Argument(buffer.name, "parameter", number, alignment)
+
+
+def _counted(extents: Extents, what: str) -> str:
+    """``3 blocks``, ``4 x 8 x 1 threads``."""
+    x, y, z = extents
+    number = f"{x}" if (y, z) == (1, 1) else f"{x} x {y} x {z}"
+    return f"{number} {what}" if number == "1" else f"{number} {what}s"
+
+
+def _shared_bytes(buffer: Buffer) -> int:
+    return -(-buffer.span * buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT

@@ -1,0 +1,147 @@
+"""Index arithmetic in C: ``int`` where bounds prove that it suffices, else ``long long``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ansorpy.codegen.cuda.emitter import ADD, ATOM, MULTIPLY, TERNARY, UNARY, Code, Emitter
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    Function,
+    Load,
+    Select,
+    Var,
+    as_expr,
+    walk,
+)
+from ansorpy.ir.interval import bounds
+from ansorpy.ir.loops import Buffer, Scope
+from ansorpy.ir.simplify import simplify
+
+__all__ = ["element", "flat_index", "index", "is_index"]
+
+Values = Callable[[Emitter, Expr], Code]
+
+_INT_BITS = 31
+
+
+def is_index(e: Expr) -> bool:
+    """True for int64 arithmetic on variables alone, which never overflows."""
+    if e.dtype is not DType.INT64:
+        return False
+    return not any(isinstance(x, Load) or x.dtype.is_float for x in walk(e))
+
+
+def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
+    """``name[i][j]`` of what a thread holds itself, ``name[flat index]`` of memory."""
+    name = e.place(buffer)
+    if buffer.scope is Scope.LOCAL:
+        inside = [index(e, simplify(i, e.ranges)).text for i in indices] or ["0"]
+        return name + "".join(f"[{i}]" for i in inside)
+    return f"{name}[{index(e, flat_index(e, buffer, indices)).text}]"
+
+
+def flat_index(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+    """Elements from the first of *buffer* to the one at *indices*."""
+    total: Expr = as_expr(0)
+    for at, step in zip(indices, buffer.steps, strict=True):
+        total = total + at * step
+    return simplify(total, e.ranges)
+
+
+def index(e: Emitter, expr: Expr) -> Code:
+    """*expr* (int64) in C.
+
+    Raises:
+        CodegenError: It is no index arithmetic.
+    """
+    write = _INDEX.get(type(expr))
+    if write is None:
+        raise CodegenError(f"an index cannot hold a {type(expr).__name__}")
+    return write(e, expr)
+
+
+def _const(e: Emitter, expr: Const) -> Code:
+    value = int(expr.value)
+    wide = abs(value) >> _INT_BITS > 0
+    return Code(f"{value}LL" if wide else f"{value}", ATOM if value >= 0 else UNARY, wide)
+
+
+def _var(e: Emitter, expr: Var) -> Code:
+    return e.variables[expr]
+
+
+_INFIX = {BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY)}
+_DIVISIONS = {BinaryOp.FLOORDIV: ("/", "floor_div"), BinaryOp.FLOORMOD: ("%", "floor_mod")}
+
+
+def _binary(e: Emitter, expr: Binary) -> Code:
+    a, b = index(e, expr.a), index(e, expr.b)
+    wide = a.wide or b.wide
+    if expr.op in _INFIX:
+        sign, level = _INFIX[expr.op]
+        if not wide and not e.fits(expr):
+            a, wide = Code(f"(long long){a.at(UNARY)}", UNARY, True), True
+        return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level, wide)
+    if expr.op in _DIVISIONS:
+        return _division(e, expr, a, b)
+    if expr.op in (BinaryOp.MIN, BinaryOp.MAX):
+        kind = "(long long)" if wide else ""
+        sides = ", ".join(kind + x.at(UNARY if wide else TERNARY) for x in (a, b))
+        return Code(f"{expr.op.value}({sides})", ATOM, wide)
+    raise CodegenError(f"an index cannot hold {expr.op.value}")
+
+
+def _division(e: Emitter, expr: Binary, a: Code, b: Code) -> Code:
+    """C's own where neither side is negative: it rounds towards zero."""
+    sign, helper = _DIVISIONS[expr.op]
+    wide = a.wide or b.wide
+    if bounds(expr.a, e.ranges)[0] >= 0 and bounds(expr.b, e.ranges)[0] > 0:
+        return Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY, wide)
+    e.need("floor_div")
+    kind = "long long" if wide else "int"
+    return Code(f"{helper}<{kind}>({a.text}, {b.text})", ATOM, wide)
+
+
+def _call(e: Emitter, expr: Call) -> Code:
+    if expr.fn is Function.NEG:
+        x = index(e, expr.args[0])
+        return Code(f"-{x.at(UNARY + 1)}", UNARY, x.wide)
+    if expr.fn is Function.ABS:
+        x = index(e, expr.args[0])
+        return Code(f"abs({x.text})", ATOM, x.wide)
+    raise CodegenError(f"an index cannot hold {expr.fn.value}")
+
+
+def _select(e: Emitter, expr: Select) -> Code:
+    cond, then, other = e.value(expr.cond), index(e, expr.then), index(e, expr.other)
+    text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
+    return Code(text, TERNARY, then.wide or other.wide)
+
+
+def _converted(e: Emitter, expr: Cast | Load) -> Code:
+    """A value of the program as an index."""
+    inner = expr.x if isinstance(expr, Cast) else expr
+    if inner.dtype.is_float:
+        return Code(f"(long long){e.value(inner).at(UNARY)}", UNARY, True)
+    if isinstance(expr, Cast) and expr.type is DType.INT64 and inner.dtype is DType.INT64:
+        return index(e, inner)
+    found = e.value(inner)
+    narrow = inner.dtype.bits < 32 or inner.dtype in (DType.INT32, DType.BOOL)
+    if narrow:
+        return Code(found.text, found.level)
+    return Code(f"(long long){found.at(UNARY)}", UNARY, True)
+
+
+_INDEX: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
+    Const: _const, Var: _var, Binary: _binary, Call: _call, Select: _select, Cast: _converted,
+    Load: _converted,
+}  # fmt: skip

@@ -1,0 +1,78 @@
+"""CUDA C to a cubin with NVRTC, which needs neither a device nor a driver."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.target import Target
+
+__all__ = ["architectures", "compile_source", "version"]
+
+_LINES = 12
+"""Lines of the compiler's report that an error shows."""
+
+
+@lru_cache(maxsize=128)
+def compile_source(text: str, target: Target) -> tuple[bytes, str]:
+    """The cubin of the translation unit *text* for *target*, and the assembler's report.
+
+    The last ones are kept: finalists and the default schedule are not compiled twice.
+
+    Raises:
+        CodegenError: The compiler refuses *text*.
+        MissingDependency: There is no NVRTC, or it does not know the architecture.
+    """
+    nvrtc = _nvrtc()
+    if target.cpu.rstrip("af") not in architectures():
+        raise MissingDependency(
+            f"NVRTC {version()} does not compile for {target.cpu}",
+            hint=f"it knows {', '.join(architectures())}",
+        )
+    options = (f"--gpu-architecture={target.cpu}", "--std=c++17", "--ptxas-options=-v")
+    program = nvrtc.createProgram(text, "kernel.cu", (), ())
+    try:
+        try:
+            nvrtc.compileProgram(program, options)
+        except nvrtc.NVRTCError as error:
+            log = nvrtc.getProgramLog(program).strip().splitlines()
+            raise CodegenError(
+                f"NVRTC refuses the generated source: {error}\n" + "\n".join(log[:_LINES])
+            ) from error
+        return nvrtc.getCUBIN(program), nvrtc.getProgramLog(program)
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def version() -> str:
+    """NVRTC's version, as records keep it.
+
+    Raises:
+        MissingDependency: There is no NVRTC.
+    """
+    major, minor = _nvrtc().getVersion()
+    return f"{major}.{minor}"
+
+
+def architectures() -> tuple[str, ...]:
+    """The GPUs that NVRTC compiles for.
+
+    Raises:
+        MissingDependency: There is no NVRTC.
+    """
+    return tuple(f"sm_{number}" for number in _nvrtc().getSupportedArchs())
+
+
+@cache
+def _nvrtc() -> Any:
+    try:
+        from cupy.cuda import nvrtc
+
+        nvrtc.getVersion()
+    except (ImportError, RuntimeError) as error:
+        raise MissingDependency(
+            f"CUDA code is compiled with NVRTC through cupy, which cannot be used here ({error})",
+            hint="pip install 'ansorpy[cuda]'",
+        ) from error
+    return nvrtc

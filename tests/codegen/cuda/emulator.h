@@ -1,0 +1,178 @@
+// Runs CUDA C on the host: the threads of a block are fibers that yield where threads wait.
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <ucontext.h>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(n)
+#define __shared__ static
+#define __align__(n) __attribute__((aligned(n)))
+#define __restrict__ __restrict
+
+struct Dim3 {
+  int x, y, z;
+};
+static Dim3 threadIdx, blockIdx;
+alignas(16) static unsigned char shared_memory[1 << 18];
+
+enum { READY, WAITING, EXCHANGING, DONE };
+struct Fiber {
+  ucontext_t context;
+  char* stack;
+  int state, line, parity;
+  uint64_t slot[2];
+};
+static const int STACK = 1 << 16;
+static Fiber fibers[1024];
+static ucontext_t scheduler;
+static int current;
+static void (*body)(void**);
+static void** arguments;
+static const char* failure;
+
+static void yield(int state, int line) {
+  fibers[current].state = state;
+  fibers[current].line = line;
+  swapcontext(&fibers[current].context, &scheduler);
+}
+
+static void wait_for_block(int line) { yield(WAITING, line); }
+#define __syncthreads() wait_for_block(__LINE__)
+
+template <typename T> static T exchanged(T value, int distance, int line) {
+  static_assert(sizeof(T) <= 8, "a register or two");
+  Fiber& mine = fibers[current];
+  int at = mine.parity;
+  memcpy(&mine.slot[at], &value, sizeof(T));
+  mine.parity = !at;
+  yield(EXCHANGING, line);
+  T got;
+  memcpy(&got, &fibers[current ^ distance].slot[at], sizeof(T));
+  return got;
+}
+#define __shfl_xor_sync(mask, value, distance) exchanged(value, distance, __LINE__)
+
+// Copies arrive when they are waited for, not before.
+struct Copy {
+  void* to;
+  int bytes;
+  unsigned char data[16];
+  int group;
+};
+static const int COPIES = 1 << 12;
+static Copy* copies[1024];
+static int started[1024], committed[1024];
+
+template <typename T> static void copy_async(T* to, const T* from, bool some = true) {
+  if (!copies[current]) copies[current] = (Copy*)malloc(COPIES * sizeof(Copy));
+  Copy& copy = copies[current][started[current]++];
+  copy.to = to, copy.bytes = sizeof(T), copy.group = committed[current];
+  memset(copy.data, 0, sizeof(copy.data));
+  if (some) memcpy(copy.data, from, sizeof(T));
+  memset(to, 0xff, sizeof(T));
+}
+static void commit_copies() { ++committed[current]; }
+template <int Pending> static void wait_copies() {
+  int left = 0;
+  for (int n = 0; n < started[current]; ++n) {
+    Copy& copy = copies[current][n];
+    if (copy.group < committed[current] - Pending) {
+      memcpy(copy.to, copy.data, copy.bytes);
+    } else {
+      copies[current][left++] = copy;
+    }
+  }
+  started[current] = left;
+}
+
+static void run_fiber() {
+  body(arguments);
+  yield(DONE, 0);
+}
+
+// Goes on with the fibers [first, last), which are all in *state* at one line; false otherwise.
+static bool released(int first, int last, int state) {
+  for (int t = first; t < last; ++t) {
+    if (fibers[t].state != state || fibers[t].line != fibers[first].line) return false;
+  }
+  for (int t = first; t < last; ++t) fibers[t].state = READY;
+  return true;
+}
+
+static void run_block(int x, int y, int z, uint32_t* seed) {
+  int count = x * y * z, order[1024];
+  for (int t = 0; t < count; ++t) {
+    Fiber& f = fibers[t];
+    if (!f.stack) f.stack = (char*)malloc(STACK);
+    getcontext(&f.context);
+    f.context.uc_stack.ss_sp = f.stack;
+    f.context.uc_stack.ss_size = STACK;
+    f.context.uc_link = 0;
+    f.state = READY, f.parity = 0, order[t] = t;
+    started[t] = committed[t] = 0;
+    makecontext(&f.context, run_fiber, 0);
+  }
+  for (;;) {
+    // Threads run in another order each time, so that a missing barrier shows.
+    for (int t = count - 1; t > 0; --t) {
+      *seed = *seed * 1664525u + 1013904223u;
+      int other = (int)((*seed >> 8) % (uint32_t)(t + 1)), kept = order[t];
+      order[t] = order[other], order[other] = kept;
+    }
+    for (int n = 0; n < count; ++n) {
+      int t = order[n];
+      if (fibers[t].state != READY) continue;
+      current = t;
+      threadIdx.x = t % x, threadIdx.y = t / x % y, threadIdx.z = t / x / y;
+      swapcontext(&scheduler, &fibers[t].context);
+    }
+    if (released(0, count, DONE)) return;
+    bool moved = released(0, count, WAITING);
+    for (int warp = 0; warp < count && !moved; warp += 32) {
+      int last = warp + 32 < count ? warp + 32 : count;
+      if (fibers[warp].state == EXCHANGING) moved |= released(warp, last, EXCHANGING);
+    }
+    if (!moved) {
+      failure = "threads of a block wait for each other in different places";
+      return;
+    }
+  }
+}
+
+// 0, or what went wrong.
+static const char* launch(void (*kernel)(void**), void** args, const int* grid, const int* block) {
+  uint32_t seed = 1;
+  body = kernel, arguments = args, failure = 0;
+  for (int z = 0; z < grid[2]; ++z)
+    for (int y = 0; y < grid[1]; ++y)
+      for (int x = 0; x < grid[0]; ++x) {
+        blockIdx.x = x, blockIdx.y = y, blockIdx.z = z;
+        memset(shared_memory, 0xff, sizeof(shared_memory));
+        run_block(block[0], block[1], block[2], &seed);
+        if (failure) return failure;
+      }
+  return 0;
+}
+
+// What CUDA has and the host has not.
+template <typename To, typename From> static To bits_as(From x) {
+  static_assert(sizeof(To) == sizeof(From), "");
+  To to;
+  memcpy(&to, &x, sizeof(To));
+  return to;
+}
+static inline float __int_as_float(int x) { return bits_as<float>(x); }
+static inline int __float_as_int(float x) { return bits_as<int>(x); }
+static inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
+static inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
+static inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
+static inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
+static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
+template <typename T> static inline T min(T a, T b) { return a < b ? a : b; }
+template <typename T> static inline T max(T a, T b) { return a > b ? a : b; }

@@ -1,0 +1,154 @@
+"""Generated CUDA C run on the host: the very text, compiled with g++ around fibers as threads."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.emitter import C_TYPES
+from ansorpy.codegen.cuda.plan import LaunchPlan
+from ansorpy.codegen.cuda.prelude import HELPERS, prelude
+from ansorpy.ir.loops import Program, Role
+from ansorpy.target import Target
+
+__all__ = ["Emulated", "emulate", "needs_compiler"]
+
+Array = NDArray[Any]
+TARGET = Target.parse("sm_90")
+
+# Helpers that are instructions of the GPU, in C.
+_ON_HOST = {
+    "float16": """\
+struct float16 { unsigned short bits; };
+static float to_float(float16 x) {
+  const int exponent = x.bits >> 10 & 31, mantissa = x.bits & 1023;
+  const float sign = x.bits >> 15 ? -1.0f : 1.0f;
+  if (exponent == 31) return mantissa ? __int_as_float(0x7fc00000) : sign * HUGE_VALF;
+  return sign * (exponent ? ldexpf((float)(mantissa + 1024), exponent - 25)
+                          : ldexpf((float)mantissa, -24));
+}
+static float16 to_float16(float x) {
+  const unsigned short sign = signbit(x) ? 0x8000 : 0;
+  const float size = fabsf(x);
+  if (x != x) return {(unsigned short)(sign | 0x7e00)};
+  int exponent;
+  frexpf(size, &exponent);
+  const int place = size == 0.0f || exponent - 11 < -24 ? -24 : exponent - 11;
+  const float rounded = rintf(ldexpf(size, -place));
+  if (size >= 65520.0f) return {(unsigned short)(sign | 0x7c00)};
+  const int whole = (int)rounded;
+  if (place == -24) return {(unsigned short)(sign | whole)};
+  return {(unsigned short)(sign | (((place + 25) << 10) + whole - 1024))};
+}""",
+    "copies": "",
+    "dot_s8s8": """\
+static int dot_s8s8(unsigned a, unsigned b) {
+  int sum = 0;
+  for (int n = 0; n < 32; n += 8) sum += (signed char)(a >> n) * (signed char)(b >> n);
+  return sum;
+}""",
+    "dot_u8s8": """\
+static int dot_u8s8(unsigned a, unsigned b) {
+  int sum = 0;
+  for (int n = 0; n < 32; n += 8) sum += (unsigned char)(a >> n) * (signed char)(b >> n);
+  return sum;
+}""",
+}
+
+needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
+
+
+class Emulated:
+    """Several programs compiled as one library, each under its symbol."""
+
+    def __init__(self, sources: Sequence[tuple[str, Program, CudaSource]], folder: Path):
+        folder.mkdir(parents=True, exist_ok=True)
+        self.plans = {symbol: source.plan for symbol, _, source in sources}
+        self.programs = {symbol: program for symbol, program, _ in sources}
+        helpers = {name: None for _, _, source in sources for name in source.helpers}
+        functions = prelude(helpers, dict(HELPERS) | _ON_HOST)
+        text = "\n\n".join(
+            ['#include "emulator.h"', functions]
+            + [_kernels(source) for _, _, source in sources]
+            + [_entries(program, source.plan) for _, program, source in sources]
+        )
+        path = folder / "kernels.cpp"
+        path.write_text(text)
+        library = folder / "kernels.so"
+        flags = ["-O1", "-std=c++17", "-shared", "-fPIC", "-w", "-fwrapv", "-ffp-contract=off"]
+        here = Path(__file__).parent
+        command = ["g++", *flags, f"-I{here}", str(path), "-o", str(library), "-lm"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:4000] + text
+        self.library = ctypes.CDLL(os.fspath(library))
+
+    def __call__(self, symbol: str, arrays: Sequence[Array]) -> None:
+        """Run the program of *symbol* on *arrays*, in the order of its parameters."""
+        plan = self.plans[symbol]
+        workspace = np.full(max(plan.workspace_bytes, 1) + 256, 0xFF, np.uint8)
+        base = -(-workspace.ctypes.data // 256) * 256
+        for launch in plan.launches:
+            places = [
+                arrays[a.position].ctypes.data if a.place == "parameter" else base + a.position
+                for a in launch.arguments
+            ]
+            table = (ctypes.c_void_p * max(len(places), 1))(*places)
+            entry = getattr(self.library, f"run_{launch.kernel}")
+            entry.restype = ctypes.c_char_p
+            shape = ctypes.c_int * 3
+            failure = entry(table, shape(*launch.grid), shape(*launch.block))
+            assert failure is None, failure.decode()
+
+
+def emulate(programs: dict[str, Program], folder: Path, target: Target = TARGET) -> Emulated:
+    """*programs* by symbol, written for *target* and compiled for the host."""
+    return Emulated(
+        [(symbol, p, emit_cuda(p, target, symbol)) for symbol, p in programs.items()], folder
+    )
+
+
+def _kernels(source: CudaSource) -> str:
+    dynamic = "extern __shared__ __align__(16) unsigned char shared_memory[];"
+    return source.kernels.replace(dynamic, "")
+
+
+def _entries(program: Program, plan: LaunchPlan) -> str:
+    """A function of plain C a kernel, which launches it."""
+    buffers = _buffers(program)
+    lines = []
+    for launch in plan.launches:
+        arguments = ", ".join(
+            f"({buffers[a.name]}*)args[{n}]" for n, a in enumerate(launch.arguments)
+        )
+        name = launch.kernel
+        lines += [
+            f"static void call_{name}(void** args) {{ {name}({arguments}); }}",
+            f'extern "C" const char* run_{name}(void** args, int* grid, int* block) {{',
+            f"  return launch(call_{name}, args, grid, block);",
+            "}",
+        ]
+    return "\n".join(lines)
+
+
+def _buffers(program: Program) -> dict[str, str]:
+    """The C type of every parameter and workspace buffer, by name."""
+    from ansorpy.codegen.cuda.launches import workspace_offsets
+
+    found = [param.buffer for param in program.params]
+    found += list(workspace_offsets(program.body)[0])
+    return {buffer.name: C_TYPES[buffer.dtype] for buffer in found}
+
+
+def outputs_of(program: Program, arrays: Sequence[Array]) -> list[Array]:
+    """Those of *arrays* that *program* writes."""
+    return [array for p, array in zip(program.params, arrays, strict=True) if p.role is Role.OUTPUT]

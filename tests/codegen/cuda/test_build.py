@@ -1,0 +1,112 @@
+"""Programs to cubins with NVRTC, which needs no GPU."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from ansorpy.codegen.cuda import nvrtc
+from ansorpy.codegen.cuda.build import build_cuda
+from ansorpy.codegen.cuda.nvrtc import compile_source
+from ansorpy.codegen.cuda.prelude import HELPERS, prelude
+from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Var
+from ansorpy.ir.loops import Alloc, For, ForKind, Program, Scope
+from ansorpy.target import Target
+from tests.codegen.cuda.compiling import needs_nvrtc
+from tests.codegen.cuda.test_expressions import SEEDS, expression
+from tests.codegen.cuda.test_programs import reversed_rows, two_kernels
+from tests.codegen.cuda.test_vectorized import MAKERS
+from tests.codegen.programs import at, buffer, program, put
+
+pytestmark = needs_nvrtc
+SM_80, SM_90 = Target.parse("sm_80"), Target.parse("sm_90")
+
+
+@pytest.mark.parametrize("target", [SM_80, SM_90], ids=lambda target: target.name)
+def test_a_cubin_is_made_for_a_named_architecture(target: Target) -> None:
+    code = build_cuda(reversed_rows(barrier=True), target, symbol="rows")
+    assert code.cubin[:4] == b"\x7fELF" and b"rows" in code.cubin
+    assert code.architecture == target.cpu and code.build_s > 0
+    (launch,), (resources,) = code.plan.launches, code.resources
+    assert launch.kernel == resources.kernel == "rows"
+    assert resources.shared_bytes == launch.static_shared_bytes == 384
+    assert 0 < resources.registers <= 255 and resources.spilled_bytes == 0
+
+
+def test_the_same_program_gives_the_same_bytes() -> None:
+    first, second = (build_cuda(two_kernels(), SM_90, symbol="k") for _ in range(2))
+    assert first.digest == second.digest and first.source == second.source
+    assert [r.kernel for r in first.resources] == ["k_0", "k_1", "k_2"]
+
+
+def test_random_expressions_and_vectors_compile() -> None:
+    for seed in list(SEEDS)[:24]:
+        build_cuda(expression(seed)[0], SM_90, symbol=f"random{seed}")
+    for name, make in MAKERS.items():
+        build_cuda(make(), SM_80, symbol=name)
+
+
+@pytest.mark.parametrize("name", ["sm_75", "sm_80", "sm_90a", "sm_120"])
+def test_every_helper_compiles(name: str) -> None:
+    calls = 'extern "C" __global__ void k(float* x, double* y) {\n' + "".join(
+        f"  {line}\n"
+        for line in (
+            "x[0] = maximum<float>(x[1], minimum<float>(x[2], to_float(to_float16(x[3]))));",
+            "y[0] = maximum<double>(y[1], scaled(y[2], y[3])) + scaled(x[5], x[6]);",
+            "x[1] = dot_s8s8(word(1, 2, 3, 4), word(5, 6, 7, 8)) + dot_u8s8(9u, 10u);",
+            "x[2] = dot_bf16(word(x[3], x[4]), 7u) + floor_mod<int>(-7, (int)x[4]);",
+            "vec<4>(&x[8]) = vec<4>((const float*)&x[12]);",
+            "__shared__ float s[4]; copy_async(&vec<4>(s), &vec<4>(x + 4), x[0] > 1.0f);",
+            "copy_async(&s[1], (const float*)x); commit_copies(); wait_copies<1>(); x[7] = s[2];",
+        )
+    )
+    cubin, report = compile_source(f"{prelude(HELPERS)}\n{calls}}}\n", Target.parse(name))
+    assert cubin[:4] == b"\x7fELF" and "registers" in report
+
+
+def test_an_error_of_the_compiler_is_shown() -> None:
+    with pytest.raises(CodegenError, match='(?s)NVRTC refuses .*identifier "missing" is undefined'):
+        compile_source('extern "C" __global__ void k(float* x) { x[0] = missing; }', SM_90)
+
+
+def test_a_program_that_does_not_fit_is_not_compiled() -> None:
+    out, large = buffer("out", 4), buffer("large", 64 << 10, scope=Scope.SHARED)
+    tx = Var("tx")
+    body = For(tx, 4, ForKind.THREAD_X, Alloc(large, put(out, (tx,), at(large, tx))))
+    with pytest.raises(CodegenError, match="262144 bytes of shared memory, of which there are"):
+        build_cuda(program(body, [], [out]), SM_90, symbol="k")
+
+
+def test_an_architecture_that_this_compiler_does_not_know_is_named() -> None:
+    with pytest.raises(MissingDependency, match="does not compile for sm_70") as caught:
+        build_cuda(reversed_rows(barrier=True), Target.parse("sm_70"), symbol="k")
+    assert "sm_90" in str(caught.value.hint)
+
+
+def test_a_machine_without_cupy_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cupy.cuda", None)
+    nvrtc._nvrtc.cache_clear()
+    with pytest.raises(MissingDependency, match="compiled with NVRTC through cupy") as caught:
+        nvrtc.version()
+    nvrtc._nvrtc.cache_clear()
+    assert caught.value.hint == "pip install 'ansorpy[cuda]'" and caught.value.exit_code == 5
+
+
+def halves() -> Program:
+    x, out = (buffer(name, 64, dtype=DType.FLOAT16) for name in ("x", "out"))
+    i = Var("i")
+    body = For(i, 64, ForKind.VECTORIZED, put(out, (i,), at(x, i) * at(x, i)))
+    return program(body, [x], [out])
+
+
+def test_neighbours_are_one_instruction() -> None:
+    """What the source asks for at once, the assembler's input has at once."""
+    from cupy.cuda import nvrtc as api
+
+    text = build_cuda(halves(), SM_80, symbol="k").source
+    made = api.createProgram(text, "k.cu", (), ())
+    api.compileProgram(made, ("--gpu-architecture=compute_80", "--std=c++17"))
+    assert ".v4" in api.getPTX(made).decode()
