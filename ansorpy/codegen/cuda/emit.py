@@ -11,7 +11,7 @@ from ansorpy.codegen.cuda.names import identifier
 from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
 from ansorpy.codegen.cuda.powers import constant_powers
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
-from ansorpy.codegen.cuda.registers import unroll_registers
+from ansorpy.codegen.cuda.registers import MOST_STATEMENTS, unroll_registers, written_out
 from ansorpy.codegen.cuda.statements import statement
 from ansorpy.codegen.instructions import expand_instructions
 from ansorpy.codegen.promote import promote
@@ -46,7 +46,7 @@ def emit_cuda(program: Program, target: Target, symbol: str) -> CudaSource:
 
     Raises:
         CodegenError: The program uses what a GPU does not have (parallel loops), waits for other
-            blocks, or launches kernels in a loop.
+            blocks, launches kernels in a loop, or unrolls more than a compiler should see.
     """
     if target.kind != "cuda":
         raise CodegenError(f"target {target.name} is no GPU", hint="name one as in sm_90")
@@ -57,11 +57,22 @@ def emit_cuda(program: Program, target: Target, symbol: str) -> CudaSource:
     texts, launches = [], []
     for number, nest in enumerate(found):
         name = identifier(symbol if len(found) == 1 else f"{symbol}_{number}")
+        _require_moderate(name, nest)
         kernel = _Kernel(name, nest, program, offsets, target)
         texts.append(kernel.text(helpers))
         launches.append(kernel.launch)
     used = tuple(name for name in HELPERS if name in helpers)
     return CudaSource(used, "\n\n".join(texts) + "\n", LaunchPlan(tuple(launches), workspace_bytes))
+
+
+def _require_moderate(name: str, nest: Nest) -> None:
+    size = written_out(nest.body)
+    if size > MOST_STATEMENTS:
+        raise CodegenError(
+            f"{name} has {size} statements once its loops are unrolled, more than the "
+            f"{MOST_STATEMENTS} it may have",
+            hint="unroll less, or compute smaller tiles a thread",
+        )
 
 
 def _prepared(program: Program, target: Target) -> Program:

@@ -24,10 +24,11 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite import Rewriter
 from ansorpy.target import Target
 
-__all__ = ["unroll_registers"]
+__all__ = ["MOST_STATEMENTS", "unroll_registers", "written_out"]
 
 MOST_STATEMENTS = 4096
-"""Of 16 bytes an instruction that is half of an SM's instruction cache."""
+"""Of a kernel, once its loops are unrolled: at 16 bytes an instruction, half of an SM's instruction
+cache.  The assembler takes 50 s for 4,900 sums of products with 112 accumulators (NVRTC 13.5)."""
 
 
 def unroll_registers(program: Program, target: Target) -> Program:
@@ -53,15 +54,15 @@ class _Unrolled(Rewriter):
         new = super().stmt(s)
         if not isinstance(new, For) or new.kind is not ForKind.SERIAL:
             return new
-        indexes, size = new.var in self.variables, new.extent * _written_out(new.body)
+        indexes, size = new.var in self.variables, new.extent * written_out(new.body)
         if indexes and size <= MOST_STATEMENTS:
             return For(new.var, new.extent, ForKind.UNROLLED, new.body)
         return new
 
 
-def _written_out(s: Stmt) -> int:
+def written_out(s: Stmt) -> int:
     """Statements of *s* once its unrolled loops are."""
-    inner = sum(_written_out(part) for part in substatements(s))
+    inner = sum(written_out(part) for part in substatements(s))
     if isinstance(s, For) and s.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
         return s.extent * inner
     return inner or 1

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
+from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.registers import unroll_registers
+from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import Alloc, For, ForKind, Let, Program, Scope, Seq, Stmt, walk_stmts
 from tests.codegen.cuda.emulator import TARGET
@@ -40,6 +44,18 @@ def test_loops_that_would_be_written_out_too_often_stay() -> None:
     inner = For(j, 32, ForKind.UNROLLED, put(OUT, (i * 8 + j,), at(own, i) + at(X, j)))
     body = Alloc(own, For(i, 200, ForKind.SERIAL, inner))
     assert kinds(body) == {"i": ForKind.SERIAL, "j": ForKind.UNROLLED}
+
+
+def unrolled(columns: int) -> Program:
+    body = put(OUT, (i * 64 + j % 64,), at(X, i * 64 + j % 64))
+    nest = For(i, 64, ForKind.UNROLLED, For(j, columns, ForKind.UNROLLED, body))
+    return program(For(k, 2, ForKind.BLOCK_X, nest), [X], [OUT])
+
+
+def test_kernels_that_are_too_long_once_unrolled_are_refused() -> None:
+    emit_cuda(unrolled(64), TARGET, "k")
+    with pytest.raises(CodegenError, match="k has 4160 statements once its loops are unrolled"):
+        emit_cuda(unrolled(65), TARGET, "k")
 
 
 def test_a_program_without_such_loops_is_the_same_object() -> None:
