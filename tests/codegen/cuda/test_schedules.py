@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from ansorpy.errors import ScheduleError
+from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
+from ansorpy.errors import CodegenError, ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag, run_program
@@ -17,7 +18,7 @@ from ansorpy.ir.task import Task
 from ansorpy.rules.presets import ANSOR_CUDA, CUDA
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lower import Lowered, lower
-from tests.codegen.cuda.emulator import TARGET, Array, Emulated, emulate, needs_compiler
+from tests.codegen.cuda.emulator import TARGET, Array, Emulated, needs_compiler
 from tests.conftest import session_seed
 from tests.properties.random_operators import random_values
 from tests.rules.gpu_workloads import WORKLOADS
@@ -33,21 +34,24 @@ class Drawn:
     workload: str
     dag: ComputeDAG
     lowered: Lowered
+    source: CudaSource
     data: Mapping[str, Array]
 
 
-def draw(workload: str, preset: str, rng: np.random.Generator) -> list[Drawn]:
-    """A program of each of up to three structures."""
+def draw(workload: str, preset: str, rng: np.random.Generator) -> dict[str, Drawn]:
+    """A program of each of up to two structures, by the name of its kernel."""
     dag = ComputeDAG.of(WORKLOADS[workload])
-    data, found = random_values(dag, rng), []
-    for structure in StructureSampler(Task(dag, TARGET, 1), PRESETS[preset]).draw(3, rng):
+    data, found = random_values(dag, rng), dict[str, Drawn]()
+    for structure in StructureSampler(Task(dag, TARGET, 1), PRESETS[preset]).draw(2, rng):
         table = structure.sample(64, rng)
         for row in table[structure.valid(table)][:1]:
+            name = f"{workload}_{preset}_{len(found)}"
             try:
                 lowered = lower(structure.bind(row))
-            except ScheduleError:
-                continue
-            found.append(Drawn(workload, dag, lowered, data))
+                source = emit_cuda(lowered.run, TARGET, name)
+            except (CodegenError, ScheduleError):
+                continue  # a trial that fails with a reason: too much is unrolled, say
+            found[name] = Drawn(workload, dag, lowered, source, data)
     return found
 
 
@@ -57,15 +61,14 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Drawn]:
     found: dict[str, Drawn] = {}
     for workload in WORKLOADS:
         for preset in PRESETS:
-            for number, one in enumerate(draw(workload, preset, rng)):
-                found[f"{workload}_{preset}_{number}"] = one
+            found |= draw(workload, preset, rng)
     return found
 
 
 @pytest.fixture(scope="module")
 def emulated(drawn: dict[str, Drawn], tmp_path_factory: pytest.TempPathFactory) -> Emulated:
-    programs = {name: one.lowered.run for name, one in drawn.items()}
-    return emulate(programs, tmp_path_factory.mktemp("schedules"))
+    sources = [(name, one.lowered.run, one.source) for name, one in drawn.items()]
+    return Emulated(sources, tmp_path_factory.mktemp("schedules"))
 
 
 def arguments(program: Program, known: Mapping[str, Array]) -> list[Array]:
