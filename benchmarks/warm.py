@@ -44,12 +44,17 @@ __all__ = ["WAYS", "Way", "main", "network", "totals"]
 
 @dataclass(frozen=True)
 class Way:
-    """What a search takes over from the first network's records.
+    """What a search takes over from the first network.
 
     Also a transfer source: ``schedules`` offers re-fitted ones first, ``others`` lets the model
-    learn the records; ``file`` begins with a model trained on them and has no records.
+    learn the records there are.
+
+    Args:
+        records: The first network's records are there; else only what the search adds.
+        file: The model begins as one trained on the first network's records.
     """
 
+    records: bool
     schedules: bool = False
     others: bool = False
     file: bool = False
@@ -60,16 +65,14 @@ class Way:
 
 
 WAYS = {
-    "cold": Way(schedules=True, others=True),
-    "warm": Way(schedules=True, others=True),
-    "schedules": Way(schedules=True),
-    "records": Way(others=True),
-    "model": Way(schedules=True, others=True, file=True),
-    "alone": Way(),
+    "cold": Way(records=False, schedules=True, others=True),
+    "warm": Way(records=True, schedules=True, others=True),
+    "schedules": Way(records=True, schedules=True),
+    "records": Way(records=True, others=True),
+    "model": Way(records=False, schedules=True, others=True, file=True),
+    "alone": Way(records=False),
 }
-"""``cold`` and ``alone`` have no records; in ``alone`` tasks share nothing but the model."""
-
-_WITHOUT_RECORDS = frozenset({"cold", "model", "alone"})
+"""In ``alone`` the tasks of the second network share nothing but the model."""
 
 
 Weights = Mapping[Task, float]
@@ -126,6 +129,9 @@ def totals(
     sums = np.zeros(len(points))
     for weight, outcome, final in zip(weights, outcomes, again, strict=True):
         after, best = outcome.history.trials_after, outcome.history.best_after
+        if outcome.best is None:
+            sums += np.inf
+            continue
         at = np.searchsorted(after, points, side="right") - 1
         known = np.where(at >= 0, np.array(best)[np.maximum(at, 0)], np.inf)
         sums += weight * known * final / best[-1]
@@ -143,21 +149,25 @@ def compared(
             model: Callable[[], CostModel] = BoostedTrees
             if way.file:
                 model = trained(records)
-            if name not in _WITHOUT_RECORDS:
+            if way.records:
                 shutil.copy(records, path)
             found[name] = tuned(tasks, budget, path, way, model, seed)
     return found
 
 
 def timed_again(outcomes: Sequence[Sequence[Outcome]]) -> list[list[float]]:
-    """Seconds of each way's best program of each task, those of a task timed in turns."""
-    again: list[list[float]] = [[] for _ in outcomes]
+    """Seconds of each way's best program of each task, those of a task timed in turns.
+
+    Infinite where a way has none.
+    """
+    again = np.full((len(outcomes), len(outcomes[0])), np.inf)
     with LocalRunner(MeasureOptions()) as runner:
-        for same in zip(*outcomes, strict=True):
-            states = [outcome.best.state for outcome in same if outcome.best is not None]
-            for kept, result in zip(again, runner.retime(same[0].task, states), strict=True):
-                kept.append(result.median_s)
-    return again
+        for number, same in enumerate(zip(*outcomes, strict=True)):
+            best = {way: o.best.state for way, o in enumerate(same) if o.best is not None}
+            results = runner.retime(same[0].task, list(best.values()))
+            again[list(best), number] = [result.median_s for result in results]
+    found: list[list[float]] = again.tolist()
+    return found
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ansorpy.config import default_threads
-from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.analytic.model import PRIOR_VERSION, AnalyticModel
 from ansorpy.cost.dataset import Dataset
 from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION, extract_all
 from ansorpy.cost.ranking import pack_ranking
@@ -22,7 +22,10 @@ from ansorpy.schedule.nest import Nest
 if TYPE_CHECKING:
     from lightgbm import Booster
 
-__all__ = ["BoostedOptions", "BoostedTrees", "WeightedTrees"]
+__all__ = ["SAMPLE_VERSION", "BoostedOptions", "BoostedTrees", "WeightedTrees"]
+
+SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
+"""Of what trees are grown from: features, and the closed-form estimate that they correct."""
 
 _ROWS_A_THREAD = 32768
 """LightGBM's threads spin while they wait: beside a busy process two of them took fifty times as
@@ -54,7 +57,8 @@ class BoostedOptions:
     refit_least: float = 0.02
     """... and this share of all, recalled ones included, for whose number training takes longer."""
     base_programs: int = 400
-    """With so many programs learnt, trees of its own count as much as those it began with."""
+    """With so many programs known of the tasks it learns itself, trees of its own count as much as
+    those it began with, which may have been grown from the same records of other tasks."""
     seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
@@ -126,6 +130,7 @@ class BoostedTrees:
         self._booster: _Blend | None = _Blend(self._base) if base else None
         self._trained_on = 0
         self._learnt = 0
+        self._own: set[str] = set()
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
         """Programs a second: the prior's estimate times what the trees make of it.
@@ -179,21 +184,26 @@ class BoostedTrees:
     def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
         """Remember measured candidates of *task*, one a row of *nest*; inf means failed."""
         samples = self.samples(task, nest, seconds)
-        self.recall({task.key: samples})
-        self._learnt += len(seconds)
+        self.take(task.key, samples)
         return samples
+
+    def take(self, task_key: str, samples: Samples) -> None:
+        """Remember what this model learns itself, as :meth:`samples` has it."""
+        self.recall({task_key: samples})
+        self._own.add(task_key)
+        self._learnt += len(samples)
 
     def samples(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
         """What can be learnt from these candidates."""
         views = view_nest(nest, len(seconds))
         parts = zip(views, _cut(extract_all(views), views), strict=True)
         features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
-        return Samples(FEATURE_VERSION, features, self.prior.seconds(task, views), seconds)
+        return Samples(SAMPLE_VERSION, features, self.prior.seconds(task, views), seconds)
 
     @property
     def remembers(self) -> tuple[str, int]:
-        """Version and width of the features."""
-        return FEATURE_VERSION, len(FEATURE_NAMES)
+        """Version of the samples, and width of their features."""
+        return SAMPLE_VERSION, len(FEATURE_NAMES)
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key; :meth:`refit` uses them."""
@@ -230,7 +240,8 @@ class BoostedTrees:
     def _blended(self, grown: Booster) -> _Blend:
         """The trees *grown* here beside those it began with."""
         known = self.options.base_programs if self._base else 0
-        doubt = known / (known + self._trained_on)
+        learnt = sum(len(self.data.tasks[key].seconds) for key in self._own)
+        doubt = known / (known + learnt) if known else 0.0
         return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
 
     def trees(self) -> tuple[WeightedTrees, ...]:

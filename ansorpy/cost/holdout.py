@@ -8,9 +8,10 @@ from enum import Enum
 
 import numpy as np
 
-from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
-from ansorpy.cost.dataset import Dataset, TaskSamples
+from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees, WeightedTrees
+from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.metrics import Ranking, ranking
+from ansorpy.measure.samples import Samples
 
 __all__ = ["FOLDS", "LEAST_HELD_OUT", "LEVELS", "Judged", "Knowing", "common_level", "judge"]
 
@@ -101,12 +102,15 @@ def _models(
         own = {name: _part(tasks[name], 0, level) for name in fold}
         if Knowing.OWN in wanted:
             yield Knowing.OWN, level, _trained({**others, **own})
-        yield Knowing.LOADED, level, _trained(own, before.trees())
+        if Knowing.LOADED in wanted:
+            yield Knowing.LOADED, level, _trained(own, before.trees())
 
 
 def _trained(parts: Mapping[str, TaskSamples], base: Sequence[WeightedTrees] = ()) -> BoostedTrees:
     model = BoostedTrees(base=base)
-    model.data = Dataset(dict(parts))
+    for name, part in parts.items():
+        prior_s, seconds = np.asarray(part.prior_s), np.asarray(part.seconds)
+        model.take(name, Samples(SAMPLE_VERSION, part.features, prior_s, seconds))
     model.refit()
     return model
 

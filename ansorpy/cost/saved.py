@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from pydantic import (
     BaseModel,
@@ -18,8 +17,7 @@ from pydantic import (
     ValidationError,
 )
 
-from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
-from ansorpy.cost.features import FEATURE_VERSION
+from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees, WeightedTrees
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.target import Target
 
@@ -34,7 +32,7 @@ class _Header(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    format: Literal["ansorpy-cost-model"] = "ansorpy-cost-model"
+    format: str = _FORMAT
     features: str
     family: str
     programs: int = Field(ge=0)
@@ -79,7 +77,7 @@ class SavedModel:
     def text(self) -> str:
         """The content of its file; :meth:`parse` reads it."""
         header = _Header(
-            features=FEATURE_VERSION,
+            features=SAMPLE_VERSION,
             family=self.family,
             programs=self.programs,
             tasks=self.tasks,
@@ -104,7 +102,7 @@ class SavedModel:
         """The model whose :meth:`text` this is; errors call it *name*.
 
         Raises:
-            ForeignFile: It is none, is damaged, or was trained on features of another version.
+            ForeignFile: It is none, is damaged, or was trained on samples of another version.
         """
         head, _, rest = text.partition("\n")
         header = _header(head, name)
@@ -135,9 +133,11 @@ def _header(head: str, name: str) -> _Header:
             f"{name} is no cost model that ansorpy wrote",
             hint="ansorpy db model DB -o model.txt writes one",
         )
-    if values.get("features") != FEATURE_VERSION:
+    if values.get("features") != SAMPLE_VERSION:
         raise ForeignFile(
-            f"{name} was trained on other features than this version of ansorpy has", hint=_AGAIN
+            f"{name} was trained on other features, or beside another closed-form model, than this "
+            "version of ansorpy has",
+            hint=_AGAIN,
         )
     try:
         return _Header.model_validate(values)

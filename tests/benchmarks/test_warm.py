@@ -29,6 +29,17 @@ def test_sums_are_of_the_best_times_at_each_point_scaled_to_the_last_timing() ->
     assert sums == [float("inf"), 2 * 2.0 + 2 * 3.0, 1 * 2.0 + 2 * 3.0]
 
 
+def test_ways_that_differ_are_told_apart() -> None:
+    assert len(set(warm.WAYS.values())) == len(warm.WAYS)
+
+
+def test_a_way_without_a_program_of_a_task_has_no_sum() -> None:
+    found, nothing = outcome((2, 4.0)), Outcome(scale(64), None, History())
+    [slow, none] = warm.timed_again([[found], [nothing]])
+    assert 0 < slow[0] < 1 and none == [float("inf")]
+    assert warm.totals([1.0], [nothing], none, [2, 4]) == [float("inf")] * 2
+
+
 def test_a_network_of_another_size_has_other_tasks_of_the_same_classes() -> None:
     one, other = (warm.network(name, 1, 0) for name in ("squeezenet", "squeezenet@96"))
     assert len(one) == len(other)

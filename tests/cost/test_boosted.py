@@ -50,6 +50,33 @@ def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
     np.testing.assert_array_equal(model.predict(task, nest, 16), after)
 
 
+def test_recalled_programs_do_not_speak_against_the_trees_it_began_with() -> None:
+    task, other = matmul_task(*SHAPE), matmul_task(32, 64, 64)
+    nest, columns = population(400, 3)
+    recalled = BoostedTrees().samples(other, nest, true_seconds(columns)[::-1].copy())
+    model = BoostedTrees(base=trained().trees())
+    model.recall({other.key: recalled})
+    model.refit()
+    [(weight, _), (grown, _)] = model.trees()
+    assert (weight, grown) == (1.0, 0.0)
+    nest, columns = population(100, 4)
+    model.learn(task, nest, true_seconds(columns))
+    model.refit()
+    assert [trees.weight for trees in model.trees()] == [0.8, pytest.approx(0.2)]
+
+
+def test_own_programs_of_earlier_runs_count_once_the_task_is_learnt() -> None:
+    task = matmul_task(*SHAPE)
+    nest, columns = population(300, 3)
+    earlier = BoostedTrees().samples(task, nest, true_seconds(columns))
+    model = BoostedTrees(base=trained().trees())
+    model.recall({task.key: earlier})
+    nest, columns = population(100, 4)
+    model.learn(task, nest, true_seconds(columns))
+    model.refit()
+    assert [trees.weight for trees in model.trees()] == [0.5, 0.5]
+
+
 def test_trees_that_are_none_are_refused() -> None:
     with pytest.raises(ForeignFile, match="cannot be read"):
         BoostedTrees(base=[WeightedTrees(1.0, "garbage")])

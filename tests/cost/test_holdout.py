@@ -61,6 +61,20 @@ def test_the_level_most_tasks_have_is_chosen_and_models_left_out() -> None:
     assert [j.knowing for j in found] == [Knowing.OTHERS] * 4
 
 
+def test_only_models_that_are_asked_for_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:
+    trained, refit = [], BoostedTrees.refit
+
+    def counted(model: BoostedTrees) -> None:
+        trained.append(model)
+        refit(model)
+
+    monkeypatch.setattr(BoostedTrees, "refit", counted)
+    judge({"t": recorded(48, 1)}, (8, 32), models=(Knowing.OTHERS,))
+    assert len(trained) == 1
+    judge({"t": recorded(48, 1)}, (8, 32), models=(Knowing.OWN,))
+    assert len(trained) == 1 + 3
+
+
 def test_nothing_to_hold_out_gives_nothing() -> None:
     failed = recorded(48, 2)
     failed.seconds[32:] = [np.inf] * 16

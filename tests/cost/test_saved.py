@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.cost.analytic.model import PRIOR_VERSION
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
+from ansorpy.cost.features import FEATURE_VERSION
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.target import Target
@@ -97,9 +99,10 @@ def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
 
 def test_other_features_are_told_from_other_files() -> None:
     head, _, trees = SavedModel.of(trained(), FAMILY).text().partition("\n")
-    other = json.dumps({**json.loads(head), "features": "0123"})
-    with pytest.raises(ForeignFile, match="other features than this version"):
-        SavedModel.parse(f"{other}\n{trees}", "m.txt")
+    for version in ("0123", FEATURE_VERSION, f"{FEATURE_VERSION}-{PRIOR_VERSION + 1}"):
+        other = json.dumps({**json.loads(head), "features": version})
+        with pytest.raises(ForeignFile, match="other features, or beside another closed-form"):
+            SavedModel.parse(f"{other}\n{trees}", "m.txt")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.cost.features import FEATURE_NAMES, FEATURE_VERSION
+from ansorpy.cost.boosted import SAMPLE_VERSION
+from ansorpy.cost.features import FEATURE_NAMES
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -23,7 +24,7 @@ from tests.search.tasks import matmul, scale
 class Pupil:
     """Counts what it is taught, by task."""
 
-    remembers = (FEATURE_VERSION, len(FEATURE_NAMES))
+    remembers = (SAMPLE_VERSION, len(FEATURE_NAMES))
 
     def __init__(self) -> None:
         self.taught: dict[str, int] = {}
@@ -41,7 +42,7 @@ def record(database: Database, task: Task, trials: int) -> None:
         trial = database.start(task, split)
         database.complete(trial, MeasureResult(TrialKind.OK, (1e-3,)))
         ones = np.ones(1)
-        database.samples.put([trial.id], Samples(FEATURE_VERSION, features, ones, ones))
+        database.samples.put([trial.id], Samples(SAMPLE_VERSION, features, ones, ones))
 
 
 @pytest.mark.parametrize(

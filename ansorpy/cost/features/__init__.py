@@ -18,7 +18,10 @@ from ansorpy.cost.features.intensity import INTENSITY
 from ansorpy.cost.features.statement import ALLOCATION, ANNOTATIONS, GPU, OPERATIONS, OUTER
 from ansorpy.cost.view import Floats, LeafView
 
-__all__ = ["FEATURES", "FEATURE_NAMES", "FEATURE_VERSION", "FeatureGroup", "extract", "extract_all"]
+__all__ = [
+    "FEATURES", "FEATURE_NAMES", "FEATURE_REVISION", "FEATURE_VERSION", "FeatureGroup", "extract",
+    "extract_all",
+]  # fmt: skip
 
 FEATURES: tuple[FeatureGroup, ...] = (
     OPERATIONS,
@@ -32,8 +35,14 @@ FEATURES: tuple[FeatureGroup, ...] = (
 
 FEATURE_NAMES: tuple[str, ...] = tuple(name for group in FEATURES for name in group.names)
 
-FEATURE_VERSION: str = hashlib.sha256("\n".join(FEATURE_NAMES).encode()).hexdigest()[:12]
-"""Changes whenever a feature is added, dropped or moved; a stored model is refused then."""
+FEATURE_REVISION = 1
+"""To be raised when a feature of the same name is computed in another way."""
+
+FEATURE_VERSION: str = hashlib.sha256(
+    "\n".join((*FEATURE_NAMES, str(FEATURE_REVISION))).encode()
+).hexdigest()[:12]
+"""Changes whenever a feature is added, dropped, moved or computed in another way; a stored model
+is refused then."""
 
 
 def extract(view: LeafView) -> Floats:
