@@ -66,7 +66,7 @@ class Walk:
             self.dense.insert(0, self.dense[0] * size)
         apart = access.strides
         self.stride: list[Number] = self.dense if apart is None else list(map(float, apart))
-        self.reach: list[Number] = [0.0] * len(self.shape)
+        self.reach: list[Number] = [1.0] * len(self.shape)
         self.box: list[Number] = [
             min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
             for size in self.shape
@@ -92,10 +92,8 @@ class Walk:
             always = any(_is_positive(coef) for coef in coefs.values())
             moves[loop] = self.real[loop] if always else stride[loop] > 0
             for d, coef in coefs.items():
-                step = _times(self.steps[loop], coef)
-                reach = self.reach[d]
-                self.reach[d] = step if isinstance(reach, float) and reach == 0 else reach + step
-                self.box[d] = np.minimum(self.shape[d], 1 + self.reach[d])
+                self.reach[d] = self.reach[d] + _times(self.steps[loop], coef)
+                self.box[d] = np.minimum(self.shape[d], self.reach[d])
             region[loop], run[loop] = self._region(), self._run(max(coefs))
             boxes[loop] = tuple(self.box)
         pitches = tuple(self.stride[: len(self.shape)])

@@ -35,6 +35,12 @@ PRIOR_WEIGHT = 3.0
 """What the logarithm of the prior's throughput counts beside the trees.  Measured on held-out
 records: 1 trusts the prior too little, 3 ranks best of 1, 2 and 3."""
 
+TRUST = 0.25
+"""What the trees' sum counts when programs are ranked.  Pairs have an order and no distance, so
+training drives programs it can tell apart further and further, and the fewer it knows the easier
+they are to tell apart: the corrections say which way, far less how far.  Measured on held-out
+records and on what searches proposed (docs/cost_models.md)."""
+
 
 @dataclass(frozen=True)
 class BoostedOptions:
@@ -108,7 +114,7 @@ class BoostedTrees:
     """Learns what the closed-form model gets wrong, from this machine's measurements.
 
     A program's score is the closed-form throughput times one factor a statement, the exponential
-    of the trees' sum; trained to put the programs of each task in order
+    of a part of the trees' sum (:data:`TRUST`); trained to put the programs of each task in order
     (:func:`~ansorpy.cost.ranking.pack_ranking`).  Retrained from scratch on all records.
     Trees of an earlier model (*base*) are believed beside those grown here, the less the more
     programs were learnt here (``base_programs``).
@@ -148,7 +154,7 @@ class BoostedTrees:
             return scores
         totals = self._corrections(programs)
         return [
-            score * np.exp(total / PRIOR_WEIGHT)
+            score * np.exp(total * (TRUST / PRIOR_WEIGHT))
             for score, total in zip(scores, totals, strict=True)
         ]
 
@@ -159,14 +165,13 @@ class BoostedTrees:
             lengths = np.array([len(part) for part in features])
             rows = self._trees(np.concatenate(features))
             total = np.add.reduceat(rows, np.cumsum(lengths) - lengths)
-            score = score * np.exp(total / PRIOR_WEIGHT)
+            score = score * np.exp(total * (TRUST / PRIOR_WEIGHT))
         return score
 
     def _corrections(self, programs: Sequence[Sequence[LeafView]]) -> list[Floats]:
         """What the trees give the statements of each program together, a row a candidate."""
         views = [view for statements in programs for view in statements]
-        features = np.concatenate([extract_all(statements) for statements in programs])
-        parts = iter(_cut(self._trees(features), views))
+        parts = iter(_cut(self._trees(extract_all(views)), views))
         totals = []
         for statements in programs:
             total: Floats = np.zeros(1)

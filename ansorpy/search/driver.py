@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -108,16 +109,21 @@ class TaskSearch:
         return self.history.trials - before
 
     def _pick(self, n: int) -> list[Candidate]:
-        """What to measure next: first what the transfer source offered, then the strategy."""
+        """What to measure next: in turns what the strategy and the transfer source offer.
+
+        Either may be wrong about all of a round: the model where nothing was measured, schedules
+        made for other shapes where these do not suit them.
+        """
         if self._seeds is None:
             self._seeds = self._transferred()
         self._seeds = self._new(self._seeds)
-        left = n - len(self._seeds)
-        if left <= 0:
-            return self._seeds[:n]
-        pool = self.strategy.ask(self.context, left)
-        chosen = self.options.selector.pick(pool, left, self.context.rng)
-        picked = different([*self._seeds, *self._new(chosen)])
+        begun = self.history.trials
+        seeds = self._seeds[: (begun + n) // 2 - begun // 2]
+        if len(seeds) == n:
+            return seeds
+        pool = self.strategy.ask(self.context, n - len(seeds))
+        chosen = self.options.selector.pick(pool, n - len(seeds), self.context.rng)
+        picked = different(_in_turns(self._new(chosen), seeds, begun))
         self.exhausted = not picked and not pool.more
         return picked
 
@@ -280,6 +286,16 @@ class TaskSearch:
                 correlation=correlation,
             )
         )
+
+
+def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) -> list[Candidate]:
+    """All of both: the first of *one* in an even turn, the first of *other* in an odd one."""
+    left = deque(one), deque(other)
+    found = []
+    for turn in range(begun, begun + len(one) + len(other)):
+        mine = left[turn % 2] or left[1 - turn % 2]
+        found.append(mine.popleft())
+    return found
 
 
 def _rescaled(old: MeasureResult, new: MeasureResult, scale: float) -> MeasureResult:

@@ -50,6 +50,19 @@ def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
     np.testing.assert_array_equal(model.predict(task, nest, 16), after)
 
 
+def test_a_few_programs_of_noise_do_not_turn_the_order_around(rng: np.random.Generator) -> None:
+    task, model = matmul_task(*SHAPE), BoostedTrees()
+    nest, _ = population(24, 11)
+    seconds = 1 / model.prior.predict(task, nest, 24)
+    model.learn(task, nest, seconds * rng.lognormal(0, 0.3, 24))
+    model.refit()
+    nest, _ = population(200, 12)
+    prior = model.prior.predict(task, nest, 200)
+    score = model.predict(task, nest, 200)
+    assert rank_correlation(score, 1 / prior) > 0.85
+    assert not np.array_equal(score, prior)
+
+
 def test_recalled_programs_do_not_speak_against_the_trees_it_began_with() -> None:
     task, other = matmul_task(*SHAPE), matmul_task(32, 64, 64)
     nest, columns = population(400, 3)

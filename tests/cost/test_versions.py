@@ -47,5 +47,5 @@ def test_features_are_those_of_this_version(name: str, golden: Callable[[str], N
 
 
 def test_samples_are_of_both_versions() -> None:
-    assert SAMPLE_VERSION == f"{FEATURE_VERSION}-{PRIOR_VERSION}"
+    assert f"{FEATURE_VERSION}-{PRIOR_VERSION}" == SAMPLE_VERSION
     assert BoostedTrees().remembers[0] == SAMPLE_VERSION

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.cost.analytic.sets import Rows, SetCache
+from ansorpy.cost.analytic.sets import Rows, SetCache, distinct, stacked
 from ansorpy.cost.view import BufferView, Floats, LeafView, Masks
 
 __all__ = ["Footprints", "Traffic"]
@@ -43,14 +44,11 @@ class Footprints:
         self.rows = [Rows(b, depths, line_bytes, l1_way_bytes) for b in view.buffers]
         self.total = np.zeros((len(depths), view.rows))
         self.fetched = np.empty((len(view.buffers), len(depths), view.rows))
+        entered = stacked([view.outer_prod[depth] for depth in depths])
         for buffer, fetched in zip(view.buffers, self.fetched, strict=True):
-            last: Floats | None = None
-            for at, depth in enumerate(depths):
-                if at == 0 or buffer.region[depth] is not buffer.region[depths[at - 1]]:
-                    last = _footprint(buffer, depth, line_bytes)
-                assert last is not None
-                self.total[at] += last
-                np.multiply(last, view.outer_prod[depth], out=fetched[at])
+            touched = _footprints(buffer, depths, line_bytes)
+            self.total += touched
+            np.multiply(touched, entered, out=fetched)
             if buffer.is_written:
                 fetched *= 2.0
         self.once = _sum(self.fetched[:, 0])
@@ -112,11 +110,13 @@ def _sum(by_buffer: Floats) -> Floats:
     return total
 
 
-def _footprint(buffer: BufferView, depth: int, line_bytes: float) -> Floats:
-    """Bytes of the lines a depth touches; a broken run drags half a line along."""
-    run_bytes = buffer.run[depth] * buffer.elem_bytes
-    runs = buffer.region[depth] / buffer.run[depth]
-    lines = np.ceil(run_bytes / line_bytes) + np.where(runs > 1, 0.5, 0.0)
+def _footprints(buffer: BufferView, depths: Sequence[int], line_bytes: float) -> Floats:
+    """Bytes of the lines each depth touches; a broken run drags half a line along."""
+    first, place = distinct([buffer.region[depth] for depth in depths])
+    region = stacked([buffer.region[depths[n]] for n in first])
+    run = stacked([buffer.run[depths[n]] for n in first])
+    runs = region / run
+    lines = np.ceil(run * buffer.elem_bytes / line_bytes) + np.where(runs > 1, 0.5, 0.0)
     whole = buffer.elems * buffer.elem_bytes + line_bytes
-    footprint: Floats = np.minimum(runs * lines * line_bytes, whole)
-    return footprint
+    footprints: Floats = np.minimum(runs * lines * line_bytes, whole)
+    return footprints if len(first) == len(depths) else footprints[place]

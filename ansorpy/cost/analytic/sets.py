@@ -15,9 +15,9 @@ from math import gcd
 
 import numpy as np
 
-from ansorpy.cost.view import AccessView, BufferView, Floats, Masks, Number
+from ansorpy.cost.view import BufferView, Floats, Masks
 
-__all__ = ["Rows", "SetCache"]
+__all__ = ["Rows", "SetCache", "distinct", "stacked"]
 
 
 _WAITING_LINES = 16
@@ -38,17 +38,37 @@ class SetCache:
     stream_offset: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Box:
-    """The lines of a buffer's box at one depth, and the rows it is made of.
+def stacked(columns: Sequence[Floats]) -> Floats:
+    """*columns* as the rows of a matrix."""
+    return np.concatenate(columns).reshape(len(columns), -1)
 
-    ``apart[d]``: where dimension *d* steps from run to run, ``extents[d]`` times.
+
+def distinct(objects: Sequence[object]) -> tuple[list[int], list[int]]:
+    """Numbers of the first of each run of the same object, and of the run each belongs to."""
+    first: list[int] = []
+    place: list[int] = []
+    for number, each in enumerate(objects):
+        if not number or each is not objects[number - 1]:
+            first.append(number)
+        place.append(len(first) - 1)
+    return first, place
+
+
+@dataclass(frozen=True)
+class _Boxes:
+    """The different boxes of a buffer from the outermost depth inwards, ``[box, n]``.
+
+    ``lines`` and ``run_lines``: of the whole box, and of each of the runs it is made of.
+    ``apart[d]``: where dimension *d*, of all but the innermost, steps from run to run;
+    ``extents[d]`` times, at most ``largest[d][box]``.  ``place``: the box of each depth.
     """
 
     lines: Floats
     run_lines: Floats
-    apart: Sequence[Masks | bool]
-    extents: Sequence[Number]
+    apart: Sequence[Masks]
+    extents: Sequence[Floats]
+    largest: Sequence[Floats]
+    place: Sequence[int]
 
 
 class Rows:
@@ -66,22 +86,23 @@ class Rows:
         outer = self._access.pitches[:-1]
         fixed = [pitch for pitch in outer if isinstance(pitch, float)]
         self._pitches = [int(p) * self._bytes for p in fixed] if len(fixed) == len(outer) else []
-        self._boxes: dict[int, _Box] = {}
-        self._most: dict[int, float] = {}
 
     def crowded(self, cache: SetCache) -> Masks | None:
         """``[depth, n]``: the box has more lines in a set than *cache* has ways; None: nowhere."""
         if not cache.way_bytes:
             return None
         places, few = self._places(cache.way_bytes)
-        found: Masks | None = None
-        for at, depth in enumerate(self._depths if few else ()):
-            extents = self._access.boxes[depth]
-            if any(self._largest(extents[d]) > places[d] for d in few):
-                if found is None:
-                    found = np.zeros((len(self._depths), len(self._access.region[0])), dtype=bool)
-                found[at] = self._is_crowded(self._box(depth), places, few, cache)
-        return found
+        if not few:
+            return None
+        boxes = self._boxes
+        if not any((boxes.largest[d] > places[d]).any() for d in few):
+            return None
+        repeats = boxes.extents[few[0]] > places[few[0]]
+        for d in few[1:]:
+            repeats |= boxes.extents[d] > places[d]
+        met = self._met(places, cache.way_bytes)
+        crowded: Masks = repeats & (boxes.lines * cache.way_bytes > cache.bytes * met)
+        return crowded[boxes.place]
 
     def slowness(self, cache: SetCache) -> Floats | None:
         """How many times as long lines take into *cache* for going to few sets; None: once.
@@ -99,17 +120,12 @@ class Rows:
         places, few = self._places(self._first_way_bytes)
         if not few:
             return None
-        rows = len(self._access.region[0])
-        met, undecided = np.full(rows, np.inf), np.ones(rows, dtype=bool)
-        for depth in reversed(self._depths):
-            box = self._box(depth)
-            enough = undecided & (box.lines >= _WAITING_LINES)
-            if enough.any():
-                met = np.where(enough, self._met(box, places, self._first_way_bytes), met)
-                undecided &= ~enough
-            if not undecided.any():
-                break
-        return met
+        enough = self._boxes.lines >= _WAITING_LINES
+        met = np.where(enough, self._met(places, self._first_way_bytes), np.inf)
+        # The innermost of them.
+        at = len(enough) - 1 - np.argmax(enough[::-1], axis=0)
+        found: Floats = met[at, np.arange(met.shape[1])]
+        return found
 
     def _places(self, way_bytes: int) -> tuple[list[int], list[int]]:
         """For each dimension the different places in a way at which its rows start, and those
@@ -118,47 +134,33 @@ class Rows:
         sets = way_bytes / self._line_bytes
         return places, [d for d, met in enumerate(places) if met < sets]
 
-    def _met(self, box: _Box, places: Sequence[int], way_bytes: int) -> Floats:
-        """Sets that the lines of *box* go to."""
-        met = box.run_lines
-        for apart, extent, most in zip(box.apart, box.extents, places, strict=True):
-            if apart is not False and not (isinstance(extent, float) and extent == 1):
-                met = np.where(apart, met * np.minimum(extent, most), met)
+    def _met(self, places: Sequence[int], way_bytes: int) -> Floats:
+        """Sets that the lines of each box go to."""
+        boxes = self._boxes
+        met = boxes.run_lines
+        for apart, extent, most in zip(boxes.apart, boxes.extents, places, strict=True):
+            met = np.where(apart, met * np.minimum(extent, most), met)
         return np.minimum(met, way_bytes / self._line_bytes)
 
-    def _is_crowded(
-        self, box: _Box, places: Sequence[int], few: Sequence[int], cache: SetCache
-    ) -> Masks:
-        repeats = np.zeros(len(box.lines), dtype=bool)
-        for d in few:
-            repeats |= box.extents[d] > places[d]
-        met = self._met(box, places, cache.way_bytes)
-        crowded: Masks = repeats & (box.lines * cache.way_bytes > cache.bytes * met)
-        return crowded
-
-    def _largest(self, extent: Number) -> float:
-        """The largest of a column, which depths share."""
-        if isinstance(extent, float):
-            return extent
-        if id(extent) not in self._most:
-            self._most[id(extent)] = float(np.max(extent))
-        return self._most[id(extent)]
-
-    def _box(self, depth: int) -> _Box:
+    @cached_property
+    def _boxes(self) -> _Boxes:
         access = self._access
-        known = self._boxes.get(id(access.boxes[depth]))
-        if known is None:
-            known = self._boxes[id(access.boxes[depth])] = self._made(access, depth)
-        return known
-
-    def _made(self, access: AccessView, depth: int) -> _Box:
-        run = access.run[depth]
+        first, place = distinct([access.boxes[depth] for depth in self._depths])
+        depths = [self._depths[n] for n in first]
+        run = stacked([access.run[depth] for depth in depths])
+        region = stacked([access.region[depth] for depth in depths])
         run_lines = np.ceil(run * (self._bytes / self._line_bytes))
-        extents = access.boxes[depth]
-        apart: list[Masks | bool] = []
+        extents = [np.empty_like(run) for _ in access.pitches]
+        for d, columns in enumerate(extents):
+            for column, depth in zip(columns, depths, strict=True):
+                column[:] = access.boxes[depth][d]
+        apart: list[Masks] = []
         whole: Masks | bool = True
         for d in reversed(range(len(extents) - 1)):
             # A run goes on in this dimension where it covers all further in.
             whole = whole & (extents[d + 1] * access.pitches[d + 1] >= access.pitches[d])
-            apart.insert(0, not whole if isinstance(whole, bool) else ~whole)
-        return _Box(access.region[depth] / run * run_lines, run_lines, apart, extents[:-1])
+            apart.insert(0, ~whole)
+        outer = extents[:-1]
+        return _Boxes(
+            region / run * run_lines, run_lines, apart, outer, [e.max(axis=1) for e in outer], place
+        )
