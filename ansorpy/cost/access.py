@@ -145,10 +145,14 @@ class Walk:
             if self._has_others_between(d):
                 whole = False
             elif not (isinstance(size, float) and size == 1):
-                longer = _times(box, run)
-                run = longer if whole is True else np.where(whole, longer, run)
+                if not (isinstance(box, float) and box == 1):
+                    longer = _times(box, run)
+                    run = longer if whole is True else np.where(whole, longer, run)
                 covered = box >= size
-                whole = covered if whole is True else whole & covered
+                if isinstance(covered, bool):  # the same in every row
+                    whole = whole if covered else False
+                else:
+                    whole = covered if whole is True else whole & covered
             self.runs.append((run, whole))
         return _as_column(run, self.rows)
 

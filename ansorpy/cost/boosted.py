@@ -171,7 +171,8 @@ class BoostedTrees:
     def _corrections(self, programs: Sequence[Sequence[LeafView]]) -> list[Floats]:
         """What the trees give the statements of each program together, a row a candidate."""
         views = [view for statements in programs for view in statements]
-        parts = iter(_cut(self._trees(extract_all(views)), views))
+        features = np.concatenate([extract_all(statements) for statements in programs])
+        parts = iter(_cut(self._trees(features), views))
         totals = []
         for statements in programs:
             total: Floats = np.zeros(1)

@@ -89,7 +89,8 @@ class Footprints:
         one's lost."""
         run = self._at(self.outer, self._places(np.argmax(fits, axis=0)))
         run_at = self._places(run)
-        lost = np.clip(self._at(self.total, run_at) / cache.bytes - 1, 0, 1)
+        lost = self._at(self.total, run_at) / cache.bytes - 1
+        lost = np.minimum(np.maximum(lost, 0.0), 1.0)  # np.clip takes longer for few rows
         if crowded is not None:
             lost = np.where(self._at(crowded, run_at), 1.0, lost)
         return run_at, self._places(self._at(self.outer, run_at)), lost

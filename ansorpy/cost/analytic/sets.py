@@ -60,14 +60,14 @@ class _Boxes:
 
     ``lines`` and ``run_lines``: of the whole box, and of each of the runs it is made of.
     ``apart[d]``: where dimension *d*, of all but the innermost, steps from run to run;
-    ``extents[d]`` times, at most ``largest[d][box]``.  ``place``: the box of each depth.
+    ``extents[d]`` times, at most ``largest[d]``.  ``place``: the box of each depth.
     """
 
     lines: Floats
     run_lines: Floats
     apart: Sequence[Masks]
     extents: Sequence[Floats]
-    largest: Sequence[Floats]
+    largest: Sequence[float]
     place: Sequence[int]
 
 
@@ -95,14 +95,14 @@ class Rows:
         if not few:
             return None
         boxes = self._boxes
-        if not any((boxes.largest[d] > places[d]).any() for d in few):
+        if not any(boxes.largest[d] > places[d] for d in few):
             return None
         repeats = boxes.extents[few[0]] > places[few[0]]
         for d in few[1:]:
             repeats |= boxes.extents[d] > places[d]
         met = self._met(places, cache.way_bytes)
         crowded: Masks = repeats & (boxes.lines * cache.way_bytes > cache.bytes * met)
-        return crowded[boxes.place]
+        return crowded[boxes.place] if crowded.any() else None
 
     def slowness(self, cache: SetCache) -> Floats | None:
         """How many times as long lines take into *cache* for going to few sets; None: once.
@@ -161,6 +161,5 @@ class Rows:
             whole = whole & (extents[d + 1] * access.pitches[d + 1] >= access.pitches[d])
             apart.insert(0, ~whole)
         outer = extents[:-1]
-        return _Boxes(
-            region / run * run_lines, run_lines, apart, outer, [e.max(axis=1) for e in outer], place
-        )
+        largest = [float(extent.max()) for extent in outer]
+        return _Boxes(region / run * run_lines, run_lines, apart, outer, largest, place)

@@ -75,7 +75,8 @@ def _fill(found: Floats, view: LeafView) -> None:
         at += len(some)
         if varies:
             for row, value in zip(block, some, strict=True):
-                np.add(value, 1, out=row)
+                row[:] = value
+            np.add(block, 1, out=block)
             np.log2(block, out=block)
         else:
             block[:] = np.log2(1 + np.array(some))[:, None]
