@@ -13,6 +13,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
+from ansorpy.cost.boosted import BoostedOptions
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, LEVELS, judge
 from ansorpy.cost.probe.calibrate import calibrated
@@ -38,6 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("database", type=Path, nargs="+", help="records of tuning runs")
     parser.add_argument("--json", action="store_true", help="every figure of every task")
     parser.add_argument("--seed", type=int, default=0, help="which tasks are held out together")
+    parser.add_argument("--trust", type=float, default=BoostedOptions.trust,
+                        help="what the trees' sum counts; default %(default)s")  # fmt: skip
+    parser.add_argument("--first", type=int, help="look at the first so many trials of a task only")
     asked = parser.parse_args(arguments)
     tasks: dict[str, TaskSamples] = {}
     for path in asked.database:
@@ -45,8 +49,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             parser.error(f"there is no {path}")
         with Database(path) as database:
             mark = f"{path.stem} " if len(asked.database) > 1 else ""
-            tasks |= {f"{mark}{k}": samples for k, samples in known_tasks(database).items()}
-    found = judge(tasks, seed=asked.seed)
+            tasks |= {
+                f"{mark}{k}": samples.first(asked.first)
+                for k, samples in known_tasks(database).items()
+            }
+    found = judge(tasks, seed=asked.seed, options=BoostedOptions(trust=asked.trust))
     if not found:
         parser.error(f"no task has {min(LEVELS) + LEAST_HELD_OUT} trials or more")
     if asked.json:

@@ -35,12 +35,6 @@ PRIOR_WEIGHT = 3.0
 """What the logarithm of the prior's throughput counts beside the trees.  Measured on held-out
 records: 1 trusts the prior too little, 3 ranks best of 1, 2 and 3."""
 
-TRUST = 0.25
-"""What the trees' sum counts when programs are ranked.  Pairs have an order and no distance, so
-training drives programs it can tell apart further and further, and the fewer it knows the easier
-they are to tell apart: the corrections say which way, far less how far.  Measured on held-out
-records and on what searches proposed (docs/cost_models.md)."""
-
 
 @dataclass(frozen=True)
 class BoostedOptions:
@@ -58,6 +52,11 @@ class BoostedOptions:
     """Rows a tree is grown on; a draw of its own for each.  Helps rows it never saw (measured)."""
     min_rows_in_leaf: int = 2
     min_programs: int = 8
+    trust: float = 0.25
+    """What the trees' sum counts when programs are ranked.  Pairs have an order and no distance, so
+    training drives programs it can tell apart further and further, and the fewer it knows the
+    easier they are told apart: corrections say which way, far less how far.  Measured on held-out
+    records (docs/cost_models.md)."""
     refit_share: float = 0.05
     """Retrain when this share of the programs learnt in this run is new ..."""
     refit_least: float = 0.02
@@ -114,7 +113,7 @@ class BoostedTrees:
     """Learns what the closed-form model gets wrong, from this machine's measurements.
 
     A program's score is the closed-form throughput times one factor a statement, the exponential
-    of a part of the trees' sum (:data:`TRUST`); trained to put the programs of each task in order
+    of a part of the trees' sum (``trust``); trained to put the programs of each task in order
     (:func:`~ansorpy.cost.ranking.pack_ranking`).  Retrained from scratch on all records.
     Trees of an earlier model (*base*) are believed beside those grown here, the less the more
     programs were learnt here (``base_programs``).
@@ -153,10 +152,7 @@ class BoostedTrees:
         if self._booster is None or not programs:
             return scores
         totals = self._corrections(programs)
-        return [
-            score * np.exp(total * (TRUST / PRIOR_WEIGHT))
-            for score, total in zip(scores, totals, strict=True)
-        ]
+        return [score * self._factor(total) for score, total in zip(scores, totals, strict=True)]
 
     def score(self, features: Sequence[Floats], prior_s: Floats) -> Floats:
         """The same of programs whose ``features[statements, width]`` and prior seconds are kept."""
@@ -165,8 +161,13 @@ class BoostedTrees:
             lengths = np.array([len(part) for part in features])
             rows = self._trees(np.concatenate(features))
             total = np.add.reduceat(rows, np.cumsum(lengths) - lengths)
-            score = score * np.exp(total * (TRUST / PRIOR_WEIGHT))
+            score = score * self._factor(total)
         return score
+
+    def _factor(self, total: Floats) -> Floats:
+        """By what a sum of the trees multiplies the closed-form throughput."""
+        factor: Floats = np.exp(total * (self.options.trust / PRIOR_WEIGHT))
+        return factor
 
     def _corrections(self, programs: Sequence[Sequence[LeafView]]) -> list[Floats]:
         """What the trees give the statements of each program together, a row a candidate."""

@@ -24,6 +24,10 @@ class TaskSamples:
     prior_s: list[float] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
 
+    def first(self, n: int | None) -> TaskSamples:
+        """The first *n* of them; all for None."""
+        return TaskSamples(self.features[:n], self.prior_s[:n], self.seconds[:n])
+
     @property
     def labels(self) -> Floats:
         """Throughput relative to the task's best program, in 0..1; failures are 0.

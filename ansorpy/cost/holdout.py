@@ -8,7 +8,7 @@ from enum import Enum
 
 import numpy as np
 
-from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedTrees, WeightedTrees
+from ansorpy.cost.boosted import SAMPLE_VERSION, BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.metrics import Ranking, ranking
 from ansorpy.measure.samples import Samples
@@ -57,6 +57,7 @@ def judge(
     levels: Sequence[int] = LEVELS,
     seed: int = 0,
     models: Collection[Knowing] = tuple(Knowing),
+    options: BoostedOptions | None = None,
 ) -> list[Judged]:
     """The figures of *models* on every task that has enough trials to hold some out.
 
@@ -75,7 +76,7 @@ def judge(
     order = np.random.default_rng(seed).permutation(len(judged))
     for number in range(FOLDS):
         fold = sorted(judged[at] for at in order[number::FOLDS])
-        for knowing, known, model in _models(tasks, fold, levels, models):
+        for knowing, known, model in _models(tasks, fold, levels, models, options):
             fits = [name for name in fold if known <= (starts[name] or 0)]
             found += [_judged(name, knowing, known, held[name], model) for name in fits]
     return [j for j in found if j.knowing in models]
@@ -91,23 +92,28 @@ def _models(
     fold: Sequence[str],
     levels: Sequence[int],
     wanted: Collection[Knowing],
+    options: BoostedOptions | None,
 ) -> Iterator[tuple[Knowing, int, BoostedTrees]]:
     """Trained models to rank the held-out trials of the tasks of *fold*."""
     if not fold:
         return
     others = {name: samples for name, samples in tasks.items() if name not in fold}
-    before = _trained(others)
+    before = _trained(others, options)
     yield Knowing.OTHERS, 0, before
     for level in levels:
         own = {name: _part(tasks[name], 0, level) for name in fold}
         if Knowing.OWN in wanted:
-            yield Knowing.OWN, level, _trained({**others, **own})
+            yield Knowing.OWN, level, _trained({**others, **own}, options)
         if Knowing.LOADED in wanted:
-            yield Knowing.LOADED, level, _trained(own, before.trees())
+            yield Knowing.LOADED, level, _trained(own, options, before.trees())
 
 
-def _trained(parts: Mapping[str, TaskSamples], base: Sequence[WeightedTrees] = ()) -> BoostedTrees:
-    model = BoostedTrees(base=base)
+def _trained(
+    parts: Mapping[str, TaskSamples],
+    options: BoostedOptions | None,
+    base: Sequence[WeightedTrees] = (),
+) -> BoostedTrees:
+    model = BoostedTrees(options, base=base)
     for name, part in parts.items():
         prior_s, seconds = np.asarray(part.prior_s), np.asarray(part.seconds)
         model.take(name, Samples(SAMPLE_VERSION, part.features, prior_s, seconds))
