@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.cost.boosted import BoostedTrees
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, Judged, Knowing, common_level, judge
 from tests.cost.populations import SHAPE, population, true_seconds
@@ -59,6 +59,20 @@ def test_the_level_most_tasks_have_is_chosen_and_models_left_out() -> None:
     assert common_level({"t": tasks["t0"]}) == 8
     found = judge(tasks, (8,), models=(Knowing.OTHERS,))
     assert [j.knowing for j in found] == [Knowing.OTHERS] * 4
+
+
+def test_trees_without_trust_rank_as_the_closed_form_does() -> None:
+    tasks = {f"t{seed}": recorded(48, seed).first(32) for seed in range(4)}
+    assert all(len(samples.seconds) == 32 for samples in tasks.values())
+    asked = (Knowing.NOTHING, Knowing.OTHERS)
+    figures: dict[float, dict[Knowing, list[float]]] = {}
+    for trust in (0.0, 1.0):
+        found = judge(tasks, (8,), models=asked, options=BoostedOptions(trust=trust))
+        figures[trust] = {
+            k: [j.figures.correlation for j in found if j.knowing is k] for k in asked
+        }
+    assert sorted(figures[0.0][Knowing.OTHERS]) == sorted(figures[0.0][Knowing.NOTHING])
+    assert sorted(figures[1.0][Knowing.OTHERS]) != sorted(figures[1.0][Knowing.NOTHING])
 
 
 def test_only_models_that_are_asked_for_are_trained(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ def test_a_shipped_space_is_a_complete_grid(path: Path) -> None:
     assert path.stat().st_size < 200_000
     grid = read_grid(path)
     assert grid.is_complete
-    assert 1900 <= len(grid.rows) <= 20_000
+    assert 2000 <= len(grid.rows) <= 20_000
     assert len(grid.again_rows) >= RETIMED and grid.again.shape[1] == 10
     assert set(grid.header.sizes) == set(grid.header.cut)
     assert all(len(kept) <= grid.header.sizes[name] for name, kept in grid.header.cut.items())
