@@ -47,7 +47,8 @@ def product(size: int) -> list[Tensor]:
     """``[size, size]`` times ``[size, size]``."""
     a, b = ap.placeholder((size, size), name="A"), ap.placeholder((size, size), name="B")
     k = ap.reduce_axis(size, name="k")
-    return [a, b, ap.compute((size, size), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k))]
+    c = ap.compute((size, size), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k), name="C")
+    return [a, b, c]
 
 
 def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list[State]:
