@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -20,18 +21,28 @@ Arrays = dict[str, np.ndarray]
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
-def run_native(lowered: Lowered, data: Arrays, threads: int = 2) -> list[np.ndarray]:
-    """The outputs of *lowered* for *data* (arrays by placeholder name)."""
-    bound = _call(lowered.bind, data, threads) if lowered.bind is not None else {}
-    return list(_call(lowered.run, data | bound, threads).values())
+def run_native(
+    lowered: Lowered, data: Arrays, threads: int = 2, *, over: Mapping[str, str] | None = None
+) -> list[np.ndarray]:
+    """The outputs of *lowered* for *data* (arrays by placeholder name).
+
+    *over* names outputs that are written where an input lies.
+    """
+    bound = _call(lowered.bind, data, threads, {}) if lowered.bind is not None else {}
+    return list(_call(lowered.run, data | bound, threads, over or {}).values())
 
 
-def _call(program: Program, data: Arrays, threads: int) -> Arrays:
+def _call(program: Program, data: Arrays, threads: int, over: Mapping[str, str]) -> Arrays:
     code = build(program, Target.host(), symbol="kernel")
     workspace = aligned_empty((max(code.workspace_bytes(threads), 64),), np.uint8)
-    arrays, apart = [], []
+    arrays: list[np.ndarray] = []
+    apart: list[GuardedArray] = []
+    places = {param.buffer.name: place for place, param in enumerate(program.params)}
     for param in program.params:
         buffer = param.buffer
+        if buffer.name in over:
+            arrays.append(arrays[places[over[buffer.name]]])
+            continue
         array = aligned_empty(buffer.shape, buffer.dtype.numpy)
         if buffer.strides is not None:
             apart.append(GuardedArray(buffer.shape, buffer.dtype.numpy, strides=buffer.strides))

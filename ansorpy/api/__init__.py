@@ -18,7 +18,6 @@ from ansorpy.api.several import Aim, Several, objective_for, uninterrupted
 from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.printer import text
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.measure.build_job import build_lowered
@@ -116,9 +115,7 @@ def build(
     name = "_".join(op.name for op in state.base.outputs)
     lowered = lower(state)
     built = build_lowered(lowered, made_for, name.replace(".", "_"))
-    compiled = CompiledTask.of(
-        state.base, built, compiled_from=state.dag, program=text(lowered.run), median_s=None
-    )
+    compiled = CompiledTask.of(state.base, built, compiled_from=state.dag, program=lowered.run)
     return Kernel(compiled, target=made_for, threads=threads or default_threads(), name=name)
 
 

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 
 from ansorpy.api.project import Project
 from ansorpy.api.session import Chosen
-from ansorpy.ir.printer import text
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import Model
-from ansorpy.runtime.plan import CompiledTask
+from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
 from ansorpy.schedule.lower import lower
 
-__all__ = ["kernel_of", "kernels_median_s", "model_of"]
+__all__ = ["kernel_of", "kernels_median_s", "model_of", "plan_of"]
 
 
 def kernel_of(chosen: Chosen) -> Kernel:
@@ -23,14 +22,17 @@ def kernel_of(chosen: Chosen) -> Kernel:
 
 def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Model:
     """The model of a network; *chosen* has a program for each of the project's tasks, in order."""
+    return Model.of_plan(plan_of(project, chosen, threads), project.name)
+
+
+def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Plan:
+    """What :func:`model_of` loads, and what it takes: nothing is packed yet."""
     workloads = project.network.workloads()
-    tasks = {w.key: _compiled(c) for w, c in zip(workloads, chosen, strict=True)}
-    return Model.of(
+    return plan_network(
         project.network,
-        tasks,
+        {w.key: _compiled(c) for w, c in zip(workloads, chosen, strict=True)},
         target=project.target,
         threads=threads,
-        name=project.name,
         median_s=kernels_median_s(project, chosen),
     )
 
@@ -46,7 +48,7 @@ def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None
 
 
 def _compiled(chosen: Chosen) -> CompiledTask:
-    program = text(lower(chosen.state).run)
+    program = lower(chosen.state).run
     dag, compiled_from = chosen.task.dag, chosen.state.dag
     return CompiledTask.of(
         dag, chosen.built, compiled_from=compiled_from, program=program, median_s=chosen.median_s

@@ -15,15 +15,12 @@ import numpy as np
 
 from ansorpy.api.project import Project, memory_hint
 from ansorpy.api.session import Chosen, Session
-from ansorpy.cost.analytic.model import AnalyticModel
-from ansorpy.cost.view import view_nest
 from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Role
-from ansorpy.ir.task import Task
 from ansorpy.measure.records import Record
 from ansorpy.schedule.lower import lower
-from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.tasks.predict import predicted_seconds
 
 __all__ = ["GROWTH", "SLACK", "Way", "choose_within", "fastest_within", "most_constant_bytes"]
 
@@ -112,7 +109,7 @@ def _packed_bytes(chosen: Chosen) -> int:
 def _way_of(chosen: Chosen, size: int) -> Way:
     seconds = chosen.median_s
     if seconds is None:
-        seconds = _predicted_s(chosen.task, chosen.state)
+        seconds = predicted_seconds(chosen.task, chosen.state)
     return Way(seconds, size, lambda: chosen)
 
 
@@ -140,8 +137,3 @@ def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
 def _lowered_bytes(state: State) -> int:
     params = [param for param in lower(state).run.params if param.role is Role.CONSTANT]
     return sum(math.prod(p.buffer.shape) * p.buffer.dtype.bytes for p in params)
-
-
-def _predicted_s(task: Task, state: State) -> float:
-    [seconds] = AnalyticModel().seconds(task, view_nest(build_nest(state, {}), 1))
-    return float(seconds)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,13 +12,32 @@ import onnx
 from ansorpy.api.request import Request
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load as load_onnx
-from ansorpy.graph.network import Network
-from ansorpy.graph.optimize import optimize
-from ansorpy.graph.partition import partition
+from ansorpy.graph.cuts import Cuts, cuts_of
+from ansorpy.graph.network import Network, Workload
 from ansorpy.ir.task import Task, Warmth
 from ansorpy.target import Target
 
-__all__ = ["Project", "memory_hint", "open_project"]
+__all__ = ["OpenRegion", "Project", "memory_hint", "open_project"]
+
+
+@dataclass(frozen=True)
+class OpenRegion:
+    """A part of a network that is computed in one of several ways, the first unless decided.
+
+    ``ways`` have, by name, the calls of each task's key beyond those that all ways have.
+    """
+
+    name: str
+    ways: Mapping[str, Mapping[str, int]]
+
+
+@dataclass(frozen=True)
+class _Open:
+    """What is not decided yet: the ways to cut the network, and the tasks of all of them."""
+
+    cuts: Cuts
+    tasks: Mapping[str, Task]
+    make_task: Callable[[Workload], Task]
 
 
 @dataclass(frozen=True)
@@ -33,12 +52,65 @@ class Project:
     tasks: tuple[Task, ...]
     target: Target
     memory: int | None = None
+    open: _Open | None = None
 
     @cached_property
     def weights(self) -> dict[str, int]:
         """Task key -> calls in the network."""
         workloads = self.network.workloads()
         return {t.key: w.weight for t, w in zip(self.tasks, workloads, strict=True)}
+
+    @cached_property
+    def regions(self) -> tuple[OpenRegion, ...]:
+        """What can be cut in several ways; nothing when that is decided."""
+        if self.open is None:
+            return ()
+        tasks = self.open.tasks
+        return tuple(
+            OpenRegion(
+                region.name,
+                {w.name: {tasks[k].key: n for k, n in w.calls.items()} for w in region.ways},
+            )
+            for region in self.open.cuts.regions
+        )
+
+    @cached_property
+    def all_tasks(self) -> tuple[Task, ...]:
+        """The network's tasks, and those of other ways to cut it."""
+        if self.open is None:
+            return self.tasks
+        others = [self.open.tasks[key] for key in self.open.cuts.others]
+        return (*self.tasks, *others)
+
+    @cached_property
+    def common(self) -> dict[str, int]:
+        """Task key -> calls in the network, however its regions are cut."""
+        calls = dict(self.weights)
+        for region in self.regions:
+            for key, count in next(iter(region.ways.values())).items():
+                calls[key] -= count
+        return {key: count for key, count in calls.items() if count}
+
+    @cached_property
+    def most_calls(self) -> dict[str, int]:
+        """Task key -> calls in the network cut in the ways that call it most."""
+        calls = dict(self.common)
+        for region in self.regions:
+            for key in {key: None for way in region.ways.values() for key in way}:
+                most = max(way.get(key, 0) for way in region.ways.values())
+                calls[key] = calls.get(key, 0) + most
+        return calls
+
+    def decided(self, ways: Sequence[int]) -> Project:
+        """The project cut with the way of that number taken of each of :attr:`regions`."""
+        if self.open is None:
+            return self
+        if not any(ways):
+            return replace(self, open=None)
+        network = self.open.cuts.taking(ways)
+        known, make = self.open.tasks, self.open.make_task
+        tasks = tuple(known.get(w.key) or make(w) for w in network.workloads())
+        return replace(self, network=network, tasks=tasks, open=None)
 
     @property
     def constant_bytes(self) -> int:
@@ -92,15 +164,19 @@ def open_project(
         UnsupportedModel: Operators that cannot be compiled, all of them in its table.
         UsageError: A dynamic dimension without a size, or an unknown name.
     """
-    network = partition(optimize(load_onnx(model, shapes, dims)))
+    cuts = cuts_of(load_onnx(model, shapes, dims))
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    project = Project(name, network, (), request.target)
+    project = Project(name, cuts.network, (), request.target)
     warmth = _warmth(project.touched_bytes, request)
-    tasks = tuple(
-        Task(w.dag, request.target, request.threads, request.precision, warmth, w.name)
-        for w in network.workloads()
-    )
-    return replace(project, tasks=tasks)
+
+    def make(workload: Workload) -> Task:
+        target, threads = request.target, request.threads
+        return Task(workload.dag, target, threads, request.precision, warmth, workload.name)
+
+    workloads = cuts.network.workloads()
+    tasks = {w.key: make(w) for w in (*workloads, *cuts.others.values())}
+    own = tuple(tasks[w.key] for w in workloads)
+    return replace(project, tasks=own, open=_Open(cuts, tasks, make) if cuts.regions else None)
 
 
 def _warmth(touched_bytes: int, request: Request) -> Warmth:

@@ -34,7 +34,7 @@ from ansorpy.target import Target
 from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.plan import Plan, before, plan
-from ansorpy.tasks.predict import PredictOptions
+from ansorpy.tasks.predict import PredictOptions, predicted_seconds
 from ansorpy.tasks.predict_many import predicted_of_all
 from ansorpy.tasks.tune import Tuning, WeightedTask, tune_tasks
 
@@ -59,6 +59,7 @@ class Session:
     database: Database
     runner: Machines
     began_at: float = field(default_factory=time.monotonic)
+    _predicted: dict[str, list[State]] = field(default_factory=dict, init=False, repr=False)
 
     @cached_property
     def target(self) -> Target:
@@ -127,7 +128,7 @@ class Session:
 
     def _choose(self, tasks: Sequence[Task]) -> list[Chosen]:
         chosen = []
-        predicted = self._predictions([t for t in tasks if self.database.best(t.key) is None])
+        predicted = self._expected([t for t in tasks if self.database.best(t.key) is None])
         for number, task in enumerate(tasks):
             self.request.stop()
             record = self.database.best(task.key)
@@ -140,21 +141,45 @@ class Session:
             )
         return chosen
 
-    def _predictions(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
+    def recorded_s(self, task: Task) -> float | None:
+        """Seconds of the best recorded program of *task*."""
+        record = self.database.best(task.key)
+        return None if record is None else record.median_s
+
+    def predicted_s(self, tasks: Sequence[Task]) -> dict[str, float]:
+        """Seconds of the program predicted best for each of *tasks*, by key, as predicted."""
+        with phase(Part.ASSEMBLE):
+            return {
+                task.key: predicted_seconds(self._on_machine(task), states[0])
+                for task, states in self._predictions(tasks)
+            }
+
+    def _expected(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
         """Programs predicted for each of *tasks*, by key; each first one is being built."""
         found = {}
+        for task, states in self._predictions(tasks):
+            found[task.key] = states
+            if isinstance(self.runner, Expecting):
+                self.runner.expect(task, states[:1])
+        return found
+
+    def _predictions(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, list[State]]]:
+        """*tasks* with the programs predicted for each, as they are predicted; each is once."""
+        known = self._predicted
+        for task in tasks:
+            if task.key in known:
+                yield task, known[task.key]
+        fresh = [task for task in tasks if task.key not in known]
         everyone = predicted_of_all(
-            [self._on_machine(task) for task in tasks],
+            [self._on_machine(task) for task in fresh],
             preset=self.request.preset,
             model=self._model,
             options=PredictOptions(seed=self.request.seed),
         )
         for number, states in everyone:
             self.request.stop()
-            found[tasks[number].key] = states
-            if isinstance(self.runner, Expecting):
-                self.runner.expect(tasks[number], states[:1])
-        return found
+            known[fresh[number].key] = states
+            yield fresh[number], states
 
     def recorded(self, task: Task, record: Record) -> Chosen:
         """The program of a record; its code is what was timed, built again only if it is gone."""
@@ -162,6 +187,16 @@ class Session:
         built = self.runner.built(record.object_digest)
         built = built or self.database.objects.get(record.object_digest)
         return Chosen(task, state, built or self._build(task, state), record.median_s)
+
+    def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
+        """The best recorded program of each task, where there is one and its code is kept."""
+        chosen = []
+        for task in tasks:
+            record = self.database.best(task.key)
+            if record is None or self.database.objects.get(record.object_digest) is None:
+                return None
+            chosen.append(self.recorded(task, record))
+        return chosen
 
     def predicted_directly(self, task: Task) -> Chosen:
         """A program that computes *task* as it was defined, however much faster others are."""

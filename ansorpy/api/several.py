@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Unpack
@@ -11,6 +11,7 @@ from typing import Literal, Unpack
 import onnx
 
 from ansorpy.api.assemble import model_of
+from ansorpy.api.deciding import decide
 from ansorpy.api.fitting import choose_within
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import Project, open_project
@@ -27,8 +28,11 @@ from ansorpy.tasks.objective import Goal, Objective
 from ansorpy.tasks.objectives import OBJECTIVES
 from ansorpy.tasks.plan import Plan
 from ansorpy.tasks.tune import Tuning
+from ansorpy.tasks.ways import Either
 
-__all__ = ["Aim", "Several", "WantedNetwork", "compile_many", "objective_for", "uninterrupted"]
+__all__ = [
+    "Aim", "Finished", "Several", "WantedNetwork", "compile_many", "objective_for", "uninterrupted",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,14 @@ def objective_for(choice: str | Objective, aims: Sequence[Aim]) -> Objective:
 
 
 @dataclass(frozen=True)
+class Finished:
+    """A network whose cut is decided, and a program for each of its tasks, in order."""
+
+    project: Project
+    chosen: Sequence[Chosen]
+
+
+@dataclass(frozen=True)
 class Several:
     """Networks with their aims, and what makes a run over all of their tasks good."""
 
@@ -70,7 +82,7 @@ class Several:
         """The different tasks by key: networks first to last, each in its own order."""
         found: dict[str, Task] = {}
         for project in self.projects:
-            for task in project.tasks:
+            for task in project.all_tasks:
                 found.setdefault(task.key, task)
         return found
 
@@ -79,21 +91,31 @@ class Several:
         """What the objective is about: calls of each of :attr:`tasks`, network by network."""
         return tuple(
             Goal(
-                tuple(float(project.weights.get(key, 0)) for key in self.tasks),
+                self._row(project.common),
                 weight=float(aim.weight),
                 bound_s=None if aim.bound_s is None else float(aim.bound_s),
                 baseline_s=None if aim.baseline_s is None else float(aim.baseline_s),
                 name=project.name,
+                eithers=tuple(
+                    Either(tuple(self._row(way) for way in region.ways.values()))
+                    for region in project.regions
+                ),
             )
             for project, aim in zip(self.projects, self.aims, strict=True)
         )
 
+    def _row(self, calls: Mapping[str, int]) -> tuple[float, ...]:
+        return tuple(float(calls.get(key, 0)) for key in self.tasks)
+
     @property
     def weights(self) -> dict[str, float]:
-        """Task key -> calls in all networks, each times the network's weight."""
+        """Task key -> calls in all networks, each times the network's weight.
+
+        A task that only some ways of a region call counts as in the way that calls it most.
+        """
         sums = dict.fromkeys(self.tasks, 0.0)
         for project, aim in zip(self.projects, self.aims, strict=True):
-            for key, calls in project.weights.items():
+            for key, calls in project.most_calls.items():
                 sums[key] += aim.weight * calls
         return sums
 
@@ -108,12 +130,16 @@ class Several:
     def tune(self, session: Session) -> Tuning | None:
         """Measure while the session's budget lasts; None when it allows no measuring."""
         alone = len(self.projects) == 1 and tuple(self.aims) == (Aim(),)
-        goals = () if alone else self.goals
+        goals = () if alone and not self.projects[0].regions else self.goals
         return session.tune(self._task_weights, network=True, goals=goals, objective=self.objective)
 
-    def choose(self, session: Session) -> list[list[Chosen]]:
-        """A program for each task of each network."""
-        return [choose_within(session, project) for project in self.projects]
+    def decided(self, session: Session) -> Several:
+        """The same networks, each of their regions cut in the way that takes least."""
+        return replace(self, projects=[decide(session, project) for project in self.projects])
+
+    def choose(self, session: Session) -> list[Finished]:
+        """The networks as they are cut in the end, with a program for each of their tasks."""
+        return [Finished(p, choose_within(session, p)) for p in self.decided(session).projects]
 
     def compiled(self, request: Request) -> list[Model]:
         """Tune as *request* says, and put each network's best programs together.
@@ -123,8 +149,8 @@ class Several:
         """
         with open_session(request) as session:
             uninterrupted(self.tune(session))
-            chosen = self.choose(session)
-        return [model_of(p, c, request.threads) for p, c in zip(self.projects, chosen, strict=True)]
+            finished = self.choose(session)
+        return [model_of(done.project, done.chosen, request.threads) for done in finished]
 
 
 def uninterrupted(tuning: Tuning | None) -> None:

@@ -93,7 +93,5 @@ def compile(
     check_exportable(library, request.target)
     with searching.accounted(request):
         project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))
-        [chosen] = searching.search_all(Several([project], aims, wanted), request)
-        written = searching.export(project, chosen, request, library)
-    total = searching.total_text(project, chosen)
-    print(f"wrote {written}" + (f" ({total})" if total else ""))
+        [finished] = searching.search_all(Several([project], aims, wanted), request)
+        searching.export(finished, request, library)

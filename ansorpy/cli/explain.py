@@ -34,7 +34,7 @@ def explain(
 
     request = make_request(target=target, threads=threads)
     project = project_of(model, request, shape, dim)
-    for chosen in selected(project.tasks, task):
+    for chosen in selected(project.all_tasks, task):
         print(f"task {chosen.name}")
         preset = preset_for(chosen.target)
         print(explained(chosen.dag, chosen.target, preset, chosen.precision, _bound(chosen)))

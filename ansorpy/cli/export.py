@@ -42,5 +42,4 @@ def export(
     library = output or Path(f"{model.stem}.so")
     check_exportable(library, request.target)
     project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))
-    chosen = searching.search(project, request)
-    print(f"wrote {searching.export(project, chosen, request, library)}")
+    searching.export(searching.search(project, request), request, library)

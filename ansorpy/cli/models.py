@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansorpy.errors import UsageError
 
 if TYPE_CHECKING:
-    from ansorpy.api.project import Project
-    from ansorpy.api.session import Chosen
+    from ansorpy.api.several import Finished
     from ansorpy.runtime.model import Model
 
-__all__ = ["FromRecords", "from_records", "is_library", "onnx_beside", "open_model"]
+__all__ = ["from_records", "is_library", "onnx_beside", "open_model"]
 
 
 def is_library(path: Path) -> bool:
@@ -55,16 +53,7 @@ def open_model(
 
     if is_library(path):
         return load(path)
-    return from_records(path, threads=threads, db=db, shape=shape, dim=dim).model
-
-
-@dataclass(frozen=True)
-class FromRecords:
-    """A network compiled from records: its model, and the program of each of its tasks."""
-
-    project: Project
-    chosen: Sequence[Chosen]
-    model: Model
+    return from_records(path, threads=threads, db=db, shape=shape, dim=dim)[1]
 
 
 def from_records(
@@ -74,12 +63,12 @@ def from_records(
     db: Path | None = None,
     shape: Sequence[str] | None = None,
     dim: Sequence[str] | None = None,
-) -> FromRecords:
-    """The ONNX file *path* compiled from the records in *db*, without tuning."""
+) -> tuple[Finished, Model]:
+    """The programs of the ONNX file *path* from the records in *db*, without tuning; its model."""
     from ansorpy.api.assemble import model_of
     from ansorpy.cli.searching import make_request, project_of, search
 
     request = make_request(db=db, threads=threads)
     project = project_of(path, request, shape, dim)
-    chosen = search(project, request, quiet=True)
-    return FromRecords(project, chosen, model_of(project, chosen, request.threads))
+    finished = search(project, request, quiet=True)
+    return finished, model_of(finished.project, finished.chosen, request.threads)

@@ -32,10 +32,10 @@ def profile_of(
             f"{path} is a library: its calls cannot be timed one by one",
             hint="give the ONNX file instead, with --db naming the records it was made from",
         )
-    opened = from_records(path, threads=threads, db=db, shape=shape, dim=dim)
-    network, model = opened.project.network, opened.model
+    finished, model = from_records(path, threads=threads, db=db, shape=shape, dim=dim)
+    network = finished.project.network
     feeds = {i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()}
-    programs = dict(zip((w.key for w in network.workloads()), opened.chosen, strict=True))
+    programs = dict(zip((w.key for w in network.workloads()), finished.chosen, strict=True))
     calls = []
     for call, (name, seconds) in zip(network.calls, model.profile(feeds), strict=True):
         program = programs[call.key]

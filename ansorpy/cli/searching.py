@@ -9,11 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.api.assemble import kernels_median_s, model_of
+from ansorpy.api.deciding import decisions, fastest
 from ansorpy.api.parts import Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
-from ansorpy.api.session import Chosen, Session, open_session
-from ansorpy.api.several import Aim, Several, objective_for
+from ansorpy.api.session import Session, open_session
+from ansorpy.api.several import Aim, Finished, Several, objective_for
 from ansorpy.cli.interrupt import graceful_interrupt
 from ansorpy.cli.options import Effort, Precision
 from ansorpy.cli.progress import ProgressDisplay, milliseconds
@@ -32,6 +33,7 @@ from ansorpy.phases import Part, Phases, phase
 from ansorpy.report.plan import plan_table
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
+from ansorpy.report.ways import ways_table
 from ansorpy.target import Target
 from ansorpy.tasks.objective import Objective
 
@@ -136,18 +138,18 @@ def _show_phases(phases: Phases, request: Request) -> None:
         show(phases_table(phases.seconds), sys.stderr)
 
 
-def search(project: Project, request: Request, *, quiet: bool = False) -> list[Chosen]:
-    """Tune the network's tasks with progress on stderr, and choose a program for each.
+def search(project: Project, request: Request, *, quiet: bool = False) -> Finished:
+    """Tune the network's tasks with progress on stderr; its cut and a program for each of them.
 
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
     """
-    [chosen] = search_all(Several([project], [Aim()]), request, quiet=quiet)
-    return chosen
+    [finished] = search_all(Several([project], [Aim()]), request, quiet=quiet)
+    return finished
 
 
-def search_all(several: Several, request: Request, *, quiet: bool = False) -> list[list[Chosen]]:
-    """The same for several networks: a list of programs for each.
+def search_all(several: Several, request: Request, *, quiet: bool = False) -> list[Finished]:
+    """The same for several networks.
 
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
@@ -164,11 +166,12 @@ def search_all(several: Several, request: Request, *, quiet: bool = False) -> li
                 raise _interrupted(request) from None
 
 
-def _searched(several: Several, session: Session, quiet: bool) -> list[list[Chosen]]:
+def _searched(several: Several, session: Session, quiet: bool) -> list[Finished]:
     if not quiet:
         _show_plan(several, session)
     tuning = several.tune(session)
     if tuning is not None and not quiet:
+        _show_ways(several, session)
         _show_tasks(several, session)
         print(f"ended: {tuning.ended.value}", file=sys.stderr)
     if tuning is not None and tuning.interrupted:
@@ -182,8 +185,16 @@ def _show_plan(several: Several, session: Session) -> None:
         show(plan_table(planned), sys.stderr)
 
 
+def _show_ways(several: Several, session: Session) -> None:
+    for project in several.projects:
+        if project.regions:
+            show(ways_table(decisions(project, session.recorded_s)), sys.stderr)
+
+
 def _show_tasks(several: Several, session: Session) -> None:
-    tasks = summaries(session.database, several.weights)
+    """The tasks that the networks call, cut in the ways that are fastest so far."""
+    projects = [fastest(project, session.recorded_s) for project in several.projects]
+    tasks = summaries(session.database, replace(several, projects=projects).weights)
     show(tasks_table(tasks), sys.stderr)
     failures = failures_table(tasks)
     if failures.rows:
@@ -199,17 +210,23 @@ def _interrupted(request: Request) -> Interrupted:
     )
 
 
-def export(project: Project, chosen: Sequence[Chosen], request: Request, library: Path) -> Path:
-    """Put the model together and write it to *library*; returns where it is."""
+def export(finished: Finished, request: Request, library: Path) -> None:
+    """Put the model together and write it to *library*; say where it is, and what it takes."""
     with phase(Part.ASSEMBLE):
-        return model_of(project, chosen, request.threads).export(library)
+        model = model_of(finished.project, finished.chosen, request.threads)
+        written = model.export(library)
+    total = total_text(finished)
+    print(f"wrote {written}" + (f" ({total})" if total else ""))
+    print(model.footprint)
 
 
 def plan_text(project: Project, request: Request) -> str:
     """What is about to happen: calls, tasks, threads, and the limit of the search."""
     calls, tasks = len(project.network.calls), len(project.tasks)
     where = f"{request.target.name}, {request.threads} threads"
-    text = f"{project.name}: {calls} kernels, {tasks} different tasks, for {where}"
+    others = len(project.all_tasks) - tasks
+    more = f" (and {others} of other ways to cut it)" if others else ""
+    text = f"{project.name}: {calls} kernels, {tasks} different tasks{more}, for {where}"
     budget = request.budget(network=True)
     if budget is None:
         return f"{text}; measuring nothing"
@@ -223,7 +240,7 @@ def plan_text(project: Project, request: Request) -> str:
     return f"{text}; tuning up to {', '.join(limits)}, records in {request.db}"
 
 
-def total_text(project: Project, chosen: Sequence[Chosen]) -> str:
+def total_text(finished: Finished) -> str:
     """The time of all kernels together, or nothing when one was never timed."""
-    total = kernels_median_s(project, chosen)
+    total = kernels_median_s(finished.project, finished.chosen)
     return "" if total is None else f"{milliseconds(total)} in kernels"

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ansorpy.api.project import Project
     from ansorpy.api.session import Chosen, Session
     from ansorpy.ir.task import Task
+    from ansorpy.runtime.footprint import Footprint
 
 __all__ = ["Form", "show"]
 
@@ -63,18 +64,23 @@ def show(
         if task is None:
             _list(project, session, as_json)
             return
-        for chosen in selected(project.tasks, task):
+        for chosen in selected(project.all_tasks, task):
             text = _text(chosen, session, form)
             print(json.dumps({"task": chosen.name, form.value: text}) if as_json else text)
 
 
 def _list(project: Project, session: Session, as_json: bool) -> None:
+    from ansorpy.api.deciding import decisions, fastest
     from ansorpy.report.tables import Table
     from ansorpy.report.tables import show as show_table
+    from ansorpy.report.ways import ways_table
 
-    rows = [_facts(project, task, session) for task in project.tasks]
+    regions = decisions(project, session.recorded_s)
+    memory = _memory(fastest(project, session.recorded_s), session)
+    rows = [_facts(project, task, session) for task in project.all_tasks]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        facts = {"tasks": rows, "regions": [region.to_dict() for region in regions]}
+        print(json.dumps(facts | {"memory": memory.to_dict()}, indent=2))
         return
     heading = ("#", "task", "calls", "MFLOP", "trials", "best us")
     cells = tuple(
@@ -89,6 +95,22 @@ def _list(project: Project, session: Session, as_json: bool) -> None:
         for number, row in enumerate(rows)
     )
     show_table(Table(project.name, heading, cells, frozenset(heading) - {"task"}))
+    if regions:
+        show_table(ways_table(regions))
+    print(memory)
+
+
+def _memory(project: Project, session: Session) -> Footprint:
+    """What the recorded programs take; where one is missing, what there is without programs."""
+    from ansorpy.api.assemble import plan_of
+    from ansorpy.runtime.footprint import Footprint
+
+    chosen = session.kept(project.tasks)
+    if chosen is not None:
+        return plan_of(project, chosen, session.request.threads).footprint
+    network = project.network
+    ports = sum(t.bytes for t in (*network.inputs, *network.outputs))
+    return Footprint(project.constant_bytes, network.arena.bytes, None, ports)
 
 
 def _facts(project: Project, task: Task, session: Session) -> dict[str, Any]:
@@ -96,7 +118,7 @@ def _facts(project: Project, task: Task, session: Session) -> dict[str, Any]:
     return {
         "name": task.name,
         "key": task.key,
-        "calls": project.weights[task.key],
+        "calls": project.most_calls[task.key],
         "flops": task.flops,
         "bytes": task.bytes,
         "trials": session.database.trials(task.key),

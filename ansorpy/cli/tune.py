@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +38,7 @@ from ansorpy.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ansorpy.api.project import Project
-    from ansorpy.api.session import Chosen
+    from ansorpy.api.several import Finished
 
 __all__ = ["tune"]
 
@@ -99,18 +97,18 @@ def tune(
         given, most = zip(models, names, strict=True), parse_bytes(memory)
         projects = [project_of(m, request, shape, dim, name).fit(most) for m, name in given]
         several = Several(projects, aims, wanted)
-        chosen = search_all(several, request)
+        finished = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
-    for model, project, programs in zip(models, projects, chosen, strict=True):
-        library = f"{project.name.replace(os.sep, '-').lstrip('.-')}.so"
+    for model, done in zip(models, finished, strict=True):
+        library = f"{done.project.name.replace(os.sep, '-').lstrip('.-')}.so"
         words = _export(model, library, db, target, threads, precision, memory, dim, shape)
-        _show(project, programs, words)
+        _show(done, words)
 
 
-def _show(project: Project, programs: Sequence[Chosen], export: str) -> None:
+def _show(finished: Finished, export: str) -> None:
     from ansorpy.cli.searching import total_text
 
-    print(f"{project.name}: {total_text(project, programs) or 'not timed'}")
+    print(f"{finished.project.name}: {total_text(finished) or 'not timed'}")
     print(f"write the library with: {export}")
 
 

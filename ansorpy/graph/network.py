@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from ansorpy.graph.ir import Array
-from ansorpy.graph.memory import ArenaPlan
+from ansorpy.graph.memory import ArenaPlan, Lifetime
 from ansorpy.graph.op import Shape
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.serialize import structural_hash
 
-__all__ = ["Call", "Network", "Part", "TensorInfo", "Workload"]
+__all__ = ["Call", "Network", "Part", "TensorInfo", "Workload", "lifetimes"]
 
 
 @dataclass(frozen=True)
@@ -93,3 +93,30 @@ class Network:
         for call in self.calls:
             calls.setdefault(call.key, []).append(call)
         return [Workload(key, same[0].name, same[0].dag, len(same)) for key, same in calls.items()]
+
+    def lifetimes(self) -> dict[str, Lifetime]:
+        """When each value of the arena is there; one made in parts is from the first part on."""
+        external = {t.name for t in (*self.inputs, *self.outputs)}
+        return lifetimes(self.calls, self.values, self.parts, external)
+
+
+def lifetimes(
+    calls: Sequence[Call],
+    values: Mapping[str, TensorInfo],
+    parts: Mapping[str, Part],
+    external: Collection[str],
+) -> dict[str, Lifetime]:
+    """The lifetimes of all *values* that *calls* write and that are not *external*."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for place, call in enumerate(calls):
+        for name in (parts[n].of if n in parts else n for n in call.outputs):
+            first.setdefault(name, place)
+            last[name] = place
+        for name in (parts[n].of if n in parts else n for n in call.inputs):
+            last[name] = place
+    return {
+        name: Lifetime(place, last[name], values[name].bytes)
+        for name, place in first.items()
+        if name not in external
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ansorpy.graph.choices import Choices
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.graph.passes.fold_scale import fold_scale
@@ -12,28 +13,46 @@ from ansorpy.graph.passes.fuse_siblings import fuse_siblings
 from ansorpy.graph.passes.join_norms import join_norms
 from ansorpy.graph.passes.pool_first import pool_first
 from ansorpy.graph.passes.simplify_moves import simplify_moves
+from ansorpy.graph.passes.turn_products import turn_products
 
-__all__ = ["PASSES", "optimize"]
+__all__ = ["ARRANGING", "SIMPLIFYING", "arrange", "optimize", "simplify"]
 
-PASSES: tuple[Callable[[Graph], Graph], ...] = (
+SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
     simplify_moves,
     join_norms,
     pool_first,
     fold_scale,
     channels_last,
     simplify_moves,
-    fuse_attention,
-    fuse_siblings,
 )
-"""Norms are found before scales are folded into their parts; moves are simplified before the layout
-pass, which knows shuffles, and again after it."""
+"""What is always better.  Norms are found before scales are folded into their parts; moves are
+simplified before the layout pass, which knows shuffles, and again after it."""
+
+ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
+    fuse_attention,
+    lambda graph, choices: turn_products(graph),
+    lambda graph, choices: fuse_siblings(graph),
+)
+"""What becomes one operator; a pass asks where it may be better to leave several."""
 
 
-def optimize(graph: Graph) -> Graph:
-    """*graph* after all passes: scales folded, images channels last, no needless movement.
+def simplify(graph: Graph) -> Graph:
+    """*graph* with scales folded, images channels last, and no needless movement.
 
     Constants are folded and dead nodes dropped whenever a pass builds its result.
     """
-    for run in PASSES:
+    for run in SIMPLIFYING:
         graph = run(graph)
     return graph
+
+
+def arrange(graph: Graph, choices: Choices) -> Graph:
+    """A simplified *graph* with operators joined as *choices* answer."""
+    for run in ARRANGING:
+        graph = run(graph, choices)
+    return graph
+
+
+def optimize(graph: Graph) -> Graph:
+    """*graph* after all passes, every question answered with its first way."""
+    return arrange(simplify(graph), Choices())

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ansorpy.errors import UnsupportedModel
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.ir import Graph
-from ansorpy.graph.memory import ArenaPlan, Lifetime, plan_arena
-from ansorpy.graph.network import Call, Network, Part, TensorInfo
+from ansorpy.graph.memory import ArenaPlan, plan_arena
+from ansorpy.graph.network import Call, Network, Part, TensorInfo, lifetimes
 from ansorpy.graph.op import Conv, ConvTranspose, Pool, Shape
 from ansorpy.graph.passes.fuse import Group, fuse
 from ansorpy.graph.placement import place_values
@@ -91,29 +91,13 @@ class _Partition:
         kind = self.graph.types[value]
         return TensorInfo(name, kind.shape, kind.dtype)
 
-    def _whole(self, name: str) -> str:
-        return self.parts[name].of if name in self.parts else name
-
     def _add(self, title: str, definition: Definition, output: str) -> None:
         inputs = tuple(map(self._buffer, definition.inputs))
         self.calls.append(Call(title, definition.dag, inputs, definition.constants, (output,)))
 
     def _arena(self) -> ArenaPlan:
         external = {*self.graph.inputs, *(o.name for o in self.graph.outputs)}
-        first: dict[str, int] = {}
-        last: dict[str, int] = {}
-        for place, call in enumerate(self.calls):
-            for name in map(self._whole, call.outputs):
-                first.setdefault(name, place)
-                last[name] = place
-            for name in map(self._whole, call.inputs):
-                last[name] = place
-        # A value made in parts is there from the first part on.
-        return plan_arena({
-            name: Lifetime(place, last[name], self.values[name].bytes)
-            for name, place in first.items()
-            if name not in external
-        })  # fmt: skip
+        return plan_arena(lifetimes(self.calls, self.values, self.parts, external))
 
 
 def _title(graph: Graph, group: Group) -> str:

@@ -15,6 +15,7 @@ from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
 from ansorpy.runtime.executable import Executable
 from ansorpy.runtime.export import export
+from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
 from ansorpy.runtime.ports import Array, Port, check_array, fits, one_of
@@ -69,15 +70,20 @@ class Model:
         this machine cannot run, the model can only be exported.
         """
         plan = plan_network(network, tasks, target=target, threads=threads, median_s=median_s)
-        if not target.runs_on_host():
+        return Model.of_plan(plan, name)
+
+    @staticmethod
+    def of_plan(plan: Plan, name: str = "model") -> Model:
+        """The model of a network's *plan*, as :meth:`of` makes it."""
+        if not plan.target.runs_on_host():
             parts = _Parts(
-                name, plan.inputs, plan.outputs, threads, None, plan, None, plan.pool_bytes
+                name, plan.inputs, plan.outputs, plan.threads, None, plan, None, plan.pool_bytes
             )
             return Model(parts)
         loaded = load_plan(plan, "model")
         return Model(
             _Parts(
-                name, plan.inputs, plan.outputs, threads, loaded.executable, loaded.plan,
+                name, plan.inputs, plan.outputs, plan.threads, loaded.executable, loaded.plan,
                 loaded.pool, plan.pool_bytes,
             )
         )  # fmt: skip
@@ -115,6 +121,12 @@ class Model:
     def constant_bytes(self) -> int:
         """Bytes of the constants in the order the code reads them: packed, padded, transformed."""
         return self._parts.constant_bytes
+
+    @property
+    def footprint(self) -> Footprint | None:
+        """The memory that a run takes; None for a library, which does not say."""
+        plan = self._parts.plan
+        return None if plan is None else plan.footprint
 
     def get_inputs(self) -> list[Port]:
         """Name, shape, dtype and onnxruntime's type name of each input."""

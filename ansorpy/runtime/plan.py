@@ -15,9 +15,13 @@ import numpy as np
 from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.network import Call, Network, TensorInfo
+from ansorpy.graph.reuse import in_place
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.loops import Role
+from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.overwrite import overwritable
+from ansorpy.ir.printer import text
 from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.runtime.footprint import Footprint
 from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.target import Target
 
@@ -64,12 +68,14 @@ class CompiledTask:
             name theirs differently; position tells which is which.
         program: The loop nest, for people.
         median_s: Seconds of one run, or ``None`` when it was never timed.
+        overwrites: Numbers of inputs and outputs: such an output may lie over that input.
     """
 
     built: Built
     placeholders: tuple[str, ...]
     program: str = ""
     median_s: float | None = None
+    overwrites: tuple[tuple[int, int], ...] = ()
 
     @staticmethod
     def of(
@@ -77,7 +83,7 @@ class CompiledTask:
         built: Built,
         *,
         compiled_from: ComputeDAG | None = None,
-        program: str = "",
+        program: Program | None = None,
         median_s: float | None = None,
     ) -> CompiledTask:
         """The task of *built*, its parameters named as in *dag*.
@@ -85,9 +91,13 @@ class CompiledTask:
         Args:
             compiled_from: The definition that was compiled, when it is not *dag* but one equal to
                 it in all but names: a database keeps the definition it met first.
+            program: The loop nest that was compiled.
         """
         named = _renamed(built, dag, compiled_from or dag)
-        return CompiledTask(named, tuple(op.name for op in dag.args), program, median_s)
+        names = tuple(op.name for op in dag.args)
+        if program is None:
+            return CompiledTask(named, names, median_s=median_s)
+        return CompiledTask(named, names, text(program), median_s, overwritable(program))
 
 
 @dataclass(frozen=True)
@@ -113,6 +123,16 @@ class Plan:
     median_s: float | None = None
 
     @property
+    def footprint(self) -> Footprint:
+        """The memory that a run takes."""
+        return Footprint(
+            constants=self.pool_bytes,
+            arena=self.arena_bytes,
+            workspace=max((s.code.workspace_bytes(self.threads) for s in self.steps), default=0),
+            ports=sum(port.bytes for port in (*self.inputs, *self.outputs)),
+        )
+
+    @property
     def objects(self) -> list[ObjectCode]:
         """The different codes of all calls, those of ``packs`` included.
 
@@ -136,6 +156,7 @@ def plan_network(
     median_s: float | None = None,
 ) -> Plan:
     """The plan of *network*; *tasks* has the code of each workload by its key."""
+    network = in_place(network, {key: task.overwrites for key, task in tasks.items()})
     maker = _Maker()
     for number, port in enumerate(network.inputs):
         maker.values[port.name] = Argument(Region.INPUT, number=number)

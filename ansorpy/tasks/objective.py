@@ -11,8 +11,11 @@ import numpy.typing as npt
 
 from ansorpy.errors import UsageError
 from ansorpy.tasks.standing import Standing
+from ansorpy.tasks.ways import Either
 
-__all__ = ["Floats", "Goal", "Objective", "latency_s", "latency_slopes"]
+__all__ = [
+    "Floats", "Goal", "Objective", "is_known", "latency_s", "latency_slopes", "misses",
+]  # fmt: skip
 
 Floats = npt.NDArray[np.float64]
 
@@ -22,11 +25,13 @@ class Goal:
     """One network, and what is wanted of it.
 
     Args:
-        calls: How often it calls each task of the run, in their order; 0 for another's tasks.
+        calls: How often it calls each task of the run, in their order; 0 for another's tasks, and
+            for those that only some ways of ``eithers`` call.
         weight: Its importance beside the other networks.
         bound_s: Latency that is fast enough; ``None``: there is none.
         baseline_s: Latency that its speed-up is counted from; ``None``: one second.
         name: For messages.
+        eithers: Its parts that can be computed in several ways.
 
     Raises:
         UsageError: A figure that is not positive.
@@ -37,6 +42,7 @@ class Goal:
     bound_s: float | None = None
     baseline_s: float | None = None
     name: str = ""
+    eithers: tuple[Either, ...] = ()
 
     def __post_init__(self) -> None:
         for what in ("weight", "bound_s", "baseline_s"):
@@ -63,20 +69,46 @@ class Objective(Protocol):
 
 
 def latency_s(goal: Goal, tasks: Sequence[Standing]) -> float:
-    """Seconds of the network's calls together; tasks without a correct program are left out."""
-    return float(_calls([goal])[0] @ _known_s(tasks))
+    """Seconds of the network's calls together; tasks without a correct program are left out.
+
+    Of parts with several ways the fastest counts.
+    """
+    calls = sum((either.leader(tasks) for either in goal.eithers), np.array(goal.calls))
+    return float(calls @ _known_s(tasks))
+
+
+def is_known(goal: Goal, tasks: Sequence[Standing]) -> bool:
+    """True when there is a correct program for all that the network has to call."""
+    pairs = zip(tasks, goal.calls, strict=True)
+    known = all(np.isfinite(task.best_s) for task, calls in pairs if calls)
+    return known and all(either.is_known(tasks) for either in goal.eithers)
+
+
+def misses(goals: Sequence[Goal], tasks: Sequence[Standing], at: int) -> bool:
+    """True when some network cannot do without task *at*, which has no correct program."""
+    return any(
+        goal.calls[at] > 0
+        or any(
+            not either.is_known(tasks) and any(way[at] > 0 for way in either.ways)
+            for either in goal.eithers
+        )
+        for goal in goals
+    )
 
 
 def latency_slopes(
     goals: Sequence[Goal], tasks: Sequence[Standing], outer: Sequence[float]
 ) -> Floats:
-    """The chain rule: *outer* is the figure's change per second of each network's latency."""
-    slopes: Floats = np.asarray(outer, dtype=np.float64) @ _calls(goals)
+    """The chain rule: *outer* is the figure's change per second of each network's latency.
+
+    Ways that are behind count in part while they may win.
+    """
+    claims = [
+        sum((either.claims(tasks) for either in goal.eithers), np.array(goal.calls, np.float64))
+        for goal in goals
+    ]
+    slopes: Floats = np.asarray(outer, dtype=np.float64) @ np.array(claims)
     return slopes
-
-
-def _calls(goals: Sequence[Goal]) -> Floats:
-    return np.array([goal.calls for goal in goals], dtype=np.float64)
 
 
 def _known_s(tasks: Sequence[Standing]) -> Floats:

@@ -9,15 +9,17 @@ import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.protocol import CostModel
+from ansorpy.cost.view import view_nest
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
+from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
 from ansorpy.search.population import StructureSource
 from ansorpy.search.selectors.top_k import TopK
 from ansorpy.search.strategies.evolution import Evolution
 from ansorpy.search.strategy import Context
 
-__all__ = ["PredictOptions", "predicted_best"]
+__all__ = ["PredictOptions", "predicted_best", "predicted_seconds"]
 
 
 @dataclass(frozen=True)
@@ -62,3 +64,9 @@ def predicted_best(
             continue  # a row no program exists for; the next one is nearly as good
         yield state
     yield State.initial(task.dag)
+
+
+def predicted_seconds(task: Task, state: State) -> float:
+    """What the closed-form model says that *state*, a program of *task*, takes."""
+    [seconds] = AnalyticModel().seconds(task, view_nest(build_nest(state, {}), 1))
+    return float(seconds)

@@ -26,7 +26,7 @@ from ansorpy.search.history import Best, History
 from ansorpy.search.population import StructureSource
 from ansorpy.search.trials import Trials
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.objective import Goal, Objective
+from ansorpy.tasks.objective import Goal, Objective, is_known, latency_s, misses
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.pace import RETIME_S, Pace
 from ansorpy.tasks.recall import recall_others
@@ -138,10 +138,9 @@ def tune_tasks(
             journal.note("stopped", {})
     outcomes = run.outcomes()
     journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
-    for search in run.searches if not interrupted else ():
+    for at, search in enumerate(run.searches) if not interrupted else ():
         # While the default schedule was not tried, nothing is known to be wrong with the task.
-        is_judged = not search.default_pending
-        if search.history.best is None and is_judged:
+        if not search.default_pending and run.lacks(at):
             raise search.history.no_valid_program(search.task.name, ended.value)
     return Tuning(outcomes, interrupted, ended, phases.seconds)
 
@@ -223,22 +222,29 @@ class _Run:
 
     def _ending(self, tasks: Sequence[Standing]) -> Ending:
         """Why no task is worth another round."""
-        if any(task.alive for task in tasks) and not any(t.slope for t in tasks if t.alive):
+        if any(task.alive for task in tasks) and not any(task.slope for task in tasks):
             return Ending.GOAL
         limit = self.budget.trials_per_task
-        spent = [search.history.trials for search in self.searches]
-        return Ending.TRIALS if limit is not None and min(spent) >= limit else Ending.NOTHING_LEFT
+        spent = [task.trials for task in tasks if task.slope]
+        reached = limit is not None and min(spent, default=0) >= limit
+        return Ending.TRIALS if reached else Ending.NOTHING_LEFT
 
     def finish(self) -> None:
         """Re-time the finalists of each task, the costliest task first, while time is left."""
-        best = [search.history.best_s or 0.0 for search in self.searches]
-        shares = [e.weight * s for e, s in zip(self.tasks, best, strict=True)]
+        tasks = self._live()
+        slopes = WeightedSum().slopes(self.goals, tasks)
+        shares = [s * t.best_s if np.isfinite(t.best_s) else 0.0
+                  for s, t in zip(slopes, tasks, strict=True)]  # fmt: skip
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
             left_s = self._left_s(0.0)
-            if left_s is None or left_s > 0:
+            if slopes[at] and (left_s is None or left_s > 0):
                 with phase(Part.RETIME), until(self._moment(0.0)):
                     self.searches[at].retime()
         self._report(Progress(Phase.FINISHED))
+
+    def lacks(self, at: int) -> bool:
+        """True when task *at* has no correct program and a network cannot do without it."""
+        return self.searches[at].history.best is None and misses(self.goals, self._live(), at)
 
     def outcomes(self) -> tuple[Outcome, ...]:
         return tuple(Outcome(s.task, s.history.best, s.history) for s in self.searches)
@@ -247,6 +253,15 @@ class _Run:
         tasks = [self._standing(number) for number in range(len(self.tasks))]
         slopes = self.options.objective.slopes(self.goals, tasks)
         return [replace(t, slope=float(s)) for t, s in zip(tasks, slopes, strict=True)]
+
+    def _live(self) -> list[Standing]:
+        """How the tasks stand now, in the middle of a round too."""
+        best = [search.history.best_s or inf for search in self.searches]
+        trials = [search.history.trials for search in self.searches]
+        return [
+            replace(self._standing(n), best_after=(best[n],), trials_after=(trials[n],))
+            for n in range(len(self.tasks))
+        ]
 
     def _standing(self, at: int) -> Standing:
         search, task = self.searches[at], self.tasks[at].task
@@ -303,10 +318,9 @@ class _Run:
 
     def _report(self, progress: Progress) -> None:
         """Pass a report on, with the figures of the whole run added."""
-        best = [search.history.best_s for search in self.searches]
-        total = None
-        if None not in best:
-            total = sum(e.weight * (s or 0.0) for e, s in zip(self.tasks, best, strict=True))
+        tasks, total = self._live(), None
+        if all(is_known(goal, tasks) for goal in self.goals):
+            total = sum(goal.weight * latency_s(goal, tasks) for goal in self.goals)
         limit = self.budget.trials
         if limit is None and self.budget.trials_per_task is not None:
             limit = self.budget.trials_per_task * len(self.searches)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
 from ansorpy import api
+from ansorpy.api.deciding import fastest
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.cli.comparison import verify_model
 from ansorpy.errors import AnsorpyError
+from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.report.bench.turns import Contender, compare
 from ansorpy.report.engines.names import PEERS
@@ -82,7 +85,7 @@ def measure(
     def left_out(name: str, reason: AnsorpyError) -> None:
         failures[name] = reason.message
 
-    project = None if OURS in failures else open_project(path, request)
+    project = None if OURS in failures else _as_compiled(open_project(path, request), settings.db)
     size = 0 if project is None else project.touched_bytes
     before = measure_peak(threads, size)
     contenders = [_contender(n, path, threads, settings) for n in _names(settings, failures)]
@@ -157,13 +160,24 @@ def _contender(name: str, path: Path, threads: int, settings: Settings) -> Conte
     return Contender(name, "ansorpy.report.engines.protocol:open_peer", arguments)
 
 
+def _as_compiled(project: Project, db: Path) -> Project:
+    """*project* cut as the records say."""
+    with Database(db) as database:
+        return fastest(project, partial(_best_s, database))
+
+
+def _best_s(database: Database, task: Task) -> float | None:
+    record = database.best(task.key)
+    return None if record is None else record.median_s
+
+
 def _kernels_ms(project: Project, db: Path) -> float | None:
     """All kernels' recorded times together, each as often as it is called."""
     total = 0.0
     with Database(db) as database:
         for task in project.tasks:
-            record = database.best(task.key)
-            if record is None or record.median_s is None:
+            seconds = _best_s(database, task)
+            if seconds is None:
                 return None
-            total += project.weights[task.key] * record.median_s
+            total += project.weights[task.key] * seconds
     return total * 1e3

@@ -22,6 +22,7 @@ from ansorpy.measure.database import Database
 from ansorpy.report.profile import CallTime, profile_table
 from ansorpy.report.randomize import random_weights
 from ansorpy.tasks.tune import Ending
+from tests.graph.attentions import transformer
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -184,8 +185,17 @@ def test_show_lists_tasks_and_prints_programs(
     command = ["show", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
                "--threads", "2"]  # fmt: skip
     assert main([*command, "--json"]) == 0
-    tasks = json.loads(capsys.readouterr().out)
-    assert sum(t["trials"] for t in tasks) == 6
+    facts = json.loads(capsys.readouterr().out)
+    assert sum(t["trials"] for t in facts["tasks"]) == 6 and not facts["regions"]
+    sizes = [
+        facts["memory"][f"{part}_bytes"] for part in ("constant", "arena", "workspace", "port")
+    ]
+    assert sizes[0] >= 4 * (11 * 27 + 11 + 77) and sizes[3] == 4 * (3 * 81 + 7)
+    assert facts["memory"]["peak_bytes"] == sum(sizes)
+    assert main(command) == 0
+    assert "MiB at the peak of a run: constants 0.0" in capsys.readouterr().out
+    assert main([*command, "--threads", "1"]) == 0
+    assert "before it is compiled: constants 0.00 MiB, arena" in capsys.readouterr().out
     expected = {"definition": "float32", "nest": "for ", "steps": "", "program": "kernel(",
                 "llvm": "define", "asm": "ret"}  # fmt: skip
     for form, word in expected.items():
@@ -256,6 +266,31 @@ def test_tune_takes_several_networks_and_says_how_to_go_on(
         assert sum(database.trials(t.key) for t in database.tasks()) == 4
     assert main(["db", "replay", db]) == 0
     assert "same history, 4 trials" in capsys.readouterr().out
+
+
+def test_ways_to_cut_a_network_are_measured_listed_and_replayed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    network, db = str(tmp_path / "net.onnx"), str(tmp_path / "t.db")
+    onnx.save(transformer(2), network)
+    shared = ["--threads", "1", "--db", db]
+    assert main(["tune", network, "--trials-per-task", "4", *shared]) == 0
+    err = capsys.readouterr().err
+    assert "(and 3 of other ways to cut it)" in err
+    assert "ways to cut it" in err and "three kernels" in err and "*" in err
+    assert main(["show", network, *shared, "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    [region] = facts["regions"]
+    assert [way["calls"] for way in region["ways"]] == [1, 3]
+    fastest = min(region["ways"], key=lambda way: way["seconds"])
+    assert region["taken"] == fastest["way"]
+    assert facts["memory"]["peak_bytes"] is not None
+    out = tmp_path / "profile.json"
+    assert main(["bench", network, *shared, "--profile", "--json", str(out)]) == 0
+    names = [call["name"] for call in json.loads(out.read_text())["calls"]]
+    assert sum("softmax" in name for name in names) == (region["taken"] == "three kernels")
+    assert main(["db", "replay", db]) == 0
+    assert "same history" in capsys.readouterr().out
 
 
 def test_networks_of_one_file_name_are_told_apart(

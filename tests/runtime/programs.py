@@ -74,8 +74,9 @@ def task_of(
     target: Target | None = None,
 ) -> CompiledTask:
     state = schedule(State.initial(dag))
-    built = build_lowered(lower(state), target or Target.host(), symbol)
-    return CompiledTask.of(dag, built, program=state.text(), median_s=2e-3)
+    lowered = lower(state)
+    built = build_lowered(lowered, target or Target.host(), symbol)
+    return CompiledTask.of(dag, built, program=lowered.run, median_s=2e-3)
 
 
 def constants(rng: np.random.Generator) -> tuple[Floats, Floats]:

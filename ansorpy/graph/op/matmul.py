@@ -6,15 +6,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.graph.op.base import Op, Pattern, TensorType, broadcast, common_dtype
+from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast, common_dtype
 
 __all__ = ["MatMul"]
 
 
 @dataclass(frozen=True)
 class MatMul(Op):
-    """Matrix product of the last two axes, leading axes broadcast: ``[.., m, k] x [.., k, n]``."""
+    """Matrix product of the last two axes, leading axes broadcast: ``[.., m, k] x [.., k, n]``.
 
+    Then axes are permuted as :class:`Transpose` does; ``()`` leaves them.
+    """
+
+    perm: Shape = ()
     pattern: ClassVar[Pattern] = Pattern.COMPLEX
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
@@ -22,4 +26,6 @@ class MatMul(Op):
         if a.shape[-1] != b.shape[-2]:
             raise ValueError(f"inner sizes differ: {a.shape} x {b.shape}")
         batch = broadcast([a.shape[:-2], b.shape[:-2]])
-        return TensorType((*batch, a.shape[-2], b.shape[-1]), common_dtype(inputs))
+        shape = (*batch, a.shape[-2], b.shape[-1])
+        turned = tuple(shape[p] for p in self.perm) if self.perm else shape
+        return TensorType(turned, common_dtype(inputs))

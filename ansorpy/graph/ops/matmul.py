@@ -15,22 +15,29 @@ __all__ = ["grouped_matmul", "matmul"]
 
 
 def matmul(op: MatMul | None, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]``, batch axes broadcast."""
+    """``out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]``, batch axes broadcast.
+
+    The axes of ``out`` are permuted as *op* says.
+    """
     a, b = inputs
     batch = broadcast([a.shape[:-2], b.shape[:-2]])
     k = reduce_axis(a.shape[-1], name="k")
+    shape = (*batch, a.shape[-2], b.shape[-1])
+    axes = (*(f"b{d}" for d in range(len(batch))), "i", "j")
+    perm = op.perm if op is not None and op.perm else tuple(range(len(shape)))
 
-    def body(*index: Expr) -> Expr:
+    def body(*at: Expr) -> Expr:
+        index = [at[perm.index(d)] for d in range(len(shape))]
         outer, (i, j) = index[:-2], index[-2:]
         left = broadcast_index(a.shape[:-2], outer, batch)
         right = broadcast_index(b.shape[:-2], outer, batch)
         return sum_over(a[(*left, i, k)] * b[(*right, k, j)], axis=k)
 
     return compute(
-        (*batch, a.shape[-2], b.shape[-1]),
+        tuple(shape[p] for p in perm),
         body,
         name=names.fresh("matmul"),
-        names=(*(f"b{d}" for d in range(len(batch))), "i", "j"),
+        names=tuple(axes[p] for p in perm),
     )
 
 

@@ -4,17 +4,24 @@
 
 The scale and the mask may be missing, the mask be known only at run time.  Nothing in between may
 be read by anyone else.
+
+As one kernel the scores never leave the caches, but its products are tiled for a block of rows
+only; which counts for more depends on the sizes.  So the pass asks, unless there is but one row.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansorpy.graph.choices import Choices
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
 from ansorpy.graph.uses import Uses
 
-__all__ = ["fuse_attention"]
+__all__ = ["WAYS", "fuse_attention"]
+
+WAYS = ("one kernel", "three kernels")
+"""The answers to what the pass asks."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +33,11 @@ class _Found:
     nodes: tuple[Node, ...]
 
 
-def fuse_attention(graph: Graph) -> Graph:
-    """*graph* with every attention as one node."""
+def fuse_attention(graph: Graph, choices: Choices) -> Graph:
+    """*graph* with attentions as one node each, where *choices* do not leave them apart."""
     finder = _Finder(graph)
-    found = {f.nodes[-1].output: f for f in map(finder.attention_of, graph.nodes) if f is not None}
+    attentions = [f for f in map(finder.attention_of, graph.nodes) if f is not None]
+    found = {f.nodes[-1].output: f for f in attentions if _is_joined(graph, f, choices)}
     gone = {node.output for f in found.values() for node in f.nodes}
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
@@ -38,6 +46,15 @@ def fuse_attention(graph: Graph) -> Graph:
         elif node.output not in gone:
             builder.emit(node.op, node.inputs, node.output)
     return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+def _is_joined(graph: Graph, found: _Found, choices: Choices) -> bool:
+    """What *choices* say of an attention; those of equal operands are decided together."""
+    shapes = [graph.types[value].shape for value in found.inputs]
+    if shapes[0][-2] == 1:
+        return True
+    of = " ".join("x".join(map(str, shape)) for shape in shapes)
+    return choices.way(f"attention of {of}", WAYS) == WAYS[0]
 
 
 class _Finder:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
-from ansorpy.tasks.objective import Floats, Goal, latency_s, latency_slopes
+from ansorpy.tasks.objective import Floats, Goal, is_known, latency_s, latency_slopes
 from ansorpy.tasks.standing import Standing
 
 __all__ = ["LatencyBounds"]
@@ -35,6 +33,4 @@ def _is_within(goal: Goal, tasks: Sequence[Standing]) -> bool:
     """True when every task of the network has a program, and all together meet its bound."""
     if goal.bound_s is None:
         return False
-    own = [task for task, calls in zip(tasks, goal.calls, strict=True) if calls]
-    known = all(np.isfinite(task.best_s) for task in own)
-    return known and latency_s(goal, tasks) <= goal.bound_s
+    return is_known(goal, tasks) and latency_s(goal, tasks) <= goal.bound_s

@@ -1,0 +1,80 @@
+"""Which way each region of a network is cut: the one whose kernels together take least.
+
+What was measured decides; where no way was, the closed-form model does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from math import inf
+
+import numpy as np
+
+from ansorpy.api.project import OpenRegion, Project
+from ansorpy.api.session import Session
+from ansorpy.ir.task import Task
+from ansorpy.report.ways import Decision, WayTime
+
+__all__ = ["DOUBT", "decide", "decisions", "fastest"]
+
+DOUBT = 0.8
+"""The first way stays unless another is predicted to take less than this part of its time.
+
+The model orders programs of one task well; over tasks of different kinds it is off by more.
+"""
+
+
+def decisions(project: Project, best_s: Callable[[Task], float | None]) -> list[Decision]:
+    """What the times *best_s* of tasks say of each region: the fastest way of those known in full.
+
+    Where none is, the first one is taken.
+    """
+    known = {task.key: best_s(task) for task in project.all_tasks} if project.regions else {}
+    found = []
+    for region in project.regions:
+        ways = tuple(
+            WayTime(name, sum(calls.values()), _total(calls, known))
+            for name, calls in region.ways.items()
+        )
+        seconds = [inf if way.seconds is None else way.seconds for way in ways]
+        found.append(Decision(region.name, ways, int(np.argmin(seconds))))
+    return found
+
+
+def fastest(project: Project, best_s: Callable[[Task], float | None]) -> Project:
+    """*project* with its regions cut as :func:`decisions` say."""
+    return project.decided([decision.taken for decision in decisions(project, best_s)])
+
+
+def decide(session: Session, project: Project) -> Project:
+    """*project* with all its regions cut in the ways that take least."""
+    found = list(zip(project.regions, decisions(project, session.recorded_s), strict=True))
+    unknown = [region for region, decision in found if not decision.is_measured]
+    predicted = iter(_predicted(session, project, unknown))
+    return project.decided([d.taken if d.is_measured else next(predicted) for _, d in found])
+
+
+def _predicted(
+    session: Session, project: Project, regions: Sequence[OpenRegion]
+) -> list[int]:  # fmt: skip
+    """The ways of *regions* to take by the closed-form model."""
+    wanted = {key for region in regions for calls in region.ways.values() for key in calls}
+    tasks = [task for task in project.all_tasks if task.key in wanted]
+    seconds = session.predicted_s(tasks) if tasks else {}
+    taken = []
+    for region in regions:
+        totals = [_total(calls, seconds) or 0.0 for calls in region.ways.values()]
+        best = int(np.argmin(totals))
+        taken.append(best if totals[best] < DOUBT * totals[0] else 0)
+    return taken
+
+
+def _total(calls: Mapping[str, int], seconds: Mapping[str, float | None]) -> float | None:
+    """Seconds of all *calls*; None where that of one is not known."""
+    total = 0.0
+    for key, count in calls.items():
+        each = seconds[key]
+        if each is None:
+            return None
+        total += count * each
+    return total

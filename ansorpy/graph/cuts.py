@@ -1,0 +1,140 @@
+"""The ways in which a network can be cut into kernels, where measuring has to decide.
+
+Passes ask (:mod:`ansorpy.graph.choices`); here every answer is tried out, and what it changes is
+told apart: the calls of each way, beyond those that all ways have.  Questions whose answers change
+the same calls are one region, with a way for each combination.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import product
+from math import prod
+
+from ansorpy.graph.choices import Choices
+from ansorpy.graph.ir import Graph
+from ansorpy.graph.network import Network, Workload
+from ansorpy.graph.optimize import arrange, simplify
+from ansorpy.graph.partition import partition
+
+__all__ = ["MOST_WAYS", "Cuts", "Region", "Way", "cuts_of"]
+
+MOST_WAYS = 8
+"""Combinations of answers that one region may have; further questions get their first answer."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to cut a region: what it answers, and how often it calls each workload, by key."""
+
+    answers: Mapping[str, str]
+    calls: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        """The answers in words."""
+        return ", ".join(self.answers.values())
+
+
+@dataclass(frozen=True)
+class Region:
+    """Questions that are decided together; the first way is taken when nothing is known."""
+
+    ways: tuple[Way, ...]
+
+    @property
+    def name(self) -> str:
+        """The questions in words."""
+        return ", ".join(self.ways[0].answers)
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """A network as it is cut by default, and what could be cut otherwise.
+
+    ``others`` has the workloads of other ways that ``network`` does not call, by key.
+    """
+
+    graph: Graph
+    network: Network
+    regions: tuple[Region, ...]
+    others: Mapping[str, Workload]
+
+    def taking(self, ways: Sequence[int]) -> Network:
+        """The network with the way of that number taken in each region."""
+        answers: dict[str, str] = {}
+        for region, at in zip(self.regions, ways, strict=True):
+            answers |= region.ways[at].answers
+        return _cut(self.graph, answers)
+
+
+def cuts_of(graph: Graph) -> Cuts:
+    """*graph*, as it was imported, cut in all ways that its passes leave open.
+
+    Raises:
+        UnsupportedModel: As :func:`~ansorpy.graph.partition.partition` does.
+    """
+    graph = simplify(graph)
+    choices = Choices()
+    network = partition(arrange(graph, choices))
+    calls = _calls(network)
+    found = {w.key: w for w in network.workloads()}
+    tried: dict[tuple[tuple[str, str], ...], Counter[str]] = {}
+
+    def calls_of(answers: Mapping[str, str]) -> Counter[str]:
+        key = tuple(answers.items())
+        if key not in tried:
+            other = _cut(graph, answers)
+            for workload in other.workloads():
+                found.setdefault(workload.key, workload)
+            tried[key] = _calls(other)
+        return tried[key]
+
+    changed = {
+        question: set[str]().union(
+            *(calls - calls_of({question: way}) for way in ways[1:])
+        )
+        for question, ways in choices.asked.items()
+    }  # fmt: skip
+    regions = []
+    for questions in _together(changed):
+        ways = {question: choices.asked[question] for question in _few(questions, choices)}
+        answers = [dict(zip(ways, taken, strict=True)) for taken in product(*ways.values())]
+        counts = [calls, *(calls_of(answer) for answer in answers[1:])]
+        common = reduce(Counter.__and__, counts)
+        regions.append(
+            Region(tuple(Way(a, dict(c - common)) for a, c in zip(answers, counts, strict=True)))
+        )
+    others = {key: w for key, w in found.items() if key not in calls}
+    return Cuts(graph, network, tuple(regions), others)
+
+
+def _cut(graph: Graph, answers: Mapping[str, str]) -> Network:
+    return partition(arrange(graph, Choices(answers)))
+
+
+def _calls(network: Network) -> Counter[str]:
+    return Counter({w.key: w.weight for w in network.workloads()})
+
+
+def _together(changed: Mapping[str, set[str]]) -> Iterable[list[str]]:
+    """Questions in groups: those that change the same calls; without those that change none."""
+    groups: list[tuple[list[str], set[str]]] = []
+    for question, keys in changed.items():
+        if not keys:
+            continue
+        questions, all_keys = [question], set(keys)
+        for group in [g for g in groups if g[1] & keys]:
+            groups.remove(group)
+            questions, all_keys = group[0] + questions, all_keys | group[1]
+        groups.append((questions, all_keys))
+    return [questions for questions, _ in groups]
+
+
+def _few(questions: Sequence[str], choices: Choices) -> list[str]:
+    """As many of *questions*, the first ones, as make no more than MOST_WAYS ways."""
+    counts = [len(choices.asked[question]) for question in questions]
+    return [q for n, q in enumerate(questions) if prod(counts[: n + 1]) <= MOST_WAYS]

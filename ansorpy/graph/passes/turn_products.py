@@ -1,0 +1,43 @@
+"""Let a product write its result as a transpose behind it wants it.
+
+    transpose(a b)   -->   a b, its axes permuted
+
+A transpose that leaves the last axis in place moves whole rows: the product writes them where they
+belong at no cost.  Nobody else may read the product.  One of rows with a matrix stays as it is:
+all its rows are one axis.
+"""
+
+from __future__ import annotations
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import MatMul, Transpose
+from ansorpy.graph.uses import Uses
+
+__all__ = ["turn_products"]
+
+
+def turn_products(graph: Graph) -> Graph:
+    """*graph* with such transposes done by the products before them."""
+    uses = Uses(graph)
+    builder = GraphBuilder.like(graph)
+    turned: dict[str, Node] = {}
+    for node in graph.nodes:
+        reader = uses.only_reader(node.output)
+        if reader is not None and _may_turn(graph, node, reader):
+            turned[reader.output] = node
+    gone = {node.output for node in turned.values()}
+    for node in graph.nodes:
+        if node.output in turned:
+            assert isinstance(node.op, Transpose)
+            product = turned[node.output]
+            builder.emit(MatMul(node.op.perm), product.inputs, node.output)
+        elif node.output not in gone:
+            builder.emit(node.op, node.inputs, node.output)
+    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+def _may_turn(graph: Graph, product: Node, reader: Node) -> bool:
+    if product.op != MatMul() or not isinstance(reader.op, Transpose):
+        return False
+    perm = reader.op.perm
+    return perm[-1] == len(perm) - 1 and len(graph.types[product.inputs[1]].shape) > 2

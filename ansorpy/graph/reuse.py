@@ -1,0 +1,78 @@
+"""The arena of a network whose kernels write results over operands that die with them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ansorpy.graph.memory import ArenaPlan, Lifetime, plan_arena
+from ansorpy.graph.network import Network
+
+__all__ = ["Overwritten", "in_place"]
+
+Overwritten = Sequence[tuple[int, int]]
+"""Pairs of an input's and an output's number: a kernel may write that output over that input."""
+
+
+def in_place(network: Network, allowed: Mapping[str, Overwritten]) -> Network:
+    """*network* with an arena in which results lie over operands, where that makes it smaller.
+
+    Args:
+        allowed: Workload key -> what its kernel may write over.
+    """
+    lifetimes = network.lifetimes()
+    holder = {name: name for name in lifetimes}
+    for place, call in enumerate(network.calls):
+        for given, made in allowed.get(call.key, ()):
+            operand, result = call.inputs[given], call.outputs[made]
+            if _is_free(network, operand, result, place, lifetimes, call.inputs):
+                first = _root(holder, operand)
+                if first != _root(holder, result):
+                    holder[_root(holder, result)] = first
+                    break
+    if all(name == root for name, root in holder.items()):
+        return network
+    arena = _shared(lifetimes, holder)
+    return replace(network, arena=arena) if arena.bytes < network.arena.bytes else network
+
+
+def _is_free(
+    network: Network,
+    operand: str,
+    result: str,
+    place: int,
+    lifetimes: Mapping[str, Lifetime],
+    inputs: Sequence[str],
+) -> bool:
+    """True when *operand* is nobody's after call number *place*, which makes *result*.
+
+    Both are whole values of the arena, of one size, and the call reads no other part of either.
+    """
+    if operand not in lifetimes or result not in lifetimes:
+        return False
+    wholes = [network.parts[name].of if name in network.parts else name for name in inputs]
+    a, b = lifetimes[operand], lifetimes[result]
+    return (
+        wholes.count(operand) == 1
+        and a.last == place == b.first
+        and a.size_bytes == b.size_bytes
+    )  # fmt: skip
+
+
+def _root(holder: Mapping[str, str], name: str) -> str:
+    while holder[name] != name:
+        name = holder[name]
+    return name
+
+
+def _shared(lifetimes: Mapping[str, Lifetime], holder: Mapping[str, str]) -> ArenaPlan:
+    """The plan in which values that have one holder lie in one place."""
+    together: dict[str, Lifetime] = {}
+    for name, own in lifetimes.items():
+        root = _root(holder, name)
+        known = together.setdefault(root, own)
+        together[root] = Lifetime(
+            min(known.first, own.first), max(known.last, own.last), own.size_bytes
+        )
+    plan = plan_arena(together)
+    return ArenaPlan({name: plan.offsets[_root(holder, name)] for name in lifetimes}, plan.bytes)

@@ -1,0 +1,99 @@
+"""Which inputs of a program may lie where its output does: those that are gone when it is written.
+
+An element of the input may be overwritten when nothing reads it any more.  Here that is so because
+each element of the output is stored once, and the only statement that reads the input is that
+store, at the same element.  Tiles that recompute an overlap store elements twice: the second time
+they would read their own results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.loops import (
+    Buffer,
+    For,
+    If,
+    Instruction,
+    Let,
+    Program,
+    Role,
+    Stmt,
+    Store,
+    substatements,
+    walk_stmts,
+)
+from ansorpy.ir.structure import same_structure
+
+__all__ = ["overwritable"]
+
+
+def overwritable(program: Program) -> tuple[tuple[int, int], ...]:
+    """Pairs of an input's and an output's number: the output may be written over that input.
+
+    *program* has to be right: it writes every element of its outputs.
+    """
+    inputs = [p.buffer for p in program.params if p.role is Role.INPUT]
+    outputs = [p.buffer for p in program.params if p.role is Role.OUTPUT]
+    if any(isinstance(stmt, Instruction) for stmt in walk_stmts(program.body)):
+        return ()
+    stores = list(_stores(program.body, 1))
+    return tuple(
+        (i, o)
+        for o, output in enumerate(outputs)
+        for i, given in enumerate(inputs)
+        if _alike(given, output)
+        and _is_stored_once(output, stores)
+        and _is_read_as_stored(given, output, program.body)
+    )
+
+
+def _alike(a: Buffer, b: Buffer) -> bool:
+    """True when equal indices are equal places."""
+    return (a.shape, a.dtype.bytes, a.steps) == (b.shape, b.dtype.bytes, b.steps)
+
+
+def _stores(stmt: Stmt, times: int) -> Iterator[tuple[Store, int]]:
+    """Each store, and how often it runs at most."""
+    if isinstance(stmt, Store):
+        yield stmt, times
+    inner = times * stmt.extent if isinstance(stmt, For) else times
+    for below in substatements(stmt):
+        yield from _stores(below, inner)
+
+
+def _is_stored_once(output: Buffer, stores: list[tuple[Store, int]]) -> bool:
+    """True when all of its elements are written by as many stores as there are elements."""
+    own = [(store, times) for store, times in stores if store.buffer is output]
+    plain = all(store.reduce is None for store, _ in own)
+    return plain and sum(times for _, times in own) == output.size
+
+
+def _is_read_as_stored(given: Buffer, output: Buffer, body: Stmt) -> bool:
+    """True when *given* is read by stores to *output* only, at the elements they write."""
+    for stmt in walk_stmts(body):
+        for expr in _expressions(stmt):
+            for load in walk(expr):
+                if not isinstance(load, Load) or load.source is not given:
+                    continue
+                if not isinstance(stmt, Store) or stmt.buffer is not output:
+                    return False
+                if expr is not stmt.value or not _same(load.indices, stmt.indices):
+                    return False
+    return True
+
+
+def _expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    match stmt:
+        case Store(_, indices, value, _):
+            return (*indices, value)
+        case If(cond, _, _):
+            return (cond,)
+        case Let(_, value, _):
+            return (value,)
+    return ()
+
+
+def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
+    return all(same_structure(x, y) for x, y in zip(a, b, strict=True))

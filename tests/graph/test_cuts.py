@@ -1,0 +1,116 @@
+"""The ways to cut a network: what they change, which are decided together, that all are right."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import Graph, Network, cuts
+from ansorpy.graph.choices import Choices
+from ansorpy.graph.cuts import Cuts, cuts_of
+from ansorpy.graph.ir import GraphBuilder, Output
+from ansorpy.graph.op import Elementwise, Fn
+from tests.graph.attentions import transformer
+from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.nets import Net
+
+
+def calls(network: Network) -> Counter[str]:
+    return Counter({w.key: w.weight for w in network.workloads()})
+
+
+def assert_calls_add_up(found: Cuts) -> None:
+    """Whatever is taken: the calls that all ways share, and those of the ways taken."""
+    first = Counter[str]()
+    for region in found.regions:
+        first += Counter(region.ways[0].calls)
+    common = calls(found.network) - first
+    for taken in product(*(range(len(region.ways)) for region in found.regions)):
+        expected = common.copy()
+        for region, at in zip(found.regions, taken, strict=True):
+            expected += Counter(region.ways[at].calls)
+        assert calls(found.taking(taken)) == expected
+
+
+def test_equal_attentions_are_decided_together() -> None:
+    model = transformer(2, 2)
+    found = cuts_of(load(model))
+    [region] = found.regions
+    assert region.name == "attention of 1x2x12x4 1x2x4x12 1x2x12x4"
+    assert [way.name for way in region.ways] == ["one kernel", "three kernels"]
+    one, three = (list(way.calls.values()) for way in region.ways)
+    assert one == [2] and three == [2, 2, 2]
+    assert {w.key for w in found.others.values()} == set(region.ways[1].calls)
+    assert_calls_add_up(found)
+
+
+def test_every_way_computes_the_same() -> None:
+    model = transformer(2, 1)
+    found = cuts_of(load(model))
+    assert len(found.regions) == 2
+    assert_calls_add_up(found)
+    for taken in product(range(2), range(2)):
+        network = found.taking(taken)
+        assert_same_as_onnxruntime(model, np.random.default_rng(5), network)
+        joined = sum("attention" in call.name for call in network.calls)
+        assert joined == 2 - sum(taken)
+
+
+def test_one_row_of_queries_is_not_asked_about() -> None:
+    net = Net(q=(2, 1, 4), k=(2, 4, 9), v=(2, 9, 4))
+    scores = net.op("MatMul", "q", "k")
+    found = cuts_of(load(net.model(net.op("MatMul", net.op("Softmax", scores, axis=-1), "v"))))
+    assert not found.regions and not found.others
+    assert "attention" in found.network.calls[0].name
+
+
+def asking(questions: Mapping[str, tuple[int, ...]]) -> object:
+    """A pass that asks whether the nodes of these numbers shall be another function."""
+
+    def arrange(graph: Graph, choices: Choices) -> Graph:
+        ways = {q: choices.way(q, ("as it is", "tanh", "erf")) for q in questions}
+        builder = GraphBuilder.like(graph)
+        for at, node in enumerate(graph.nodes):
+            names = [ways[q] for q, nodes in questions.items() if at in nodes]
+            changed = [n for n in names if n != "as it is"]
+            op = Elementwise(Fn[changed[0].upper()]) if changed else node.op
+            builder.emit(op, node.inputs, node.output)
+        return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+    return arrange
+
+
+def separate(count: int) -> Graph:
+    """Functions of inputs of different sizes: a call each."""
+    inputs: dict[str, Any] = {f"x{n}": (n + 2,) for n in range(count)}
+    net = Net(**inputs)
+    return load(net.model(*(net.op("Exp", f"x{n}") for n in range(count))))
+
+
+def test_questions_that_change_the_same_calls_are_one_region(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cuts, "MOST_WAYS", 9)
+    monkeypatch.setattr(cuts, "arrange", asking({"a": (0, 1), "b": (3,), "c": (1, 2), "d": ()}))
+    found = cuts_of(separate(4))
+    assert {region.name: len(region.ways) for region in found.regions} == {"b": 3, "a, c": 9}
+    assert_calls_add_up(found)
+    names = [way.name for region in found.regions for way in region.ways if len(way.answers) == 2]
+    assert names[0] == "as it is, as it is" and "tanh, erf" in names
+
+
+def test_a_region_of_too_many_ways_leaves_questions_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuts, "arrange", asking({"a": (0,), "b": (0,), "c": (0,)}))
+    [region] = cuts_of(separate(1)).regions
+    assert region.name == "a" and len(region.ways) == 3
+
+
+def test_a_way_there_is_not_is_refused() -> None:
+    with pytest.raises(ValueError, match="layer has no way 'other', only one, two"):
+        Choices({"layer": "other"}).way("layer", ("one", "two"))
