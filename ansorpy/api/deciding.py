@@ -17,10 +17,11 @@ from ansorpy.report.ways import Decision, WayTime
 
 __all__ = ["DOUBT", "decide", "decisions", "fastest"]
 
-DOUBT = 0.8
+DOUBT = 0.95
 """The first way stays unless another is predicted to take less than this part of its time.
 
-The model orders programs of one task well; over tasks of different kinds it is off by more.
+Measured (docs/networks.md): of six attentions the model told the faster way each time, and was off
+in their ratio by at most 5 %, once by 18 %.
 """
 
 
