@@ -189,14 +189,12 @@ class Session:
         return Chosen(task, state, built or self._build(task, state), record.median_s)
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
-        """The best recorded program of each task, where there is one and its code is kept."""
-        chosen = []
-        for task in tasks:
-            record = self.database.best(task.key)
-            if record is None or self.database.objects.get(record.object_digest) is None:
-                return None
-            chosen.append(self.recorded(task, record))
-        return chosen
+        """The best recorded program of each task; None where one has none."""
+        records = [self.database.best(task.key) for task in tasks]
+        found = [(t, r) for t, r in zip(tasks, records, strict=True) if r is not None]
+        if len(found) < len(tasks):
+            return None
+        return [self.recorded(task, record) for task, record in found]
 
     def predicted_directly(self, task: Task) -> Chosen:
         """A program that computes *task* as it was defined, however much faster others are."""
