@@ -24,7 +24,8 @@ from tests.properties.random_operators import random_values
 from tests.rules.gpu_workloads import WORKLOADS
 
 pytestmark = needs_compiler
-PRESETS = {"ansor": ANSOR_CUDA, "default": CUDA}
+PRESETS = {"ansor": (ANSOR_CUDA, 1), "default": (CUDA, 2)}
+"""And of how many structures of a workload a program is run."""
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,11 @@ class Drawn:
 
 
 def draw(workload: str, preset: str, rng: np.random.Generator) -> dict[str, Drawn]:
-    """A program of each of up to two structures, by the name of its kernel."""
+    """Random programs of a workload, by the names of their kernels."""
     dag = ComputeDAG.of(WORKLOADS[workload])
     data, found = random_values(dag, rng), dict[str, Drawn]()
-    for structure in StructureSampler(Task(dag, TARGET, 1), PRESETS[preset]).draw(2, rng):
+    rules, structures = PRESETS[preset]
+    for structure in StructureSampler(Task(dag, TARGET, 1), rules).draw(structures, rng):
         table = structure.sample(64, rng)
         for row in table[structure.valid(table)][:1]:
             name = f"{workload}_{preset}_{len(found)}"
