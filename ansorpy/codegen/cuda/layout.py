@@ -10,8 +10,8 @@ __all__ = ["MOST_COLUMNS", "laid_out"]
 MOST_COLUMNS = 100
 
 _ASSIGNMENT = re.compile(r"(.*? [+*]?=) (.*;)$")
-_BREAKS = ((" ? ", " : "), (" || ",), (" && ",), (" + ", " - ", " &"), (" * ",))
-"""Operators, and the addresses a call is given, by how tightly they bind."""
+_BREAKS = ((" ? ", " : "), (" || ",), (" && ",), (" + ", " - "), (" * ",))
+"""Operators by how tightly they bind."""
 
 
 def laid_out(text: str, left: str) -> Iterator[str]:
@@ -42,12 +42,14 @@ def _wrapped(text: str, left: str, more: str) -> Iterator[str]:
 
 
 def _break(text: str) -> int:
-    """Where to break *text*, 0 for nowhere: before the last of the loosest operators that are
-    inside of fewest brackets."""
+    """Where to break *text*, 0 for nowhere: behind the last operand of a call, or before the last
+    of the loosest operators, inside of as few brackets as there are."""
     last: dict[tuple[int, int], int] = {}
     depth = 0
     for at, c in enumerate(text):
         depth += (c in "([{") - (c in ")]}")
+        if text[:at].endswith(",") and not text[at + 1 :][:1].isdigit():
+            last[depth, -1] = at
         for binds, signs in enumerate(_BREAKS):
             if text.startswith(signs, at):
                 last[depth, binds] = at
