@@ -83,8 +83,8 @@ def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
 def without_vthreads(stmt: Stmt) -> Stmt:
     """*stmt* with every virtual thread of a thread run in its turn.
 
-    Virtual threads run in step: between two barriers, and in each iteration of a serial loop,
-    one does its part after the other.  What is in shared memory is theirs together, and done
+    Virtual threads run in step: between two barriers, and in each iteration of every loop, one
+    does its part after the other, so that they share operands in registers.  What is in shared memory is theirs together, and done
     once; what was a thread's own gets a dimension more, in front.
     """
     return _Unvirtual().stmt(stmt)
@@ -114,7 +114,7 @@ class _Pushed:
         match s:
             case Seq(body):
                 return Seq(tuple(self.stmt(part) for part in body))
-            case For(var, extent, kind, body) if kind is ForKind.SERIAL or is_bound(kind):
+            case For(var, extent, kind, body) if kind is not ForKind.VECTORIZED:
                 return For(var, extent, kind, self.stmt(body))
             case Alloc(buffer, body):
                 if buffer.scope is Scope.LOCAL:
