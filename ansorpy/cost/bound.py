@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.gpu import gpu_least_seconds
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, Reduce, Select, walk
 from ansorpy.ir.task import Task
@@ -20,6 +21,8 @@ def least_seconds(task: Task, dag: ComputeDAG) -> float:
     vector units, and the bytes that no cache can have held.  Everything that a schedule
     might avoid is left out: what a condition may skip, transforms, traffic between caches.
     """
+    if task.target.kind == "cuda":
+        return gpu_least_seconds(task.target, dag)
     machine = MachineModel.of(task.target)
     running = [op for op in dag.computes if op not in dag.constant_ops]
     cycles = sum(_vectors(op, machine) for op in running) / machine.vector_ops_per_cycle

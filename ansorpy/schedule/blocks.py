@@ -84,8 +84,9 @@ def without_vthreads(stmt: Stmt) -> Stmt:
     """*stmt* with every virtual thread of a thread run in its turn.
 
     Virtual threads run in step: between two barriers, and in each iteration of every loop, one
-    does its part after the other, so that they share operands in registers.  What is in shared memory is theirs together, and done
-    once; what was a thread's own gets a dimension more, in front.
+    does its part after the other, so that they share operands in registers.  What is in shared
+    memory is theirs together, and done once; what was a thread's own gets a dimension more, in
+    front.
     """
     return _Unvirtual().stmt(stmt)
 

@@ -8,7 +8,7 @@ in each dimension.  Built on columns, one nest describes a whole population.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,10 +17,10 @@ import numpy.typing as npt
 from ansorpy.ir.affine import index_terms, linear
 from ansorpy.ir.conditions import share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
-from ansorpy.ir.loops import ForKind
+from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds
 from ansorpy.schedule.size import Size, above
 from ansorpy.schedule.spans import ZERO, Origin
 from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
@@ -52,7 +52,8 @@ class LeafAccess:
     """One tensor as a statement touches it.
 
     ``coefs[d][l]`` is how far dimension ``d`` moves per iteration of loop ``l``; loops outside
-    the buffer's allocation (the first ``alloc_depth``) have 0.  ``exact`` is False where an
+    the buffer's allocation (the first ``alloc_depth``) have 0, unless they are threads that share
+    it.  ``exact`` is False where an
     index is not affine; its loops then have coefficient 0 and the dimension counts whole.
     ``strides`` are those of a tensor that is not dense.
     """
@@ -103,6 +104,8 @@ class Leaf:
     held: float = 1.0
     """The share of evaluations in which that condition holds; 1 without one."""
     settings: Settings | None = None
+    instances: Size = 1
+    """Tiles that are there at once, where they are copied ahead of their use."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +143,14 @@ class _Builder:
         return Leaf(
             name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
             self.bounds.number(stage.max_unroll), len(self._outer(stage)), asks, held,
+            instances=self._instances(stage),
         )  # fmt: skip
+
+    def _instances(self, stage: Stage) -> Size:
+        host = None if stage.attach is None else self.state.stage(stage.attach.stage)
+        if host is None or stage.attach is None or host.pipeline is None:
+            return 1
+        return self.bounds.number(host.pipeline[1]) if host.pipeline[0] == stage.attach.iter else 1
 
     def _condition(
         self, name: str, op: ComputeOp, loops: Sequence[Loop]
@@ -172,7 +182,11 @@ class _Builder:
         inside = {it.name for it in target.iters[: target.index(stage.attach.iter) + 1]}
         kept = {(target.name, leaf) for it in inside for leaf in components(target, it)}
         loops = self.loops(target.name)
-        return tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
+        found = tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
+        if stage.scope is not Scope.SHARED:
+            return found
+        # All threads fill a tile together, each in the iterations of its own loops.
+        return tuple(replace(x, extent=1) if x.annotation in BLOCK_THREADS else x for x in found)
 
     def _own(self, stage: Stage) -> list[Loop]:
         extents = self.bounds.extents(stage.name)
@@ -252,13 +266,15 @@ class _Builder:
         roots = self.bounds.roots(tensor.name) if not source.is_placeholder else {}
         shape = tuple(roots.values())[: len(tensor.shape)] if roots else tensor.shape
         rows = [self._index(name, index) for index in indices]
+        together = BLOCK_THREADS if source.scope is Scope.SHARED else frozenset()
         coefs = tuple(
             tuple(
-                0 if n < depth else (terms or {}).get((x.stage, x.name), 0)
+                0 if n < depth and x.annotation not in together
+                else (terms or {}).get((x.stage, x.name), 0)
                 for n, x in enumerate(loops)
             )
             for terms in rows
-        )
+        )  # fmt: skip
         exact = tuple(terms is not None for terms in rows)
         return LeafAccess(
             tensor.name, shape, tensor.dtype.bytes, coefs, depth,

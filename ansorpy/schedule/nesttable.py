@@ -90,6 +90,7 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
         for coefs in access.coefs:
             yield from coefs
     yield leaf.max_unroll
+    yield leaf.instances
     yield from leaf.asks
 
 
@@ -126,6 +127,7 @@ def _evaluated(statement: _Statement, rows: Ints, settings: Settings | None) -> 
         tuple(map(known, leaf.asks, leaf.asks)),
         leaf.held,
         settings,
+        known(leaf.instances, leaf.instances),
     )
 
 

@@ -11,6 +11,7 @@ from ansorpy.cost.analytic.core import core_cycles
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.memory import Footprints
 from ansorpy.cost.analytic.tile import tile_of
+from ansorpy.cost.gpu import gpu_seconds
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.ir.task import Task, Warmth
 from ansorpy.schedule.nest import Nest
@@ -106,7 +107,12 @@ class AnalyticModel:
     machine: MachineModel | None = None
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
-        """Predicted seconds of each candidate; statements run one after another."""
+        """Predicted seconds of each candidate; statements run one after another.
+
+        Kernels of a GPU have a model of their own (:mod:`ansorpy.cost.gpu`).
+        """
+        if task.target.kind == "cuda":
+            return gpu_seconds(task.target, views)
         machine = self.machine or MachineModel.of(task.target)
         total: Floats = np.zeros(1)
         for view in views:

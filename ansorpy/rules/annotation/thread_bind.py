@@ -115,8 +115,9 @@ class ThreadBind(AnnotationRule):
         least = target.warp_size
         if fused.extent is not None and fused.extent <= least:
             return state.bind(name, fused, THREAD)
-        threads = tuple(n for n in self.untiled_threads if n < 2 * (fused.extent or least))
-        number = Choices(threads) if len(threads) > 1 else least
+        most = 2 * space_extent(state.stage(name))
+        threads = tuple(n for n in self.untiled_threads if n < most) or (least,)
+        number = Choices(threads) if len(threads) > 1 else threads[0]
         state, (block, thread) = state.split_by(name, fused, number)
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
 

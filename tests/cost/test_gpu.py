@@ -1,0 +1,103 @@
+"""The closed-form model of GPU kernels: what it must prefer, and that columns are rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.gpu import GpuMachine, gpu_seconds
+from ansorpy.cost.view import view_nest
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.schedule.nest import build_nest
+from ansorpy.schedule.state import State
+from tests import workloads
+from tests.rules.asking import CUDA as GPU
+from tests.rules.gpu_workloads import gelu
+
+
+def structures(tensors: Sequence[Tensor], n: int = 1) -> list[Structure]:
+    sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+    return sampler.draw(n, np.random.default_rng(0))
+
+
+def seconds(structure: Structure, *rows: Mapping[str, int]) -> list[float]:
+    """Predictions for rows, given the columns that differ from one."""
+    table = np.array([[row.get(c, 1) for c in structure.columns] for row in rows], dtype=np.int64)
+    views = view_nest(structure.space.nest(table), len(rows))
+    return [float(s) for s in np.broadcast_to(gpu_seconds(GPU, views), len(rows))]
+
+
+def tile(
+    i: tuple[int, int, int], j: tuple[int, int, int], k: int, depth: int = 3
+) -> dict[str, int]:
+    parts = {f"C.local.{a}/{n}": f for a, t in (("i", i), ("j", j)) for n, f in enumerate(t, 1)}
+    return {**parts, "C.local.k/1": k, "C.local.pipeline": depth, "A.shared.i1/1": 4,
+            "B.shared.i1/1": 4}  # fmt: skip
+
+
+def test_a_tile_that_is_reused_is_preferred() -> None:
+    (structure,) = structures(workloads.matmul(2048, 2048, 2048))
+    good, small, single = seconds(
+        structure, tile((2, 16, 4), (2, 16, 4), 16), tile((1, 16, 2), (1, 16, 2), 16),
+        tile((1, 16, 1), (1, 16, 1), 16),
+    )  # fmt: skip
+    assert good < small < single
+
+
+def test_copies_ahead_hide_their_latency() -> None:
+    (structure,) = structures(workloads.matmul(256, 256, 2048))
+    depths = [tile((1, 16, 4), (1, 16, 4), 8, depth) for depth in (1, 2, 4)]
+    one, two, four = seconds(structure, *depths)
+    assert four < two < one
+
+
+def test_a_matrix_product_takes_no_less_than_it_must() -> None:
+    tensors = workloads.matmul(2048, 2048, 2048)
+    (structure,) = structures(tensors)
+    (predicted,) = seconds(structure, tile((2, 16, 4), (2, 16, 4), 16))
+    task = Task(ComputeDAG.of(tensors), GPU, 1)
+    assert least_seconds(task, task.dag) < predicted < 12 * least_seconds(task, task.dag)
+
+
+def test_elementwise_kernels_are_bound_by_memory() -> None:
+    (structure,) = structures(gelu(4096, 4096))
+    (predicted,) = seconds(structure, {"out.i1/1": 4, "out.i0@i1.0@/1": 256})
+    machine = GpuMachine.of(GPU)
+    moved = 2 * 4096 * 4096 * 4 / machine.dram_bytes_per_s
+    assert moved < predicted < 3 * moved
+
+
+def test_whole_rows_beat_kernels_of_their_own() -> None:
+    best: dict[int, float] = {}
+    for structure in structures(workloads.softmax(512, 1024), 8):
+        table = structure.sample(64, np.random.default_rng(1))
+        views = view_nest(structure.space.nest(table), len(table))
+        alone = sum(stage.attach is None and not stage.inlined and not stage.is_placeholder
+                    for stage in structure.state.stages)  # fmt: skip
+        fastest = float(gpu_seconds(GPU, views).min())
+        best[alone] = min(best.get(alone, np.inf), fastest)
+    assert best[1] < best[3]
+
+
+@pytest.mark.parametrize("tensors", [workloads.matmul(96, 80, 64), workloads.layer_norm(13, 300)])
+def test_a_column_pass_equals_every_row_alone(tensors: list[Tensor]) -> None:
+    for structure in structures(tensors, 3):
+        table = structure.sample(12, np.random.default_rng(2))
+        views = view_nest(structure.space.nest(table), len(table))
+        together = np.broadcast_to(gpu_seconds(GPU, views), len(table))
+        for row, expected in zip(table, together, strict=True):
+            nest = build_nest(structure.bind(row), {})
+            assert gpu_seconds(GPU, view_nest(nest, 1))[0] == pytest.approx(expected, rel=1e-12)
+
+
+def test_the_model_of_gpus_is_the_analytic_model_there() -> None:
+    task = Task(ComputeDAG.of(workloads.matmul(64, 64, 64)), GPU, 1)
+    views = view_nest(build_nest(State.initial(task.dag), {}), 1)
+    assert AnalyticModel().seconds(task, views) == gpu_seconds(GPU, views)
