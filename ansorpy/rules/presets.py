@@ -179,7 +179,7 @@ constants packed, chains in blocks, and algorithms as alternatives."""
 CUDA = Preset(
     "default",
     DEFAULT_CUDA_SKETCH,
-    (DrawRfactorFactors(most_parts=32),),
+    (DrawRfactorFactors(most_parts=64),),
     (
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),
         PipelineCopies(),

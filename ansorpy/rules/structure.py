@@ -139,7 +139,8 @@ class StructureSampler:
     most_kept = 64
 
     def __init__(self, task: Task, preset: Preset | None = None):
-        self.target = replace(task.target, cores=task.threads)
+        on_cpu = task.target.kind == "cpu"
+        self.target = replace(task.target, cores=task.threads) if on_cpu else task.target
         self.preset = preset or preset_for(task.target)
         self.definitions = definitions(
             task.dag, self.preset.algorithms, self.target, task.precision

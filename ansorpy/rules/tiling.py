@@ -60,9 +60,11 @@ def multi_level_tile(
 
 
 def factored_axes(state: State, stage: Stage) -> frozenset[str]:
-    """The axes of *stage* that a step factored out of a reduction."""
+    """The axes of *stage* that a step factored out of a reduction, or that add up its parts."""
     made = {step.iter for step in state.history if isinstance(step, RfactorStep)}
-    return frozenset(axis.name for axis in stage.compute.axes if axis.name in made)
+    names = {axis.name for axis in stage.compute.axes}
+    parts = {name for name in made if f"{name}.v" in stage.root_extents}
+    return frozenset(made & names | {f"{name}.v" for name in parts})
 
 
 def _in_order(structure: str, levels: dict[AxisKind, list[list[Iter]]]) -> list[Iter]:

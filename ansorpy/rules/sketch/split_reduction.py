@@ -1,4 +1,4 @@
-"""The rule that has several blocks sum up parts of one product (CUDA)."""
+"""The rule that has several blocks sum up parts of one reduction (CUDA)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from ansorpy.rules.predicates import (
     reduce_extent,
     space_extent,
 )
+from ansorpy.rules.relations import is_input
 from ansorpy.rules.tiling import factored_axes
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -22,41 +24,49 @@ __all__ = ["SplitReduction"]
 
 @dataclass(frozen=True)
 class SplitReduction(SketchRule):
-    """Factor the outer part of the longest reduce axis out of a product with few tiles.
+    """Factor the outer part of the longest reduce axis out of what has few tiles, or few sums.
 
         C[i, j] = sum_k f(i, j, k)   -->   C.rf[s, i, j] = sum_k.1 f(i, j, (s, k.1))
                                            C[i, j] = sum_s C.rf[s, i, j]
 
-    The new stage is tiled like any product, its parts being blocks; a second kernel adds them up.
-    The split is made by 1 here; its factor is drawn for each structure.  Source: "split-K", as
-    in CUTLASS.  Differs: Ansor's GPU rules leave most of the chip idle there.
+    The new stage is scheduled like any other, its parts being blocks; a second kernel adds them
+    up.  The split is made by 1 here; its factor is drawn for each structure.  Source: "split-K",
+    as in CUTLASS.  Differs: Ansor's GPU rules leave most of the chip idle there.
 
     Args:
-        tile: Elements of a tile that is worth a block; with fewer tiles than multiprocessors
-            there are parts to share out.
-        least: The shortest reduction worth a second kernel.
+        tile: Elements of a product's tile that is worth a block; with fewer tiles than
+            multiprocessors there are parts to share out.
+        least: The shortest reduction of a product worth a second kernel.
+        least_sum: The same of other reductions, which each use a block.
     """
 
     tile: int = 64 * 64
     least: int = 256
+    least_sum: int = 1 << 14
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        if not needs_multi_level_tiling(state, stage) or not stage.compute.reduce_axes:
-            return Verdict.skip("it is no product")
+        if is_input(state, stage) or not stage.compute.reduce_axes:
+            return Verdict.skip("it is no reduction")
         if is_cache_write_stage(state, stage):
             return Verdict.skip("it is a write cache; the uncached form is tried as well")
         if factored_axes(state, stage):
             return Verdict.skip("its reduction is shared out already")
-        if reduce_extent(stage) < self.least:
+        is_product = needs_multi_level_tiling(state, stage)
+        if reduce_extent(stage) < (self.least if is_product else self.least_sum):
             return Verdict.skip("a short reduction")
-        if space_extent(stage) >= self.tile * target.cores:
-            return Verdict.skip(f"tiles enough for {target.cores} multiprocessors")
-        return Verdict.apply("few tiles: blocks can share the reduction")
+        if space_extent(stage) >= (self.tile if is_product else 1) * target.cores:
+            return Verdict.skip(f"enough to do for {target.cores} multiprocessors")
+        return Verdict.apply("few blocks: several can share the reduction")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
-        longest = max(stage.compute.reduce_axes, key=lambda axis: axis.extent)
-        state, (outer, _) = state.split(stage.name, longest.name, (1,))
+        is_product = needs_multi_level_tiling(state, stage)
+        state, (outer, _) = state.split(stage.name, _longest(stage), (1,))
         state, partial = state.rfactor(stage.name, outer, 0)
-        yield state, state.index(partial)
+        # The sum of the parts is looked at again where threads may share it.
+        yield state, state.index(partial if is_product else stage.name)
+
+
+def _longest(stage: Stage) -> str:
+    return max(stage.compute.reduce_axes, key=lambda axis: axis.extent).name

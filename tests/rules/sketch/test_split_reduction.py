@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import ForKind
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import CUDA
 from ansorpy.rules.sketch.split_reduction import SplitReduction
@@ -26,8 +27,10 @@ def test_the_outer_part_of_the_longest_axis_is_factored_out() -> None:
 def test_when_it_does_not_apply() -> None:
     for tensors, stage, reason in (
         (workloads.matmul(64, 64, 64), "C", "a short reduction"),
-        (workloads.matmul(4096, 4096, 512), "C", "tiles enough for"),
-        (workloads.min_reduce(4, 4096), "B", "it is no product"),
+        (workloads.matmul(4096, 4096, 512), "C", "enough to do for"),
+        (workloads.min_reduce(4, 4096), "B", "a short reduction"),
+        (workloads.min_reduce(400, 1 << 15), "B", "enough to do for"),
+        (workloads.max_pool2d(1, 8, 8, 4), "pad", "it is no reduction"),
     ):
         verdict = ask(RULE, tensors, stage, GPU)
         assert verdict.answer is SKIP
@@ -42,3 +45,18 @@ def test_the_parts_are_blocks_of_a_tiled_product() -> None:
     relations = split[0].stage("C.rf").relations
     splits = {r.parent: r.factors for r in relations if isinstance(r, SplitRelation)}
     assert splits["k.0"] == ((1,), (1,), (1,))
+
+
+def test_parts_of_one_long_sum_are_blocks_and_added_up_by_threads() -> None:
+    tensors = workloads.min_reduce(2, 1 << 15)
+    [(state, following)] = derive(RULE, tensors, "B", GPU)
+    assert following == "B"
+    assert ask(RULE, state, "B", GPU).reason == "its reduction is shared out already"
+    sketches = generate_sketches(ComputeDAG.of(tensors), GPU, CUDA)
+    shared = [
+        [it.annotation is ForKind.THREAD_X for it in s.stage("B").iters].count(True)
+        + [it.annotation is ForKind.THREAD_X for it in s.stage("B.rf").iters].count(True)
+        for s in sketches
+        if any(stage.name == "B.rf" for stage in s.stages)
+    ]
+    assert sorted(shared) == [0, 1, 1, 2]
