@@ -114,7 +114,7 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     SpecialComputeLocation(),
     AlwaysInline(),
     SimplifyComputeWithConstTensor(),
-    SplitReduction(),
+    SplitReduction(most_parts=64),
     CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),
     AddCacheWrite(whole_epilogue=True),
     MultiLevelTilingWithFusion(

@@ -12,6 +12,7 @@ from ansorpy.ir.expr import (
     BinaryOp,
     Compare,
     CompareOp,
+    Const,
     Expr,
     Load,
     Reduce,
@@ -75,7 +76,8 @@ class StageIndices:
         local = axis_exprs(self.stage, leaves, self.extents, self.starts)
         zeros = [r for r in self.stage.relations if self._adds_nothing_beyond(r)]
         guards = overshoot(self.stage, local, self.extents, self.peeled, zeros)
-        return [g for g in guards if any(isinstance(e, Var) for e in walk(g))]
+        alike = (self._of_first_lane(g, leaves) for g in guards)
+        return [g for g in alike if any(isinstance(e, Var) for e in walk(g))]
 
     def _guarded(self, stmt: Stmt) -> Stmt:
         guards = self._guards(self.leaves)
@@ -110,22 +112,25 @@ class StageIndices:
         values = self._axis_values()
         found: list[Expr] = []
         for axis in self.op.axes:
-            value = self._first_lane(self.outer.simple(values[axis.name]), axis.extent)
+            value = self.outer.simple(values[axis.name])
             if self.outer.range_of(value)[1] >= axis.extent:
-                found.append(Compare(CompareOp.LT, value, as_expr(axis.extent)))
+                mask = Compare(CompareOp.LT, value, as_expr(axis.extent))
+                found.append(self._of_first_lane(mask, self.leaves))
         return found
 
-    def _first_lane(self, value: Expr, extent: int) -> Expr:
-        """*value* in the first lane of a vector, where all lanes are below *extent* or none."""
-        form = linear(value)
+    def _of_first_lane(self, guard: Expr, leaves: Mapping[str, Expr]) -> Expr:
+        """*guard* for the first lane of a vector, where it holds for all lanes or for none."""
+        if not isinstance(guard, Compare) or not isinstance(guard.b, Const):
+            return guard
+        form = linear(guard.a)
         for name, kind in self.kinds.items():
-            lane, lanes = self.leaves.get(name), self.extents[name]
+            lane, lanes = leaves.get(name), self.extents[name]
             if kind is not ForKind.VECTORIZED or lane is None or form.terms.get(lane) != 1:
                 continue
             others = [c for atom, c in form.terms.items() if atom is not lane]
-            if all(n % lanes == 0 for n in (*others, form.const, extent)):
-                return linear(value - lane).to_expr()
-        return value
+            if all(n % lanes == 0 for n in (*others, form.const, int(guard.b.value))):
+                return Compare(guard.op, linear(guard.a - lane).to_expr(), guard.b)
+        return guard
 
     def _reads_boxes_only(self) -> bool:
         """True when all that is read is there, however far the box of this stage reaches."""

@@ -12,7 +12,7 @@ from ansorpy.ir.expr import Const, Expr, as_expr
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import For, ForKind, If, Stmt, walk_stmts
 from ansorpy.ir.simplify import simplify
-from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.schedule.axes import iter_extents
 from ansorpy.schedule.decisions import factorizations, tiles_of
 from ansorpy.schedule.lower import lower
@@ -186,3 +186,15 @@ def test_values_are_those_of_the_definition_without_a_reduction() -> None:
     data = {"X": np.random.default_rng(1).standard_normal((29, 3)).astype(np.float32)}
     [want] = run_dag(state.base, data)
     np.testing.assert_array_equal(run_native(lower(state), data)[0], want)
+
+
+def test_a_guard_that_all_lanes_share_leaves_them_a_vector() -> None:
+    a = placeholder((6, 24), name="A")
+    b = compute((6, 24), lambda i, j: a[i, j] * 2.0, name="B")
+    for tile, kept in ((16, True), (5, False)):
+        state, (_, inner) = State.initial([a, b]).split("B", "j", (tile,))
+        state, (_, lanes) = state.split("B", inner, (4,))
+        body = lower(state.vectorize("B", [lanes])).run.body
+        kinds = [s.kind for s in walk_stmts(body) if isinstance(s, For)]
+        assert (ForKind.VECTORIZED in kinds) is kept
+        assert any(isinstance(s, If) for s in walk_stmts(body))

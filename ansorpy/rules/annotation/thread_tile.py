@@ -19,7 +19,8 @@ __all__ = ["ThreadTile"]
 class ThreadTile(AnnotationRule):
     """Unroll the space loops of a thread inside the reduction, and those that store its results.
 
-    Registers have no addresses: a sum stays in one only where its index is a number.
+    Registers have no addresses: a sum stays in one only where its index is a number.  Results of
+    the innermost loop are neighbours and stored as vectors.
     Differs: TVM leaves this to nvcc and a random limit of unrolled statements.
     """
 
@@ -29,12 +30,13 @@ class ThreadTile(AnnotationRule):
             if not is_block_tiled(kernel):
                 continue
             for stage in (kernel, *members(state, kernel)):
-                if any(it.annotation is ForKind.THREAD_X for it in stage.iters[:-1]):
-                    inner = _behind_threads(stage)
-                else:
-                    inner = _behind_reduction(stage)
-                for name in inner:
+                threads = any(it.annotation is ForKind.THREAD_X for it in stage.iters[:-1])
+                inner = _behind_threads(stage) if threads else _behind_reduction(stage)
+                stores = threads and inner and inner[-1] == stage.iters[-1].name
+                for name in inner[:-1] if stores else inner:
                     state = state.unroll(stage.name, name)
+                if stores:
+                    state = state.vectorize(stage.name, inner[-1:])
         return Space(state, space.constraints)
 
 

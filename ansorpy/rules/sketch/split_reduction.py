@@ -15,7 +15,6 @@ from ansorpy.rules.predicates import (
 from ansorpy.rules.relations import is_input
 from ansorpy.rules.tiling import factored_axes
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -30,19 +29,22 @@ class SplitReduction(SketchRule):
                                            C[i, j] = sum_s C.rf[s, i, j]
 
     The new stage is scheduled like any other, its parts being blocks; a second kernel adds them
-    up.  The split is made by 1 here; its factor is drawn for each structure.  Source: "split-K",
-    as in CUTLASS.  Differs: Ansor's GPU rules leave most of the chip idle there.
+    up.  The split is made into as many parts as there can be; how many is drawn for each
+    structure.  Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the
+    chip idle there.
 
     Args:
         tile: Elements of a product's tile that is worth a block; with fewer tiles than
             multiprocessors there are parts to share out.
         least: The shortest reduction of a product worth a second kernel.
         least_sum: The same of other reductions, which each use a block.
+        most_parts: Parts of one reduction; the placement draws no more.
     """
 
     tile: int = 64 * 64
     least: int = 256
     least_sum: int = 1 << 14
+    most_parts: int = 64
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -62,11 +64,10 @@ class SplitReduction(SketchRule):
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         is_product = needs_multi_level_tiling(state, stage)
-        state, (outer, _) = state.split(stage.name, _longest(stage), (1,))
+        longest = max(stage.compute.reduce_axes, key=lambda axis: axis.extent)
+        extent = longest.extent
+        parts = max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
+        state, (outer, _) = state.split(stage.name, longest.name, (extent // parts,))
         state, partial = state.rfactor(stage.name, outer, 0)
         # The sum of the parts is looked at again where threads may share it.
         yield state, state.index(partial if is_product else stage.name)
-
-
-def _longest(stage: Stage) -> str:
-    return max(stage.compute.reduce_axes, key=lambda axis: axis.extent).name
