@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
+    fusible_consumer,
     is_cache_write_stage,
     needs_multi_level_tiling,
     reduce_extent,
@@ -29,9 +30,9 @@ class SplitReduction(SketchRule):
                                            C[i, j] = sum_s C.rf[s, i, j]
 
     The new stage is scheduled like any other, its parts being blocks; a second kernel adds them
-    up.  The split is made into as many parts as there can be; how many is drawn for each
-    structure.  Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the
-    chip idle there.
+    up, with what follows element by element.  The split is made into as many parts as there can
+    be; how many is drawn for each structure.  Source: "split-K", as in CUTLASS.  Differs: Ansor's
+    GPU rules leave most of the chip idle there.
 
     Args:
         tile: Elements of a product's tile that is worth a block; with fewer tiles than
@@ -64,10 +65,15 @@ class SplitReduction(SketchRule):
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         is_product = needs_multi_level_tiling(state, stage)
+        consumer = fusible_consumer(state, stage, once_inlined=True)
         longest = max(stage.compute.reduce_axes, key=lambda axis: axis.extent)
         extent = longest.extent
         parts = max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
         state, (outer, _) = state.split(stage.name, longest.name, (extent // parts,))
         state, partial = state.rfactor(stage.name, outer, 0)
-        # The sum of the parts is looked at again where threads may share it.
-        yield state, state.index(partial if is_product else stage.name)
+        if not is_product:  # the sum of the parts is looked at again: threads may share it
+            yield state, state.index(stage.name)
+            return
+        if consumer is not None and consumer.iters:
+            state = state.compute_at(stage.name, consumer.name, consumer.iters[-1])
+        yield state, state.index(partial)

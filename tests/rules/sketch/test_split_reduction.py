@@ -10,6 +10,7 @@ from ansorpy.rules.sketch.split_reduction import SplitReduction
 from ansorpy.rules.tiling import factored_axes
 from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
+from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import APPLY, SKIP, ask, derive
 from tests.rules.asking import CUDA as GPU
 
@@ -60,3 +61,12 @@ def test_parts_of_one_long_sum_are_blocks_and_added_up_by_threads() -> None:
         if any(stage.name == "B.rf" for stage in s.stages)
     ]
     assert sorted(shared) == [0, 1, 1, 2]
+
+
+def test_what_follows_is_done_where_the_parts_are_added_up() -> None:
+    tensors = convolution((7, 7), (3, 3), 512, 64, pad=1)
+    [(state, following)] = derive(RULE, tensors, "conv", GPU)
+    assert following == "conv.rf"
+    attach = state.stage("conv").attach
+    assert attach is not None
+    assert (attach.stage, attach.iter) == ("relu", "i3")
