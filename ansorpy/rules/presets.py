@@ -47,6 +47,7 @@ from ansorpy.rules.sketch.simplify_const import SimplifyComputeWithConstTensor
 from ansorpy.rules.sketch.skip_stage import SkipStage
 from ansorpy.rules.sketch.special_compute_location import SpecialComputeLocation
 from ansorpy.rules.sketch.split_reduction import SplitReduction
+from ansorpy.rules.sketch.sum_in_registers import SumInRegisters
 from ansorpy.target import Target
 
 __all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "Preset", "preset_for"]
@@ -121,6 +122,7 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
         structure="SSSRRS", levels=(3,), max_innermost=32, whole_epilogue=True, cover=True
     ),
     MultiLevelTiling(structure="SSSRRS", max_innermost=32, reductions_only=True, cover=True),
+    SumInRegisters(),
     SkipStage(),
 )
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
-    fusible_consumer,
     is_cache_write_stage,
     needs_multi_level_tiling,
     reduce_extent,
     space_extent,
 )
 from ansorpy.rules.relations import is_input
+from ansorpy.rules.sketch.sum_in_registers import summed_in_registers
 from ansorpy.rules.tiling import factored_axes
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
@@ -65,7 +65,6 @@ class SplitReduction(SketchRule):
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         is_product = needs_multi_level_tiling(state, stage)
-        consumer = fusible_consumer(state, stage, once_inlined=True)
         longest = max(stage.compute.reduce_axes, key=lambda axis: axis.extent)
         extent = longest.extent
         parts = max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
@@ -74,6 +73,4 @@ class SplitReduction(SketchRule):
         if not is_product:  # the sum of the parts is looked at again: threads may share it
             yield state, state.index(stage.name)
             return
-        if consumer is not None and consumer.iters:
-            state = state.compute_at(stage.name, consumer.name, consumer.iters[-1])
-        yield state, state.index(partial)
+        yield summed_in_registers(state, stage.name), state.index(partial)
