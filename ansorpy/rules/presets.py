@@ -72,6 +72,8 @@ class Preset:
     algorithms: tuple[Algorithm, ...] = ()
 
 
+ALGORITHMS: tuple[Algorithm, ...] = (Subpixel(), Residues(), Clipped(), Winograd())
+
 CPU_SKETCH: tuple[SketchRule, ...] = (
     AlwaysInline(),
     SimplifyComputeWithConstTensor(),
@@ -173,7 +175,7 @@ CPU = Preset(
     ),
     MutateComputeLocation(),
     0.05,
-    (Subpixel(), Residues(), Clipped(), Winograd()),
+    ALGORITHMS,
 )
 """What tuning uses: the original, with register tiles and vectors spelt out for our generator,
 constants packed, chains in blocks, and algorithms as alternatives."""
@@ -195,9 +197,11 @@ CUDA = Preset(
         (MutateBlockChoice(), 0.15),
         (MutateAutoUnroll(), 0.10),
     ),
+    algorithms=ALGORITHMS,
 )
 """What tuning uses: the original, with tiles that need not divide, whole epilogues, vector and
-asynchronous copies into padded tiles, and sums kept in registers."""
+asynchronous copies into padded tiles, sums kept in registers or shared by blocks, and algorithms
+as alternatives."""
 
 
 def preset_for(target: Target, name: str = "default") -> Preset:

@@ -63,6 +63,7 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),
     "conv2d": convolution((9, 7), (3, 3), 5, 6, pad=1),
+    "winograd": convolution((4, 5), (3, 3), 8, 16, pad=1),
     "pointwise": convolution((7, 7), (1, 1), 8, 12),
     "strided": convolution((11, 9), (3, 3), 4, 5, pad=1, stride=2),
     "dilated": convolution((9, 9), (3, 3), 3, 4, pad=2, dilation=2, batch=2),
