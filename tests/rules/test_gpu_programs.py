@@ -67,13 +67,13 @@ def test_random_programs_compute_the_definition(
     for structure in StructureSampler(Task(dag, GPU, 1), preset).draw(3, rng):
         table = structure.sample(512, rng)
         both = np.concatenate((table, structure.mutate(table, rng)))
-        for row in both[structure.valid(both)][:3]:
+        for row in both[structure.valid(both)][:2]:
             check(structure.bind(row), data, expected)
             tried += 1
     assert tried
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(seed=integers(0, 2**31), preset=sampled_from([ANSOR_CUDA, CUDA]))
 def test_programs_of_random_definitions_compute_them(seed: int, preset: Preset) -> None:
     rng = np.random.default_rng(seed)
