@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
+    fusible_consumer,
     is_cache_write_stage,
     needs_cross_thread_reduction,
     needs_multi_level_tiling,
@@ -33,7 +34,8 @@ class CrossThreadReduction(SketchRule):
     Where a single consumer shares outer loops and is not tiled itself, the reduction is computed
     inside them and both use the same threads: softmax's maximum and sum then stay in its kernel.
     Paper: OSDI'20 §4.1 (extension for GPU).  Source: TVM's RuleCrossThreadReduction.
-    Differs: with ``threads`` their number is open, so that a whole row may be a block's.
+    Differs: with ``threads`` their number is open, so that a whole row may be a block's, and what
+    is done to each sum is done in its kernel.
     """
 
     threads: tuple[int, ...] = ()
@@ -52,7 +54,8 @@ class CrossThreadReduction(SketchRule):
         state, fused = reduce_in_one(state, name)
         if consumer is None:
             state, (_, inner) = self._split(state, name, fused, target)
-            yield state.bind(name, inner, THREAD), stage_id - 1
+            state = state.bind(name, inner, THREAD)
+            yield _with_what_follows(state, name) if self.threads else state, stage_id - 1
             return
         state, source = self._thread_split(state, consumer, target)
         state, (_, inner) = state.follow_split(name, fused, (consumer.name, source), 1)
@@ -78,6 +81,16 @@ class CrossThreadReduction(SketchRule):
         least = min(self.threads)
         some = tuple(n for n in self.threads if n < 2 * max(it.extent or 1, least))
         return state.split_by(name, it, Choices(some) if len(some) > 1 else least)
+
+
+def _with_what_follows(state: State, name: str) -> State:
+    """*state* with what is done to each sum of *name* left to one thread of its block."""
+    reader = fusible_consumer(state, state.stage(name), once_inlined=True)
+    if reader is None:
+        return state
+    state, (sums, one) = state.split_by(reader.name, reader.iters[-1], 1)
+    state = state.bind(reader.name, one, THREAD)
+    return state.compute_at(name, reader.name, sums)
 
 
 def _fusible(state: State, stage: Stage) -> tuple[Stage | None, int]:

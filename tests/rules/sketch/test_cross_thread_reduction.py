@@ -57,3 +57,20 @@ def test_other_reductions_need_it_beyond_a_warp() -> None:
 def test_not_of_a_write_cache() -> None:
     [(cached, name)] = derive(AddCacheWrite(), workloads.matmul(8, 8, 1024), "C", CUDA)
     assert ask(RULE, cached, name, CUDA).reason == "it is a write cache"
+
+
+def test_what_is_done_to_each_sum_is_done_in_its_kernel() -> None:
+    wide = CrossThreadReduction(threads=(32, 64, 128))
+    [(state, _)] = derive(wide, workloads.matrix_norm(4, 16, 16), "squares", CUDA)
+    shows(
+        state,
+        """
+        for b.0 in 0..4
+          for b in 0..4
+            for r@c@.0 in 0..?  # reduce
+              for r@c@.1 in 0..?  # threadIdx.x, reduce
+                squares[b] += ...
+          for b.1 in 0..1  # threadIdx.x
+            norm[b] = ...
+        """,
+    )
