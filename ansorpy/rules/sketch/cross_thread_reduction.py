@@ -86,7 +86,7 @@ class CrossThreadReduction(SketchRule):
 def _with_what_follows(state: State, name: str) -> State:
     """*state* with what is done to each sum of *name* left to one thread of its block."""
     reader = fusible_consumer(state, state.stage(name), once_inlined=True)
-    if reader is None:
+    if reader is None or not reader.iters:
         return state
     state, (sums, one) = state.split_by(reader.name, reader.iters[-1], 1)
     state = state.bind(reader.name, one, THREAD)
