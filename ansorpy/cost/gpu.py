@@ -55,8 +55,7 @@ _OWN_REGISTERS = 32.0
 class GpuMachine:
     """Rates of one chip; per cycle means per cycle of one multiprocessor.
 
-    Defaults: an H100 (NVIDIA, "H100 Tensor Core GPU Architecture"); limits are those of all
-    data-centre chips since compute capability 8.0.
+    Defaults: an H100 (NVIDIA, "H100 Tensor Core GPU Architecture").
     """
 
     processors: int = 132
@@ -80,7 +79,12 @@ class GpuMachine:
     @staticmethod
     def of(target: Target) -> GpuMachine:
         """The machine of *target*, as far as it is known."""
-        return GpuMachine(processors=target.cores, l2_bytes=float(target.l2_bytes))
+        return GpuMachine(
+            processors=target.cores, l2_bytes=float(target.l2_bytes), warp=target.warp_size,
+            threads=float(target.max_threads_per_sm), blocks=float(target.max_blocks_per_sm),
+            shared_bytes=float(target.shared_per_sm_bytes),
+            registers=float(target.registers_per_block),
+        )  # fmt: skip
 
 
 @dataclass

@@ -146,7 +146,7 @@ ANSOR_CUDA = Preset(
     (
         ThreadBind(),
         AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024)),
-        LimitBlocks(registers=False),
+        LimitBlocks(registers=False, asks=False),
     ),
     ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.10)),
 )

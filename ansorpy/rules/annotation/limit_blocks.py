@@ -41,20 +41,21 @@ class LimitBlocks(AnnotationRule):
     Args:
         registers: Whether registers are limited; TVM does not.
         spare: Registers that a kernel needs for other things than its tile.
-        per_block: Registers that the threads of a block share (all architectures: 64 Ki).
+        asks: Whether kernels ask for all shared memory there is; TVM's use what they have anyway.
         most_blocks: The largest grid along x.
     """
 
     registers: bool = True
     spare: int = 32
-    per_block: int = 1 << 16
+    asks: bool = True
     most_blocks: int = (1 << 31) - 1
 
     def declare(self, space: Space, target: Target) -> Space:
         state, constraints = space.state, list(space.constraints)
         for kernel in kernels(state):
             if any(is_in_shared(state, stage) for stage in members(state, kernel)):
-                constraints.append(_shared(state, kernel, target))
+                most = target.max_shared_optin_bytes if self.asks else target.max_shared_bytes
+                constraints.append(_shared(state, kernel, most))
             if space_extent(kernel) > self.most_blocks:
                 constraints.append(self._blocks(kernel))
             if self.registers and is_block_tiled(kernel):
@@ -68,7 +69,7 @@ class LimitBlocks(AnnotationRule):
             bounds = Bounds(state, values)
             used = registers_of(bounds, kernel) + self.spare
             most = 1 - above(used, target.vector_registers)
-            return most * (1 - above(used * bounds.number(threads), self.per_block))
+            return most * (1 - above(used * bounds.number(threads), target.registers_per_block))
 
         return Constraint(f"{kernel.name}.registers", holds)
 
@@ -83,9 +84,9 @@ class LimitBlocks(AnnotationRule):
         return Constraint(f"{kernel.name}.blocks", holds)
 
 
-def _shared(state: State, kernel: Stage, target: Target) -> Constraint:
+def _shared(state: State, kernel: Stage, most: int) -> Constraint:
     def holds(values: Mapping[str, Size]) -> Size:
-        return 1 - above(shared_bytes_of(Bounds(state, values), kernel), target.max_shared_bytes)
+        return 1 - above(shared_bytes_of(Bounds(state, values), kernel), most)
 
     return Constraint(f"{kernel.name}.shared", holds)
 

@@ -45,7 +45,7 @@ def test_columns_hold_what_lowering_allocates(
 
 
 def test_rows_that_do_not_fit_are_refused(rng: np.random.Generator) -> None:
-    small = replace(GPU, max_shared_bytes=4096)
+    small = replace(GPU, max_shared_optin_bytes=4096)
     space = after(LimitBlocks(spare=8), workloads.matmul(64, 64, 64), small)
     table = space.sample(500, rng)
     (kernel,) = kernels(space.state)
@@ -53,7 +53,7 @@ def test_rows_that_do_not_fit_are_refused(rng: np.random.Generator) -> None:
     used = as_array(registers_of(bounds, kernel), len(table)) + 8
     columns = {name: table[:, at] for at, name in enumerate(space.columns)}
     threads = columns["C.local.i/2"] * columns["C.local.j/2"]
-    fits = (used <= GPU.vector_registers) & (used * threads <= 1 << 16)
+    fits = (used <= GPU.vector_registers) & (used * threads <= GPU.registers_per_block)
     fits &= as_array(shared_bytes_of(bounds, kernel), len(table)) <= 4096
     named = {c.name: c for c in space.constraints}
     held = [named[f"C.{n}"].holds(space.values(table)) for n in ("shared", "registers")]
