@@ -27,8 +27,9 @@ Array = npt.NDArray[Any]
 def quotient(a: Value, b: Value) -> Value:
     """``a / b``; of integers the quotient rounded towards zero, as machines divide."""
     if np.issubdtype(np.result_type(a), np.integer):
-        rounded = np.abs(a) // np.abs(b)
-        return np.where((np.asarray(a) < 0) != (np.asarray(b) < 0), -rounded, rounded)
+        floor = a // b  # not of absolute values, which the least number of a type does not have
+        inexact = (a % b != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
+        return np.where(inexact, floor + 1, floor)
     return np.true_divide(a, b)
 
 

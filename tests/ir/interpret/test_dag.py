@@ -119,6 +119,21 @@ def test_conventions_at_the_edges() -> None:
     np.testing.assert_allclose(_of(lambda x: Call(Function.FMA, (x, x, x)), "float32", [3.0]), 12)
 
 
+@pytest.mark.parametrize("dtype", [DType.INT8, DType.UINT8])
+def test_integers_are_divided_towards_zero_to_the_ends_of_their_type(dtype: DType) -> None:
+    bits = dtype.bits - dtype.is_signed
+    values = np.arange(-(1 << bits) if dtype.is_signed else 0, 1 << bits).astype(dtype.numpy)
+    divisors = values[(values != 0) & (values.astype(int) != -1)]
+    x, y = placeholder(values.shape, dtype, name="x"), placeholder(divisors.shape, dtype, name="y")
+    z = compute(
+        (*values.shape, *divisors.shape), lambda i, j: Binary(BinaryOp.DIV, x[i], y[j]), name="z"
+    )
+    (found,) = run_dag(ComputeDAG([z], [x, y]), {"x": values, "y": divisors})
+    exact = np.trunc(values[:, None] / divisors.astype(float))
+    assert found.dtype == dtype.numpy
+    np.testing.assert_array_equal(found, exact)
+
+
 def test_pieces_of_approximations() -> None:
     one = _of(lambda x: Call(Function.BITS, (x,)), "float32", [1.0, -0.0])
     assert one.dtype == np.uint32
