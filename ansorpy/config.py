@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "CACHE", "CALIBRATE", "DEBUG", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY", "Knob",
-    "available_cores", "c_compiler", "cache_folder", "cgroup_quota", "default_threads",
+    "CACHE", "CALIBRATE", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY",
+    "Knob", "available_cores", "c_compiler", "cache_folder", "cgroup_quota", "default_threads",
     "ray_cluster", "ray_uses_tls",
 ]  # fmt: skip
 
@@ -71,12 +71,19 @@ NUM_THREADS: Knob[int | None] = Knob(
     _at_least(1),
     "a number of threads, 1 or more",
 )
+DEVICE: Knob[int | None] = Knob(
+    "ANSORPY_DEVICE",
+    "the GPU that programs run on, as CUDA counts; default: the first, and all for timing",
+    None,
+    _at_least(0),
+    "a number of a GPU, 0 or more",
+)
 DEBUG: Knob[bool] = Knob(
     "ANSORPY_DEBUG", "1 shows where in ansorpy an internal error came from", False, _flag, "0 or 1"
 )
 DUMP: Knob[Path | None] = Knob(
     "ANSORPY_DUMP",
-    "folder that receives the loop program and the LLVM IR of everything that is built",
+    "folder that receives the loop program and the LLVM IR (CUDA C) of everything that is built",
     None,
     Path,
     "a path",
@@ -101,7 +108,7 @@ CALIBRATE: Knob[bool] = Knob(
     _flag,
     "0 or 1",
 )
-KNOBS = (NUM_THREADS, DEBUG, DUMP, VERIFY, SEED, CACHE, CALIBRATE)
+KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, CALIBRATE)
 
 
 def cache_folder() -> Path:

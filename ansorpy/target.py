@@ -8,73 +8,22 @@ from cupy; each is loaded when asked for and not before.
 
 from __future__ import annotations
 
-import math
 import platform
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ansorpy.config import available_cores
-from ansorpy.errors import ForeignFile, MissingDependency, UsageError
+from ansorpy.config import DEVICE, available_cores
+from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.rates import Rates
 
-__all__ = ["Rates", "Target", "family_of", "machine_name"]
+__all__ = ["Target", "family_of", "machine_name"]
 
 KIB = 1 << 10
 MIB = 1 << 20
-
-
-@dataclass(frozen=True)
-class Rates:
-    """What a machine was measured to do, as the closed-form cost model reads it.
-
-    Args:
-        clock_hz: Cycles a second; those below count per cycle of this clock.
-        vector_ops_per_cycle: Multiply-adds of the widest vectors, on one core.
-        narrow_ops_per_cycle: The same of vectors half as wide.
-        stores_per_cycle: Of the widest vectors, on one core.
-        l2_bytes_per_cycle: Read by one core from its second-level cache.
-        l3_bytes_per_cycle: Read by one core from the last cache, alone.
-        l3_bytes_per_s: Read by all cores together from the last cache.
-        dram_core_bytes_per_s: Read from memory by one core alone.
-        dram_bytes_per_s: Read from memory by all cores together.
-        fork_join_s: An empty parallel region of all cores; 0 where there is one core.
-    """
-
-    clock_hz: float
-    vector_ops_per_cycle: float
-    narrow_ops_per_cycle: float
-    stores_per_cycle: float
-    l2_bytes_per_cycle: float
-    l3_bytes_per_cycle: float
-    l3_bytes_per_s: float
-    dram_core_bytes_per_s: float
-    dram_bytes_per_s: float
-    fork_join_s: float
-
-    def __post_init__(self) -> None:
-        values = asdict(self)
-        least = values.pop("fork_join_s")
-        if not all(0 < value < math.inf for value in values.values()) or not 0 <= least < 1:
-            raise ValueError(f"no machine has these rates: {self}")
-
-    def to_dict(self) -> dict[str, float]:
-        """Name to number, JSON-able; :meth:`from_dict` gives the same rates back."""
-        return asdict(self)
-
-    @staticmethod
-    def from_dict(values: Mapping[str, object]) -> Rates:
-        """The rates :meth:`to_dict` wrote; raises :class:`ForeignFile` for anything else."""
-        names = {field.name for field in fields(Rates)}
-        numbers = {k: float(v) for k, v in values.items() if isinstance(v, int | float)}
-        try:
-            if set(values) != names or set(numbers) != names:
-                raise ValueError(f"expected numbers named {', '.join(sorted(names))}")
-            return Rates(**numbers)
-        except ValueError as error:
-            raise ForeignFile(f"not the measured rates of a machine: {error}") from None
 
 
 @dataclass(frozen=True)
@@ -146,7 +95,7 @@ class Target:
         if text == "host":
             return Target.host()
         if text == "cuda":
-            return _device()
+            return _devices()[DEVICE.get() or 0]
         if text in _NAMED:
             return _NAMED[text]
         architecture = re.fullmatch(r"sm_(\d{2,3})[af]?", text)
@@ -177,13 +126,32 @@ class Target:
 
     def runs_on_host(self) -> bool:
         """True when code for this target can run, and so be timed, on this machine."""
-        if self.kind != "cpu":
-            return False
+        if self.kind == "cuda":
+            return bool(self.gpus())
         host = Target.host()
         if self.triple.split("-")[0] != host.triple.split("-")[0]:
             return False
         implied = self.cpu in ("x86-64", "generic", host.cpu) or bool(self.features)
         return implied and self.feature_set <= host.feature_set
+
+    def gpus(self) -> tuple[int, ...]:
+        """Numbers of this machine's GPUs that run code for this target, all of one kind."""
+        try:
+            found = _devices()
+        except MissingDependency:
+            return ()
+        able = [gpu for gpu in found if self._runs_on(gpu)]
+        asked = DEVICE.get()
+        like = tuple(n for n, gpu in enumerate(found) if gpu in able[:1])
+        return like if asked is None else tuple(n for n in like if n == asked)
+
+    def _runs_on(self, gpu: Target) -> bool:
+        """Code for an architecture runs on later ones of its generation too (``sm_80``: 8.x)."""
+        if self.features not in ("", gpu.features):
+            return False
+        mine, its = int(self.cpu[3:].rstrip("af")), int(gpu.cpu[3:])
+        same = mine == its or (mine // 10 == its // 10 and mine < its and self.cpu[-1].isdigit())
+        return same and self.max_shared_optin_bytes <= gpu.max_shared_optin_bytes
 
     @property
     def feature_set(self) -> frozenset[str]:
@@ -299,8 +267,8 @@ def _of_architecture(name: str, capability: int) -> Target:
 
 
 @cache
-def _device() -> Target:
-    """The first CUDA device of this machine."""
+def _devices() -> tuple[Target, ...]:
+    """The CUDA devices of this machine, one at least."""
     try:
         from cupy.cuda import runtime
     except ImportError as error:
@@ -309,13 +277,14 @@ def _device() -> Target:
             hint="pip install 'ansorpy[cuda]', or name an architecture: --target sm_90",
         ) from error
     try:
-        properties = runtime.getDeviceProperties(0)
+        count = max(1, runtime.getDeviceCount())
+        found = [runtime.getDeviceProperties(number) for number in range(count)]
     except runtime.CUDARuntimeError as error:
         raise MissingDependency(
             f"this machine has no CUDA device that can be used ({error})",
             hint="name the architecture to compile for one elsewhere: --target sm_90",
         ) from error
-    return _of_properties(properties)
+    return tuple(_of_properties(properties) for properties in found)
 
 
 def _of_properties(found: Mapping[str, Any]) -> Target:

@@ -12,7 +12,7 @@ import ansorpy
 PACKAGE = Path(ansorpy.__file__).parent
 
 LAYERS = (
-    {"errors", "__version__"}, {"config", "deadline", "phases", "registry"}, {"target"},
+    {"errors", "__version__"}, {"config", "deadline", "phases", "rates", "registry"}, {"target"},
     {"ir"},
     {"schedule", "codegen", "graph"},
     {"rules", "measure", "frontend"},

@@ -12,10 +12,9 @@ import onnx
 from ansorpy.api.assemble import kernel_of
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
-from ansorpy.api.request import Request, as_seed, as_target
+from ansorpy.api.request import Request, as_seed, as_target, as_threads
 from ansorpy.api.session import open_session
 from ansorpy.api.several import Aim, Several, objective_for, uninterrupted
-from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -83,8 +82,8 @@ def tune(
         effort=effort,
         trials=trials,
         time_limit_s=time_limit,
-        target=as_target(target),
-        threads=threads or default_threads(),
+        target=(made_for := as_target(target)),
+        threads=as_threads(threads, made_for),
         db=None if db is None else Path(db),
         workers=workers,
         parts=Parts.of(parts),
@@ -116,7 +115,7 @@ def build(
     lowered = lower(state)
     built = build_lowered(lowered, made_for, name.replace(".", "_"))
     compiled = CompiledTask.of(state.base, built, compiled_from=state.dag, program=lowered.run)
-    return Kernel(compiled, target=made_for, threads=threads or default_threads(), name=name)
+    return Kernel(compiled, target=made_for, threads=as_threads(threads, made_for), name=name)
 
 
 def compile(
@@ -166,8 +165,8 @@ def compile(
         trials=trials,
         trials_per_task=trials_per_task,
         time_limit_s=time_limit,
-        target=as_target(target),
-        threads=threads or default_threads(),
+        target=(made_for := as_target(target)),
+        threads=as_threads(threads, made_for),
         precision=precision,
         db=None if db is None else Path(db),
         workers=workers,

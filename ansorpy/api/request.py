@@ -17,7 +17,7 @@ from ansorpy.search.events import Listener, silent
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget, Effort
 
-__all__ = ["Request", "as_seed", "as_target"]
+__all__ = ["Request", "as_seed", "as_target", "as_threads"]
 
 
 def _never() -> None:
@@ -68,6 +68,7 @@ class Request:
 
         Raises:
             UsageError: The target's programs cannot be timed here, but a search was asked for.
+            MissingDependency: Because there is no GPU.
         """
         budget = Budget.of(
             self.effort,
@@ -77,6 +78,8 @@ class Request:
             time_limit_s=self.time_limit_s,
         )
         if budget is not None and not self.can_time:
+            if self.target.kind == "cuda":
+                Target.parse("cuda")  # says what a machine without a GPU lacks
             raise UsageError(
                 f"programs for {self.target.name} cannot be timed on this machine",
                 hint="use effort none, which needs no timing, or workers that can time them",
@@ -93,13 +96,20 @@ def as_target(target: Target | str | None) -> Target:
     """*target* itself, the one it names, or this machine."""
     if target is None:
         return Target.host()
-    found = Target.parse(target) if isinstance(target, str) else target
-    if found.kind != "cpu":
-        raise UsageError(
-            f"programs for {found.name} can be compiled, but neither timed nor called yet",
-            hint="name a CPU target; ansorpy.codegen.cuda.build compiles a program for this one",
-        )
-    return found
+    return Target.parse(target) if isinstance(target, str) else target
+
+
+def as_threads(threads: int | None, target: Target) -> int:
+    """*threads*, or what fits *target*: all cores this process may use, one that drives a GPU.
+
+    Raises:
+        UsageError: Several threads for a GPU, whose programs say themselves how many they take.
+    """
+    if target.kind != "cuda":
+        return threads or default_threads()
+    if threads not in (None, 1):
+        raise UsageError(f"{threads} threads make no difference to a GPU", hint="leave them out")
+    return 1
 
 
 def as_seed(seed: int | None) -> int:

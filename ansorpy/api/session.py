@@ -254,7 +254,7 @@ def open_session(request: Request) -> Iterator[Session]:
             path = Path(stack.enter_context(TemporaryDirectory(prefix="ansorpy-"))) / "tune.db"
         database = stack.enter_context(Database(path, seed=request.seed, versions=versions()))
         options = MeasureOptions(seed=request.seed, policy=request.parts.policy())
-        runner = stack.enter_context(open_machines(request.workers, options))
+        runner = stack.enter_context(open_machines(request.workers, options, request.target))
         yield Session(request, database, runner)
 
 

@@ -15,9 +15,8 @@ from ansorpy.api.deciding import decide
 from ansorpy.api.fitting import choose_within
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import Project, open_project
-from ansorpy.api.request import Request, as_seed, as_target
+from ansorpy.api.request import Request, as_seed, as_target, as_threads
 from ansorpy.api.session import Chosen, Session, open_session
-from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.workers import LOCAL
@@ -222,8 +221,8 @@ def compile_many(
         trials=trials,
         trials_per_task=trials_per_task,
         time_limit_s=time_limit,
-        target=as_target(target),
-        threads=threads or default_threads(),
+        target=(made_for := as_target(target)),
+        threads=as_threads(threads, made_for),
         precision=precision,
         db=None if db is None else Path(db),
         workers=workers,

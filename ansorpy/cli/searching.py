@@ -12,7 +12,7 @@ from ansorpy.api.assemble import kernels_median_s, model_of
 from ansorpy.api.deciding import decisions, fastest
 from ansorpy.api.parts import Parts
 from ansorpy.api.project import Project, open_project
-from ansorpy.api.request import Request
+from ansorpy.api.request import Request, as_target, as_threads
 from ansorpy.api.session import Session, open_session
 from ansorpy.api.several import Aim, Finished, Several, objective_for
 from ansorpy.cli.interrupt import graceful_interrupt
@@ -26,7 +26,6 @@ from ansorpy.cli.values import (
     parse_positive,
     parse_shapes,
 )
-from ansorpy.config import default_threads
 from ansorpy.errors import Interrupted, NoValidProgram
 from ansorpy.measure.workers import LOCAL
 from ansorpy.phases import Part, Phases, phase
@@ -34,7 +33,6 @@ from ansorpy.report.plan import plan_table
 from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.report.ways import ways_table
-from ansorpy.target import Target
 from ansorpy.tasks.objective import Objective
 
 __all__ = [
@@ -58,13 +56,14 @@ def make_request(
     seed: int = 0,
 ) -> Request:
     """The request that command-line values make."""
+    made_for = as_target(target)
     return Request(
         effort=effort.value,
         trials=trials,
         trials_per_task=trials_per_task,
         time_limit_s=parse_duration(time_limit),
-        target=Target.parse(target),
-        threads=threads or default_threads(),
+        target=made_for,
+        threads=as_threads(threads, made_for),
         precision=precision.value,
         workers=workers,
         parts=parts or Parts(),

@@ -9,7 +9,11 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
-from ansorpy.codegen.llvm.build import build
+from ansorpy.codegen.cuda.build import build_cuda
+from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.cuda.host import for_host
+from ansorpy.codegen.cuda.packed import packed
+from ansorpy.codegen.llvm.build import ObjectCode, build
 from ansorpy.codegen.llvm.emit import emit_llvm
 from ansorpy.config import DUMP
 from ansorpy.errors import AnsorpyError
@@ -35,26 +39,39 @@ def build_lowered(
 ) -> Built:
     """Object code of ``run`` as *symbol* and, where there is one, of ``bind`` as *symbol*_bind.
 
-    With *prefetch*, ``run`` expects its constants outside a core's own caches.
+    With *prefetch*, ``run`` expects its constants outside a core's own caches.  ``bind`` of a
+    program for a GPU is the CPU's work, on the machine that calls it.
     """
     folder = DUMP.get()
     if folder is not None:
         _dump(lowered.run, target, symbol, folder, prefetch)
-    run = build(lowered.run, target, symbol=symbol, prefetch=prefetch)
+    run = _compiled(lowered.run, target, symbol, prefetch)
     run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
     if lowered.bind is None:
         return Built(run, run_params)
-    bind = build(lowered.bind, target, symbol=f"{symbol}_bind")
-    return Built(run, run_params, bind, tuple(ParamSpec.of(p) for p in lowered.bind.params))
+    bind, host = lowered.bind, target
+    if target.kind == "cuda":
+        bind, host = for_host(bind), Target.host()
+    made = _compiled(bind, host, f"{symbol}_bind")
+    return Built(run, run_params, made, tuple(ParamSpec.of(p) for p in bind.params))
+
+
+def _compiled(program: Program, target: Target, symbol: str, prefetch: bool = False) -> ObjectCode:
+    if target.kind == "cuda":
+        return packed(build_cuda(program, target, symbol=symbol), symbol)
+    return build(program, target, symbol=symbol, prefetch=prefetch)
 
 
 def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch: bool) -> None:
-    """Write *program* and its LLVM IR, named by their content so that nothing is overwritten."""
+    """Write *program* and what is compiled, named by content so that nothing is overwritten."""
     shown = text(program)
     name = f"{symbol}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.txt").write_text(shown)
-    (folder / f"{name}.ll").write_text(emit_llvm(program, target, symbol, prefetch=prefetch))
+    if target.kind == "cuda":
+        (folder / f"{name}.cu").write_text(emit_cuda(program, target, symbol).text)
+    else:
+        (folder / f"{name}.ll").write_text(emit_llvm(program, target, symbol, prefetch=prefetch))
 
 
 class BuildSession:

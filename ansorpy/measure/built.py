@@ -76,6 +76,11 @@ class Built:
             whole.update(repr(params).encode())
         return whole.hexdigest()
 
+    @property
+    def build_s(self) -> float:
+        """Seconds that making it took."""
+        return self.run.build_s + (0.0 if self.bind is None else self.bind.build_s)
+
     def parts(self) -> tuple[dict[str, object], tuple[bytes, ...]]:
         """A JSON-able header and the code bytes; :func:`built_from_parts` reads them back."""
         header = _Header(

@@ -15,7 +15,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.measure.bounds import largest_value
 
-__all__ = ["Comparison", "compare", "sample_points", "stated_error", "tolerance"]
+__all__ = ["Comparison", "compare", "extra_error", "sample_points", "stated_error", "tolerance"]
 
 Array = npt.NDArray[np.generic]
 Floats = npt.NDArray[np.floating[Any]]
@@ -73,6 +73,11 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
 def stated_error(dag: ComputeDAG) -> float:
     """What the stages of a definition say they lose beyond rounding, together."""
     return _stated(dag.computes)
+
+
+def extra_error(wanted: ComputeDAG, definition: ComputeDAG) -> float:
+    """What *definition* says it loses beyond *wanted*, which it computes in another way."""
+    return max(0.0, stated_error(definition) - stated_error(wanted))
 
 
 def _stated(stages: Iterable[ComputeOp]) -> float:

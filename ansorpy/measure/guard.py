@@ -19,7 +19,7 @@ from ansorpy.codegen.llvm.memory import arranged
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.strides import span
 
-__all__ = ["GuardedArray"]
+__all__ = ["GuardedArray", "gaps"]
 
 _PAGE = mmap.PAGESIZE
 _PROT_NONE = 0
@@ -63,7 +63,7 @@ class GuardedArray:
         self._after[:] = _PATTERN
         inside = whole[self._start : self._start + size]
         self.array: npt.NDArray[np.generic] = arranged(inside.view(kind), shape, strides)
-        self._between = _gaps(inside, self.array) if strides is not None else None
+        self._between = gaps(inside, self.array) if strides is not None else None
         self._inside = inside
         if self._between is not None:
             inside[self._between] = _GAP
@@ -96,7 +96,7 @@ class GuardedArray:
             self.array.fill(np.nan)
 
 
-def _gaps(inside: npt.NDArray[np.uint8], array: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+def gaps(inside: npt.NDArray[np.uint8], array: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
     """Where the bytes of *inside* belong to no element of *array*."""
     used = np.zeros(inside.size, dtype=np.bool_)
     at = np.zeros(1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Machine-wide locks on cores: whoever times on a core has it alone.
+"""Machine-wide locks on cores and GPUs: whoever times on one has it alone.
 
 Timing holds its cores exclusively; searching, training and building, which would disturb it, hold
 theirs together.  Those who ask first are served first, so neither waits for ever.  Who waits for
@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import logging
 import os
+import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,7 +20,7 @@ from threading import Timer
 from ansorpy.errors import AnsorpyError
 from ansorpy.phases import Part, phase
 
-__all__ = ["holders", "lock_cores"]
+__all__ = ["holders", "lock_cores", "lock_gpus"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -41,33 +42,52 @@ def lock_cores(
     is held while waiting, so that nobody overtakes.  Not to be nested: a process would wait for
     itself.  The kernel drops the locks when the process dies.
     """
-    where = Path(tempfile.gettempdir()) if folder is None else folder
-    with ExitStack() as held:
-        for core in sorted(set(cores)):
-            descriptor = _open(where / f"ansorpy-core-{core}.lock")
-            held.callback(_release, descriptor)
-            with phase(Part.WAIT), _turn(core, where):
-                _take(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, core)
+    with _locked([f"core {core}" for core in sorted(set(cores))], folder, shared):
         yield
 
 
 @contextmanager
-def _turn(core: int, where: Path) -> Iterator[None]:
+def lock_gpus(places: Sequence[str], folder: Path | None = None) -> Iterator[None]:
+    """Hold GPUs, known by the *places* they have on the bus; otherwise as :func:`lock_cores`."""
+    with _locked([f"GPU {place}" for place in sorted(set(places))], folder, shared=False):
+        yield
+
+
+@contextmanager
+def _locked(units: Sequence[str], folder: Path | None, shared: bool) -> Iterator[None]:
+    """Hold *units*, taken in this order, which is everybody's."""
+    where = Path(tempfile.gettempdir()) if folder is None else folder
+    with ExitStack() as held:
+        for unit in units:
+            descriptor = _open(where / f"{_file(unit)}.lock")
+            held.callback(_release, descriptor)
+            with phase(Part.WAIT), _turn(unit, where):
+                _take(descriptor, fcntl.LOCK_SH if shared else fcntl.LOCK_EX, unit)
+        yield
+
+
+def _file(unit: str) -> str:
+    """``core 3`` -> ``ansorpy-core-3``."""
+    return f"ansorpy-{re.sub('[^a-z0-9]+', '-', unit.lower())}"
+
+
+@contextmanager
+def _turn(unit: str, where: Path) -> Iterator[None]:
     """First come, first served: without it, shared holders that come and go starve the others."""
-    descriptor = _open(where / f"ansorpy-core-{core}.turn")
+    descriptor = _open(where / f"{_file(unit)}.turn")
     try:
-        _take(descriptor, fcntl.LOCK_EX, core)
+        _take(descriptor, fcntl.LOCK_EX, unit)
         yield
     finally:
         _release(descriptor)
 
 
-def _take(descriptor: int, mode: int, core: int) -> None:
+def _take(descriptor: int, mode: int, unit: str) -> None:
     """Lock the open file, and say for whom when that takes long."""
     try:
         fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
     except BlockingIOError:
-        timer = Timer(_PATIENCE_S, _say_for_whom, (descriptor, core))
+        timer = Timer(_PATIENCE_S, _say_for_whom, (descriptor, unit))
         timer.daemon = True
         timer.start()
         try:
@@ -76,13 +96,13 @@ def _take(descriptor: int, mode: int, core: int) -> None:
             timer.cancel()
 
 
-def _say_for_whom(descriptor: int, core: int) -> None:
+def _say_for_whom(descriptor: int, unit: str) -> None:
     found = holders(descriptor)
     if found and _named.issuperset(found) or not found and 0 in _named:
         return
     _named.update(found or (0,))
     who = ", ".join(f"process {pid}" for pid in found) or "another process"
-    _LOG.warning("waiting for %s, at work on core %d", who, core)
+    _LOG.warning("waiting for %s, at work on %s", who, unit)
 
 
 def holders(descriptor: int) -> list[int]:
@@ -124,6 +144,6 @@ def _open(path: Path) -> int:
             return descriptor
     except OSError as error:
         raise AnsorpyError(
-            f"cannot lock a core for timing: {path}: {error.strerror}",
+            f"cannot lock a core or GPU for timing: {path}: {error.strerror}",
             hint="remove that file, or set TMPDIR to a folder you can write to",
         ) from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from pydantic import ValidationError
@@ -42,11 +42,17 @@ faster than it is.
 
 
 class RunClient:
-    """One run worker pinned to *cores*; reopens its task whenever it was restarted."""
+    """One run worker pinned to *cores*, if any; reopens its task whenever it was restarted.
+
+    Args:
+        module: Where the worker's handlers are: which place it runs candidates at.
+        environment: Variables added to the driver's.
+        patience: How many times as long a candidate may take while others hold the cores.
+    """
 
     def __init__(
         self,
-        cores: tuple[int, ...],
+        cores: tuple[int, ...] | None,
         *,
         seed: int,
         policy: TimingPolicy,
@@ -54,6 +60,8 @@ class RunClient:
         run_timeout_s: float,
         reference_timeout_s: float,
         module: str = "ansorpy.measure.run_job",
+        environment: Mapping[str, str] | None = None,
+        patience: float = STARVED,
     ) -> None:
         self.cores = cores
         self.seed = seed
@@ -62,7 +70,9 @@ class RunClient:
         self.run_timeout_s = run_timeout_s
         self.reference_timeout_s = reference_timeout_s
         # numpy's own threads would compete with the kernel's for the pinned cores.
-        self.worker = Worker(module, cores=cores, environment={"OPENBLAS_NUM_THREADS": "1"})
+        variables = {"OPENBLAS_NUM_THREADS": "1", **(environment or {})}
+        self.worker = Worker(module, cores=cores, environment=variables)
+        self.patience = patience
         self._open: tuple[int, str] | None = None
         self._references: dict[str, tuple[bytes, ...]] = {}
         self._verified: set[str] = set()
@@ -100,7 +110,16 @@ class RunClient:
                 f"candidate can be checked: {_reason(answer)}"
             )
         self._verified.add(identity)
-        self._references[identity] = answer.blobs
+        self.take_reference(task, answer.blobs)
+
+    def reference(self, task: Task) -> tuple[bytes, ...]:
+        """The outputs of *task*'s reference, which are known."""
+        return self._references[_identity(task)]
+
+    def take_reference(self, task: Task, outputs: tuple[bytes, ...]) -> None:
+        """Take *outputs*, checked elsewhere, as what every candidate must give."""
+        identity = _identity(task)
+        self._references[identity] = outputs
         self._forget_old(identity)
 
     def measure(
@@ -122,7 +141,7 @@ class RunClient:
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
         timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s)
-        answer = self._request(message, timeout_s, starved_s=STARVED * timeout_s)
+        answer = self._request(message, timeout_s, starved_s=self.patience * timeout_s)
         result, check_s = _measured(answer)
         charge(Part.CHECK, check_s)
         if result.kind is TrialKind.RUN_ERROR:

@@ -1,6 +1,8 @@
 """What the run worker does: keep one task's arrays, check and time its candidates.
 
-It dies of a bad candidate; the driver restarts it and opens the task again.
+Where they run is a :class:`~ansorpy.measure.bench.Bench`: the cores of this process, unless another
+module's ``make_handlers`` says otherwise.  It dies of a bad candidate; the driver restarts it and
+opens the task again.
 """
 
 from __future__ import annotations
@@ -9,20 +11,22 @@ import json
 import math
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 
 import numpy as np
 
+from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.llvm.timing import bench_address
 from ansorpy.errors import AnsorpyError, CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import evaluate_points
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.measure.buffers import Array, CheckBuffers, TaskArrays
+from ansorpy.measure.bench import Array, Bench, Candidate, OpenTask
 from ansorpy.measure.built import built_from_parts
 from ansorpy.measure.check import Comparison, compare, sample_points, tolerance
 from ansorpy.measure.check import stated_error as error_of
-from ansorpy.measure.kernel import LoadedKernel
+from ansorpy.measure.host import HostTask
 from ansorpy.measure.messages import MeasureRequest, OpenRequest, RetimeRequest
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
@@ -33,25 +37,38 @@ __all__ = ["RunSession", "make_handlers"]
 
 
 class RunSession:
-    """The state of the run worker: the open task and its reference."""
+    """The state of the run worker: the open task, and its reference.
 
-    def __init__(self) -> None:
+    A GPU whose context is lost ends the process, as a crash does on a CPU: the driver restarts it.
+    """
+
+    def __init__(self, bench: Bench = HostTask) -> None:
+        self._bench = bench
         self._options = OpenRequest(seed=0, threads=1, cold_bytes=0, check_points=0)
-        self._task: TaskArrays | None = None
+        self._task: OpenTask | None = None
         self._reference: list[Array] = []
 
     @property
-    def task(self) -> TaskArrays:
+    def task(self) -> OpenTask:
         if self._task is None:
             raise CodegenError("no task is open")
         return self._task
+
+    def handlers(self) -> Mapping[str, Handler]:
+        """What the worker answers."""
+        return {
+            "open": _or_end(self.open),
+            "reference": _or_end(self.reference),
+            "measure": _or_end(self.measure),
+            "retime": _or_end(self.retime),
+        }
 
     def open(self, message: Message) -> Message:
         """Make the inputs of a task, and take its reference outputs where they are known."""
         self._task, self._reference = None, []
         self._options = OpenRequest.model_validate(message.fields)
         dag = dag_from_dict(json.loads(message.blobs[0]))
-        self._task = TaskArrays(dag, self._options.seed)
+        self._task = self._bench(dag, self._options.seed, self._options.threads)
         self._reference = [
             np.frombuffer(blob, op.dtype.numpy).reshape(op.shape)
             for op, blob in zip(dag.outputs, message.blobs[1:], strict=len(message.blobs) > 1)
@@ -61,9 +78,9 @@ class RunSession:
     def reference(self, message: Message) -> Message:
         """Run the reference once, check sampled points, answer (and keep) its outputs."""
         built = built_from_parts(message.fields, message.blobs)
-        with LoadedKernel(built, self.task, self._options.threads) as kernel:
-            self._checked_run(kernel)
-        outputs = [guarded.array.copy() for guarded in self.task.checked]
+        with self.task.load(built) as candidate:
+            candidate.check()
+        outputs = [array.copy() for array in self.task.results()]
         wrong = self._points_comparison(outputs)
         if wrong is not None:
             return _failed(TrialKind.WRONG_RESULT, wrong.reason, wrong.error)
@@ -76,13 +93,15 @@ class RunSession:
         begin = time.perf_counter()
         try:
             built = built_from_parts(request.built, message.blobs)
-            with LoadedKernel(built, self.task, self._options.threads) as kernel:
-                buffers, first_s = self._checked_run(kernel)
+            with self.task.load(built) as candidate:
+                first_s = candidate.check()
                 worst = self.compared(request.stated_error)
                 check_s = time.perf_counter() - begin
                 if not worst.ok:
                     return _failed(TrialKind.WRONG_RESULT, worst.reason, worst.error, begin)
-                timing = self._timing(kernel, buffers, first_s, request)
+                timing = self._timing(candidate, first_s, request)
+        except DeviceLost:
+            raise
         except AnsorpyError as error:
             return _failed(TrialKind.RUN_ERROR, str(error), 0.0, begin)
         return _timed(timing, worst.error, request, begin, check_s)
@@ -91,40 +110,27 @@ class RunSession:
         """Time several candidates in turns; the kernels were checked when first measured."""
         request = RetimeRequest.model_validate(message.fields)
         blobs = iter(message.blobs)
-        kernels = []
-        try:
+        with ExitStack() as loaded:
+            bursts = []
             for header, count in zip(request.built, request.blobs, strict=True):
                 built = built_from_parts(header, [next(blobs) for _ in range(count)])
-                kernel = LoadedKernel(built, self.task, self._options.threads)
-                kernels.append(kernel)
-                kernel.prepare_timing(self._checked_run(kernel)[0], self._options.cold_bytes)
-            bursts = [kernel.burst for kernel in kernels]
+                candidate = loaded.enter_context(self.task.load(built))
+                candidate.check()
+                candidate.prepare(self._options.cold_bytes)
+                bursts.append(candidate.burst)
             timings = time_interleaved(bursts, request.policy, request.rounds)
-        finally:
-            for kernel in kernels:
-                kernel.close()
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
 
-    def _timing(
-        self, kernel: LoadedKernel, buffers: CheckBuffers, first_s: float, request: MeasureRequest
-    ) -> Timing:
+    def _timing(self, candidate: Candidate, first_s: float, request: MeasureRequest) -> Timing:
         """Time a candidate unless its checking run was already far too slow."""
         policy, incumbent_s = request.policy, request.incumbent_s
-        fresh_bytes = self.task.nbytes + kernel.workspace_bytes
+        fresh_bytes = candidate.fresh_bytes
         if incumbent_s is not None:
             slow_s = policy.slow_factor * incumbent_s + 2 * policy.cold_s(fresh_bytes)
             if first_s > slow_s:
                 return Timing((first_s,), is_slow=True)
-        kernel.prepare_timing(buffers, self._options.cold_bytes)
-        return time_calls(kernel.burst, policy, incumbent_s, fresh_bytes)
-
-    def _checked_run(self, kernel: LoadedKernel) -> tuple[CheckBuffers, float]:
-        """Run bind and the kernel on poisoned, guarded buffers; with the seconds it took."""
-        buffers = CheckBuffers(self.task, kernel.packed, kernel.workspace_bytes)
-        seconds = kernel.run_checked(buffers)
-        if not buffers.is_intact():
-            raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
-        return buffers, seconds
+        candidate.prepare(self._options.cold_bytes)
+        return time_calls(candidate.burst, policy, incumbent_s, fresh_bytes)
 
     def compared(self, stated_error: float) -> Comparison:
         """The worst of the outputs against the reference; the first that is wrong."""
@@ -132,9 +138,9 @@ class RunSession:
         if len(self._reference) != len(dag.outputs):
             raise CodegenError("the task has no reference yet")
         is_exact = stated_error == 0.0 and error_of(dag) == 0.0
-        for op, got, want in zip(dag.outputs, self.task.checked, self._reference, strict=True):
+        for op, got, want in zip(dag.outputs, self.task.results(), self._reference, strict=True):
             allowed = tolerance(dag, op) + stated_error
-            found = compare(op.name, got.array, want, allowed, by_block=is_exact)
+            found = compare(op.name, got, want, allowed, by_block=is_exact)
             if not found.ok:
                 return found
             worst = max(worst, found, key=lambda c: c.error)
@@ -213,16 +219,22 @@ def _failed(
     )
 
 
+def _or_end(handler: Handler) -> Handler:
+    """*handler*; where the GPU's context is lost the process ends, saying so."""
+
+    def handled(message: Message) -> Message:
+        try:
+            return handler(message)
+        except DeviceLost as lost:
+            raise SystemExit(str(lost)) from lost
+
+    return handled
+
+
 def make_handlers() -> Mapping[str, Handler]:
     """The handlers of the run worker, made once the compiler and its clock are loaded.
 
     The first candidate would pay for that otherwise, within the second or so it may take.
     """
     bench_address()
-    session = RunSession()
-    return {
-        "open": session.open,
-        "reference": session.reference,
-        "measure": session.measure,
-        "retime": session.retime,
-    }
+    return RunSession().handlers()

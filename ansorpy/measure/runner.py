@@ -17,7 +17,7 @@ from ansorpy.errors import AnsorpyError, UsageError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.builder import BUILD_MEMORY_BYTES, Builder
 from ansorpy.measure.built import Built
-from ansorpy.measure.check import stated_error
+from ansorpy.measure.check import extra_error
 from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.recent import Recent
 from ansorpy.measure.reference import reference_state
@@ -209,9 +209,9 @@ class LocalRunner:
         with self._timing(task) as client:
             for index, build in enumerate(builds):
                 known = None if observer is None else observer.started(index)
-                extra_error = _extra_error(task, candidates[index])
+                lost = extra_error(task.dag, candidates[index].base)
                 with phase(Part.RUN):
-                    result = known or self._one(client, task, build, incumbent_s, extra_error)
+                    result = known or self._one(client, task, build, incumbent_s, lost)
                 if result.ok:
                     incumbent_s = min(result.median_s, incumbent_s or result.median_s)
                 if observer is not None and known is None:
@@ -235,14 +235,24 @@ class LocalRunner:
         task: Task,
         build: Built | MeasureResult,
         incumbent_s: float | None,
-        extra_error: float,
+        lost: float,
     ) -> MeasureResult:
         if isinstance(build, MeasureResult):
             return build
-        result = client.measure(task, build, incumbent_s, extra_error)
+        result = client.measure(task, build, incumbent_s, lost)
         self._kept.put(build.digest, build)
-        seconds = build.run.build_s + (0.0 if build.bind is None else build.bind.build_s)
-        return replace(result, build_s=seconds, object_digest=build.digest)
+        return replace(result, build_s=build.build_s, object_digest=build.digest)
+
+    def reference(self, task: Task) -> tuple[bytes, ...]:
+        """The outputs of the reference of *task*, made and checked unless they are known.
+
+        Raises:
+            VerificationFailed: They are wrong, or there are none.
+            OutOfTime: The deadline passed before.
+        """
+        self._settle()
+        self._prepare(task)
+        return self._client(task).reference(task)
 
     def _prepared(
         self, task: Task, builds: Sequence[Built | MeasureResult]
@@ -269,13 +279,13 @@ class LocalRunner:
                 f"the reference of {task.name or task.key} cannot be built, so no "
                 f"candidate can be checked: {built.reason}"
             )
-        with lock_cores(client.cores, self.options.lock_folder), phase(Part.CHECK):
+        with lock_cores(client.cores or (), self.options.lock_folder), phase(Part.CHECK):
             client.make_reference(task, built)
 
     @contextmanager
     def _timing(self, task: Task) -> Iterator[RunClient]:
         client = self._client(task)
-        with lock_cores(client.cores, self.options.lock_folder):
+        with lock_cores(client.cores or (), self.options.lock_folder):
             yield client
 
     def _client(self, task: Task) -> RunClient:
@@ -291,11 +301,6 @@ class LocalRunner:
                 reference_timeout_s=self.options.reference_timeout_s,
             )
         return self._clients[cores]
-
-
-def _extra_error(task: Task, candidate: State) -> float:
-    """What the candidate's definition says it loses beyond the task's own."""
-    return max(0.0, stated_error(candidate.base) - stated_error(task.dag))
 
 
 def _refuse_foreign(task: Task) -> None:

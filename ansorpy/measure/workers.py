@@ -1,4 +1,4 @@
-"""Where candidates are built and timed: on this machine, or by the nodes of a Ray cluster."""
+"""Where candidates are built and timed: on this machine, its GPUs, or by a Ray cluster's nodes."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from ansorpy.codegen.cuda.driver import bus_place
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.fleet.ray_cluster import connect
 from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import LocalRunner, MeasureOptions, Runner
 from ansorpy.schedule.state import State
+from ansorpy.target import Target
 
 __all__ = ["LOCAL", "Machines", "open_machines", "ray_address"]
 
@@ -36,15 +39,21 @@ class Machines(Runner, Protocol):
         """Code that was measured lately, by its digest."""
 
 
-def open_machines(workers: str, options: MeasureOptions) -> AbstractContextManager[Machines]:
-    """The machines that *workers* names; leaving the context ends what runs there.
+def open_machines(
+    workers: str, options: MeasureOptions, target: Target
+) -> AbstractContextManager[Machines]:
+    """The machines that *workers* names, for *target*; leaving the context ends what runs there.
 
     Raises:
-        UsageError: *workers* is no address (:func:`ray_address`).
+        UsageError: *workers* is no address (:func:`ray_address`), or a cluster for a GPU's sake.
         MissingDependency: Ray is not installed, or the cluster cannot be joined.
     """
     if workers == LOCAL:
-        return LocalRunner(options)
+        numbers = target.gpus() if target.kind == "cuda" else ()
+        gpus = [Gpu(number, bus_place(number)) for number in numbers]
+        return GpuRunner(gpus, options) if gpus else LocalRunner(options)
+    if target.kind == "cuda":
+        raise UsageError("a cluster's GPUs cannot be used", hint="leave --workers out")
     return FleetRunner(connect(ray_address(workers), options), options)
 
 

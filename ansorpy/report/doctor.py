@@ -16,9 +16,10 @@ from ansorpy.config import CALIBRATE, available_cores, cgroup_quota, default_thr
 from ansorpy.cost.probe.calibrate import calibrated, kept_rates
 from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.measure.fleet.base import offer
+from ansorpy.rates import Rates
 from ansorpy.report.tables import Table
 from ansorpy.runtime.linker import find_linker
-from ansorpy.target import Rates, Target, machine_name
+from ansorpy.target import Target, machine_name
 
 __all__ = ["Examination", "Finding", "examine"]
 

@@ -19,7 +19,9 @@ from ansorpy.codegen.llvm.gomp import LIBRARY, needs_gomp
 from ansorpy.errors import UsageError
 from ansorpy.runtime.dataobject import write_data_object
 from ansorpy.runtime.entry import Constants, EntrySource, build_entry
+from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects
 from ansorpy.runtime.header import write_header
+from ansorpy.runtime.in_memory import make_pool
 from ansorpy.runtime.linker import Linker, find_linker
 from ansorpy.runtime.metadata import Metadata, metadata_of
 from ansorpy.runtime.plan import Plan
@@ -57,7 +59,7 @@ def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> 
     name = library_name(path)
     with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
         job = _Job(plan, name, path.name, Path(folder), linker)
-        metadata = job.link(pool)
+        metadata = job.link_gpu(pool) if plan.target.kind == "cuda" else job.link(pool)
         os.replace(job.library, path)
     write_header(metadata, path)
     return path
@@ -75,7 +77,7 @@ def check_exportable(path: Path, target: Target) -> Linker:
         raise UsageError(f"cannot write {path}: the folder {folder} does not exist")
     if path.is_dir() or not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you may write to")
-    return find_linker(target)
+    return find_linker(Target.host() if target.kind == "cuda" else target)
 
 
 def library_name(path: Path) -> str:
@@ -117,6 +119,18 @@ class _Job:
         self.linker.shared_library(self.library, self.soname, files, exports=self._exports())
         return metadata
 
+    def link_gpu(self, pool: NDArray[np.uint8] | None) -> Metadata:
+        """The same for a GPU: the constants are packed here, by this machine's CPU."""
+        packed = make_pool(self.plan, self.name) if pool is None else pool
+        _refuse_size(packed.nbytes)
+        metadata = metadata_of(self.plan, self.name, hashlib.sha256(packed.data).digest())
+        text = metadata.model_dump_json()
+        files = cuda_objects(self.plan, self.name, text, packed, self.folder, self.linker)
+        self.linker.shared_library(
+            self.library, self.soname, files, exports=self._exports(), needs=LIBRARIES
+        )
+        return metadata
+
     def _write(self, name: str, data: bytes) -> Path:
         path = self.folder / name
         path.write_bytes(data)
@@ -125,10 +139,7 @@ class _Job:
     def _constants(self, pool: NDArray[np.uint8] | None) -> tuple[bytes, list[Path]]:
         """A digest of the constants, and the object that holds them."""
         size = self.plan.pool_bytes if pool is not None else _original_bytes(self.plan)
-        if size > _MAX_BYTES:
-            raise UsageError(
-                f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB"
-            )
+        _refuse_size(size)
         content = hashlib.sha256()
         if not size:
             return content.digest(), []
@@ -155,6 +166,11 @@ class _Job:
     def _exports(self) -> Path:
         names = " ".join(f"{self.name}_{function};" for function in FUNCTIONS)
         return self._write("exports.map", f"{{ global: {names} local: *; }};\n".encode())
+
+
+def _refuse_size(size: int) -> None:
+    if size > _MAX_BYTES:
+        raise UsageError(f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB")
 
 
 def _told(

@@ -9,10 +9,9 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.runtime.metadata import Metadata, TensorSpec
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status
+from ansorpy.runtime.templates import rendered
 
 __all__ = ["write_header"]
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 _C_TYPES = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "uint16_t",
@@ -37,8 +36,8 @@ def write_header(metadata: Metadata, library: Path) -> None:
         "max_rank": MAX_RANK,
         "statuses": list(Status),
     }
-    header.write_text(_rendered("library.h.j2", values))
-    example.write_text(_rendered("example.c.j2", values))
+    header.write_text(rendered("library.h.j2", values))
+    example.write_text(rendered("example.c.j2", values))
 
 
 def _described(tensor: TensorSpec) -> dict[str, object]:
@@ -53,13 +52,3 @@ def _described(tensor: TensorSpec) -> dict[str, object]:
         "count": math.prod(tensor.shape),
         "is_float": dtype in (DType.FLOAT32, DType.FLOAT64),
     }
-
-
-def _rendered(template: str, values: dict[str, object]) -> str:
-    import jinja2
-
-    environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
-        keep_trailing_newline=True, autoescape=False,
-    )  # fmt: skip
-    return environment.from_string((_TEMPLATES / template).read_text()).render(values)

@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.codegen.cuda.driver import device_for
 from ansorpy.codegen.llvm.jit import Library, load
 from ansorpy.codegen.llvm.memory import aligned_empty
-from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.errors import CodegenError, MissingDependency, UsageError
 from ansorpy.runtime.cpu import missing_features, required_features
 from ansorpy.runtime.entry import Constants, EntrySource, build_entry
 from ansorpy.runtime.executable import Code, Executable
+from ansorpy.runtime.gpu.executable import GpuExecutable
 from ansorpy.runtime.plan import Plan, Region, Step
 from ansorpy.runtime.ports import Array
 
-__all__ = ["InMemory", "TimedCalls", "load_plan"]
+__all__ = ["InMemory", "TimedCalls", "load_plan", "make_pool"]
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
@@ -26,12 +28,20 @@ _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, cty
 class InMemory:
     """``pool`` holds all constants as the code reads them; ``plan`` is without the given ones."""
 
-    executable: Executable
+    executable: Executable | GpuExecutable
     plan: Plan
     pool: NDArray[np.uint8]
 
     def timed(self) -> TimedCalls:
-        """The same code and constants under an entry that stamps the end of each call."""
+        """The same code and constants under an entry that stamps the end of each call.
+
+        Raises:
+            UsageError: It runs on a GPU.
+        """
+        if self.plan.target.kind == "cuda":
+            raise UsageError(
+                "calls on a GPU are not timed one by one", hint="use Nsight Systems: nsys profile"
+            )
         name = "timed"
         library = _link(self.plan, name, is_timed=True)
         executable = _executable(library, self.plan, name, self.pool)
@@ -55,14 +65,20 @@ def load_plan(plan: Plan, name: str) -> InMemory:
         MissingDependency: This machine cannot run its target, or libgomp is missing.
     """
     if not plan.target.runs_on_host():
+        if plan.target.kind == "cuda":
+            raise MissingDependency(
+                f"{name} is for {plan.target.cpu}, and this machine has no GPU that runs it"
+            )
         lacking = ", ".join(missing_features(required_features(plan.target)))
         raise MissingDependency(
             f"{name} is for {plan.target.name} ({plan.target.triple}), which this machine cannot "
             f"run{': it lacks ' + lacking if lacking else ''}",
             hint="export it and run it there",
         )
-    pool = _make_pool(plan, name)
+    pool = make_pool(plan, name)
     kept = replace(plan, packs=(), raw=(), direct=(), raw_bytes=0)
+    if plan.target.kind == "cuda":
+        return InMemory(GpuExecutable(kept, pool, device_for(plan.target)), kept, pool)
     return InMemory(_executable(_link(kept, name), kept, name, pool), kept, pool)
 
 
@@ -85,7 +101,7 @@ def _executable(library: Library, plan: Plan, name: str, pool: NDArray[np.uint8]
     return Executable(code, plan.inputs, plan.outputs)
 
 
-def _make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
+def make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
     """The constants as ``run`` reads them, in one block so that large pages cover them."""
     pool = aligned_empty((plan.pool_bytes,), np.uint8)
     for offset, array in plan.direct:

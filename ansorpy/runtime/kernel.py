@@ -1,15 +1,15 @@
-"""A tuned operator as a function on numpy arrays."""
+"""A tuned operator as a function on arrays."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
+from typing import Any
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
 from ansorpy.runtime.export import export
+from ansorpy.runtime.gpu.operands import check_operand
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.plan import CompiledTask, Plan, constant_ports, kernel_ports, plan_kernel
 from ansorpy.runtime.ports import Array, check_array, one_of
@@ -38,6 +38,7 @@ class Kernel:
         self._task = task
         self._constants: dict[str, Array] = {}
         self._loaded: InMemory | None = None
+        self._check = check_operand if target.kind == "cuda" else check_array
         self.constants = constant_ports(task.built)
         self.inputs = kernel_ports(task.built, Role.INPUT)
         self.outputs = kernel_ports(task.built, Role.OUTPUT)
@@ -70,15 +71,16 @@ class Kernel:
 
     def __call__(
         self,
-        *arrays: Array,
-        out: Array | Sequence[Array] | None = None,
+        *arrays: Any,
+        out: Any = None,
         threads: int | None = None,
-    ) -> Array | tuple[Array, ...]:
+    ) -> Any:
         """Run once; returns the output, or a tuple when there are several.
 
         Args:
-            arrays: The inputs, in the definition's order; C-contiguous.
-            out: Array (or one for each output) to write to instead of new ones.
+            arrays: The inputs, in the definition's order; C-contiguous.  On a GPU also arrays in
+                its memory: what has ``__cuda_array_interface__`` or speaks DLPack.
+            out: Array (or one for each output) to write to instead of new ones of numpy.
 
         Raises:
             UsageError: Wrong number, shape, type or layout of arrays, or unbound constants.
@@ -90,9 +92,7 @@ class Kernel:
         outputs = loaded.executable.run(arrays, given, used)
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def prepare(
-        self, *arrays: Array, out: Array | Sequence[Array], threads: int | None = None
-    ) -> Callable[[], None]:
+    def prepare(self, *arrays: Any, out: Any, threads: int | None = None) -> Callable[[], None]:
         """A function that computes *out* from *arrays* each time it is called.
 
         The arrays are checked here, once, so a call costs about a microsecond beside the compiled
@@ -114,24 +114,24 @@ class Kernel:
             return export(loaded.plan, Path(path), pool=loaded.pool)
         return export(self._plan(self._constants), Path(path))
 
-    def _check_inputs(self, arrays: Sequence[Array]) -> None:
+    def _check_inputs(self, arrays: Sequence[Any]) -> None:
         if len(arrays) != len(self.inputs):
             names = one_of(self.inputs)
             raise UsageError(
                 f"{self.name} takes {len(self.inputs)} inputs ({names}), got {len(arrays)}"
             )
         for port, array in zip(self.inputs, arrays, strict=True):
-            check_array("input", port, array)
+            self._check("input", port, array)
 
-    def _given(self, out: Array | Sequence[Array]) -> list[Array]:
-        given = [out] if isinstance(out, np.ndarray) else list(out)
+    def _given(self, out: Any) -> list[Any]:
+        given = list(out) if isinstance(out, list | tuple) else [out]
         if len(given) != len(self.outputs):
             raise UsageError(
                 f"{self.name} has {len(self.outputs)} outputs ({one_of(self.outputs)}), "
                 f"out= gives {len(given)}"
             )
         for port, array in zip(self.outputs, given, strict=True):
-            check_array("output", port, array, written=True)
+            self._check("output", port, array, written=True)
         return given
 
     def _load(self) -> InMemory:

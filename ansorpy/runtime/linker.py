@@ -24,13 +24,29 @@ class Linker:
 
     command: tuple[str, ...]
 
+    def compile_c(self, source: Path, output: Path) -> None:
+        """Compile the C file *source* to the object *output*.
+
+        Raises:
+            CodegenError: The compiler refuses; the message is its own.
+        """
+        options = ["-std=gnu11", "-O1", "-fPIC", "-c"]
+        self._run([*options, str(source), "-o", str(output)], f"compile {source.name}")
+
     def shared_library(
-        self, output: Path, soname: str, files: Sequence[Path], *, exports: Path | None = None
+        self,
+        output: Path,
+        soname: str,
+        files: Sequence[Path],
+        *,
+        exports: Path | None = None,
+        needs: Sequence[str] = (),
     ) -> None:
         """Link *files* (objects, assembly, libraries) to *output*.
 
         Args:
             exports: A version script; without it every global symbol is visible.
+            needs: Libraries, as the linker takes them.
 
         Raises:
             CodegenError: The linker refuses; the message is its own.
@@ -38,8 +54,12 @@ class Linker:
         options = ["-shared", f"-Wl,-soname,{soname}", "-Wl,-z,noexecstack"]
         if exports is not None:
             options += [f"-Wl,--version-script={exports}", "-Wl,-z,defs", "-Wl,--as-needed"]
-        libraries = ["-lm"] if exports is not None else ["-nostdlib"]
-        command = [*self.command, *options, *map(str, files), *libraries, "-o", str(output)]
+        libraries = ["-lm", *needs] if exports is not None else ["-nostdlib"]
+        whole = [*options, *map(str, files), *libraries, "-o", str(output)]
+        self._run(whole, f"link {soname}")
+
+    def _run(self, options: Sequence[str], what: str) -> None:
+        command = [*self.command, *options]
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         except OSError as error:
@@ -47,9 +67,7 @@ class Linker:
                 f"{self.command[0]} cannot be run: {error}", hint=_ADVICE
             ) from error
         if done.returncode:
-            raise CodegenError(
-                f"{shlex.join(self.command)} cannot link {soname}: {done.stderr.strip()}"
-            )
+            raise CodegenError(f"{shlex.join(self.command)} cannot {what}: {done.stderr.strip()}")
 
 
 _ADVICE = "install gcc or clang, or pip install 'ansorpy[export]', or set CC"

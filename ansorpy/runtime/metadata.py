@@ -15,6 +15,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.runtime.cpu import required_features
 from ansorpy.runtime.plan import Plan
 from ansorpy.runtime.ports import Port
+from ansorpy.target import Target
 
 __all__ = ["Metadata", "TensorSpec", "metadata_of", "read_metadata"]
 
@@ -80,7 +81,7 @@ def metadata_of(plan: Plan, name: str, constants: bytes) -> Metadata:
             "outputs": [_tensor(port) for port in plan.outputs],
             "target": {
                 "name": plan.target.name,
-                "triple": plan.target.triple,
+                "triple": plan.target.triple or Target.host().triple,  # around a GPU's code
                 "cpu": plan.target.cpu,
                 "required": required_features(plan.target),
             },

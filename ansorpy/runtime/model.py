@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,11 @@ from ansorpy.graph.network import Network
 from ansorpy.runtime.executable import Executable
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
+from ansorpy.runtime.gpu.executable import GpuExecutable
+from ansorpy.runtime.gpu.operands import accept_operand, check_operand
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
-from ansorpy.runtime.ports import Array, Port, check_array, fits, one_of
+from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
 from ansorpy.runtime.shared import open_library
 from ansorpy.target import Target
 
@@ -33,10 +35,11 @@ class _Parts:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     threads: int
-    executable: Executable | None
+    executable: Executable | GpuExecutable | None
     plan: Plan | None
     pool: np.ndarray[Any, np.dtype[np.uint8]] | None
     constant_bytes: int
+    is_on_gpu: bool = False
 
 
 class Model:
@@ -51,6 +54,8 @@ class Model:
         self._inputs = {port.name: port for port in parts.inputs}
         self._outputs = {port.name: port for port in parts.outputs}
         self._none_given = (None,) * len(parts.outputs)
+        self._accept = accept_operand if parts.is_on_gpu else accepted
+        self._check = check_operand if parts.is_on_gpu else check_array
         if parts.executable is not None:
             parts.executable.reserve(parts.threads)
 
@@ -84,7 +89,7 @@ class Model:
         return Model(
             _Parts(
                 name, plan.inputs, plan.outputs, plan.threads, loaded.executable, loaded.plan,
-                loaded.pool, plan.pool_bytes,
+                loaded.pool, plan.pool_bytes, plan.target.kind == "cuda",
             )
         )  # fmt: skip
 
@@ -139,26 +144,23 @@ class Model:
     def run(
         self,
         names: Sequence[str] | None,
-        feeds: Mapping[str, Array],
-        outputs: Sequence[Array] | None = None,
+        feeds: Mapping[str, Any],
+        outputs: Sequence[Any] | None = None,
         *,
         threads: int | None = None,
-    ) -> list[Array]:
+    ) -> list[Any]:
         """Compute the outputs *names* (``None``: all) from *feeds*; returns them in that order.
 
         Args:
-            feeds: Every input by name.  One that is not contiguous is copied.
-            outputs: Arrays to write to, one for each name, returned in place of new ones.
+            feeds: Every input by name.  One that is not contiguous is copied.  On a GPU also arrays
+                in its memory: what has ``__cuda_array_interface__`` or speaks DLPack.
+            outputs: Arrays to write to, one for each name, returned in place of new ones of numpy.
             threads: Threads of this run.
 
         Raises:
             UsageError: A wrong name, shape or type; the message names what is expected.
         """
-        executable = self._parts.executable
-        if executable is None:
-            raise UsageError(
-                f"{self.name} is compiled for another machine", hint="export it and run it there"
-            )
+        executable = self._executable()
         wanted = self._wanted(names)
         arrays = self._fed(feeds)
         given = self._given(wanted, outputs)
@@ -168,6 +170,21 @@ class Model:
             return results
         by_name = dict(zip(self._outputs, results, strict=True))
         return [by_name[port.name] for port in wanted]
+
+    def prepare(
+        self, feeds: Mapping[str, Any], outputs: Sequence[Any], *, threads: int | None = None
+    ) -> Callable[[], None]:
+        """A function that computes all *outputs* from *feeds* each time it is called.
+
+        The arrays are checked here, once.  It uses memory of its own on a CPU: not to be called
+        from two threads at once.  On a GPU it has ``seconds(n)``, those of n runs there.
+
+        Raises:
+            UsageError: As :meth:`run`.
+        """
+        given = self._given(self._parts.outputs, outputs)
+        used = self._parts.threads if threads is None else threads
+        return self._executable().prepare(self._fed(feeds), given, used)
 
     def profile(
         self, feeds: Mapping[str, Array], *, runs: int = 50, threads: int | None = None
@@ -217,6 +234,13 @@ class Model:
             )
         return export(self._parts.plan, Path(path), pool=self._parts.pool)
 
+    def _executable(self) -> Executable | GpuExecutable:
+        if self._parts.executable is None:
+            raise UsageError(
+                f"{self.name} is compiled for another machine", hint="export it and run it there"
+            )
+        return self._parts.executable
+
     def _wanted(self, names: Sequence[str] | None) -> Sequence[Port]:
         if names is None:
             return self._parts.outputs
@@ -230,7 +254,7 @@ class Model:
             raise UsageError("an output is asked for twice")
         return [self._outputs[name] for name in names]
 
-    def _fed(self, feeds: Mapping[str, Array]) -> list[Array]:
+    def _fed(self, feeds: Mapping[str, Any]) -> list[Any]:
         ports = self._parts.inputs
         if len(feeds) != len(ports):
             raise self._misnamed(feeds)
@@ -238,14 +262,10 @@ class Model:
         for port in ports:
             if port.name not in feeds:
                 raise self._misnamed(feeds)
-            array = np.asarray(feeds[port.name])
-            if not fits(port, array):
-                array = np.require(array, requirements=("C", "A"))
-                check_array("input", port, array)
-            arrays.append(array)
+            arrays.append(self._accept(port, feeds[port.name]))
         return arrays
 
-    def _misnamed(self, feeds: Mapping[str, Array]) -> UsageError:
+    def _misnamed(self, feeds: Mapping[str, Any]) -> UsageError:
         unknown = [name for name in feeds if name not in self._inputs]
         missing = [name for name in self._inputs if name not in feeds]
         problem = (
@@ -253,9 +273,7 @@ class Model:
         )
         return UsageError(f"{self.name} {problem}; its inputs are {one_of(self._parts.inputs)}")
 
-    def _given(
-        self, wanted: Sequence[Port], outputs: Sequence[Array] | None
-    ) -> Sequence[Array | None]:
+    def _given(self, wanted: Sequence[Port], outputs: Sequence[Any] | None) -> Sequence[Any]:
         """The caller's array of each output of the model; ``None`` where there is none."""
         if outputs is None:
             return self._none_given
@@ -265,7 +283,7 @@ class Model:
                 f"{len(outputs)}"
             )
         for port, array in zip(wanted, outputs, strict=True):
-            check_array("output", port, array, written=True)
+            self._check("output", port, array, written=True)
         if wanted is self._parts.outputs:
             return outputs
         by_name = {port.name: array for port, array in zip(wanted, outputs, strict=True)}

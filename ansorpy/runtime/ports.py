@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from ansorpy.errors import UsageError
 
 __all__ = [
-    "MAX_RANK", "Array", "CTensor", "Port", "c_tensors", "check_array", "described", "fits",
-    "one_of",
+    "MAX_RANK", "Array", "CTensor", "Port", "accepted", "c_tensors", "check_array", "described",
+    "fits", "one_of",
 ]  # fmt: skip
 
 Array = NDArray[Any]
@@ -83,6 +83,15 @@ def check_array(role: str, port: Port, array: object, *, written: bool = False) 
         f"{role} {port.name!r} is not contiguous in memory",
         hint="pass numpy.ascontiguousarray(array)",
     )
+
+
+def accepted(port: Port, value: object) -> Array:
+    """*value* as an input that compiled code can read; one that is not contiguous is copied."""
+    array = np.asarray(value)
+    if not fits(port, array):
+        array = np.require(array, requirements=("C", "A"))
+        check_array("input", port, array)
+    return array
 
 
 def fits(port: Port, array: Array) -> bool:

@@ -18,6 +18,8 @@ class Status(IntEnum):
     BAD_THREADS = 3
     NULL_POINTER = 4
     WRONG_SHAPE = 5
+    NO_GPU = 6
+    GPU_FAILED = 7
 
     @property
     def meaning(self) -> str:
@@ -32,6 +34,8 @@ _MEANINGS = {
     Status.BAD_THREADS: "threads is below 1",
     Status.NULL_POINTER: "a context, a tensor table or a tensor's data is NULL",
     Status.WRONG_SHAPE: "an input's shape is not the one compiled for",
+    Status.NO_GPU: "no CUDA driver, or no GPU that runs the code",
+    Status.GPU_FAILED: "the CUDA driver refused a call, or a kernel failed",
 }
 
 
@@ -42,6 +46,11 @@ def status_error(name: str, code: int, missing: list[str]) -> AnsorpyError:
         return MissingDependency(
             f"{name} was built for a CPU with instructions this machine lacks: {lacking}",
             hint="compile it here, or for a lower target such as --target x86-64-v3",
+        )
+    if code == Status.NO_GPU:
+        return MissingDependency(
+            f"{name} needs a GPU it was compiled for and the CUDA driver (libcuda.so.1)",
+            hint="see what nvidia-smi says of this machine's",
         )
     known = f": {Status(code).meaning}" if code in set(Status) else ""
     return CodegenError(f"{name} failed with code {code}{known}")

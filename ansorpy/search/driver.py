@@ -230,7 +230,12 @@ class TaskSearch:
         self._report(Phase.SEARCHING, None)
 
     def _measured_default(self) -> bool:
-        """Measure the default schedule, unless it is certain to lose; True when measured."""
+        """Measure the default schedule, unless it is certain to lose; True when measured.
+
+        Where anything else ran, one thread of a GPU is.
+        """
+        if self.task.target.kind == "cuda" and self.history.best_s is not None:
+            return False
         default = State.initial(self.task.dag)
         [speed] = AnalyticModel().predict(self.task, build_nest(default, {}), 1)
         best_s = self.history.best_s

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ansorpy.api.request import Request, as_target
-from ansorpy.errors import UsageError
+from ansorpy.api.request import Request, as_target, as_threads
+from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.target import Target
 
 
@@ -32,9 +32,22 @@ def test_targets_by_name_value_and_default() -> None:
     assert as_target(Target.parse("x86-64-v3")).name == "x86-64-v3"
 
 
-def test_targets_without_a_code_generator_are_refused() -> None:
-    with pytest.raises(UsageError, match="programs for sm_90 can be compiled, but neither"):
-        as_target("sm_90")
+def test_a_search_for_a_gpu_that_is_not_here_says_what_is_missing() -> None:
+    gpu = as_target("sm_90")
+    if gpu.gpus():
+        pytest.skip("this machine has a GPU")
+    assert Request(effort="none", target=gpu).budget(network=True) is None
+    with pytest.raises(MissingDependency, match="cupy|no CUDA device") as caught:
+        Request(effort="quick", target=gpu).budget(network=True)
+    assert caught.value.exit_code == 5
+
+
+def test_a_gpu_takes_one_thread_of_the_host() -> None:
+    gpu = as_target("sm_90")
+    assert as_threads(None, gpu) == as_threads(1, gpu) == 1
+    assert as_threads(3, Target.host()) == 3
+    with pytest.raises(UsageError, match="make no difference to a GPU"):
+        as_threads(4, gpu)
 
 
 def test_no_threads_is_refused() -> None:

@@ -17,7 +17,8 @@ from ansorpy.cost.probe import calibrate
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.phases import Part, Phases
-from ansorpy.target import Rates, Target
+from ansorpy.rates import Rates
+from ansorpy.target import Target
 from ansorpy.tasks.plan import Before
 from ansorpy.tasks.tune import Ending
 from tests.measure.definitions import matmul

@@ -139,9 +139,9 @@ def test_a_candidate_with_one_small_element_lost_is_refused_unless_it_states_an_
     request = OpenRequest(seed=0, threads=1, cold_bytes=0, check_points=0)
     blobs = (json.dumps(dag_to_dict(dag)).encode(), want.tobytes())
     session.open(Message("open", request.model_dump(), blobs))
-    (written,) = session.task.checked
-    written.array[...] = want
+    (written,) = session.task.results()
+    written[...] = want
     assert session.compared(0.0).ok
-    written.array[5, 33] = 0.0
+    written[5, 33] = 0.0
     assert "C[5, 33] is 0, the reference" in session.compared(0.0).reason
     assert session.compared(1e-5).ok

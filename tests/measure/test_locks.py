@@ -101,7 +101,7 @@ def test_a_holder_is_named_once_and_may_be_unknown(caplog, monkeypatch):
     monkeypatch.setattr(locks, "_named", set())
     for pids in ([7, 9], [9], [11], [], []):
         monkeypatch.setattr(locks, "holders", lambda descriptor, pids=pids: pids)
-        locks._say_for_whom(0, 3)
+        locks._say_for_whom(0, "core 3")
     said = [message.partition(", at work")[0] for message in caplog.messages]
     assert said == [
         "waiting for process 7, process 9", "waiting for process 11",
@@ -110,7 +110,10 @@ def test_a_holder_is_named_once_and_may_be_unknown(caplog, monkeypatch):
 
 
 def test_a_folder_that_cannot_be_written_is_one_plain_error(tmp_path):
-    with pytest.raises(AnsorpyError, match="cannot lock a core"), lock_cores([0], tmp_path / "no"):
+    with (
+        pytest.raises(AnsorpyError, match="cannot lock a core or GPU"),
+        lock_cores([0], tmp_path / "no"),
+    ):
         pass
 
 

@@ -34,18 +34,23 @@ def test_addresses_are_those_of_ray(workers, address):
 )
 def test_what_is_no_address_is_refused(workers):
     with pytest.raises(UsageError, match="is no address"):
-        open_machines(workers, MeasureOptions())
+        open_machines(workers, MeasureOptions(), Target.host())
 
 
 def test_this_machine_is_the_default():
-    with open_machines("local", MeasureOptions()) as runner:
+    with open_machines("local", MeasureOptions(), Target.host()) as runner:
         assert isinstance(runner, LocalRunner)
+
+
+def test_gpus_of_a_cluster_are_refused():
+    with pytest.raises(UsageError, match="a cluster's GPUs cannot be used"):
+        open_machines("ray://head:10001", MeasureOptions(), Target.parse("sm_90"))
 
 
 def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingDependency, match=r"pip install 'ansorpy\[ray\]'") as raised:
-        open_machines("ray://head:10001", MeasureOptions())
+        open_machines("ray://head:10001", MeasureOptions(), Target.host())
     assert raised.value.exit_code == 5
 
 
@@ -55,7 +60,7 @@ def test_an_address_where_nobody_listens_is_said_at_once(scheme):
         taken.bind(("127.0.0.1", 0))
         address = f"{scheme}127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(MissingDependency, match=f"no Ray cluster answers at {address}"):
-            open_machines(address, MeasureOptions())
+            open_machines(address, MeasureOptions(), Target.host())
 
 
 def test_a_machine_is_known_by_its_processor_and_others_by_name():

@@ -10,8 +10,9 @@ import pytest
 from ansorpy.config import available_cores
 from ansorpy.cost.probe import calibrate
 from ansorpy.measure.fleet.base import kind_of
+from ansorpy.rates import Rates
 from ansorpy.report.doctor import Examination, examine
-from ansorpy.target import Rates, Target
+from ansorpy.target import Target
 
 RATES = Rates(4e9, 2.0, 2.5, 1.0, 60.0, 25.0, 1e11, 3e10, 5e10, 1e-6)
 

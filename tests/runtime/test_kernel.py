@@ -175,7 +175,7 @@ def test_wrong_arguments(rng: Rng) -> None:
     with pytest.raises(UsageError, match="got 5x32 of int32"):
         kernel(y.astype(np.int32))
     with pytest.raises(UsageError, match="must be a numpy array, got list"):
-        kernel([[1.0]])  # type: ignore[arg-type]
+        kernel([[1.0]])
     with pytest.raises(UsageError, match="'Y' is not contiguous"):
         kernel(np.zeros((programs.M, programs.N), np.float32).T)
     with pytest.raises(UsageError, match=r"has 2 outputs \('S', 'T'\), out= gives 1"):

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import CodegenError, MissingDependency, UsageError
+from ansorpy.runtime.executable import Executable
 from ansorpy.runtime.model import Model
 from ansorpy.target import Target
 from tests.runtime import programs
@@ -74,7 +75,7 @@ def test_eight_python_threads_at_once(rng: Rng) -> None:
 def test_runs_one_after_another_share_one_context_of_the_size_they_need(rng: Rng) -> None:
     model, layers = programs.model(rng)
     executable, x = model._parts.executable, programs.feed(rng)
-    assert executable is not None
+    assert isinstance(executable, Executable)
     sizes = [context.size for context in executable._free]
     for threads in (1, 40, 2, 41):
         [result] = model.run(["first"], {"x": x}, threads=threads)

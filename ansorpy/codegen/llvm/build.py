@@ -24,7 +24,8 @@ class ObjectCode:
     """A relocatable object that defines *symbol* with the kernel ABI.
 
     ``int32_t symbol(void *const *args, void *workspace, int32_t threads)``, whose workspace needs
-    ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.
+    ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.  The code of a program
+    for a GPU is what :func:`ansorpy.codegen.cuda.packed.packed` makes.
     """
 
     symbol: str

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass, replace
 
 from ansorpy.cost.analytic.sets import SetCache
-from ansorpy.target import Rates, Target
+from ansorpy.rates import Rates
+from ansorpy.target import Target
 
 __all__ = ["MachineModel"]
 

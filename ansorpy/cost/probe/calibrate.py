@@ -15,7 +15,8 @@ from ansorpy.config import CALIBRATE, available_cores, cache_folder
 from ansorpy.cost.probe import limits
 from ansorpy.errors import ForeignFile, MissingDependency
 from ansorpy.measure.locks import lock_cores
-from ansorpy.target import MIB, Rates, Target, machine_name
+from ansorpy.rates import Rates
+from ansorpy.target import MIB, Target, machine_name
 
 __all__ = ["calibrated", "kept_rates", "measure_rates", "rates_file"]
 
@@ -32,14 +33,14 @@ _MOST_BYTES = 1 << 30
 def calibrated(target: Target, *, again: bool = False) -> Target:
     """*target* with the rates of this machine, measured now if they never were (two seconds).
 
-    A target whose code does not run here is returned as it is, as is every target under
+    A target whose code does not run here is returned as it is, as are GPUs, and every target under
     ``ANSORPY_CALIBRATE=0`` and where libgomp is missing.  A kept file that cannot be read is
     measured again and replaced.
 
     Args:
         again: Measure even if rates are kept.
     """
-    if not CALIBRATE.get() or not target.runs_on_host():
+    if not CALIBRATE.get() or target.kind != "cpu" or not target.runs_on_host():
         return target
     if target.rates is not None and not again:
         return target

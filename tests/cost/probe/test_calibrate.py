@@ -12,7 +12,8 @@ from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.probe import calibrate
 from ansorpy.cost.probe.calibrate import calibrated, kept_rates, rates_file
 from ansorpy.errors import ForeignFile, MissingDependency
-from ansorpy.target import Rates, Target
+from ansorpy.rates import Rates
+from ansorpy.target import Target
 
 RATES = Rates(4e9, 2.0, 2.5, 1.0, 60.0, 25.0, 1e11, 3e10, 5e10, 1e-6)
 

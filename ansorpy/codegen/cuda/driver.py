@@ -1,0 +1,205 @@
+"""A GPU through cupy's bindings of the CUDA driver and runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.cuda.device import DeviceLost
+from ansorpy.codegen.cuda.plan import Launch
+from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
+from ansorpy.target import Target
+
+__all__ = ["CudaDevice", "bus_place", "device_for"]
+
+Array = npt.NDArray[Any]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+@dataclass
+class _Module:
+    handle: int
+    functions: dict[str, int] = field(default_factory=dict)
+
+
+def _on_device(
+    method: Callable[Concatenate[CudaDevice, _P], _R],
+) -> Callable[Concatenate[CudaDevice, _P], _R]:
+    """*method* with the GPU current in the calling thread, and CUDA's errors as ours."""
+
+    @wraps(method)
+    def wrapped(self: CudaDevice, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        self.runtime.setDevice(self.number)
+        try:
+            return method(self, *args, **kwargs)
+        except self.errors as error:
+            raise self.failure(error) from error
+
+    return wrapped
+
+
+class CudaDevice:
+    """The GPU *number*, with a stream of its own; see :class:`ansorpy.codegen.cuda.device.Device`.
+
+    Raises:
+        MissingDependency: cupy is not installed, or there is no such GPU.
+    """
+
+    def __init__(self, number: int = 0) -> None:
+        try:
+            from cupy.cuda import driver, runtime
+        except ImportError as error:
+            raise MissingDependency(
+                f"GPUs are driven through cupy, which is not installed ({error})",
+                hint="pip install 'ansorpy[cuda]'",
+            ) from error
+        self.number = number
+        self.driver: Any = driver
+        self.runtime: Any = runtime
+        self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
+        try:
+            runtime.setDevice(number)
+            self._stream = runtime.streamCreateWithFlags(runtime.streamNonBlocking)
+            self._began, self._ended = runtime.eventCreate(), runtime.eventCreate()
+            self._waited = runtime.eventCreateWithFlags(runtime.eventDisableTiming)
+        except self.errors as error:
+            raise MissingDependency(
+                f"GPU {number} cannot be used ({error})", hint="see what nvidia-smi says of it"
+            ) from error
+
+    def failure(self, error: Exception) -> AnsorpyError:
+        """What *error* means: an error that stays makes the context unusable."""
+        try:
+            self.runtime.deviceSynchronize()
+        except self.errors as stays:
+            return DeviceLost(f"the GPU's context is lost: {stays}")
+        return CodegenError(f"the GPU refuses: {error}")
+
+    @_on_device
+    def allocate(self, size: int) -> int:
+        address: int = self.runtime.malloc(max(1, size))
+        return address
+
+    @_on_device
+    def release(self, address: int) -> None:
+        self.runtime.free(address)
+
+    @_on_device
+    def upload(self, address: int, source: Array) -> None:
+        kind = self.runtime.memcpyHostToDevice
+        self.runtime.memcpyAsync(address, source.ctypes.data, source.nbytes, kind, self._stream)
+        self.runtime.streamSynchronize(self._stream)
+
+    @_on_device
+    def download(self, address: int, into: Array) -> None:
+        kind = self.runtime.memcpyDeviceToHost
+        self.runtime.memcpyAsync(into.ctypes.data, address, into.nbytes, kind, self._stream)
+        self.runtime.streamSynchronize(self._stream)
+
+    @_on_device
+    def copy(self, address: int, source: int, size: int) -> None:
+        kind = self.runtime.memcpyDeviceToDevice
+        self.runtime.memcpyAsync(address, source, size, kind, self._stream)
+
+    @_on_device
+    def fill(self, address: int, byte: int, size: int) -> None:
+        self.runtime.memsetAsync(address, byte, size, self._stream)
+
+    @_on_device
+    def load(self, cubin: bytes) -> _Module:
+        return _Module(self.driver.moduleLoadData(cubin))
+
+    @_on_device
+    def unload(self, module: object) -> None:
+        assert isinstance(module, _Module), module
+        self.driver.moduleUnload(module.handle)
+
+    @_on_device
+    def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+        assert isinstance(module, _Module), module
+        values = np.array(addresses, dtype=np.uint64)
+        pointers = np.arange(len(addresses), dtype=np.uint64) * 8 + np.uint64(values.ctypes.data)
+        self.driver.launchKernel(
+            self._function(module, launch), *launch.grid, *launch.block,
+            launch.dynamic_shared_bytes, self._stream, pointers.ctypes.data, 0,
+        )  # fmt: skip
+
+    def _function(self, module: _Module, launch: Launch) -> int:
+        function = module.functions.get(launch.kernel)
+        if function is None:
+            function = self.driver.moduleGetFunction(module.handle, launch.kernel)
+            if launch.dynamic_shared_bytes:
+                most = self.driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+                self.driver.funcSetAttribute(function, most, launch.dynamic_shared_bytes)
+            module.functions[launch.kernel] = function
+        return function
+
+    @_on_device
+    def synchronise(self) -> None:
+        self.runtime.streamSynchronize(self._stream)
+
+    @_on_device
+    def wait_for(self, stream: int) -> None:
+        self.runtime.eventRecord(self._waited, stream)
+        self.runtime.streamWaitEvent(self._stream, self._waited)
+
+    @_on_device
+    def seconds(self, work: Callable[[], None]) -> float:
+        self.runtime.eventRecord(self._began, self._stream)
+        work()
+        self.runtime.eventRecord(self._ended, self._stream)
+        self.runtime.eventSynchronize(self._ended)
+        elapsed_ms: float = self.runtime.eventElapsedTime(self._began, self._ended)
+        return elapsed_ms * 1e-3
+
+    @_on_device
+    def capture(self, work: Callable[[], None]) -> int:
+        self.runtime.streamBeginCapture(self._stream, self.runtime.streamCaptureModeThreadLocal)
+        try:
+            work()
+        finally:
+            graph = self.runtime.streamEndCapture(self._stream)
+        try:
+            found: int = self.runtime.graphInstantiate(graph)
+            return found
+        finally:
+            self.runtime.graphDestroy(graph)
+
+    @_on_device
+    def replay(self, graph: object) -> None:
+        self.runtime.graphLaunch(graph, self._stream)
+
+    @_on_device
+    def discard(self, graph: object) -> None:
+        self.runtime.graphExecDestroy(graph)
+
+
+def device_for(target: Target) -> CudaDevice:
+    """This process's GPU that runs code for *target*.
+
+    Raises:
+        MissingDependency: There is none.
+    """
+    numbers = target.gpus()
+    if not numbers:
+        raise MissingDependency(f"this machine has no GPU that runs code for {target.cpu}")
+    return _opened(numbers[0])
+
+
+@cache
+def _opened(number: int) -> CudaDevice:
+    return CudaDevice(number)
+
+
+def bus_place(number: int) -> str:
+    """Where on the bus the GPU *number* is: the same in every process, however it counts."""
+    from cupy.cuda import runtime
+
+    place: str = runtime.deviceGetPCIBusId(number)
+    return place

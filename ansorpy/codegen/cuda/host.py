@@ -1,0 +1,70 @@
+"""A program that was scheduled for a GPU, for the CPU: constants are made there, once.
+
+for i: # blockIdx.x                for i:
+  for j: # threadIdx.x     -->       for j:
+    U[i, j] = ...                      U[i, j] = ...
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorpy.codegen.cuda.launches import INDICES
+from ansorpy.errors import CodegenError
+from ansorpy.ir.loops import (
+    Alloc,
+    AsyncCopy,
+    Barrier,
+    CommitCopies,
+    For,
+    ForKind,
+    If,
+    Let,
+    Program,
+    Scope,
+    Seq,
+    Shuffle,
+    Stmt,
+    WaitCopies,
+    walk_stmts,
+)
+
+__all__ = ["for_host"]
+
+_TOGETHER = (Barrier, Shuffle, AsyncCopy, CommitCopies, WaitCopies)
+
+
+def for_host(program: Program) -> Program:
+    """*program* with loops over blocks and threads that run one after another.
+
+    Raises:
+        CodegenError: Its threads work together: they wait for each other or share memory.
+    """
+    for s in walk_stmts(program.body):
+        shares = isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
+        if shares or isinstance(s, _TOGETHER):
+            raise CodegenError(
+                f"{program.name} makes constants with threads that work together",
+                hint="compute what depends on constants alone before, or do not declare them so",
+            )
+    return replace(program, body=_serial(program.body, frozenset()))
+
+
+def _serial(s: Stmt, bound: frozenset[ForKind]) -> Stmt:
+    match s:
+        case For(var, extent, kind, body):
+            if kind not in INDICES:
+                return For(var, extent, kind, _serial(body, bound))
+            if kind in bound:
+                raise CodegenError(f"constants are made in two loops over {kind.value}")
+            return For(var, extent, ForKind.SERIAL, _serial(body, bound | {kind}))
+        case Seq(body):
+            return Seq(tuple(_serial(part, bound) for part in body))
+        case Let(var, value, body):
+            return Let(var, value, _serial(body, bound))
+        case Alloc(buffer, body):
+            return Alloc(buffer, _serial(body, bound))
+        case If(cond, then, other):
+            return If(cond, _serial(then, bound), None if other is None else _serial(other, bound))
+        case _:
+            return s

@@ -1,0 +1,88 @@
+"""Arrays in a GPU's memory between two guards, which show what is written outside.
+
+A GPU has no pages to protect, so the guards are a pattern that reads as NaN: what is written
+there is found by looking, and what is read from there spoils the result.
+"""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.cuda.device import Device, DeviceLost
+from ansorpy.codegen.llvm.memory import arranged
+from ansorpy.ir.strides import span
+from ansorpy.measure.guard import gaps
+
+__all__ = ["Region"]
+
+Array = npt.NDArray[Any]
+
+_GUARD_BYTES = 4096
+"""On each side; a multiple of every alignment."""
+_NAN = 0xFF
+"""Every byte of a NaN, in all floating-point types."""
+_ODD = 0xA5
+"""Every byte of an integer that is unlikely to be right."""
+
+
+class Region:
+    """An array of *shape* on *device*, dense or with elements *strides* apart.
+
+    The memory goes back when this is dropped.
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        shape: Sequence[int],
+        dtype: npt.DTypeLike,
+        strides: Sequence[int] | None = None,
+    ) -> None:
+        self.shape = tuple(shape)
+        self.dtype = np.dtype(dtype)
+        self.strides = None if strides is None else tuple(strides)
+        count = math.prod(self.shape) if strides is None else span(self.shape, strides)
+        self.nbytes = count * self.dtype.itemsize
+        self._device = device
+        self._whole = self.nbytes + 2 * _GUARD_BYTES
+        self._base = device.allocate(self._whole)
+        weakref.finalize(self, _release, device, self._base).atexit = False
+        self.address = self._base + _GUARD_BYTES
+        self.poison()
+
+    def poison(self) -> None:
+        """NaN (floats) or a pattern (dense integers) everywhere; the guards are renewed."""
+        self._device.fill(self._base, _NAN, self._whole)
+        if self.dtype.kind not in "fV" and self.strides is None and self.nbytes:
+            self._device.fill(self.address, _ODD, self.nbytes)
+
+    def write(self, values: Array) -> None:
+        """Set all elements; what lies between them is filled with the pattern of the guards."""
+        flat = np.full(self.nbytes, _NAN, np.uint8)
+        arranged(flat.view(self.dtype), self.shape, self.strides)[...] = values
+        self._device.upload(self.address, flat)
+
+    def read(self) -> tuple[Array, bool]:
+        """The elements, and whether everything around and between them is as it was."""
+        whole = np.empty(self._whole, np.uint8)
+        self._device.download(self._base, whole)
+        inside = whole[_GUARD_BYTES : _GUARD_BYTES + self.nbytes]
+        array = arranged(inside.view(self.dtype), self.shape, self.strides)
+        before, after = whole[:_GUARD_BYTES], whole[_GUARD_BYTES + self.nbytes :]
+        intact = bool((before == _NAN).all() and (after == _NAN).all())
+        if self.strides is not None:
+            intact = intact and bool((inside[gaps(inside, array)] == _NAN).all())
+        return array, intact
+
+
+def _release(device: Device, address: int) -> None:
+    try:
+        device.release(address)
+    except DeviceLost:
+        return  # the process is about to end, and the memory with it

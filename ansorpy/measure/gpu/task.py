@@ -1,0 +1,218 @@
+"""One task on a GPU: inputs uploaded once, and its candidates checked and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from ansorpy.codegen.cuda.device import Device, launch_all
+from ansorpy.codegen.cuda.packed import unpacked
+from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.once import run_once
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.loops import Role
+from ansorpy.measure.bench import Array
+from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.gpu.region import Region
+from ansorpy.measure.inputs import input_array
+from ansorpy.measure.ranges import input_ranges
+
+__all__ = ["GpuTask"]
+
+_MAX_COPIES = 1024
+_LAUNCHED_CALLS = 8
+"""So many calls or more go to the GPU as a graph: launching one takes longer than a short one."""
+_GRAPH_CALLS = 16
+"""Calls of a graph at least."""
+_ALIGNMENT = 256
+
+
+class GpuTask:
+    """A definition whose candidates run on *device* (:class:`ansorpy.measure.bench.OpenTask`)."""
+
+    def __init__(self, dag: ComputeDAG, seed: int, device: Device) -> None:
+        self.device = device
+        self._dag = dag
+        ranges = input_ranges(dag)
+        self._values: dict[str, Array] = {}
+        self.given: dict[str, Region] = {}
+        for op in dag.args:
+            self._values[op.name] = input_array(op, seed, ranges.get(op.name))
+            region = Region(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
+            region.write(self._values[op.name])
+            self.given[op.name] = region
+        self.outputs = [
+            Region(device, op.shape, op.dtype.numpy, dag.strides.get(op.name)) for op in dag.outputs
+        ]
+        self._results: list[Array] = []
+
+    @property
+    def dag(self) -> ComputeDAG:
+        return self._dag
+
+    def values(self) -> Mapping[str, Array]:
+        return self._values
+
+    def results(self) -> Sequence[Array]:
+        return self._results
+
+    def collect(self) -> None:
+        """Take what the outputs hold as the results; look at all guards and at the inputs.
+
+        Raises:
+            CodegenError: Something was written outside the outputs.
+        """
+        read = [region.read() for region in self.outputs]
+        self._results = [array for array, _ in read]
+        if not all(intact for _, intact in read):
+            raise CodegenError("it wrote outside its outputs (found by the pattern around them)")
+        for name, region in self.given.items():
+            array, intact = region.read()
+            if not intact or not _same(array, self._values[name]):
+                raise CodegenError(f"it wrote to its input {name}, or beside it")
+
+    @contextmanager
+    def load(self, built: Built) -> Iterator[_Candidate]:
+        candidate = _Candidate(self, built)
+        try:
+            yield candidate
+        finally:
+            candidate.close()
+
+
+class _Candidate:
+    """A program loaded on the GPU, and the memory that is its own."""
+
+    def __init__(self, task: GpuTask, built: Built) -> None:
+        self._task, self._device, self._built = task, task.device, built
+        self._plan, cubin = unpacked(built.run.code)
+        self._workspace = Region(task.device, (self._plan.workspace_bytes,), np.uint8)
+        self._packed: dict[str, Region] = {}
+        self._rows: list[list[int]] = []
+        self._copies = 0
+        self._next = 0
+        self._graph: object | None = None
+        self._module = task.device.load(cubin)
+
+    @property
+    def fresh_bytes(self) -> int:
+        return 0  # the check has touched it all
+
+    def close(self) -> None:
+        """Unload the code and give back the copies."""
+        if self._graph is not None:
+            self._device.discard(self._graph)
+        if self._copies:
+            self._device.release(self._copies)
+        self._graph, self._copies = None, 0
+        self._device.unload(self._module)
+
+    def check(self) -> float:
+        if self._built.bind is not None:
+            self._bind(self._built.bind)
+        regions = self._arguments()
+        for region in (*self._task.outputs, self._workspace):
+            region.poison()
+        row = [region.address for region in regions]
+        seconds = self._device.seconds(lambda: self._launch(row))
+        for name, region in {**self._packed, "its workspace": self._workspace}.items():
+            if not region.read()[1]:
+                raise CodegenError(f"it wrote beside {name}")
+        self._task.collect()
+        return seconds
+
+    def prepare(self, cold_bytes: int) -> None:
+        params = self._built.run_params
+        regions = self._arguments()
+        cold = [n for n, spec in enumerate(params) if spec.role is Role.CONSTANT]
+        starts, pitch = _layout([regions[n] for n in cold])
+        copies = min(_MAX_COPIES, max(1, -(-cold_bytes // pitch))) if pitch else 1
+        row = [region.address for region in regions]
+        self._rows = [list(row) for _ in range(copies)]
+        if copies == 1:
+            return
+        self._copies = self._device.allocate(copies * pitch)
+        for copy, places in enumerate(self._rows):
+            for n, start in zip(cold, starts, strict=True):
+                places[n] = self._copies + copy * pitch + start
+                self._device.copy(places[n], row[n], regions[n].nbytes)
+
+    def burst(self, number: int) -> float:
+        """Seconds of *number* calls; many are replayed as a graph that uses every copy."""
+        self._call()  # the first event waits for it, so no launch is waited for between the events
+        if number < _LAUNCHED_CALLS:
+            return self._device.seconds(lambda: self._calls(number))
+        size = -(-_GRAPH_CALLS // len(self._rows)) * len(self._rows)
+        if self._graph is None:
+            self._graph = self._device.capture(lambda: self._calls(size))
+        graph, replays = self._graph, max(1, round(number / size))
+        seconds = self._device.seconds(lambda: self._replay(graph, replays))
+        return seconds * number / (replays * size)
+
+    def _replay(self, graph: object, times: int) -> None:
+        for _ in range(times):
+            self._device.replay(graph)
+
+    def _calls(self, number: int) -> None:
+        for _ in range(number):
+            self._call()
+
+    def _call(self) -> None:
+        self._launch(self._rows[self._next])
+        self._next = (self._next + 1) % len(self._rows)
+
+    def _launch(self, row: Sequence[int]) -> None:
+        launch_all(self._device, self._module, self._plan, row, self._workspace.address)
+
+    def _bind(self, bind: ObjectCode) -> None:
+        """Make the packed constants on the CPU, as the runtime does, and upload them."""
+        arrays = []
+        for spec in self._built.bind_params:
+            array = aligned_empty(spec.shape, spec.dtype.numpy)
+            if spec.role is not Role.OUTPUT:
+                array[...] = self._task.values()[spec.name]
+            arrays.append(array)
+        run_once(bind, arrays)
+        for spec, array in zip(self._built.bind_params, arrays, strict=True):
+            if spec.role is Role.OUTPUT:
+                region = Region(self._device, spec.shape, spec.dtype.numpy)
+                region.write(array)
+                self._packed[spec.name] = region
+
+    def _arguments(self) -> list[Region]:
+        """One region a parameter of ``run``, in calling order."""
+        outputs = iter(self._task.outputs)
+        found = []
+        for spec in self._built.run_params:
+            region = (
+                next(outputs, None) if spec.role is Role.OUTPUT
+                else self._packed.get(spec.name) or self._task.given.get(spec.name)
+            )  # fmt: skip
+            if region is None or not _fits(spec, region):
+                raise CodegenError(f"parameter {spec.name} does not fit the task: {spec}")
+            found.append(region)
+        return found
+
+
+def _layout(regions: Sequence[Region]) -> tuple[list[int], int]:
+    """Where each of *regions* starts in one copy of all, and the bytes of a copy."""
+    starts, size = [], 0
+    for region in regions:
+        starts.append(size)
+        size += -(-region.nbytes // _ALIGNMENT) * _ALIGNMENT
+    return starts, size
+
+
+def _fits(spec: ParamSpec, region: Region) -> bool:
+    given = (region.shape, region.dtype, region.strides)
+    return given == (spec.shape, spec.dtype.numpy, spec.strides)
+
+
+def _same(a: Array, b: Array) -> bool:
+    """True when the bytes agree."""
+    one, other = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
+    return bool(np.array_equal(one, other))

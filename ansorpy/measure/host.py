@@ -1,0 +1,65 @@
+"""The cores of this process as a place where candidates run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.measure.bench import Array
+from ansorpy.measure.buffers import CheckBuffers, TaskArrays
+from ansorpy.measure.built import Built
+from ansorpy.measure.kernel import LoadedKernel
+
+__all__ = ["HostTask"]
+
+
+class HostTask:
+    """A task whose candidates run here; a crash in one ends this process."""
+
+    def __init__(self, dag: ComputeDAG, seed: int, threads: int) -> None:
+        self.arrays = TaskArrays(dag, seed)
+        self.threads = threads
+
+    @property
+    def dag(self) -> ComputeDAG:
+        return self.arrays.dag
+
+    def values(self) -> Mapping[str, Array]:
+        return self.arrays.values()
+
+    def results(self) -> Sequence[Array]:
+        return [guarded.array for guarded in self.arrays.checked]
+
+    @contextmanager
+    def load(self, built: Built) -> Iterator[_Candidate]:
+        with LoadedKernel(built, self.arrays, self.threads) as kernel:
+            yield _Candidate(kernel)
+
+
+class _Candidate:
+    """A kernel, and the guarded buffers it was checked on, whose constants timing copies."""
+
+    def __init__(self, kernel: LoadedKernel) -> None:
+        self._kernel = kernel
+        self._buffers: CheckBuffers | None = None
+
+    @property
+    def fresh_bytes(self) -> int:
+        return self._kernel.task.nbytes + self._kernel.workspace_bytes
+
+    def check(self) -> float:
+        kernel = self._kernel
+        self._buffers = CheckBuffers(kernel.task, kernel.packed, kernel.workspace_bytes)
+        seconds = kernel.run_checked(self._buffers)
+        if not self._buffers.is_intact():
+            raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
+        return seconds
+
+    def prepare(self, cold_bytes: int) -> None:
+        assert self._buffers is not None, "check comes first"
+        self._kernel.prepare_timing(self._buffers, cold_bytes)
+
+    def burst(self, number: int) -> float:
+        return self._kernel.burst(number)

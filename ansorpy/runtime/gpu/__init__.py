@@ -1,0 +1,1 @@
+"""Compiled programs on a GPU: memory, constants uploaded once, graphs of launches."""

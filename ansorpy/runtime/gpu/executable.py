@@ -1,0 +1,235 @@
+"""A plan on a GPU: code and constants uploaded once, its calls replayed as one graph."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.cuda.device import Device, DeviceLost, launch_all
+from ansorpy.codegen.cuda.packed import unpacked
+from ansorpy.codegen.cuda.plan import ALIGNMENT, LaunchPlan
+from ansorpy.errors import UsageError
+from ansorpy.runtime.gpu.operands import Operand, operand
+from ansorpy.runtime.plan import Argument, Plan, Region
+from ansorpy.runtime.ports import Port
+
+__all__ = ["GpuExecutable", "PreparedRun"]
+
+_MAX_GRAPHS = 16
+"""Sets of addresses whose graphs are kept."""
+
+Addresses = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PreparedRun:
+    """A run with its arrays in place: called, it computes and waits.
+
+    ``seconds(n)`` are those on the GPU of n runs in a row.
+    """
+
+    run: Callable[[], None]
+    seconds: Callable[[int], float]
+
+    def __call__(self) -> None:
+        self.run()
+
+
+class GpuExecutable:
+    """A loaded program.  Several Python threads may call it; it runs for one at a time.
+
+    Inputs and outputs in the host's memory are copied to and from places of their own; those in
+    the GPU's are used where they are.  The first run with a set of addresses launches kernel by
+    kernel, the second captures a graph, and from then on that is replayed.
+
+    Args:
+        plan: What is called on which memory; its constants are in *pool*.
+        pool: The constants as the kernels read them.
+    """
+
+    def __init__(self, plan: Plan, pool: npt.NDArray[np.uint8], device: Device) -> None:
+        self._plan = plan
+        self._device = device
+        self._lock = Lock()
+        self._modules: dict[str, tuple[LaunchPlan, object]] = {}
+        for step in plan.steps:
+            if step.code.digest not in self._modules:
+                launches, cubin = unpacked(step.code.code)
+                self._modules[step.code.digest] = (launches, device.load(cubin))
+        self._seen: dict[Addresses, object | None] = {}
+        self._held: list[int] = []
+        loaded = [module for _, module in self._modules.values()]
+        held = (device, self._seen, loaded, self._held)
+        weakref.finalize(self, _give_back, *held).atexit = False
+        self._pool = self._memory(pool.nbytes)
+        device.upload(self._pool, pool)
+        self._arena = self._memory(plan.arena_bytes)
+        sizes = [launches.workspace_bytes for launches, _ in self._modules.values()]
+        self._workspace = self._memory(max(sizes, default=0))
+        self._staged = [self._memory(port.bytes) for port in (*plan.inputs, *plan.outputs)]
+
+    def run(self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int = 1) -> list[Any]:
+        """Compute the outputs from *inputs*, in the ports' order, and return them.
+
+        Args:
+            inputs: Arrays of the host's or the GPU's memory.
+            outputs: Arrays to write to; ``None`` where a new one of the host is wanted.
+            threads: Of the CPU; it makes no difference.
+
+        Raises:
+            UsageError: An array does not fit, or an output shares memory with another tensor.
+            DeviceLost: The GPU's context became unusable.
+        """
+        results = [
+            np.empty(port.shape, port.dtype) if given is None else given
+            for port, given in zip(self._plan.outputs, outputs, strict=True)
+        ]
+        self._run(self._operands(inputs, results))
+        return results
+
+    def prepare(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int = 1
+    ) -> PreparedRun:
+        """What runs on these arrays again and again.
+
+        Raises:
+            UsageError: As :meth:`run`.
+        """
+        operands = self._operands(inputs, outputs)
+        return PreparedRun(lambda: self._run(operands), lambda n: self._seconds(operands, n))
+
+    def reserve(self, threads: int) -> None:
+        """All memory is there already."""
+
+    def _seconds(self, operands: Sequence[Operand], number: int) -> float:
+        """Seconds on the GPU of *number* runs in a row, without what is copied around them."""
+        for _ in range(2):
+            self._run(operands)  # the second captures the graph
+        with self._lock:
+            addresses = tuple(map(self._address, operands, self._staged))
+            graph = self._seen[addresses]
+
+            def replay() -> None:
+                for _ in range(number):
+                    self._device.replay(graph)
+
+            return self._device.seconds(replay)
+
+    def _operands(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Operand]:
+        plan = self._plan
+        found = [operand("input", p, a) for p, a in zip(plan.inputs, inputs, strict=True)]
+        used = [(o.address, o.address + o.nbytes) for o in found if o.host is None]
+        for port, array in zip(plan.outputs, outputs, strict=True):
+            made = operand("output", port, array, written=True)
+            if made.host is None:
+                _refuse_overlap(port, made, used)
+                used.append((made.address, made.address + made.nbytes))
+            found.append(made)
+        return found
+
+    def _run(self, operands: Sequence[Operand]) -> None:
+        device, inputs = self._device, len(self._plan.inputs)
+        with self._lock:
+            addresses = tuple(map(self._address, operands, self._staged))
+            for stream in {given.stream for given in operands if given.stream is not None}:
+                device.wait_for(stream)
+            for given, address in zip(operands[:inputs], addresses, strict=False):
+                self._fetch(given, address)
+            self._go(addresses)
+            for given, address in zip(operands[inputs:], addresses[inputs:], strict=True):
+                if given.host is not None:
+                    device.download(address, given.host)
+                elif given.address != address:
+                    device.copy(given.address, address, given.nbytes)
+            device.synchronise()
+
+    def _address(self, given: Operand, staged: int) -> int:
+        """Where the kernels find a tensor: where it is, unless they could not read it there."""
+        usable = given.host is None and given.address % ALIGNMENT == 0
+        return given.address if usable else staged
+
+    def _fetch(self, given: Operand, address: int) -> None:
+        """Make an input's values be at *address* before the kernels start."""
+        if given.host is not None:
+            self._device.upload(address, given.host)
+            return
+        if given.address != address:
+            self._device.copy(address, given.address, given.nbytes)
+
+    def _go(self, addresses: Addresses) -> None:
+        """Run the kernels on these inputs and outputs."""
+        if addresses not in self._seen:
+            self._seen[addresses] = None
+            self._forget_old()
+            self._launch(addresses)
+            return
+        graph = self._seen.pop(addresses)
+        if graph is None:
+            graph = self._device.capture(lambda: self._launch(addresses))
+        self._seen[addresses] = graph
+        self._device.replay(graph)
+
+    def _forget_old(self) -> None:
+        """Drop the graph whose addresses were used longest ago when there are too many."""
+        if len(self._seen) > _MAX_GRAPHS:
+            graph = self._seen.pop(next(iter(self._seen)))
+            if graph is not None:
+                self._device.discard(graph)
+
+    def _launch(self, addresses: Addresses) -> None:
+        for step in self._plan.steps:
+            launches, module = self._modules[step.code.digest]
+            places = [self._place(argument, addresses) for argument in step.args]
+            launch_all(self._device, module, launches, places, self._workspace)
+
+    def _place(self, argument: Argument, addresses: Addresses) -> int:
+        match argument.region:
+            case Region.INPUT:
+                base = addresses[argument.number]
+            case Region.OUTPUT:
+                base = addresses[len(self._plan.inputs) + argument.number]
+            case Region.ARENA:
+                base = self._arena
+            case Region.POOL:
+                base = self._pool
+            case Region.RAW:
+                raise AssertionError("no call reads what only packing needs")
+        return base + argument.offset
+
+    def _memory(self, size: int) -> int:
+        """*size* bytes of the GPU until this is dropped."""
+        self._held.append(self._device.allocate(size))
+        return self._held[-1]
+
+
+def _refuse_overlap(port: Port, made: Operand, used: Sequence[tuple[int, int]]) -> None:
+    for start, end in used:
+        if made.address < end and start < made.address + made.nbytes:
+            raise UsageError(
+                f"the array for output {port.name!r} shares memory with another input or output",
+                hint="pass an array of its own",
+            )
+
+
+def _give_back(
+    device: Device,
+    seen: Mapping[Addresses, object | None],
+    modules: Sequence[object],
+    addresses: Sequence[int],
+) -> None:
+    """Return what a program held; a lost context takes it along with the process."""
+    with suppress(DeviceLost):
+        for graph in seen.values():
+            if graph is not None:
+                device.discard(graph)
+        for module in modules:
+            device.unload(module)
+        for address in addresses:
+            device.release(address)

@@ -1,0 +1,21 @@
+"""Texts with places to fill in: a library's header, its example, its C."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+__all__ = ["rendered"]
+
+_FOLDER = Path(__file__).parent
+
+
+def rendered(template: str, values: Mapping[str, object]) -> str:
+    """The file *template* with *values* filled in."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        keep_trailing_newline=True, autoescape=False,
+    )  # fmt: skip
+    return environment.from_string((_FOLDER / template).read_text()).render(values)

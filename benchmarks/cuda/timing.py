@@ -1,0 +1,89 @@
+"""Two engines on one GPU, timed in turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+__all__ = ["Seconds", "as_graph", "by_clock", "by_events", "fastest", "in_turns"]
+
+Seconds = Callable[[int], float]
+"""Seconds of so many calls in a row."""
+
+_ROUNDS = 15
+_BURST_S = 0.02
+
+
+def in_turns(ours: Seconds, peer: Seconds) -> tuple[float, float]:
+    """Median seconds of a call of each; a drift of the clock hits both alike."""
+    engines = (ours, peer)
+    numbers = [_calls(engine) for engine in engines]
+    samples: tuple[list[float], list[float]] = ([], [])
+    for _ in range(_ROUNDS):
+        for engine, number, taken in zip(engines, numbers, samples, strict=True):
+            engine(1)
+            taken.append(engine(number) / number)
+    return median(samples[0]), median(samples[1])
+
+
+def by_events(torch: Any, call: Callable[[], Any]) -> Seconds:
+    """Seconds on the GPU of what torch is asked for."""
+    began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def seconds(number: int) -> float:
+        call()  # the events wait for it, so launches are not waited for between them
+        began.record()
+        for _ in range(number):
+            call()
+        ended.record()
+        ended.synchronize()
+        return float(began.elapsed_time(ended)) * 1e-3
+
+    return seconds
+
+
+def by_clock(call: Callable[[], Any], wait: Callable[[], None]) -> Seconds:
+    """Seconds as the caller sees them, each call waited for."""
+
+    def seconds(number: int) -> float:
+        start = perf_counter()
+        for _ in range(number):
+            call()
+            wait()
+        return perf_counter() - start
+
+    return seconds
+
+
+def as_graph(torch: Any, call: Callable[[], Any], calls: int = 16) -> Seconds:
+    """Seconds of *call* when torch replays *calls* of it as one graph: no launch is waited for."""
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        for _ in range(calls):
+            call()
+    whole = by_events(torch, graph.replay)
+
+    def seconds(number: int) -> float:
+        replays = max(1, round(number / calls))
+        return whole(replays) * number / (replays * calls)
+
+    return seconds
+
+
+def fastest(engines: Sequence[Seconds]) -> Seconds:
+    """The one that takes least."""
+    return min(engines, key=lambda engine: engine(_calls(engine)))
+
+
+def _calls(engine: Seconds) -> int:
+    """Calls of one burst."""
+    engine(3)
+    each = min(engine(8), engine(8)) / 8
+    return max(1, min(2000, round(_BURST_S / max(each, 1e-7))))

@@ -1,0 +1,78 @@
+"""A search for a GPU from the request to the kernel, on a simulated one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorpy as ap
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.measure import workers
+from ansorpy.measure.build_job import build_lowered
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import Database
+from ansorpy.measure.gpu.runner import GpuRunner
+from ansorpy.measure.result import MeasureResult
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from tests.codegen.cuda.simulated import GPU, SimulatedDevice
+from tests.measure.gpu.simulated import simulated_built
+
+
+class _Builder:
+    """Builds any schedule for the simulated GPU, and the reference for the CPU."""
+
+    def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
+        if task.target.kind == "cpu":
+            return [build_lowered(lower(state), task.target, "reference") for state in states]
+        return [simulated_built(state) for state in states]
+
+    def close(self) -> None:
+        """Nothing to give up."""
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
+    """The GPU of this process; the run worker has one of its own."""
+    made = SimulatedDevice()
+    monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.kind == "cuda" else ())
+    monkeypatch.setattr(workers, "bus_place", lambda number: f"simulated-{number}")
+    runner = partial(GpuRunner, builder=_Builder(), module="tests.measure.gpu.simulated")
+    monkeypatch.setattr(workers, "GpuRunner", runner)
+    monkeypatch.setattr("ansorpy.runtime.in_memory.device_for", lambda target: made)
+    return made
+
+
+def test_tuning_measures_on_the_gpu_and_gives_a_kernel_that_runs_there(
+    device: SimulatedDevice, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    a, b = ap.placeholder((8, 12), name="A"), ap.placeholder((12, 8), name="B")
+    k = ap.reduce_axis(12, name="k")
+    c = ap.compute((8, 8), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k), name="C")
+    db = tmp_path / "tune.db"
+    kernel = ap.tune([a, b, c], trials=3, target=GPU, db=db)
+    assert kernel.median_ms is not None and kernel.median_ms >= 1.9
+    assert "blockIdx" in kernel.program
+    x, y = (rng.standard_normal(op.shape, dtype=np.float32) for op in (a, b))
+    np.testing.assert_allclose(kernel(x, y), x @ y, rtol=1e-4, atol=1e-4)
+    assert any(call.startswith("launch") for call in device.calls)
+    task = Task(ap.ComputeDAG.of([a, b, c]), GPU, 1)
+    with Database(db) as database:
+        assert database.trials(task.key) == 3
+    again = ap.tune([a, b, c], trials=3, target=GPU, db=db)  # nothing is left to measure
+    assert again.median_ms == kernel.median_ms
+
+
+def test_clusters_and_threads_are_refused_for_gpus(device: SimulatedDevice) -> None:
+    a = ap.placeholder((8,), name="A")
+    tensors = [a, ap.compute((8,), lambda i: a[i] + 1.0, name="B")]
+    with pytest.raises(UsageError, match="a cluster's GPUs"):
+        ap.tune(tensors, trials=2, target=GPU, workers="ray://head:10001")
+    with pytest.raises(UsageError, match="make no difference to a GPU"):
+        ap.tune(tensors, trials=2, target=GPU, threads=3)

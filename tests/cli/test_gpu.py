@@ -1,0 +1,48 @@
+"""What the command line says of GPUs on a machine that has none."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from ansorpy.cli.main import main
+from ansorpy.target import Target
+from tests.codegen.cuda.compiling import needs_nvrtc
+
+
+@pytest.fixture
+def net(tmp_path: Path) -> str:
+    if Target.parse("sm_90").gpus() or Target.parse("sm_80").gpus():
+        pytest.skip("this machine has a GPU")
+    info = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Relu", ["x"], ["y"])],
+        "small",
+        [info("x", TensorProto.FLOAT, [4, 8])],
+        [info("y", TensorProto.FLOAT, [4, 8])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(model, tmp_path / "net.onnx")
+    return str(tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("target", ["cuda", "sm_90"])
+def test_tuning_for_a_gpu_that_is_not_here_ends_with_5(net, target, tmp_path, capfd):
+    db = str(tmp_path / "tune.db")
+    assert main(["tune", net, "--target", target, "--trials", "4", "--db", db]) == 5
+    said = " ".join(capfd.readouterr().err.split())
+    assert "cupy, which is not installed" in said or "no CUDA device" in said
+    assert "sm_90" in said
+
+
+@needs_nvrtc
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_library_is_compiled_without_a_gpu(net, tmp_path, capfd):
+    library = str(tmp_path / "net.so")
+    assert main(["compile", net, "--target", "sm_90", "--effort", "none", "-o", library]) == 0
+    assert main(["run", library, "--input", "x=random"]) == 5  # the driver is missing
+    assert "libcuda.so.1" in capfd.readouterr().err

@@ -1,0 +1,279 @@
+"""A GPU in numpy: modules are definitions with their steps, which the interpreter runs.
+
+It stands for the driver wherever the code around it is tested: memory is checked, launches take
+the seconds a module says, graphs replay what was captured, and a context that is lost stays lost.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.cuda.build import CudaCode
+from ansorpy.codegen.cuda.device import DeviceLost
+from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
+from ansorpy.codegen.cuda.packed import packed
+from ansorpy.codegen.cuda.plan import Argument, Launch
+from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.codegen.llvm.memory import arranged
+from ansorpy.errors import CodegenError
+from ansorpy.ir.interpret.lanes import Lanes
+from ansorpy.ir.interpret.memory import Storage
+from ansorpy.ir.interpret.program import _Runner
+from ansorpy.ir.loops import Buffer, Program
+from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["SimulatedArray", "SimulatedDevice", "simulated_code"]
+
+Array = npt.NDArray[Any]
+GPU = Target.parse("sm_80")
+
+
+def simulated_code(
+    state: State, symbol: str = "kernel", *, seconds: float = 0.002, fault: str = ""
+) -> ObjectCode:
+    """Object code of *state* for :class:`SimulatedDevice`: the real launch plan, no cubin.
+
+    Each of its kernels takes *seconds*; *fault* names what its last kernel does wrong.
+    """
+    source = emit_cuda(lower(state, symbol).run, GPU, symbol)
+    cubin = json.dumps(
+        {
+            "definition": dag_to_dict(state.base), "steps": steps_to_json(state.history),
+            "seconds": seconds, "fault": fault,
+        }
+    ).encode()  # fmt: skip
+    return packed(CudaCode(GPU.cpu, source.text, cubin, source.plan, (), 0.01, ""), symbol)
+
+
+@dataclass
+class _Module:
+    program: Program
+    nests: list[Nest]
+    workspace: dict[int, Buffer]
+    seconds: float
+    fault: str
+
+
+@dataclass
+class SimulatedDevice:
+    """See :class:`ansorpy.codegen.cuda.device.Device`; ``calls`` is what was asked for, in order.
+
+    ``live`` are the allocations, ``modules`` and ``graphs`` how many of them are loaded.
+    """
+
+    calls: list[str] = field(default_factory=list)
+    live: dict[int, Array] = field(default_factory=dict)
+    modules: int = 0
+    graphs: int = 0
+    clock: float = 0.0
+    _lost: str = ""
+    _next: int = 1 << 20
+    _captured: list[Callable[[], None]] | None = None
+
+    def allocate(self, size: int) -> int:
+        self._alive()
+        address = self._next
+        self._next += -(-(size + 256) // 256) * 256
+        self.live[address] = np.full(size, 0x5A, np.uint8)
+        return address
+
+    def release(self, address: int) -> None:
+        del self.live[address]
+
+    def upload(self, address: int, source: Array) -> None:
+        self._say("upload")
+        assert self._captured is None and source.flags.c_contiguous
+        self._bytes(address, source.nbytes)[:] = source.reshape(-1).view(np.uint8)
+
+    def download(self, address: int, into: Array) -> None:
+        self._say("download")
+        assert self._captured is None
+        into.reshape(-1).view(np.uint8)[:] = self._bytes(address, into.nbytes)
+
+    def copy(self, address: int, source: int, size: int) -> None:
+        self._say("copy")
+        self._bytes(address, size)[:] = self._bytes(source, size)
+
+    def fill(self, address: int, byte: int, size: int) -> None:
+        self._say("fill")
+        self._bytes(address, size)[:] = byte
+
+    def load(self, cubin: bytes) -> _Module:
+        self._say("load")
+        self.modules += 1
+        made = json.loads(cubin)
+        state = State.replay(dag_from_dict(made["definition"]), steps_from_json(made["steps"]))
+        program = lower(state).run
+        offsets, _ = workspace_offsets(program.body)
+        places = {offset: buffer for buffer, offset in offsets.items()}
+        return _Module(program, nests(program.body), places, made["seconds"], made["fault"])
+
+    def unload(self, module: object) -> None:
+        self._alive()
+        self.modules -= 1
+
+    def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+        assert isinstance(module, _Module)
+        self._alive()
+        work = _Work(self, module, launch, tuple(addresses))
+        if self._captured is not None:
+            self._captured.append(work.run)
+            return
+        self.calls.append(f"launch {launch.kernel}")
+        work.run()
+
+    def synchronise(self) -> None:
+        self._say("synchronise")
+
+    def wait_for(self, stream: int) -> None:
+        self._say(f"wait for {stream}")
+
+    def seconds(self, work: Callable[[], None]) -> float:
+        self._alive()
+        began = self.clock
+        work()
+        return self.clock - began
+
+    def capture(self, work: Callable[[], None]) -> object:
+        self._say("capture")
+        captured: list[Callable[[], None]] = []
+        self._captured = captured
+        work()
+        self._captured = None
+        self.graphs += 1
+        return captured
+
+    def replay(self, graph: object) -> None:
+        self._say("replay")
+        assert isinstance(graph, list)
+        for work in graph:
+            work()
+
+    def discard(self, graph: object) -> None:
+        self._alive()
+        self.graphs -= 1
+
+    def _say(self, call: str) -> None:
+        self._alive()
+        self.calls.append(call)
+
+    def _alive(self) -> None:
+        if self._lost:
+            raise DeviceLost(self._lost)
+
+    def lose(self, why: str) -> None:
+        """The context becomes unusable, and what is asked of it fails from now on."""
+        self._lost = f"the GPU's context is lost: {why}"
+        raise DeviceLost(self._lost)
+
+    def _bytes(self, address: int, size: int) -> Array:
+        for start, memory in self.live.items():
+            if start <= address and address + size <= start + len(memory):
+                return memory[address - start : address - start + size]
+        self.lose(f"an illegal memory access at {address:#x}")
+        raise AssertionError
+
+    def view(self, buffer: Buffer, address: int) -> Array:
+        """The elements of *buffer* that lie at *address*, as the kernel sees them."""
+        flat = self._bytes(address, buffer.span * buffer.dtype.bytes).view(buffer.dtype.numpy)
+        return arranged(flat, buffer.shape, buffer.strides)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One launch."""
+
+    device: SimulatedDevice
+    module: _Module
+    launch: Launch
+    addresses: tuple[int, ...]
+
+    def run(self) -> None:
+        module, device = self.module, self.device
+        number = int(self.launch.kernel.rsplit("_", 1)[1]) if len(module.nests) > 1 else 0
+        device.clock += module.seconds
+        if number == len(module.nests) - 1 and module.fault:
+            self._fault(module.fault)
+        runner, lanes = _Runner(), Lanes.single()
+        copies: list[tuple[Array, Array]] = []
+        for argument, address in zip(self.launch.arguments, self.addresses, strict=True):
+            assert address % argument.alignment == 0, (argument, address)
+            buffer = self._buffer(argument)
+            view = device.view(buffer, address)
+            dense = np.ascontiguousarray(view)
+            copies.append((view, dense))
+            flat = dense.reshape(-1)
+            runner.memory.storage[buffer] = Storage(flat, np.ones(flat.size, np.bool_))
+            lanes = lanes.bind(buffer, 0)
+        with np.errstate(all="ignore"):
+            runner.run(module.nests[number].body, lanes)
+        for view, dense in copies:
+            view[...] = dense
+        if module.fault == "wrong":
+            copies[-1][0].flat[0] += 1
+
+    def _buffer(self, argument: Argument) -> Buffer:
+        if argument.place == "parameter":
+            return self.module.program.params[argument.position].buffer
+        return self.module.workspace[argument.position]
+
+    def _fault(self, fault: str) -> None:
+        """What is not the kernel's own work: writing where it should not, dying, hanging."""
+        last = self._buffer(self.launch.arguments[-1])
+        end = self.addresses[-1] + last.span * last.dtype.bytes
+        match fault:
+            case "writes beyond":
+                self.device._bytes(end, 4)[:] = 0
+            case "writes before":
+                self.device._bytes(self.addresses[-1] - 4, 4)[:] = 0
+            case "writes its input":
+                self.device._bytes(self.addresses[0], 4)[:] = 0
+            case "illegal access":
+                self.device._bytes(1 << 60, 4)
+            case "refused":
+                raise CodegenError("the GPU refuses: too many resources requested for launch")
+            case "hangs":
+                time.sleep(120)
+
+
+@dataclass
+class SimulatedArray:
+    """An array in the memory of a :class:`SimulatedDevice`, as cupy and torch show theirs."""
+
+    device: SimulatedDevice
+    values: Array
+    stream: int | None = None
+    read_only: bool = False
+    strides: tuple[int, ...] | None = None
+    offset: int = 0
+
+    def __post_init__(self) -> None:
+        self.address = self.device.allocate(self.values.nbytes + self.offset) + self.offset
+        self.device._bytes(self.address, self.values.nbytes)[:] = self.values.reshape(-1).view(
+            np.uint8
+        )
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        return {
+            "shape": self.values.shape, "typestr": self.values.dtype.str, "version": 3,
+            "data": (self.address, self.read_only), "strides": self.strides,
+            "stream": self.stream,
+        }  # fmt: skip
+
+    def numpy(self) -> Array:
+        """What the memory holds now."""
+        held = self.device._bytes(self.address, self.values.nbytes)
+        return held.view(self.values.dtype).reshape(self.values.shape).copy()

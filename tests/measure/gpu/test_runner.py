@@ -1,0 +1,130 @@
+"""Candidates on (simulated) GPUs, in real workers: whatever one does is its result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ansorpy.errors import MissingDependency
+from ansorpy.measure import locks
+from ansorpy.measure.built import Built
+from ansorpy.measure.database import Database
+from ansorpy.measure.gpu.runner import Gpu, GpuRunner
+from ansorpy.measure.recording import measure_recorded
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.measure.runner import MeasureOptions
+from tests.measure.gpu.simulated import SimulatedBuilder, doubling, gpu_task
+
+DAG = doubling()
+TASK = gpu_task(DAG)
+BUILDER = SimulatedBuilder()
+PLACES = ("0000:01:00.0", "0000:81:00.0")
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GpuRunner]:
+    options = MeasureOptions(run_timeout_s=1.0, lock_folder=tmp_path_factory.mktemp("locks"))
+    gpus = [Gpu(number, place) for number, place in enumerate(PLACES)]
+    module = "tests.measure.gpu.simulated"
+    with GpuRunner(gpus, options, BUILDER, module=module) as runner:
+        yield runner
+
+
+@pytest.mark.parametrize(
+    ("fault", "want", "reason"),
+    [
+        ("wrong", TrialKind.WRONG_RESULT, "of the largest value"),
+        ("writes beyond", TrialKind.RUN_ERROR, "wrote outside its outputs"),
+        ("writes its input", TrialKind.RUN_ERROR, "wrote to its input A"),
+        ("refused", TrialKind.RUN_ERROR, "too many resources"),
+        ("illegal access", TrialKind.CRASH, "context is lost: an illegal memory access"),
+        ("hangs", TrialKind.TIMEOUT, "no answer within"),
+    ],
+)
+def test_a_bad_candidate_is_a_result_and_the_next_are_measured(runner, fault, want, reason):
+    states = [BUILDER.state(DAG, kind) for kind in ("", fault, "", "")]
+    good, bad, *after = runner.measure(TASK, states, incumbent_s=None)
+    assert bad.kind is want, bad.reason
+    assert reason in bad.reason and bad.seconds == ()
+    for result in (good, *after):
+        assert result.ok and result.median_s == pytest.approx(0.002), result.reason
+        assert result.max_error == 0 and result.build_s > 0
+
+
+def test_gpus_share_the_candidates_and_the_observer_hears_of_each(runner):
+    heard: list[tuple[str, int]] = []
+
+    class Listening:
+        def started(self, index: int) -> MeasureResult | None:
+            heard.append(("started", index))
+            return MeasureResult(TrialKind.OK, (1.0,)) if index == 2 else None
+
+        def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
+            assert result.ok and built is not None
+            heard.append(("finished", index))
+
+    states = [BUILDER.state(DAG, "")] * 4
+    results = runner.measure(TASK, states, incumbent_s=None, observer=Listening())
+    assert [result.median_s == 1.0 for result in results] == [False, False, True, False]
+    assert heard[:2] == [("started", 0), ("started", 1)]  # one for each GPU, at once
+    assert sorted(heard) == sorted(
+        [*(("started", n) for n in range(4)), *(("finished", n) for n in (0, 1, 3))]
+    )
+    assert len({client.worker.pid for client in runner._clients}) == 2
+
+
+def test_finalists_are_timed_in_turns(runner):
+    states = [BUILDER.state(DAG, ""), BUILDER.state(DAG, "")]
+    results = runner.retime(TASK, states, rounds=5)
+    assert all(result.ok and len(result.seconds) == 5 for result in results)
+
+
+def test_trials_are_recorded_and_winners_keep_their_code(runner, tmp_path):
+    states = [BUILDER.state(DAG, fault) for fault in ("", "illegal access", "wrong")]
+    with Database(tmp_path / "tune.db") as db:
+        first = measure_recorded(runner, db, TASK, states)
+        assert [result.kind for result in first] == [
+            TrialKind.OK, TrialKind.CRASH, TrialKind.WRONG_RESULT,
+        ]  # fmt: skip
+        assert measure_recorded(runner, db, TASK, states) == first
+        best = db.best(TASK.key)
+        assert best is not None
+        built = db.objects.get(best.object_digest)
+        assert built is not None and built.run.code == runner.built(built.digest).run.code
+
+
+def test_the_gpus_are_locked_while_something_is_timed(runner, monkeypatch):
+    held: list[list[str]] = []
+    taken = locks.lock_gpus
+
+    def locked(places, folder):
+        held.append(list(places))
+        return taken(places, folder)
+
+    monkeypatch.setattr("ansorpy.measure.gpu.runner.lock_gpus", locked)
+    runner.measure(TASK, [BUILDER.state(DAG, "")], incumbent_s=None)
+    assert held == [list(PLACES)]
+    folder: Path = runner.options.lock_folder
+    assert (folder / "ansorpy-gpu-0000-01-00-0.lock").exists()
+
+
+def test_cold_constants_are_copied_past_the_cache(runner):
+    task = gpu_task(doubling(constant=True), cold=True)
+    states = [BUILDER.state(task.dag, "")]
+    # Four times 40 MB over 7.5 KB: as many copies as are ever made.
+    [result] = runner.measure(task, states, incumbent_s=None)
+    assert result.ok, result.reason
+
+
+def test_a_worker_without_a_gpu_or_cupy_says_what_it_lacks():
+    from ansorpy.codegen.cuda.driver import CudaDevice, device_for
+    from tests.codegen.cuda.simulated import GPU
+
+    if GPU.gpus():
+        pytest.skip("this machine has a GPU")
+    with pytest.raises(MissingDependency, match="cupy, which is not installed|GPU 0 cannot be"):
+        CudaDevice(0)
+    with pytest.raises(MissingDependency, match="no GPU that runs code for sm_80"):
+        device_for(GPU)

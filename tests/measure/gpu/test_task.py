@@ -1,0 +1,157 @@
+"""One task on a (simulated) GPU: what is uploaded, checked, timed and given back."""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ansorpy.codegen.cuda.device import DeviceLost
+from ansorpy.codegen.cuda.packed import unpacked
+from ansorpy.errors import CodegenError, ForeignFile
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.measure.gpu.region import Region
+from ansorpy.measure.gpu.task import GpuTask
+from ansorpy.schedule.state import State
+from tests.codegen.cuda.simulated import SimulatedDevice, simulated_code
+from tests.measure.gpu.simulated import N, doubling, scheduled, simulated_built
+
+
+def test_a_right_candidate_gives_the_result_and_its_seconds() -> None:
+    device = SimulatedDevice()
+    task = GpuTask(doubling(), 3, device)
+    with task.load(simulated_built(scheduled(task.dag))) as candidate:
+        assert candidate.check() == pytest.approx(0.002)
+        values = task.values()
+        assert np.array_equal(task.results()[0], values["A"] * np.float32(2) + values["B"])
+    assert device.modules == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("writes beyond", "wrote outside its outputs"),
+        ("writes before", "wrote outside its outputs"),
+        ("writes its input", "wrote to its input A"),
+        ("refused", "too many resources"),
+    ],
+)
+def test_what_goes_wrong_on_the_gpu_is_an_error_with_its_reason(fault: str, reason: str) -> None:
+    task = GpuTask(doubling(), 3, SimulatedDevice())
+    with (
+        task.load(simulated_built(scheduled(task.dag), fault=fault)) as candidate,
+        pytest.raises(CodegenError, match=reason),
+    ):
+        candidate.check()
+
+
+def test_a_lost_context_is_an_error_of_its_own() -> None:
+    task = GpuTask(doubling(), 3, SimulatedDevice())
+    built = simulated_built(scheduled(task.dag), fault="illegal access")
+    with pytest.raises(DeviceLost, match="illegal memory access"), task.load(built) as candidate:
+        candidate.check()
+
+
+def test_constants_take_turns_and_every_copy_is_used() -> None:
+    device = SimulatedDevice()
+    task = GpuTask(doubling(constant=True), 3, device)
+    with task.load(simulated_built(scheduled(task.dag), seconds=1e-6)) as candidate:
+        candidate.check()
+        candidate.prepare(5 * N * 4)
+        assert device.calls.count("copy") == 5
+        assert candidate.burst(3) == pytest.approx(3e-6)
+        before = device.calls.count("replay")
+        assert candidate.burst(100) == pytest.approx(100e-6)
+        assert device.calls.count("replay") - before == 5  # of 20 calls each
+        assert candidate.burst(90) == pytest.approx(90e-6)
+        assert device.graphs == 1
+        assert len({row[1] for row in candidate._rows}) == 5
+    assert device.graphs == device.modules == 0
+
+
+def test_without_cold_constants_there_is_one_copy() -> None:
+    device = SimulatedDevice()
+    task = GpuTask(doubling(constant=True), 3, device)
+    with task.load(simulated_built(scheduled(task.dag))) as candidate:
+        candidate.check()
+        candidate.prepare(0)
+        assert candidate.burst(2) == pytest.approx(0.004)
+    assert "copy" not in device.calls
+
+
+def test_memory_goes_back() -> None:
+    device = SimulatedDevice()
+    task = GpuTask(doubling(constant=True), 3, device)
+    kept = len(device.live)
+    with task.load(simulated_built(scheduled(task.dag))) as candidate:
+        candidate.check()
+        candidate.prepare(5 * N * 4)
+        assert len(device.live) > kept
+    del candidate
+    gc.collect()
+    assert len(device.live) == kept
+    del task
+    gc.collect()
+    assert not device.live
+
+
+def test_parts_of_larger_tensors_are_checked_around_and_between() -> None:
+    a = placeholder((6, 10), name="A")
+    c = compute((6, 10), lambda i, j: a[i, j] + 1.0, name="C")
+    dag = ComputeDAG([c], [a], {"A": (16, 1), "C": (12, 1)})
+    state = State.initial(dag).bind("C", "i", "blockIdx.x").bind("C", "j", "threadIdx.x")
+    task = GpuTask(dag, 0, SimulatedDevice())
+    with task.load(simulated_built(state)) as candidate:
+        candidate.check()
+        assert np.array_equal(task.results()[0], task.values()["A"] + np.float32(1))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])
+def test_what_was_never_written_is_told_from_results(dtype: Any) -> None:
+    region = Region(SimulatedDevice(), (3, 5), dtype)
+    array, intact = region.read()
+    assert intact
+    assert np.isnan(array).all() if dtype is np.float32 else (array.view(np.uint8) == 0xA5).all()
+    values: npt.NDArray[Any] = np.arange(15).reshape(3, 5).astype(dtype)
+    region.write(values)
+    assert np.array_equal(region.read()[0], values)
+
+
+def test_a_gap_that_was_written_is_found() -> None:
+    device = SimulatedDevice()
+    region = Region(device, (3, 4), np.float32, (6, 1))
+    region.write(np.ones((3, 4), np.float32))
+    assert region.read()[1]
+    device.fill(region.address + 4 * 4, 0, 4)
+    assert not region.read()[1]
+
+
+def test_parameters_that_do_not_fit_are_refused() -> None:
+    task = GpuTask(doubling(), 3, SimulatedDevice())
+    built = simulated_built(scheduled(task.dag))
+    wrong = tuple(
+        ParamSpec(name=s.name, shape=(N + 1,), dtype=s.dtype, role=s.role) for s in built.run_params
+    )
+    with (
+        task.load(Built(built.run, wrong)) as candidate,
+        pytest.raises(CodegenError, match="does not fit the task"),
+    ):
+        candidate.check()
+
+
+def test_a_program_for_a_gpu_is_taken_apart_as_it_was_put_together() -> None:
+    state = scheduled(doubling())
+    code = simulated_code(state, "name")
+    plan, cubin = unpacked(code.code)
+    assert code.symbol == "name" and [launch.kernel for launch in plan.launches] == ["name"]
+    assert plan.launches[0].grid == (60, 1, 1) and plan.launches[0].block == (32, 1, 1)
+    assert simulated_code(state, "name").digest == code.digest
+    assert cubin.startswith(b'{"definition"')
+    for junk in (b"", b"\x7fELF", code.code[:30], code.code[:20] + b"{}" + code.code[22:]):
+        with pytest.raises(ForeignFile, match="not a program for a GPU"):
+            unpacked(junk)

@@ -1,0 +1,113 @@
+// The part of the CUDA driver that libraries use, on the host.  A module is the path of a library
+// whose functions run_<kernel> run kernels (tests/codegen/cuda/emulator.h), then, after a 0, the
+// name and the number of arguments of each.
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <functional>
+#include <map>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <vector>
+
+typedef uint64_t address;
+typedef const char* (*Kernel)(void** arguments, int* grid, int* block);
+struct Function {
+  Kernel kernel;
+  int arguments;
+};
+struct Module {
+  void* library;
+  std::map<std::string, int> arguments;
+};
+struct Graph {
+  std::vector<std::function<int()>> work;
+};
+struct Stream {
+  Graph* captured = nullptr;
+};
+static std::mutex one_at_a_time;
+
+static int does(Stream* stream, std::function<int()> work) {
+  if (stream->captured) return stream->captured->work.push_back(work), 0;
+  return work();
+}
+
+// What was asked for, in order, for the test to read.
+static void say(const char* what) {
+  if (const char* path = getenv("FAKE_CUDA_LOG")) {
+    FILE* file = fopen(path, "a");
+    fprintf(file, "%s\n", what);
+    fclose(file);
+  }
+}
+
+extern "C" {
+int cuInit(unsigned) { return getenv("FAKE_CUDA_BROKEN") ? 100 : 0; }
+int cuDeviceGet(int* device, int number) { return *device = number, number == 0 ? 0 : 101; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return *context = (void*)1, 0; }
+int cuCtxPushCurrent_v2(void*) { return 0; }
+int cuCtxPopCurrent_v2(void**) { return 0; }
+int cuModuleLoadData(Module** module, const char* image) {
+  say("module");
+  *module = new Module{dlopen(image, RTLD_NOW | RTLD_LOCAL), {}};
+  std::istringstream names(image + strlen(image) + 1);
+  std::string name;
+  for (int count; names >> name >> count;) (*module)->arguments[name] = count;
+  return (*module)->library ? 0 : 209;
+}
+int cuModuleGetFunction(Function** function, Module* module, const char* name) {
+  if (!module->arguments.count(name)) return 500;
+  void* found = dlsym(module->library, ("run_" + std::string(name)).c_str());
+  return *function = new Function{(Kernel)found, module->arguments[name]}, found ? 0 : 500;
+}
+int cuFuncSetAttribute(Function*, int, int) { return 0; }
+int cuMemAlloc_v2(address* memory, size_t size) {
+  say("allocate");
+  void* made = aligned_alloc(256, (size + 255) / 256 * 256);
+  memset(made, 0xff, size);
+  return *memory = (address)made, size ? 0 : 1;
+}
+int cuMemcpyHtoD_v2(address to, const void* from, size_t size) {
+  say("upload constants");
+  return memcpy((void*)to, from, size), 0;
+}
+int cuMemcpyAsync(address to, address from, size_t size, Stream*) {
+  return memcpy((void*)to, (void*)from, size), 0;
+}
+int cuStreamCreate(Stream** stream, unsigned) { return *stream = new Stream, 0; }
+int cuStreamSynchronize(Stream*) { return 0; }
+int cuStreamBeginCapture_v2(Stream* stream, int) {
+  say("capture");
+  return stream->captured = new Graph, 0;
+}
+int cuStreamEndCapture(Stream* stream, Graph** graph) {
+  *graph = stream->captured;
+  return stream->captured = nullptr, 0;
+}
+int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long long) {
+  return *made = new Graph(*graph), 0;
+}
+int cuGraphDestroy(Graph* graph) { return delete graph, 0; }
+int cuGraphLaunch(Graph* graph, Stream*) {
+  say("replay");
+  for (auto& work : graph->work)
+    if (int failed = work()) return failed;
+  return 0;
+}
+int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                   unsigned bz, unsigned, Stream* stream, void** arguments, void**) {
+  say("launch");
+  std::vector<void*> values;
+  for (int k = 0; k < function->arguments; ++k) values.push_back(*(void**)arguments[k]);
+  int grid[3] = {(int)gx, (int)gy, (int)gz}, block[3] = {(int)bx, (int)by, (int)bz};
+  return does(stream, [=]() mutable {
+    std::lock_guard<std::mutex> held(one_at_a_time);
+    return function->kernel(values.data(), grid, block) ? 719 : 0;
+  });
+}
+}

@@ -1,0 +1,257 @@
+"""Compiled programs on a (simulated) GPU: what is copied, launched, captured and replayed."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.cuda.host import for_host
+from ansorpy.codegen.llvm.build import build
+from ansorpy.errors import MissingDependency, UsageError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.model import Model
+from ansorpy.runtime.plan import CompiledTask
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from tests.codegen.cuda.simulated import GPU, SimulatedArray, SimulatedDevice, simulated_code
+from tests.runtime import programs
+from tests.runtime.programs import K, M, N
+
+Layers = list[tuple[programs.Floats, programs.Floats]]
+
+
+@pytest.fixture
+def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
+    made = SimulatedDevice()
+    monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.kind == "cuda" else ())
+    monkeypatch.setattr("ansorpy.runtime.in_memory.device_for", lambda target: made)
+    return made
+
+
+def bound(state: State) -> State:
+    """Rows of every stage in blocks, those on constants alone as well."""
+    for stage in list(state.stages):
+        if not stage.is_placeholder:
+            state = state.bind(stage.name, stage.iters[0], "blockIdx.x")
+    return state
+
+
+def panels(state: State) -> State:
+    """W re-laid in panels at bind time."""
+    state, _ = state.split("P", "j", (8,))
+    return bound(state.reorder("P", ["j.0", "i", "k", "j.1"]).pack("P", "W"))
+
+
+def gpu_task(dag: ComputeDAG, symbol: str, schedule: Callable[[State], State]) -> CompiledTask:
+    state = schedule(State.initial(dag))
+    lowered = lower(state, symbol)
+    specs = tuple(ParamSpec.of(param) for param in lowered.run.params)
+    built = Built(simulated_code(state, symbol), specs)
+    if lowered.bind is not None:
+        bind = build(for_host(lowered.bind), Target.host(), symbol=f"{symbol}_bind")
+        made = tuple(ParamSpec.of(param) for param in lowered.bind.params)
+        built = Built(built.run, specs, bind, made)
+    return CompiledTask.of(dag, built, program=state.text())
+
+
+def model(rng: np.random.Generator) -> tuple[Model, Layers]:
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    dense_key, tail_key = (w.key for w in net.workloads())
+    tasks = {
+        dense_key: gpu_task(net.calls[0].dag, "dense_task", panels),
+        tail_key: gpu_task(programs.tail(), "tail_task", bound),
+    }
+    return Model.of(net, tasks, target=GPU, threads=1, name="demo"), layers
+
+
+def given(rng: np.random.Generator) -> programs.Floats:
+    return rng.standard_normal((N, K), dtype=np.float32)
+
+
+def assert_right(got: list[Any], layers: Layers, x: programs.Floats) -> None:
+    for mine, want in zip(got, programs.expected(layers, x), strict=True):
+        np.testing.assert_allclose(mine, want, rtol=1e-5, atol=1e-5)
+
+
+def test_runs_are_launched_then_captured_then_replayed(rng, device):
+    made, layers = model(rng)
+    loaded = list(device.calls)
+    assert loaded.count("upload") == 1 and loaded.count("load") == 2  # constants, once
+    kernels = []
+    for run in range(4):
+        device.calls.clear()
+        x = given(rng)
+        assert_right(made.run(None, {"x": x}), layers, x)
+        kernels.append([call for call in device.calls if call not in ("upload", "download")])
+        assert device.calls.count("upload") == 1 and device.calls.count("download") == 3, run
+    launched = [call.split("_task")[0] for call in kernels[0][:-1]]
+    assert launched == ["launch dense"] * 2 * 2 + ["launch tail"] * 2
+    assert kernels[1] == ["capture", "replay", "synchronise"]
+    assert kernels[2] == kernels[3] == ["replay", "synchronise"]
+
+
+def test_arrays_of_the_gpu_are_used_where_they_are(rng, device):
+    made, layers = model(rng)
+    x = given(rng)
+    on_gpu = SimulatedArray(device, x, stream=7)
+    outputs = [SimulatedArray(device, np.zeros(p.shape, np.float32)) for p in made.get_outputs()]
+    for _ in range(3):
+        device.calls.clear()
+        results = made.run(None, {"x": on_gpu}, outputs)
+        assert all(a is b for a, b in zip(results, outputs, strict=True))
+        assert_right([array.numpy() for array in outputs], layers, x)
+        assert device.calls[0] == "wait for 7"
+        assert not {"upload", "download", "copy"} & set(device.calls)
+
+
+def test_arrays_that_name_no_stream_wait_for_the_default_one(rng, device, monkeypatch):
+    made, layers = model(rng)
+    array = SimulatedArray(device, given(rng))
+    shown = dict(array.__cuda_array_interface__)
+    del shown["stream"]
+    monkeypatch.setattr(SimulatedArray, "__cuda_array_interface__", shown)
+    assert_right(made.run(None, {"x": array}), layers, array.values)
+    assert "wait for 1" in device.calls
+
+
+def test_a_prepared_run_tells_its_seconds_on_the_gpu(rng, device):
+    made, layers = model(rng)
+    x = given(rng)
+    outputs = [np.zeros(p.shape, np.float32) for p in made.get_outputs()]
+    run: Any = made.prepare({"x": x}, outputs)
+    run()
+    assert_right(outputs, layers, x)
+    assert run.seconds(5) == pytest.approx(5 * 6 * 0.002)  # six kernels
+
+
+def test_arrays_at_odd_addresses_are_copied(rng, device):
+    made, layers = model(rng)
+    x = given(rng)
+    on_gpu = SimulatedArray(device, x, offset=4)
+    first = SimulatedArray(device, np.zeros((N, M), np.float32), offset=4)
+    rows, one = (np.zeros(p.shape, np.float32) for p in made.get_outputs()[1:])
+    made.run(None, {"x": on_gpu}, [first, rows, one])
+    assert_right([first.numpy(), rows, one], layers, x)
+    assert device.calls.count("copy") == 2
+
+
+class Offered:
+    """An array that only speaks DLPack."""
+
+    def __init__(self, array: programs.Floats) -> None:
+        self.array = array
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.array.__dlpack_device__()
+
+
+def test_what_speaks_dlpack_is_taken(rng, device):
+    made, layers = model(rng)
+    x = given(rng)
+    assert_right(made.run(None, {"x": Offered(x)}), layers, x)
+
+
+def test_inputs_of_the_host_need_not_be_contiguous(rng, device):
+    made, layers = model(rng)
+    x = given(rng)
+    assert_right(made.run(None, {"x": np.asfortranarray(x)}), layers, x)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"values": np.zeros((N, K + 1), np.float32)}, "takes 5x12 of float32, got 5x13"),
+        ({"values": np.zeros((N, K), np.float64)}, "got 5x12 of float64"),
+        ({"strides": (4, 4 * N)}, "not contiguous"),
+    ],
+)
+def test_arrays_of_the_gpu_that_do_not_fit_are_refused(rng, device, change, reason):
+    made, _ = model(rng)
+    array = SimulatedArray(device, **{"values": given(rng), **change})
+    with pytest.raises(UsageError, match=reason):
+        made.run(None, {"x": array})
+
+
+def test_outputs_that_may_not_be_written_or_overlap_are_refused(rng, device):
+    made, _ = model(rng)
+    names = [port.name for port in made.get_outputs()]
+    fixed = SimulatedArray(device, np.zeros((N, M), np.float32), read_only=True)
+    with pytest.raises(UsageError, match="read-only"):
+        made.run(names[:1], {"x": given(rng)}, [fixed])
+    both = SimulatedArray(device, np.zeros((N, M), np.float32))
+    with pytest.raises(UsageError, match="shares memory"):
+        made.run([names[0], names[2]], {"x": given(rng)}, [both, both])
+
+
+def test_graphs_of_the_addresses_used_last_are_kept(rng, device):
+    made, layers = model(rng)
+    arrays = [SimulatedArray(device, given(rng)) for _ in range(20)]
+    for array in [*arrays, *arrays[-2:], *arrays[-2:]]:
+        assert_right(made.run(None, {"x": array}), layers, array.values)
+    assert device.graphs == 2
+    for array in [*arrays, *arrays]:
+        made.run(None, {"x": array})
+    assert device.graphs <= 16
+
+
+def test_memory_goes_back_with_the_model(rng, device):
+    made, _ = model(rng)
+    for _ in range(2):
+        made.run(None, {"x": given(rng)})
+    assert device.live and device.modules == 2 and device.graphs == 1
+    del made
+    gc.collect()
+    assert not device.live and device.modules == device.graphs == 0
+
+
+def test_several_threads_may_call_a_model(rng, device):
+    made, layers = model(rng)
+    inputs = [given(rng) for _ in range(12)]
+    with ThreadPoolExecutor(4) as threads:
+        for x, got in zip(
+            inputs, threads.map(lambda x: made.run(None, {"x": x}), inputs), strict=True
+        ):
+            assert_right(got, layers, x)
+
+
+def test_a_kernel_binds_its_constants_and_is_prepared_once(rng, device):
+    w, b = programs.constants(rng)
+    kernel = Kernel(gpu_task(programs.dense(), "dense", panels), target=GPU, threads=1)
+    kernel.bind(W=w, B=b)
+    x, y = given(rng), np.zeros((N, M), np.float32)
+    want = programs.expected_dense(x, w, b)
+    np.testing.assert_allclose(kernel(x), want, rtol=1e-5, atol=1e-5)
+    again = kernel.prepare(x, out=y)
+    for _ in range(3):
+        y[...] = 0
+        again()
+        np.testing.assert_allclose(y, want, rtol=1e-5, atol=1e-5)
+    on_gpu = SimulatedArray(device, y * 0)
+    assert kernel(SimulatedArray(device, x), out=on_gpu) is on_gpu
+    np.testing.assert_allclose(on_gpu.numpy(), want, rtol=1e-5, atol=1e-5)
+
+
+def test_what_a_gpu_cannot_do_is_said(rng, device):
+    made, _ = model(rng)
+    with pytest.raises(UsageError, match="not timed one by one"):
+        made.profile({"x": given(rng)})
+
+
+def test_without_a_gpu_a_kernel_can_be_made_but_not_called(rng):
+    if GPU.gpus():
+        pytest.skip("this machine has a GPU")
+    kernel = Kernel(gpu_task(programs.tail(), "tail", bound), target=GPU, threads=1)
+    with pytest.raises(MissingDependency, match="no GPU that runs it"):
+        kernel(np.zeros((N, M), np.float32))

@@ -1,0 +1,204 @@
+"""Libraries for GPUs: C around cubins, run on a CUDA driver of the host's with emulated kernels."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.cuda.build import CudaCode
+from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.cuda.packed import packed
+from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.errors import MissingDependency
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.runtime.elf import find_metadata
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.metadata import read_metadata
+from ansorpy.runtime.model import Model
+from ansorpy.runtime.plan import CompiledTask
+from ansorpy.runtime.status import Status, status_error
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from tests.codegen.cuda.emulator import Emulated
+from tests.codegen.cuda.simulated import GPU
+from tests.runtime import programs
+from tests.runtime.gpu.test_executable import bound, gpu_task, panels
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("g++") is None or shutil.which("cc") is None, reason="needs a C and C++ compiler"
+)
+HERE = Path(__file__).parent
+
+CALLER = """
+import sys
+import numpy as np
+import ansorpy as ap
+given = np.load(sys.argv[2])
+model = ap.load(sys.argv[1])
+for _ in range(3):
+    results = model.run(None, {"x": given["x"]})
+np.savez(sys.argv[3], *results)
+"""
+
+
+def emulated(dags: Sequence[tuple[str, ComputeDAG, object]], folder: Path) -> dict[str, ObjectCode]:
+    """Object code of each schedule, whose cubin names its kernels on the host."""
+    sources = []
+    for symbol, dag, schedule in dags:
+        program = lower(schedule(State.initial(dag)), symbol).run  # type: ignore[operator]
+        sources.append((symbol, program, emit_cuda(program, GPU, symbol)))
+    Emulated(sources, folder)
+    codes = {}
+    for symbol, _, source in sources:
+        counts = [f"{n.kernel} {len(n.arguments)}" for n in source.plan.launches]
+        cubin = f"{folder / 'kernels.so'}\0{' '.join(counts)}\0".encode()
+        code = CudaCode(GPU.cpu, source.text, cubin, source.plan, (), 0.01, "")
+        codes[symbol] = packed(code, symbol)
+    return codes
+
+
+def with_code(task: CompiledTask, code: ObjectCode) -> CompiledTask:
+    return replace(task, built=replace(task.built, run=code))
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a ``libcuda.so.1`` that runs on the host."""
+    folder = tmp_path_factory.mktemp("driver")
+    subprocess.run(
+        ["g++", "-std=c++17", "-O1", "-shared", "-fPIC", str(HERE / "fake_libcuda.cpp"), "-o",
+         str(folder / "libcuda.so.1"), "-ldl", "-pthread"],
+        check=True,
+    )  # fmt: skip
+    return folder
+
+
+@pytest.fixture(scope="module")
+def library(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, list[programs.Floats]]:
+    """The library of a network of two dense layers and a tail; inputs and expected outputs."""
+    tmp_path, rng = tmp_path_factory.mktemp("library"), np.random.default_rng(11)
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    dags = [("dense_task", net.calls[0].dag, panels), ("tail_task", programs.tail(), bound)]
+    codes = emulated(dags, tmp_path / "kernels")
+    keys = [w.key for w in net.workloads()]
+    tasks = {
+        key: with_code(gpu_task(dag, symbol, schedule), codes[symbol])
+        for key, (symbol, dag, schedule) in zip(keys, dags, strict=True)
+    }
+    model = Model.of(net, tasks, target=GPU, threads=1, name="demo")
+    path = model.export(tmp_path / "net.so")
+    x = rng.standard_normal((programs.N, programs.K), dtype=np.float32)
+    np.savez(tmp_path / "given.npz", x=x)
+    return path, programs.expected(layers, x)
+
+
+def environment(driver: Path, **more: str) -> dict[str, str]:
+    return {**os.environ, "LD_LIBRARY_PATH": str(driver), **more}
+
+
+def called(path: Path, driver: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    """What a process of its own says that loads the library and runs it three times."""
+    folder = path.parent
+    arguments = [str(path), str(folder / "given.npz"), str(folder / "results.npz")]
+    return subprocess.run(
+        [sys.executable, "-c", CALLER, *arguments], env=environment(driver, **more),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+def test_a_library_runs_with_the_driver_alone(library, driver, tmp_path):
+    path, want = library
+    log = tmp_path / "calls.txt"
+    done = called(path, driver, FAKE_CUDA_LOG=str(log))
+    assert done.returncode == 0, done.stderr
+    with np.load(path.parent / "results.npz") as results:
+        for got, expected in zip(results.values(), want, strict=True):
+            np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    calls = log.read_text().split("\n")
+    assert calls.count("module") == 2 and calls.count("upload constants") == 1
+    assert calls.count("capture") == 1 and calls.count("replay") == 2
+    assert calls.count("launch") == 2 * 6  # the first run, and the capture
+    needed = subprocess.run(["ldd", str(path)], capture_output=True, text=True, check=True).stdout
+    assert "libcuda" not in needed and "gomp" not in needed
+
+
+@pytest.fixture(scope="module")
+def example(library: tuple[Path, object]) -> Path:
+    """The example that is written beside a library, compiled."""
+    path, _ = library
+    made = path.with_name("example")
+    subprocess.run(
+        ["cc", "-Wall", "-Wextra", "-Werror", str(path.with_name("net_example.c")), "-o",
+         str(made), str(path), "-Wl,-rpath,$ORIGIN"],
+        check=True,
+    )  # fmt: skip
+    return made
+
+
+def run(
+    example: Path, driver: Path, threads: int = 1, **more: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(example), str(threads)], env=environment(driver, **more), capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+
+
+def test_the_example_runs(example, driver):
+    done = run(example, driver)
+    assert done.returncode == 0 and "output0[0] = " in done.stdout, done.stderr
+    assert f"net_run: code {Status.BAD_THREADS}" in run(example, driver, 0).stderr
+    assert "of the GPU belongs to the library" in example.with_name("net.h").read_text()
+
+
+@pytest.mark.parametrize("broken", ["no driver", "no device", "not its device"])
+def test_without_a_gpu_init_says_so(example, driver, tmp_path, broken):
+    more = {"FAKE_CUDA_BROKEN": "1"} if broken == "no device" else {}
+    if broken == "not its device":
+        more = {"ANSORPY_DEVICE": "3"}
+    done = run(example, tmp_path if broken == "no driver" else driver, 1, **more)
+    assert f"net_init: code {Status.NO_GPU}" in done.stderr
+
+
+def test_what_it_says_of_itself(library):
+    path, _ = library
+    metadata = read_metadata(find_metadata(path), str(path))
+    assert metadata.target.cpu == "sm_80" and metadata.target.required == ()
+    assert [spec.name for spec in metadata.inputs] == ["x"]
+    assert metadata.constant_bytes > 0
+
+
+def test_kernels_are_exported_as_models_are(driver, tmp_path, rng):
+    w, b = programs.constants(rng)
+    [code] = emulated([("dense", programs.dense(), panels)], tmp_path / "kernels").values()
+    task = with_code(gpu_task(programs.dense(), "dense", panels), code)
+    kernel = Kernel(task, target=GPU, threads=1).bind(W=w, B=b)
+    path = kernel.export(tmp_path / "net.so")
+    x = rng.standard_normal((programs.N, programs.K), dtype=np.float32)
+    np.savez(tmp_path / "given.npz", x=x)
+    caller = CALLER.replace('"x": given["x"]', '"X": given["x"]')
+    done = subprocess.run(
+        [sys.executable, "-c", caller, str(path), str(tmp_path / "given.npz"),
+         str(tmp_path / "results.npz")],
+        env=environment(driver), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "results.npz") as results:
+        want = programs.expected_dense(x, w, b)
+        np.testing.assert_allclose(results["arr_0"], want, rtol=1e-5, atol=1e-5)
+
+
+def test_codes_of_gpus_are_errors_with_a_way_out() -> None:
+    assert isinstance(status_error("net.so", Status.NO_GPU, []), MissingDependency)
+    assert "a kernel failed" in str(status_error("net.so", Status.GPU_FAILED, []))
