@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from ansorpy.ir.expr import Expr, Load, walk
 from ansorpy.ir.loops import (
+    AsyncCopy,
     Buffer,
     For,
     If,
@@ -19,6 +20,7 @@ from ansorpy.ir.loops import (
     Let,
     Program,
     Role,
+    Shuffle,
     Stmt,
     Store,
     substatements,
@@ -86,7 +88,11 @@ def _is_read_as_stored(given: Buffer, output: Buffer, body: Stmt) -> bool:
 
 def _expressions(stmt: Stmt) -> tuple[Expr, ...]:
     match stmt:
-        case Store(_, indices, value, _):
+        case (
+            Store(_, indices, value, _)
+            | AsyncCopy(_, indices, value)
+            | Shuffle(_, indices, value, _)
+        ):
             return (*indices, value)
         case If(cond, _, _):
             return (cond,)

@@ -10,7 +10,25 @@ from ansorpy.ir.builders import max as max_over
 from ansorpy.ir.builders import maximum
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Load, Var
 from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.loops import (
+    Alloc,
+    AsyncCopy,
+    Barrier,
+    Buffer,
+    CommitCopies,
+    For,
+    ForKind,
+    Param,
+    Program,
+    Role,
+    Scope,
+    Seq,
+    Store,
+    WaitCopies,
+)
 from ansorpy.ir.overwrite import overwritable
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
@@ -36,6 +54,22 @@ def residual(n: int = N, m: int = M, k: int = M) -> ComputeDAG:
     product = compute((n, m), lambda i, j: sum_over(x[i, axis] * w[axis, j], axis=axis), name="P")
     out = compute((n, m), lambda i, j: maximum(product[i, j] + r[i, j], 0.0), name="Y")
     return ComputeDAG([out], [x, w, r])
+
+
+def test_what_is_copied_asynchronously_is_read_then() -> None:
+    """Blocks that copy late would copy what others have written."""
+    x, y = (Buffer(name, (4, 32), DType.FLOAT32, Scope.GLOBAL) for name in "xy")
+    tile, (i, t) = Buffer("tile", (32,), DType.FLOAT32, Scope.SHARED), (Var("i"), Var("t"))
+    steps = (
+        AsyncCopy(tile, (t,), Load(x, (i, t))), CommitCopies(), WaitCopies(0),
+        Barrier(Scope.SHARED), Store(y, (i, t), Load(tile, (t,)), None),
+    )  # fmt: skip
+    threads = For(t, 32, ForKind.THREAD_X, Seq(steps))
+    body = For(i, 4, ForKind.BLOCK_X, Alloc(tile, threads))
+    params = (Param(x, Role.INPUT), Param(y, Role.OUTPUT))
+    assert overwritable(Program("copied", params, body)) == ()
+    plain = For(t, 32, ForKind.THREAD_X, Store(y, (i, t), Load(x, (i, t)), None))
+    assert overwritable(Program("plain", params, For(i, 4, ForKind.BLOCK_X, plain))) == ((0, 0),)
 
 
 def data_of(dag: ComputeDAG, seed: int = 0) -> Arrays:

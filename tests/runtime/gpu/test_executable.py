@@ -59,7 +59,7 @@ def gpu_task(dag: ComputeDAG, symbol: str, schedule: Callable[[State], State]) -
         bind = build(for_host(lowered.bind), Target.host(), symbol=f"{symbol}_bind")
         made = tuple(ParamSpec.of(param) for param in lowered.bind.params)
         built = Built(built.run, specs, bind, made)
-    return CompiledTask.of(dag, built, program=state.text())
+    return CompiledTask.of(dag, built, program=lowered.run)
 
 
 def model(rng: np.random.Generator) -> tuple[Model, Layers]:
