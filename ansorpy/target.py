@@ -95,7 +95,7 @@ class Target:
         if text == "host":
             return Target.host()
         if text == "cuda":
-            return _devices()[DEVICE.get() or 0]
+            return _device(DEVICE.get() or 0)
         if text in _NAMED:
             return _NAMED[text]
         architecture = re.fullmatch(r"sm_(\d{2,3})[af]?", text)
@@ -285,6 +285,15 @@ def _devices() -> tuple[Target, ...]:
             hint="name the architecture to compile for one elsewhere: --target sm_90",
         ) from error
     return tuple(_of_properties(properties) for properties in found)
+
+
+def _device(number: int) -> Target:
+    if number >= len(_devices()):
+        raise MissingDependency(
+            f"there is no GPU {number}: CUDA counts {len(_devices())} here",
+            hint=f"set {DEVICE.name} to a smaller number, or not at all",
+        )
+    return _devices()[number]
 
 
 def _of_properties(found: Mapping[str, Any]) -> Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,23 @@ def test_the_device_is_what_cuda_says_it_is() -> None:
     assert device.cpu == "sm_90" and device.name == "cuda"
     assert (device.cores, device.l2_bytes) == (131, 60 << 20)
     assert device.key != Target.parse("sm_90").key and "H200" in device.key
+
+
+def test_gpus_of_this_machine_are_chosen_by_what_they_run(monkeypatch) -> None:
+    big = replace(Target.parse("sm_90"), name="cuda", features="H200")
+    small = replace(Target.parse("sm_86"), name="cuda", features="A10")
+    monkeypatch.setattr(module, "_devices", lambda: (big, small, big))
+    assert Target.parse("cuda") == big
+    numbers = {name: Target.parse(name).gpus() for name in ("cuda", "sm_90", "sm_86", "sm_89")}
+    assert numbers == {"cuda": (0, 2), "sm_90": (0, 2), "sm_86": (1,), "sm_89": ()}
+    assert Target.parse("sm_80").gpus() == ()  # it may take more shared memory than sm_86 has
+    assert Target.parse("sm_90a").gpus() == (0, 2)
+    assert Target.parse("sm_90").runs_on_host() and not Target.parse("sm_89").runs_on_host()
+    monkeypatch.setenv("ANSORPY_DEVICE", "2")
+    assert Target.parse("cuda") == big and big.gpus() == (2,)
+    monkeypatch.setenv("ANSORPY_DEVICE", "3")
+    with pytest.raises(MissingDependency, match="there is no GPU 3: CUDA counts 3 here"):
+        Target.parse("cuda")
 
 
 def test_a_machine_without_a_device_says_so() -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ansorpy.codegen.cuda.plan import Launch, LaunchPlan
 from ansorpy.errors import AnsorpyError
 
-__all__ = ["Device", "DeviceLost", "launch_all"]
+__all__ = ["Device", "DeviceLost", "launch_all", "repeat"]
 
 Array = npt.NDArray[Any]
 
@@ -96,3 +96,9 @@ def launch_all(
             for a in launch.arguments
         ]
         device.launch(module, launch, addresses)
+
+
+def repeat(times: int, work: Callable[[], None]) -> None:
+    """Do *work* so many times."""
+    for _ in range(times):
+        work()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import numpy as np
 
-from ansorpy.codegen.cuda.device import Device, launch_all
+from ansorpy.codegen.cuda.device import Device, launch_all, repeat
 from ansorpy.codegen.cuda.packed import unpacked
 from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.memory import aligned_empty
@@ -145,21 +146,14 @@ class _Candidate:
         """Seconds of *number* calls; many are replayed as a graph that uses every copy."""
         self._call()  # the first event waits for it, so no launch is waited for between the events
         if number < _LAUNCHED_CALLS:
-            return self._device.seconds(lambda: self._calls(number))
+            return self._device.seconds(lambda: repeat(number, self._call))
         size = -(-_GRAPH_CALLS // len(self._rows)) * len(self._rows)
         if self._graph is None:
-            self._graph = self._device.capture(lambda: self._calls(size))
+            self._graph = self._device.capture(lambda: repeat(size, self._call))
         graph, replays = self._graph, max(1, round(number / size))
-        seconds = self._device.seconds(lambda: self._replay(graph, replays))
+        replay = partial(self._device.replay, graph)
+        seconds = self._device.seconds(lambda: repeat(replays, replay))
         return seconds * number / (replays * size)
-
-    def _replay(self, graph: object, times: int) -> None:
-        for _ in range(times):
-            self._device.replay(graph)
-
-    def _calls(self, number: int) -> None:
-        for _ in range(number):
-            self._call()
 
     def _call(self) -> None:
         self._launch(self._rows[self._next])

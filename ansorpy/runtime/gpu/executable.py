@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device import Device, DeviceLost, launch_all
+from ansorpy.codegen.cuda.device import Device, DeviceLost, launch_all, repeat
 from ansorpy.codegen.cuda.packed import unpacked
 from ansorpy.codegen.cuda.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import UsageError
@@ -24,6 +24,9 @@ __all__ = ["GpuExecutable", "PreparedRun"]
 
 _MAX_GRAPHS = 16
 """Sets of addresses whose graphs are kept."""
+
+_TIMED_RUNS = 16
+"""Runs of a graph that is timed, at most."""
 
 Addresses = tuple[int, ...]
 
@@ -109,18 +112,20 @@ class GpuExecutable:
         """All memory is there already."""
 
     def _seconds(self, operands: Sequence[Operand], number: int) -> float:
-        """Seconds on the GPU of *number* runs in a row, without what is copied around them."""
-        for _ in range(2):
-            self._run(operands)  # the second captures the graph
+        """Seconds on the GPU of *number* runs in a row, without what is copied around them.
+
+        Several runs are one graph, as launching one takes longer than the shortest kernels.
+        """
+        self._run(operands)
+        device, calls = self._device, min(number, _TIMED_RUNS)
+        replays = max(1, round(number / calls))
         with self._lock:
             addresses = tuple(map(self._address, operands, self._staged))
-            graph = self._seen[addresses]
-
-            def replay() -> None:
-                for _ in range(number):
-                    self._device.replay(graph)
-
-            return self._device.seconds(replay)
+            graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses)))
+            device.replay(graph)  # the events wait for it, and for no launch between them
+            seconds = device.seconds(lambda: repeat(replays, lambda: device.replay(graph)))
+            device.discard(graph)
+        return seconds * number / (replays * calls)
 
     def _operands(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Operand]:
         plan = self._plan

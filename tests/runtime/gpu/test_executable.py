@@ -130,7 +130,9 @@ def test_a_prepared_run_tells_its_seconds_on_the_gpu(rng, device):
     run: Any = made.prepare({"x": x}, outputs)
     run()
     assert_right(outputs, layers, x)
-    assert run.seconds(5) == pytest.approx(5 * 6 * 0.002)  # six kernels
+    for number in (5, 40, 100):
+        assert run.seconds(number) == pytest.approx(number * 6 * 0.002)  # six kernels
+    assert device.graphs == 1  # of calls; those that were timed are gone
 
 
 def test_arrays_at_odd_addresses_are_copied(rng, device):
