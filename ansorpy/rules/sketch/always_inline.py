@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import Axis, Const, Function, Load
+from ansorpy.ir.expr import Axis, Const, Function, Load, walk
+from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
     is_repeated_in_tiles,
@@ -33,11 +34,14 @@ class AlwaysInline(SketchRule):
     computed once, not at every element that uses it, and so is arithmetic on what a product's
     tiles read again; and a copy that moves whole rows of an input
     is left out where a product's vector loop does not move along it, which only broadcasts its
-    elements, wherever the rows are.
+    elements, wherever the rows are.  On CUDA, what reads more than ``most_loads`` elements for each
+    of its own (a transform of Winograd's) is not inlined into what fills shared tiles: each block
+    that reads an element would compute it.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
     evaluated_once: bool = False
+    most_loads: int | None = None
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -51,6 +55,8 @@ class AlwaysInline(SketchRule):
             return Verdict.apply_and_skip_rest("its one reader takes each element once")
         if self.evaluated_once and plain and is_costly_broadcast(state, stage):
             return Verdict.skip("costly, and read by many elements")
+        if self.most_loads is not None and _fills_tiles(state, stage, self.most_loads):
+            return Verdict.skip("blocks that read an element would each compute it")
         return inline_verdict(state, stage_id, target, self.expensive)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
@@ -73,6 +79,16 @@ def inline_verdict(
     if is_strictly_inlineable(state, stage, expensive):
         return Verdict.apply_and_skip_rest("strictly inlineable: reads in order, cheap, no branch")
     return Verdict.skip("a branch, an expensive call, or reads out of axis order")
+
+
+def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
+    """True for what shared tiles are filled with and takes more loads than that."""
+    if is_input(state, stage) or stage.is_placeholder or has_reduce_iters(stage):
+        return False
+    loads = sum(isinstance(e, Load) for e in walk(stage.compute.body))
+    return loads > most_loads and any(
+        reader.scope is Scope.SHARED for reader in consumers(state, stage)
+    )
 
 
 def _is_broadcast_copy(state: State, stage: Stage) -> bool:

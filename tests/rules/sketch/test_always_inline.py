@@ -15,6 +15,7 @@ from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
 from tests import workloads
 from tests.properties.test_schedules import inputs_of, interpreted
 from tests.rules.asking import ALONE, CPU, CUDA, SKIP, ask, derive
@@ -112,3 +113,12 @@ def test_programs_without_the_copy_compute_the_definition(sizes: tuple[int, int,
             inputs = inputs_of(state, rng)
             [want], [got] = run_dag(dag, inputs), interpreted(lower(state), inputs)
             np.testing.assert_allclose(got, want, atol=1e-4)
+
+
+def test_a_transform_that_many_blocks_read_is_a_kernel_of_its_own() -> None:
+    state = State.initial(workloads.chosen_winograd(1, 8, 8, 16, 16))
+    state, cached = state.cache_read("V", "shared", ["M"])
+    rule = AlwaysInline(most_loads=3)
+    assert ask(rule, state, "V", CUDA).reason == "blocks that read an element would each compute it"
+    assert ask(AlwaysInline(), state, "V", CUDA).answer is ALONE
+    assert ask(rule, state, "pad", CUDA).answer is ALONE
