@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansorpy.ir.expr import Axis
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
     is_cache_write_stage,
@@ -16,6 +17,7 @@ from ansorpy.rules.relations import is_input
 from ansorpy.rules.sketch.sum_in_registers import summed_in_registers
 from ansorpy.rules.tiling import factored_axes
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -60,17 +62,27 @@ class SplitReduction(SketchRule):
             return Verdict.skip("a short reduction")
         if space_extent(stage) >= (self.tile if is_product else 1) * target.cores:
             return Verdict.skip(f"enough to do for {target.cores} multiprocessors")
+        if self._parts(stage) == 1:
+            return Verdict.skip("no number of parts divides it")
         return Verdict.apply("few blocks: several can share the reduction")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         is_product = needs_multi_level_tiling(state, stage)
-        longest = max(stage.compute.reduce_axes, key=lambda axis: axis.extent)
-        extent = longest.extent
-        parts = max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
-        state, (outer, _) = state.split(stage.name, longest.name, (extent // parts,))
+        longest = _longest(stage)
+        part = longest.extent // self._parts(stage)
+        state, (outer, _) = state.split(stage.name, longest.name, (part,))
         state, partial = state.rfactor(stage.name, outer, 0)
         if not is_product:  # the sum of the parts is looked at again: threads may share it
             yield state, state.index(stage.name)
             return
         yield summed_in_registers(state, stage.name), state.index(partial)
+
+    def _parts(self, stage: Stage) -> int:
+        """As many parts as the longest reduce axis can be divided into."""
+        extent = _longest(stage).extent
+        return max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
+
+
+def _longest(stage: Stage) -> Axis:
+    return max(stage.compute.reduce_axes, key=lambda axis: axis.extent)
