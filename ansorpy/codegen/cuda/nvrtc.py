@@ -40,7 +40,8 @@ def compile_source(text: str, target: Target) -> tuple[bytes, str]:
             raise CodegenError(
                 f"NVRTC refuses the generated source: {error}\n" + "\n".join(log[:_LINES])
             ) from error
-        return nvrtc.getCUBIN(program), nvrtc.getProgramLog(program)
+        # cupy leaves out the last byte, as of text that ends with a zero; here it is one as well.
+        return nvrtc.getCUBIN(program) + b"\0", nvrtc.getProgramLog(program)
     finally:
         nvrtc.destroyProgram(program)
 

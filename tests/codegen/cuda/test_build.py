@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 
 import pytest
@@ -34,6 +35,11 @@ def test_a_cubin_is_made_for_a_named_architecture(target: Target) -> None:
     assert launch.kernel == resources.kernel == "rows"
     assert resources.shared_bytes == launch.static_shared_bytes == 384
     assert 0 < resources.registers <= 255 and resources.spilled_bytes == 0
+    # Both tables of the ELF file (where they start, bytes and number of entries) end inside it.
+    for start, each, at in ((32, 54, 56), (40, 58, 60)):
+        (begin,) = struct.unpack_from("<Q", code.cubin, start)
+        (size,), (number,) = (struct.unpack_from("<H", code.cubin, n) for n in (each, at))
+        assert 0 < begin + size * number <= len(code.cubin)
 
 
 def test_the_same_program_gives_the_same_bytes() -> None:
