@@ -66,6 +66,8 @@ class Walk:
             self.dense.insert(0, self.dense[0] * size)
         apart = access.strides
         self.stride: list[Number] = self.dense if apart is None else list(map(float, apart))
+        if len(self.shape) > 1 and not is_number(access.pad, 0):
+            self.stride = self._padded(number_of(access.pad))
         self.reach: list[Number] = [1.0] * len(self.shape)
         self.box: list[Number] = [
             min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
@@ -98,6 +100,13 @@ class Walk:
             boxes[loop] = tuple(self.box)
         pitches = tuple(self.stride[: len(self.shape)])
         return AccessView(times, moves, stride, flat, region, run, boxes, pitches, is_write)
+
+    def _padded(self, pad: Number) -> list[Number]:
+        """Strides with *pad* elements behind each row."""
+        found: list[Number] = [1.0, self.shape[-1] + pad]
+        for size in reversed(self.shape[1:-1]):
+            found.append(found[-1] * size)
+        return found[::-1]
 
     def _coefficients(self, loop: int) -> dict[int, Number]:
         """Absolute coefficients by dimension, without those that are 0 in every row; an index

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.gpu import gpu_least_seconds
+from ansorpy.cost.gpu.kernel import gpu_least_seconds
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, Reduce, Select, walk
 from ansorpy.ir.task import Task

@@ -14,14 +14,16 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.rules.kernels import thread_factors
+from ansorpy.rules.roundness import round_weights
 from ansorpy.rules.tiling import space_splits
-from ansorpy.schedule.decisions import Decision, Product
+from ansorpy.schedule.decisions import Decision, Factors, Product
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import Stage
 
 __all__ = ["BlockLimits", "draw_block_tiles", "threads_of"]
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class _Tiles:
     first: Ints
     """Where the settings of each group start in ``rows``, and where the last ends."""
     rows: Ints
+    weight: Floats
+    """How often each group is drawn, beside others."""
+    reached: Floats
+    """The weights of all rows before each row, and of all."""
 
     def common(self, warp: int) -> int:
         """The most threads of the axis that a warp is a multiple of."""
@@ -63,8 +69,8 @@ def draw_block_tiles(
 ) -> Table:
     """*table* with the tiles of *stage* drawn within *limits*, in a random order of the axes.
 
-    What a setting uses is uniform over what the axes before left; so is the setting of those
-    that use as much.
+    What a setting uses is drawn from what the axes before left, and the setting from those that
+    use as much, round ones more often (:mod:`ansorpy.rules.roundness`).
     """
     tiles = _tiles(space, stage)
     if not tiles or not len(table):
@@ -96,11 +102,14 @@ def _draw(
         later = int(np.prod([axis.common(limits.warp) for axis in order[at + 1 :]]))
         warps = allowed & (common * later >= limits.warp)
         allowed = np.where(warps.any(axis=1, keepdims=True), warps, allowed)
-        keys = rng.random(allowed.shape, dtype=np.float32)
-        group = np.where(allowed, keys, np.float32(-1)).argmax(axis=1)
+        # The largest of such keys belongs to each group with a chance in proportion to its weight.
+        keys = np.log1p(-rng.random(allowed.shape, dtype=np.float32)) / axis.weight
+        group = np.where(allowed, keys, -np.inf).argmax(axis=1)
         used = used * axis.used[group]
-        size = axis.first[group + 1] - axis.first[group]
-        drawn = axis.first[group] + rng.integers(0, size)
+        first, last = axis.first[group], axis.first[group + 1]
+        low, high = axis.reached[first], axis.reached[last]
+        at = low + rng.random(len(group)) * (high - low)
+        drawn = np.clip(np.searchsorted(axis.reached, at, side="right") - 1, first, last - 1)
         table[part, space.slices[axis.decision.name]] = axis.rows[drawn]
 
 
@@ -124,7 +133,12 @@ def _grouped(decision: Decision, factors: tuple[Product, ...]) -> _Tiles:
     uses = np.column_stack((vthreads, threads, elements))
     used, which, counts = np.unique(uses, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.reshape(-1), kind="stable")
-    return _Tiles(decision, used, np.concatenate(([0], np.cumsum(counts))), rows[order])
+    first = np.concatenate(([0], np.cumsum(counts)))
+    assert isinstance(decision.domain, Factors), decision.name
+    weights = round_weights(decision.domain)[order]
+    best = np.maximum.reduceat(weights, first[:-1])
+    reached = np.concatenate(([0.0], np.cumsum(weights)))
+    return _Tiles(decision, used, first, rows[order], best, reached)
 
 
 def _product(factors: Product, columns: Mapping[str, Ints]) -> Ints:

@@ -189,13 +189,12 @@ CUDA = Preset(
         PipelineCopies(),
         PadTiles(),
         ThreadTile(),
-        AnnotateUnroll(max_steps=(0, 16, 64, 512, 1024)),
+        AnnotateUnroll(max_steps=()),
         LimitBlocks(),
     ),
     (
-        (MutateTileSize(), 0.75),
-        (MutateBlockChoice(), 0.15),
-        (MutateAutoUnroll(), 0.10),
+        (MutateTileSize(), 0.80),
+        (MutateBlockChoice(), 0.20),
     ),
     algorithms=ALGORITHMS,
 )

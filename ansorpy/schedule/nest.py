@@ -55,7 +55,8 @@ class LeafAccess:
     the buffer's allocation (the first ``alloc_depth``) have 0, unless they are threads that share
     it.  ``exact`` is False where an
     index is not affine; its loops then have coefficient 0 and the dimension counts whole.
-    ``strides`` are those of a tensor that is not dense.
+    ``strides`` are those of a tensor that is not dense, ``pad`` the elements left free behind each
+    row of a tile.
     """
 
     buffer: str
@@ -70,6 +71,7 @@ class LeafAccess:
     moving: tuple[tuple[int, ...], ...]
     """For each loop the dimensions that it may move; those that are not exact count always."""
     strides: Strides | None = None
+    pad: Size = 0
 
 
 @dataclass(frozen=True)
@@ -281,7 +283,7 @@ class _Builder:
             tensor.name in self.state.bind_stages,
             tensor.name in self.state.stage(name).packed,
             self.state.dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
-            self.state.dag.strides.get(tensor.name),
+            self.state.dag.strides.get(tensor.name), self.bounds.number(source.pad),
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:

@@ -87,6 +87,7 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
         yield from (loop.extent, loop.parallel, loop.vector, loop.unroll)
     for access in (*leaf.accesses, leaf.write):
         yield from access.shape
+        yield access.pad
         for coefs in access.coefs:
             yield from coefs
     yield leaf.max_unroll
@@ -151,4 +152,5 @@ def _access(access: LeafAccess, known: _Known) -> LeafAccess:
         access.is_output,
         access.exact,
         access.moving,
+        pad=known(access.pad, access.pad),
     )

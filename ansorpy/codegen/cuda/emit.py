@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ansorpy.codegen.cuda.bodies import longest_bodies
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter, Tables
 from ansorpy.codegen.cuda.expressions import HALF, value
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
@@ -12,6 +13,7 @@ from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, Laun
 from ansorpy.codegen.cuda.powers import constant_powers
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.registers import MOST_STATEMENTS, unroll_registers, written_out
+from ansorpy.codegen.cuda.residency import blocks_at_once
 from ansorpy.codegen.cuda.statements import statement
 from ansorpy.codegen.instructions import expand_instructions
 from ansorpy.codegen.promote import promote
@@ -81,6 +83,7 @@ def _prepared(program: Program, target: Target) -> Program:
     # A register of a thread holds one element; half of them are left for operands and addresses.
     registers = target.vector_registers // 2 + 1
     program = promote(program, replace(target, vector_bits=32, vector_registers=registers))
+    program = longest_bodies(program)
     return replace(program, body=simplify_stmt(program.body))
 
 
@@ -112,6 +115,8 @@ class _Kernel:
             name, nest.grid, nest.block, tuple(argument for _, argument in self.given),
             0 if self.dynamic else size, size if self.dynamic else 0,
         )  # fmt: skip
+        blocks = blocks_at_once(nest.body, self.launch, target)
+        self.bounds = f"{self.launch.threads}" + (f", {blocks}" if blocks > 1 else "")
 
     def text(self, helpers: dict[str, None]) -> str:
         """The kernel as C; *helpers* gets the names of the functions it calls."""
@@ -125,7 +130,7 @@ class _Kernel:
             [
                 f"// {_counted(self.launch.grid, 'block')} of "
                 f"{_counted(self.launch.block, 'thread')}",
-                f'extern "C" __global__ void __launch_bounds__({self.launch.threads}) {self.name}(',
+                f'extern "C" __global__ void __launch_bounds__({self.bounds}) {self.name}(',
                 f"    {inside}) {{",
                 *e.lines,
                 "}",

@@ -11,7 +11,7 @@ from ansorpy.cost.analytic.core import core_cycles
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.memory import Footprints
 from ansorpy.cost.analytic.tile import tile_of
-from ansorpy.cost.gpu import gpu_seconds
+from ansorpy.cost.gpu.kernel import gpu_seconds
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.ir.task import Task, Warmth
 from ansorpy.schedule.nest import Nest

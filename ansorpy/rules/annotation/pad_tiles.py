@@ -28,7 +28,7 @@ class PadTiles(AnnotationRule):
         bytes: The choices, of which those are taken that are whole elements.
     """
 
-    bytes: tuple[int, ...] = (0, 4, 16, 32)
+    bytes: tuple[int, ...] = (0, 4, 16)
 
     def declare(self, space: Space, target: Target) -> Space:
         state, constraints = space.state, list(space.constraints)

@@ -19,11 +19,12 @@ from ansorpy.rules.predicates import (
 )
 from ansorpy.rules.relations import host_iters
 from ansorpy.rules.tiling import space_splits
+from ansorpy.rules.wide_copies import draw_reductions, row_of, widen_copies
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Choices, Product
 from ansorpy.schedule.size import Size, above, product, size_gcd
 from ansorpy.schedule.space import Constraint, Space, Table
-from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -100,7 +101,10 @@ class ThreadBind(AnnotationRule):
                 self.most_elements, target.warp_size,
             )  # fmt: skip
             table = draw_block_tiles(space, stage, table, limits, rng)
-        return table
+        for stage in space.state.stages if self.untiled_threads and tiled else ():
+            if stage.attach is not None and stage.compute.reduce_axes:
+                table = draw_reductions(space, stage, table, rng)
+        return widen_copies(space, _vector_columns(space.state), table, rng)
 
     def _bind_untiled(self, state: State, name: str, target: Target) -> State:
         outer = _outer_space(state, state.stage(name))
@@ -202,16 +206,23 @@ def _limits(stage: Stage, target: Target) -> list[Constraint]:
 
 def _whole_vectors(state: State, name: str, column: str) -> Constraint:
     """The rows of a tile are whole vectors, so that none has its elements in two rows."""
-    attach = state.stage(name).attach
-    assert attach is not None, name
 
     def holds(values: Mapping[str, Size]) -> Size:
-        bounds = Bounds(state, values)
-        level = state.stage(attach.stage).index(attach.iter)
-        row = bounds.region(name, attach.stage, level)[-1].extent
+        row = row_of(Bounds(state, values), state.stage(name))
         return 1 - above(values[column] - size_gcd(row, values[column]), 0)
 
     return Constraint(f"{name}.vectors", holds)
+
+
+def _vector_columns(state: State) -> dict[str, str]:
+    """The column that says how many elements are copied at once, for each tile that has one."""
+    found = {}
+    for stage in state.stages:
+        marked = () if stage.vectorize is None else stage.vectorize.iters
+        for relation in stage.relations if stage.scope is Scope.SHARED else ():
+            if isinstance(relation, SplitRelation) and relation.children[-1] in marked:
+                found.update((stage.name, f) for f in relation.factors[-1] if isinstance(f, str))
+    return found
 
 
 def _least_threads(stage: Stage, target: Target) -> int:

@@ -21,7 +21,8 @@ __all__ = ["AnnotateUnroll", "origins"]
 class AnnotateUnroll(AnnotationRule):
     """Open the largest unrolled body of every reduction; unroll loops the definition asks for.
 
-    Source: TVM's InitUnroll; ``max_steps`` are its candidates (CUDA: 1024 as well).
+    Source: TVM's InitUnroll; ``max_steps`` are its candidates (CUDA: 1024 as well).  Without any,
+    the generator decides (:mod:`ansorpy.codegen.cuda.bodies`).
     """
 
     max_steps: tuple[int, ...] = (0, 16, 64, 512)
@@ -32,7 +33,7 @@ class AnnotateUnroll(AnnotationRule):
             if is_input(state, stage) or stage.inlined:
                 continue
             state = _unroll_marked(state, stage)
-            if has_reduce_iters(stage):
+            if has_reduce_iters(stage) and self.max_steps:
                 state = state.pragma_unroll(stage.name, Choices(self.max_steps))
         return Space(state, space.constraints)
 

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.rules.base import Mutation
+from ansorpy.rules.roundness import draw_round
 from ansorpy.schedule.decisions import Decision, Factors, nearest
 from ansorpy.schedule.space import Space, Table
 
@@ -58,9 +59,15 @@ def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> 
 
 
 def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> Ints:
-    """Half of the rows move a factor between inner levels, the others draw a new tile."""
+    """Half of the rows move a factor between inner levels, the others draw a new tile.
+
+    For GPUs, round ones more often (:mod:`ansorpy.rules.roundness`).
+    """
     moved = move_factor(inner, domain.max_innermost, rng)
-    drawn = domain.rows[rng.integers(len(domain.rows), size=len(inner))]
+    if domain.tail == "cover":
+        drawn = draw_round(domain, len(inner), rng)
+    else:
+        drawn = domain.rows[rng.integers(len(domain.rows), size=len(inner))]
     return np.where(rng.random(len(inner))[:, None] < 0.5, moved, drawn)
 
 

@@ -36,9 +36,9 @@ def test_a_cubin_is_made_for_a_named_architecture(target: Target) -> None:
     assert resources.shared_bytes == launch.static_shared_bytes == 384
     assert 0 < resources.registers <= 255 and resources.spilled_bytes == 0
     # Both tables of the ELF file (where they start, bytes and number of entries) end inside it.
-    for start, each, at in ((32, 54, 56), (40, 58, 60)):
+    for start, each, count in ((32, 54, 56), (40, 58, 60)):
         (begin,) = struct.unpack_from("<Q", code.cubin, start)
-        (size,), (number,) = (struct.unpack_from("<H", code.cubin, n) for n in (each, at))
+        (size,), (number,) = (struct.unpack_from("<H", code.cubin, n) for n in (each, count))
         assert 0 < begin + size * number <= len(code.cubin)
 
 

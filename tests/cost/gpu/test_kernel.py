@@ -9,7 +9,8 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
-from ansorpy.cost.gpu import GpuMachine, gpu_seconds
+from ansorpy.cost.gpu.kernel import gpu_seconds
+from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task

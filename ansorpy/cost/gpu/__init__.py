@@ -1,0 +1,1 @@
+"""The closed-form model of GPU kernels."""

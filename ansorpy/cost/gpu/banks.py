@@ -1,0 +1,55 @@
+"""How many turns the banks of shared memory take to serve a warp, as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.cost.view import Floats
+
+__all__ = ["BANK_BYTES", "turns_of"]
+
+BANK_BYTES = 128
+"""All banks together, a cycle: 32 of 4 bytes."""
+
+
+def turns_of(
+    extents: Sequence[Floats], strides: Sequence[Floats], width: Floats, warp: int
+) -> Floats:
+    """Cycles in which the lanes of the first warp get *width* neighbouring bytes each.
+
+    Lanes with the same address share one access; different ones of the same banks come in turns.
+
+    Args:
+        extents: Iterations of the loops that make up the index of the thread, innermost first.
+        strides: Bytes that an iteration of each moves the address.
+        width: 1 to 16, a power of two.
+    """
+    rows = len(width)
+    lane = np.broadcast_to(np.arange(warp, dtype=np.int64), (rows, warp))
+    address = np.zeros((rows, warp), dtype=np.int64)
+    threads = np.ones(rows)
+    for extent, stride in zip(extents, strides, strict=True):
+        size = np.maximum(extent, 1).astype(np.int64)[:, None]
+        address += lane % size * stride.astype(np.int64)[:, None]
+        lane = lane // size
+        threads = threads * extent
+    each = np.maximum(width, 4).astype(np.int64)[:, None]
+    # Lanes beyond the last thread read what the first one reads.
+    active = np.arange(warp) < threads[:, None]
+    word = np.where(active, address, address[:, :1]) // each
+    return _most_of_one(word, BANK_BYTES // each)
+
+
+def _most_of_one(word: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> Floats:
+    """The most different words of one group of banks, in each row."""
+    rows, lanes = word.shape
+    ordered = np.sort(word, axis=1)
+    first = np.ones_like(ordered, dtype=bool)
+    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    group = ordered % groups + np.arange(rows)[:, None] * lanes
+    counts = np.bincount(group[first], minlength=rows * lanes).reshape(rows, lanes)
+    most: Floats = counts.max(axis=1).astype(np.float64)
+    return most

@@ -1,0 +1,104 @@
+"""The straight-line code of a sum: what the generator makes of its inner loops, as columns."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+
+from ansorpy.codegen.cuda.bodies import MOST_PRODUCTS, MOST_STEPS
+from ansorpy.cost.access import AccessView, Masks
+from ansorpy.cost.view import Floats, LeafView
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind
+
+__all__ = ["Body"]
+
+_SERIAL = frozenset({ForKind.SERIAL, ForKind.UNROLLED})
+
+
+class Body:
+    """The innermost loops of a statement, unrolled as :mod:`ansorpy.codegen.cuda.bodies` does.
+
+    Attributes:
+        depth: Loops down to the last one of the reduction; all of them where nothing is summed.
+        sums: Results that one step adds to, without those of virtual threads.
+        steps: Steps of the reduction in the body.
+    """
+
+    def __init__(self, view: LeafView, first: int):
+        self.view = view
+        kinds = [loop.kind for loop in view.leaf.loops]
+        is_sum = AxisKind.REDUCE in kinds
+        self.depth = len(kinds) - kinds[::-1].index(AxisKind.REDUCE) if is_sum else len(kinds)
+        self.sums = view.inner_prod[self.depth]
+        self._factors: dict[int, Floats] = {}
+        """Iterations of a loop of the reduction that are in the body."""
+        self.steps: Floats = np.ones(view.rows)
+        self._unroll(first)
+
+    def _unroll(self, first: int) -> None:
+        virtual: Floats = np.ones(self.view.rows)
+        for n, loop in enumerate(self.view.leaf.loops):
+            if loop.annotation is ForKind.VTHREAD:
+                virtual = virtual * self.view.extent[n]
+        going: Masks = np.ones(self.view.rows, dtype=bool)
+        for n in reversed(range(first, self.depth)):
+            loop, extent = self.view.leaf.loops[n], self.view.extent[n]
+            if loop.annotation not in _SERIAL:
+                break
+            if loop.kind is not AxisKind.REDUCE:
+                continue
+            written = self.sums * virtual * self.steps
+            most = np.minimum(MOST_PRODUCTS // written, MOST_STEPS // self.steps)
+            at_once = np.where(going, _divisor(extent, most), 1.0)
+            self._factors[n] = at_once
+            self.steps = self.steps * at_once
+            going = going & (at_once == extent)
+
+    @cached_property
+    def _whole(self) -> dict[int, Masks]:
+        """Where all iterations of a loop of the reduction are in the body, innermost first."""
+        return {n: at_once == self.view.extent[n] for n, at_once in self._factors.items()}
+
+    def inside(self, loop: int) -> Masks:
+        """Where iterations of a loop are in the body."""
+        if loop >= self.depth:
+            return np.ones(self.view.rows, dtype=bool)
+        found: Masks = self._factors.get(loop, np.ones(self.view.rows)) > 1
+        return found
+
+    def elements(self, access: AccessView) -> Floats:
+        """Elements that one virtual thread reads in the body; each is loaded once."""
+        found = access.region[self.depth]
+        for n, at_once in self._factors.items():
+            part = found * at_once if n in access.moves else found
+            found = np.where(self._whole[n], access.region[n], part)
+        return found
+
+    def run(self, access: AccessView) -> Floats:
+        """Neighbours among these."""
+        found = access.run[self.depth]
+        for n, at_once in self._factors.items():
+            part = (
+                np.where(access.flat[n] == 1, found * at_once, found) if n in access.flat else found
+            )
+            found = np.where(self._whole[n], access.run[n], part)
+        return found
+
+    def is_along(self, access: AccessView) -> Masks:
+        """Where neighbours are steps of the reduction."""
+        found: Masks = np.zeros(self.view.rows, dtype=bool)
+        for n, at_once in self._factors.items():
+            if n in access.flat:
+                found = found | ((access.flat[n] == 1) & (at_once > 1))
+        return found
+
+
+def _divisor(extent: Floats, most: Floats) -> Floats:
+    """The largest divisor of *extent* that is at most *most*
+    (:func:`ansorpy.codegen.cuda.bodies.steps_at_once`)."""
+    found: Floats = np.ones(len(extent))
+    for n in range(2, MOST_STEPS + 1):
+        found = np.where((extent % n == 0) & (most >= n), float(n), found)
+    return found

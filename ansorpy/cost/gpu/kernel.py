@@ -1,0 +1,120 @@
+"""The closed-form model of GPU kernels: seconds from their loops and the chip alone.
+
+A kernel is all statements with the same outermost stage.  Each gives instructions to issue, cycles
+of the banks of shared memory, and bytes from the second-level cache and from memory; the blocks
+that run on one multiprocessor together hide each other's waiting.  The slowest of these counts,
+and a share of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from math import prod
+
+import numpy as np
+
+from ansorpy.cost.gpu.machine import GpuMachine
+from ansorpy.cost.gpu.statement import Asked, Statement
+from ansorpy.cost.view import Floats, LeafView
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Reduce, Select, walk
+from ansorpy.target import Target
+
+__all__ = ["gpu_least_seconds", "gpu_seconds"]
+
+_OVERLAP = 0.1
+"""Share of the smaller terms that the largest does not hide."""
+
+_BOOST = 1.5
+"""No chip of an architecture is more than this much faster than the one assumed."""
+
+_UNITS = 8.0
+"""Registers are given out to threads in units of so many."""
+
+_PLAIN = 32.0
+"""Registers of a thread that holds no sums."""
+
+_START = 40.0
+"""Instructions before and after the loops: where the block and the thread are, addresses."""
+
+_AT_ONCE = ("fetched",)
+"""What statements wait for at the same time."""
+
+
+def gpu_seconds(
+    target: Target, views: Sequence[LeafView], machine: GpuMachine | None = None
+) -> Floats:
+    """Predicted seconds of each candidate; kernels run one after another."""
+    machine = machine or GpuMachine.of(target)
+    kernels: dict[str, list[Statement]] = {}
+    for view in views:
+        loops = view.leaf.loops
+        name = loops[0].stage if loops else view.leaf.stage
+        kernels.setdefault(name, []).append(Statement(view, machine))
+    total: Floats = np.zeros(1)
+    for statements in kernels.values():
+        blocks, threads = np.ones(1), np.ones(1)
+        asked = Asked(*(np.zeros(1) for _ in fields(Asked)))
+        for statement in statements:
+            spread, part = statement.view.spread, statement.asked()
+            blocks = np.maximum(blocks, spread(statement.blocks))
+            threads = np.maximum(threads, spread(statement.threads))
+            for field in fields(Asked):
+                so_far, more = getattr(asked, field.name), spread(getattr(part, field.name))
+                at_once = field.name in _AT_ONCE
+                setattr(asked, field.name, np.maximum(so_far, more) if at_once else so_far + more)
+        total = total + _kernel_seconds(blocks, threads, asked, machine)
+    return total
+
+
+def gpu_least_seconds(target: Target, dag: ComputeDAG) -> float:
+    """Seconds that *dag* takes at least: its single-precision products at peak, its data once."""
+    machine = GpuMachine.of(target)
+    running = [op for op in dag.computes if op not in dag.constant_ops]
+    products = sum(
+        op.size * prod(axis.extent for axis in op.body.axes)
+        for op in running
+        if isinstance(op.body, Reduce) and op.dtype is DType.FLOAT32
+        and not any(isinstance(e, Select) for e in walk(op.body.source))
+    )  # fmt: skip
+    given = sum(t.bytes for t in (*dag.args, *dag.outputs))
+    a_cycle = machine.processors * machine.schedulers * machine.warp
+    compute_s = products / a_cycle / machine.clock_hz / _BOOST
+    return max(compute_s, (given - machine.l2_bytes) / machine.dram_bytes_per_s / _BOOST)
+
+
+def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuMachine) -> Floats:
+    warps = np.ceil(threads / machine.warp)
+    busiest = np.ceil(blocks / machine.processors)
+    together = np.minimum(busiest, _together(warps, asked, machine))
+    issued = asked.issued + _START
+    issue = busiest * issued * warps / machine.schedulers / machine.clock_hz
+    banks = busiest * asked.turns / machine.clock_hz
+    used = np.minimum(blocks / machine.processors, 1.0)
+    fetched = asked.l2 / (machine.l2_bytes_per_s * used)
+    memory = asked.dram / (machine.dram_bytes_per_s * np.minimum(2 * used, 1.0))
+    # One block alone: its warps share the schedulers, and its copies have their latencies.
+    alone = issued * np.ceil(warps / machine.schedulers) + asked.waited
+    alone = np.maximum(alone, asked.fetched) + machine.memory_latency
+    waves = np.ceil(busiest / together)
+    terms = (issue, banks, fetched, memory, waves * alone / machine.clock_hz)
+    largest = np.maximum.reduce(np.broadcast_arrays(*terms))
+    found: Floats = largest + _OVERLAP * (sum(terms, np.zeros(1)) - largest)
+    return found + machine.launch_s
+
+
+def _together(warps: Floats, asked: Asked, machine: GpuMachine) -> Floats:
+    """Blocks that one multiprocessor can run at once."""
+    each = np.minimum(np.maximum(asked.registers, _PLAIN), machine.thread_registers)
+    registers = np.ceil(each / _UNITS) * _UNITS * warps * machine.warp
+    tiles = np.maximum(asked.tiles, 0.0) + machine.block_overhead_bytes
+    limits = (
+        np.full(1, machine.blocks),
+        machine.threads / machine.warp / warps,
+        machine.registers / registers,
+        machine.shared_bytes / tiles,
+    )
+    found = np.floor(np.minimum.reduce(np.broadcast_arrays(*limits)))
+    return np.maximum(found, 1.0)

@@ -1,0 +1,51 @@
+"""Rates of a GPU, as the closed-form model takes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.target import Target
+
+__all__ = ["GpuMachine"]
+
+
+@dataclass(frozen=True)
+class GpuMachine:
+    """Rates of one chip; per cycle means per cycle of one multiprocessor.
+
+    Defaults: an H100 (NVIDIA, "H100 Tensor Core GPU Architecture").
+    """
+
+    processors: int = 132
+    clock_hz: float = 1.7e9
+    warp: int = 32
+    schedulers: float = 4.0
+    """Each issues an instruction of one of its warps a cycle."""
+    shared_bytes_per_cycle: float = 128.0
+    l2_bytes_per_s: float = 5.5e12
+    dram_bytes_per_s: float = 3.3e12
+    l2_bytes: float = 50 * 2.0**20
+    launch_s: float = 2.5e-6
+    memory_latency: float = 700.0
+    l2_latency: float = 300.0
+    barrier_latency: float = 40.0
+    step_latency: float = 35.0
+    """Cycles from a load of shared memory to the sum that needs it."""
+    threads: float = 2048.0
+    blocks: float = 32.0
+    shared_bytes: float = 228 * 1024.0
+    block_overhead_bytes: float = 1024.0
+    """Shared memory that the system takes of each block."""
+    registers: float = 65536.0
+    thread_registers: float = 255.0
+
+    @staticmethod
+    def of(target: Target) -> GpuMachine:
+        """The machine of *target*, as far as it is known."""
+        return GpuMachine(
+            processors=target.cores, l2_bytes=float(target.l2_bytes), warp=target.warp_size,
+            threads=float(target.max_threads_per_sm), blocks=float(target.max_blocks_per_sm),
+            shared_bytes=float(target.shared_per_sm_bytes),
+            registers=float(target.registers_per_block),
+            thread_registers=float(target.vector_registers),
+        )  # fmt: skip

@@ -1,0 +1,345 @@
+"""One statement of a GPU kernel: how its work is divided, and what it asks of the machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ansorpy.cost.access import AccessView, number_of
+from ansorpy.cost.gpu.banks import BANK_BYTES, turns_of
+from ansorpy.cost.gpu.bodies import Body
+from ansorpy.cost.gpu.machine import GpuMachine
+from ansorpy.cost.view import BufferView, Floats, LeafView
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import ForKind
+
+__all__ = ["BESIDE", "Asked", "Statement"]
+
+BLOCKS = frozenset({ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z})
+THREADS = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z})
+
+BESIDE = 56.0
+"""Registers of a thread beside its sums (:mod:`ansorpy.codegen.cuda.residency`)."""
+
+_ADDRESSES = 24.0
+"""Registers beside sums and operands."""
+
+_SECTOR = 32.0
+"""Bytes that memory moves at least."""
+
+_AGAIN = 2.0
+"""How often memory is read for what is more than the second-level cache holds."""
+
+_SLOW = 8
+"""Instructions of a division or an elementary function, about."""
+
+_COPY, _DIVISION = 3.0, 5.0
+"""Instructions to place a copy, and for each quotient by a number that is no power of two."""
+
+_LOOP = 8.0
+"""Instructions around a straight-line body: its counter and its first addresses."""
+
+_TURN = 16.0
+"""Those around the tiles of one iteration: the wait, the barrier, where tiles lie now."""
+
+_EXCHANGE = 12.0
+"""Instructions of a sum that threads share, once for each result."""
+
+
+@dataclass
+class Asked:
+    """What statements ask for, one number a candidate (or for all)."""
+
+    registers: Floats
+    """Of one thread."""
+    tiles: Floats
+    """Bytes of shared memory of one block."""
+    issued: Floats
+    """Instructions of one thread."""
+    turns: Floats
+    """Cycles for which one block holds the banks of shared memory, or the first-level cache."""
+    l2: Floats
+    """Bytes the kernel moves to and from the second-level cache."""
+    dram: Floats
+    waited: Floats
+    """Cycles a block waits when it is alone, whatever it does meanwhile."""
+    fetched: Floats
+    """Cycles that its copies take when it is alone: their latencies, one after another."""
+
+
+class Statement:
+    """What one statement asks for; see the module's docstring."""
+
+    def __init__(self, view: LeafView, machine: GpuMachine):
+        self.view = view
+        self.machine = machine
+        self.blocks, self.threads = self._product(BLOCKS), self._product(THREADS)
+        self.mine = view.evaluations / (self.blocks * self.threads)
+        """Evaluations of one thread."""
+        self.sums = AxisKind.REDUCE in [loop.kind for loop in view.leaf.loops]
+        shared = [b.alloc_depth for b in view.buffers if self._is_shared(b)]
+        self.body = Body(view, max(shared, default=0))
+        self.tile = self.body.sums * self._product(frozenset({ForKind.VTHREAD}))
+        self.bodies = self.mine / (self.tile * self.body.steps)
+        """Times that a thread runs the straight-line code."""
+
+    def asked(self) -> Asked:
+        """What the statement asks for."""
+        zeros = np.zeros(self.view.rows)
+        found = Asked(*(zeros for _ in range(8)))
+        found.issued = self.mine * self._instructions + self.bodies * _LOOP * self.sums
+        if self.fills:
+            self._fill(found)
+        else:
+            self._compute(found)
+        for buffer in self.view.buffers:
+            if not buffer.alloc_depth:
+                self._from_memory(found, buffer)
+        return found
+
+    def _fill(self, found: Asked) -> None:
+        """What it takes to fill a tile of shared memory."""
+        ahead = number_of(self.view.leaf.instances)
+        tile, width = self.view.written, self._copied
+        copies = self.mine / width
+        found.issued = found.issued / width + copies * (_COPY + _DIVISION * self._quotients)
+        found.issued = found.issued + self._steps * _TURN
+        bytes_each = float(tile.elem_bytes)
+        found.turns = self.mine * self.threads * bytes_each / BANK_BYTES
+        found.tiles = tile.elems * bytes_each * self._padded * ahead + np.zeros(self.view.rows)
+        latency = self.machine.memory_latency
+        alone = np.where(ahead > 1, latency / np.maximum(ahead - 1, 1), latency)
+        found.fetched = self._steps * alone + latency
+        # Without copies under way a block waits before it computes.
+        found.waited = self._steps * (
+            self.machine.barrier_latency + np.where(ahead > 1, 0.0, latency)
+        )
+
+    def _compute(self, found: Asked) -> None:
+        operands, latency = np.zeros(self.view.rows), 0.0
+        for buffer in self.view.buffers:
+            if buffer.is_written or (buffer.alloc_depth and not self._is_shared(buffer)):
+                continue
+            loads, width, along = self._loads(buffer)
+            found.issued = found.issued + loads
+            warps = np.ceil(self.threads / self.machine.warp)
+            found.turns = found.turns + loads * warps * self._turns(buffer, width)
+            operands = operands + along * self._operands(buffer)
+            in_shared = self._is_shared(buffer)
+            reached = self.machine.step_latency if in_shared else self.machine.l2_latency
+            latency = max(latency, reached)
+        words = max(1.0, self.view.written.elem_bytes / 4)
+        if self.sums:
+            beside = np.maximum(BESIDE, operands + _ADDRESSES)
+            found.registers = self.tile * words + beside
+            found.issued = found.issued + self._spilled(found.registers)
+        found.waited = self.bodies * latency
+        shared_by = self._reducing_threads
+        rounds = np.ceil(np.log2(np.maximum(shared_by, 1.0)))
+        results = np.where(shared_by > 1, self.tile, 0.0)
+        found.issued = found.issued + results * _EXCHANGE * (1 + rounds)
+        found.waited = found.waited + rounds * self.machine.step_latency
+
+    def _from_memory(self, found: Asked, buffer: BufferView) -> None:
+        l2 = self._moved(buffer)
+        once = np.minimum(buffer.elems * float(buffer.elem_bytes), l2)
+        found.l2 = found.l2 + l2
+        again = np.minimum(l2, _AGAIN * once)
+        found.dram = found.dram + np.where(once > self.machine.l2_bytes, again, once)
+        if buffer.is_written:
+            run = np.clip(buffer.run[self.body.depth], 1.0, 4.0)
+            found.issued = found.issued + self._stored / run
+
+    def _product(self, kinds: frozenset[ForKind], among: Iterable[int] | None = None) -> Floats:
+        """Iterations of all loops of these kinds."""
+        total: Floats = np.ones(self.view.rows)
+        for n, loop in enumerate(self.view.leaf.loops):
+            if loop.annotation in kinds and (among is None or n in among):
+                total = total * self.view.extent[n]
+        return total
+
+    @cached_property
+    def _instructions(self) -> float:
+        """Arithmetic of one evaluation; a product that is added is one instruction."""
+        ops = self.view.body_ops.floats
+        fused = min(ops.addsub, ops.mul)
+        plain = ops.addsub + ops.mul - fused + ops.cmp
+        return max(0.0 if self.fills else 1.0, plain + _SLOW * (ops.divmod + ops.mathfunc))
+
+    @cached_property
+    def fills(self) -> bool:
+        """True for what threads of another stage's loops do together: filling a tile."""
+        leaf = self.view.leaf
+        own = leaf.loops[leaf.own_from :]
+        return leaf.own_from > 0 and any(loop.annotation in THREADS for loop in own)
+
+    def _is_shared(self, buffer: BufferView) -> bool:
+        """True for a tile that all threads of a block read or write."""
+        if not buffer.alloc_depth:
+            return False
+        outer = range(buffer.alloc_depth)
+        loops = self.view.leaf.loops
+        reads = any(n in buffer.moves and loops[n].annotation in THREADS for n in outer)
+        return reads or (self.fills and buffer.is_written)
+
+    # Filling tiles
+
+    @cached_property
+    def _rows(self) -> list[Floats]:
+        """Extents of the tile, outermost first."""
+        shape = [number_of(size) for size in self.view.leaf.write.shape]
+        return [np.zeros(self.view.rows) + size for size in shape]
+
+    @cached_property
+    def _copied(self) -> Floats:
+        """Elements that one copy moves: as the loop says, where the source has them in a row."""
+        width: Floats = np.ones(self.view.rows)
+        for n in self.view.vector:
+            width = width * np.where(self.view.vector[n], self.view.extent[n], 1.0)
+        for buffer in self.view.buffers:
+            for access in () if buffer.is_written else buffer.accesses:
+                aligned = self._aligned(access, width)
+                width = np.where(aligned, np.minimum(width, access.run[0]), 1.0)
+        return width
+
+    @cached_property
+    def _quotients(self) -> Floats:
+        """Divisions by other numbers than powers of two that say where a copy lies."""
+        total: Floats = np.zeros(self.view.rows)
+        inner = [*self._rows[1:-1], self._rows[-1] / self._copied] if len(self._rows) > 1 else []
+        for extent in inner:
+            whole = np.maximum(extent, 1.0).astype(np.int64)
+            total = total + ((whole & (whole - 1)) != 0)
+        return total
+
+    @cached_property
+    def _padded(self) -> Floats:
+        """How much larger the tile is with its pads."""
+        pad = number_of(self.view.leaf.write.pad)
+        return (self._rows[-1] + pad) / self._rows[-1] if len(self._rows) > 1 else np.ones(1)
+
+    @cached_property
+    def _steps(self) -> Floats:
+        """Times that the threads of a block fill the tile."""
+        outer = range(self.view.leaf.own_from)
+        return self._product(frozenset({ForKind.SERIAL}), outer)
+
+    # Computing
+
+    def _loads(self, buffer: BufferView) -> tuple[Floats, Floats, Floats]:
+        """Load instructions of one thread, bytes of each, elements along the reduction in each."""
+        loads, most_along = np.zeros(self.view.rows), np.ones(self.view.rows)
+        width = np.full(self.view.rows, float(buffer.elem_bytes))
+        virtual = self._product(frozenset({ForKind.VTHREAD}), buffer.moves)
+        for access in buffer.accesses:
+            together, along = self._neighbours(access, 16 // buffer.elem_bytes)
+            each = np.ceil(self.body.elements(access) / together)
+            loads = loads + access.times * each * virtual * self.bodies
+            width = np.maximum(width, together * float(buffer.elem_bytes))
+            most_along = np.maximum(most_along, along)
+        return loads, width, most_along
+
+    def _neighbours(self, access: AccessView, most: int) -> tuple[Floats, Floats]:
+        """Elements that one load moves at most, and how many of them are steps of the sum."""
+        run = self.body.run(access)
+        found: Floats = np.ones(self.view.rows)
+        for width in (2.0, 4.0, 8.0):
+            if width <= most:
+                whole = (run % width == 0) & self._aligned(access, np.full(len(run), width))
+                found = np.where(whole, width, found)
+        along = np.where(self.body.is_along(access), found, 1.0)
+        return found, along
+
+    def _aligned(self, access: AccessView, width: Floats) -> np.ndarray:
+        """Whether all that moves the access outside of a row moves it by whole *width* elements."""
+        fine = np.ones(self.view.rows, dtype=bool)
+        for n, flat in access.flat.items():
+            jump = np.where(np.isfinite(flat), flat, 1.0)
+            fine &= (jump % width == 0) | (jump < width) & self.body.inside(n)
+        return fine
+
+    def _turns(self, buffer: BufferView, width: Floats) -> Floats:
+        """Cycles that one load of a warp holds the banks."""
+        loops = self.view.leaf.loops
+        lanes = [n for n in reversed(range(len(loops))) if loops[n].annotation in THREADS]
+        worst: Floats = np.ones(self.view.rows)
+        for access in buffer.accesses:
+            strides = [self._jump(access, n) * buffer.elem_bytes for n in lanes]
+            extents = [self.view.extent[n] for n in lanes]
+            worst = np.maximum(worst, turns_of(extents, strides, width, self.machine.warp))
+        return worst
+
+    def _jump(self, access: AccessView, loop: int) -> Floats:
+        flat = access.flat.get(loop)
+        if flat is None:
+            return np.zeros(self.view.rows)
+        return np.where(np.isfinite(flat), flat, 1.0)
+
+    def _operands(self, buffer: BufferView) -> Floats:
+        """Elements of *buffer* that one step needs."""
+        return buffer.region[self.body.depth] * self._product(
+            frozenset({ForKind.VTHREAD}), buffer.moves
+        )
+
+    def _spilled(self, registers: Floats) -> Floats:
+        """Instructions to store and load what has no register, in each body."""
+        return 2 * np.maximum(registers - self.machine.thread_registers, 0.0) * self.bodies
+
+    @cached_property
+    def _reducing_threads(self) -> Floats:
+        """Threads that share one sum."""
+        total: Floats = np.ones(self.view.rows)
+        for n, loop in enumerate(self.view.leaf.loops):
+            if loop.annotation in THREADS and loop.kind is AxisKind.REDUCE:
+                total = total * self.view.extent[n]
+        return total
+
+    # Memory
+
+    @cached_property
+    def _stored(self) -> Floats:
+        """Results that one thread stores: once, after what is summed up."""
+        count = self.mine
+        for n, loop in enumerate(self.view.leaf.loops):
+            if loop.kind is AxisKind.REDUCE and loop.annotation not in THREADS:
+                count = count / self.view.extent[n]
+        return count
+
+    def _moved(self, buffer: BufferView) -> Floats:
+        """Bytes between the kernel and a tensor, with what comes along unasked."""
+        if self.sums and buffer.is_written:
+            count = self._stored
+        elif self.sums:
+            tile = buffer.region[self.body.depth] * self._product(
+                frozenset({ForKind.VTHREAD}), buffer.moves
+            )
+            count = tile * self.mine / self.tile
+        else:
+            count = self.mine
+        moved = count * self.threads * self.blocks * float(buffer.elem_bytes)
+        return moved * self._waste(buffer)
+
+    def _cut(self, access: AccessView) -> Floats:
+        """How much more is read for the rows of a tile than they hold: they end inside sectors."""
+        segment = self._rows[-1] * self.view.written.elem_bytes
+        whole = access.run[0] > self._rows[-1]
+        sectors = np.ceil(segment / _SECTOR) + (segment % _SECTOR != 0)
+        return np.where(whole, sectors * _SECTOR / segment, 1.0)
+
+    def _waste(self, buffer: BufferView) -> Floats:
+        """How much more is moved than asked for, where elements of a warp lie apart."""
+        loops = [n for n, x in enumerate(self.view.leaf.loops) if x.annotation in THREADS]
+        worst: Floats = np.ones(self.view.rows)
+        for access in buffer.accesses:
+            if not loops or loops[-1] not in access.flat:
+                continue
+            inner = np.maximum(access.run[loops[-1] + 1], 1.0)
+            flat = self._jump(access, loops[-1])
+            if self.fills:
+                worst = np.maximum(worst, self._cut(access))
+            most = np.maximum(_SECTOR / (buffer.elem_bytes * inner), 1.0)
+            worst = np.maximum(worst, np.clip(flat / inner, 1.0, most))
+        return worst

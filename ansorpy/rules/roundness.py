@@ -1,0 +1,40 @@
+"""Which tiles of a GPU kernel are worth trying more often than others."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.schedule.decisions import Factors
+
+__all__ = ["draw_round", "round_weights"]
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+_ODD = 0.2
+"""How often a factor that is no power of two is drawn, beside one that is: where a thread is takes
+divisions, rows are no whole vectors, and the banks of shared memory are in use unevenly."""
+
+_RAGGED = 0.5
+"""The same for tiles that do not divide the axis."""
+
+
+@lru_cache(maxsize=256)
+def round_weights(domain: Factors) -> Floats:
+    """The weight of each of the domain's rows."""
+    rows = domain.rows
+    odd = ((rows & (rows - 1)) != 0).sum(axis=1)
+    ragged = domain.extent % np.prod(rows, axis=1) != 0
+    found: Floats = _ODD**odd * np.where(ragged, _RAGGED, 1.0)
+    return found
+
+
+def draw_round(domain: Factors, n: int, rng: np.random.Generator) -> Ints:
+    """*n* rows of *domain*, drawn by :func:`round_weights`."""
+    weights = round_weights(domain)
+    drawn = rng.choice(len(weights), size=n, p=weights / weights.sum())
+    found: Ints = domain.rows[drawn]
+    return found
