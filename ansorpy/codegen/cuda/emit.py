@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ansorpy.codegen.cuda.bodies import longest_bodies
+from ansorpy.codegen.cuda.choices import written_choices
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter, Tables
 from ansorpy.codegen.cuda.expressions import HALF, value
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
@@ -79,7 +80,8 @@ def _require_moderate(name: str, nest: Nest) -> None:
 
 def _prepared(program: Program, target: Target) -> Program:
     """The passes before code is written, in their order."""
-    program = unroll_registers(constant_powers(expand_instructions(program)), target)
+    program = written_choices(constant_powers(expand_instructions(program)))
+    program = unroll_registers(program, target)
     # A register of a thread holds one element; half of them are left for operands and addresses.
     registers = target.vector_registers // 2 + 1
     program = promote(program, replace(target, vector_bits=32, vector_registers=registers))

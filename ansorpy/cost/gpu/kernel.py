@@ -15,7 +15,7 @@ from math import prod
 import numpy as np
 
 from ansorpy.cost.gpu.machine import GpuMachine
-from ansorpy.cost.gpu.statement import Asked, Statement
+from ansorpy.cost.gpu.statement import Asked, Statement, fills
 from ansorpy.cost.view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -49,10 +49,11 @@ def gpu_seconds(
     """Predicted seconds of each candidate; kernels run one after another."""
     machine = machine or GpuMachine.of(target)
     kernels: dict[str, list[Statement]] = {}
+    shared = {view.written.name for view in views if fills(view)}
     for view in views:
         loops = view.leaf.loops
         name = loops[0].stage if loops else view.leaf.stage
-        kernels.setdefault(name, []).append(Statement(view, machine))
+        kernels.setdefault(name, []).append(Statement(view, machine, shared))
     total: Floats = np.zeros(1)
     for statements in kernels.values():
         blocks, threads = np.ones(1), np.ones(1)
@@ -116,5 +117,5 @@ def _together(warps: Floats, asked: Asked, machine: GpuMachine) -> Floats:
         machine.registers / registers,
         machine.shared_bytes / tiles,
     )
-    found = np.floor(np.minimum.reduce(np.broadcast_arrays(*limits)))
+    found: Floats = np.floor(np.minimum.reduce(np.broadcast_arrays(*limits)))
     return np.maximum(found, 1.0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,7 +16,7 @@ from ansorpy.cost.view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 
-__all__ = ["BESIDE", "Asked", "Statement"]
+__all__ = ["BESIDE", "Asked", "Statement", "fills"]
 
 BLOCKS = frozenset({ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z})
 THREADS = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z})
@@ -70,18 +70,25 @@ class Asked:
     """Cycles that its copies take when it is alone: their latencies, one after another."""
 
 
-class Statement:
-    """What one statement asks for; see the module's docstring."""
+def fills(view: LeafView) -> bool:
+    """True for what threads of another stage's loops do together: filling a tile."""
+    own = view.leaf.loops[view.leaf.own_from :]
+    return view.leaf.own_from > 0 and any(loop.annotation in THREADS for loop in own)
 
-    def __init__(self, view: LeafView, machine: GpuMachine):
+
+class Statement:
+    """What one statement asks for; *shared* are the tiles that threads of its kernel fill."""
+
+    def __init__(self, view: LeafView, machine: GpuMachine, shared: Collection[str]):
         self.view = view
         self.machine = machine
+        self.shared = shared
         self.blocks, self.threads = self._product(BLOCKS), self._product(THREADS)
         self.mine = view.evaluations / (self.blocks * self.threads)
         """Evaluations of one thread."""
         self.sums = AxisKind.REDUCE in [loop.kind for loop in view.leaf.loops]
-        shared = [b.alloc_depth for b in view.buffers if self._is_shared(b)]
-        self.body = Body(view, max(shared, default=0))
+        depths = [b.alloc_depth for b in view.buffers if b.name in shared]
+        self.body = Body(view, max(depths, default=0))
         self.tile = self.body.sums * self._product(frozenset({ForKind.VTHREAD}))
         self.bodies = self.mine / (self.tile * self.body.steps)
         """Times that a thread runs the straight-line code."""
@@ -91,7 +98,7 @@ class Statement:
         zeros = np.zeros(self.view.rows)
         found = Asked(*(zeros for _ in range(8)))
         found.issued = self.mine * self._instructions + self.bodies * _LOOP * self.sums
-        if self.fills:
+        if fills(self.view):
             self._fill(found)
         else:
             self._compute(found)
@@ -121,14 +128,14 @@ class Statement:
     def _compute(self, found: Asked) -> None:
         operands, latency = np.zeros(self.view.rows), 0.0
         for buffer in self.view.buffers:
-            if buffer.is_written or (buffer.alloc_depth and not self._is_shared(buffer)):
+            in_shared = buffer.name in self.shared
+            if buffer.is_written or (buffer.alloc_depth and not in_shared):
                 continue
             loads, width, along = self._loads(buffer)
             found.issued = found.issued + loads
             warps = np.ceil(self.threads / self.machine.warp)
             found.turns = found.turns + loads * warps * self._turns(buffer, width)
             operands = operands + along * self._operands(buffer)
-            in_shared = self._is_shared(buffer)
             reached = self.machine.step_latency if in_shared else self.machine.l2_latency
             latency = max(latency, reached)
         words = max(1.0, self.view.written.elem_bytes / 4)
@@ -167,23 +174,7 @@ class Statement:
         ops = self.view.body_ops.floats
         fused = min(ops.addsub, ops.mul)
         plain = ops.addsub + ops.mul - fused + ops.cmp
-        return max(0.0 if self.fills else 1.0, plain + _SLOW * (ops.divmod + ops.mathfunc))
-
-    @cached_property
-    def fills(self) -> bool:
-        """True for what threads of another stage's loops do together: filling a tile."""
-        leaf = self.view.leaf
-        own = leaf.loops[leaf.own_from :]
-        return leaf.own_from > 0 and any(loop.annotation in THREADS for loop in own)
-
-    def _is_shared(self, buffer: BufferView) -> bool:
-        """True for a tile that all threads of a block read or write."""
-        if not buffer.alloc_depth:
-            return False
-        outer = range(buffer.alloc_depth)
-        loops = self.view.leaf.loops
-        reads = any(n in buffer.moves and loops[n].annotation in THREADS for n in outer)
-        return reads or (self.fills and buffer.is_written)
+        return max(0.0 if fills(self.view) else 1.0, plain + _SLOW * (ops.divmod + ops.mathfunc))
 
     # Filling tiles
 
@@ -338,7 +329,7 @@ class Statement:
                 continue
             inner = np.maximum(access.run[loops[-1] + 1], 1.0)
             flat = self._jump(access, loops[-1])
-            if self.fills:
+            if fills(self.view):
                 worst = np.maximum(worst, self._cut(access))
             most = np.maximum(_SECTOR / (buffer.elem_bytes * inner), 1.0)
             worst = np.maximum(worst, np.clip(flat / inner, 1.0, most))

@@ -11,6 +11,7 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles, threads_of
+from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.kernels import is_block_tiled, thread_factors, vthread_factors
 from ansorpy.rules.predicates import (
     has_cross_thread_reduction,
@@ -22,6 +23,7 @@ from ansorpy.rules.tiling import space_splits
 from ansorpy.rules.wide_copies import draw_reductions, row_of, widen_copies
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Choices, Product
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.size import Size, above, product, size_gcd
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
@@ -107,7 +109,8 @@ class ThreadBind(AnnotationRule):
         return widen_copies(space, _vector_columns(space.state), table, rng)
 
     def _bind_untiled(self, state: State, name: str, target: Target) -> State:
-        outer = _outer_space(state, state.stage(name))
+        state, inside = self._choices_inside(state, name)
+        outer = [it for it in _outer_space(state, state.stage(name)) if it.name not in inside]
         if not outer:
             return state
         vectors = self._row_vectors(state, state.stage(name), outer)
@@ -124,6 +127,31 @@ class ThreadBind(AnnotationRule):
         number = Choices(threads) if len(threads) > 1 else threads[0]
         state, (block, thread) = state.split_by(name, fused, number)
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
+
+    def _choices_inside(self, state: State, name: str) -> tuple[State, frozenset[str]]:
+        """The loops that choose between formulas innermost and unrolled: a thread computes all
+        elements that the formulas of one are about, from operands it loads once."""
+        stage = state.stage(name)
+        if not self.untiled_threads or host_iters(state, stage) or stage.compute.reduce_axes:
+            return state, frozenset()
+        op = effective(state).ops[name]
+        chosen, periods_of = branch_axes(op), periods(op)
+        remainders = chosen_by_remainder(op) & periods_of.keys()
+        inside = []
+        for it in stage.iters:
+            if it.name in chosen and it.extent is not None and it.extent > 1:
+                inside.append(it)
+            elif it.name in remainders:
+                state, (_, part) = state.split(name, it, (periods_of[it.name],))
+                inside.append(part)
+        names = frozenset(it.name for it in inside)
+        if not names:
+            return state, names
+        others = [it for it in state.stage(name).iters if it.name not in names]
+        state = state.reorder(name, [*others, *inside])
+        for it in inside:
+            state = state.unroll(name, it.name)
+        return state, names
 
     def _row_vectors(self, state: State, stage: Stage, outer: Sequence[Iter]) -> tuple[int, ...]:
         """Elements a thread may compute at once where nothing is summed or computed inside."""
@@ -216,7 +244,7 @@ def _whole_vectors(state: State, name: str, column: str) -> Constraint:
 
 def _vector_columns(state: State) -> dict[str, str]:
     """The column that says how many elements are copied at once, for each tile that has one."""
-    found = {}
+    found: dict[str, str] = {}
     for stage in state.stages:
         marked = () if stage.vectorize is None else stage.vectorize.iters
         for relation in stage.relations if stage.scope is Scope.SHARED else ():

@@ -95,4 +95,4 @@ def test_the_sums_are_the_same(
         arrays = [a.copy() for a in given_arrays]
         run_program(made, arrays)
         results.append(arrays[-1])
-    np.testing.assert_array_equal(*results)
+    np.testing.assert_array_equal(results[0], results[1])

@@ -83,6 +83,7 @@ def test_a_tile_in_shared_memory_and_sums_in_registers() -> None:
               a_shared[i * 32 + tx] = a[k * 256 + i * 32 + tx];
             }
             __syncthreads();
+            #pragma unroll
             for (int i = 0; i < 8; ++i) {
               #pragma unroll
               for (int j = 0; j < 2; ++j) {
@@ -164,6 +165,7 @@ def test_a_scheduled_matmul() -> None:
           for (int j_2_1 = 0; j_2_1 < 2; ++j_2_1) {
             C_acc[j_2_1] = 0.0f;
           }
+          #pragma unroll
           for (int k = 0; k < 4; ++k) {
             #pragma unroll
             for (int j_2_1 = 0; j_2_1 < 2; ++j_2_1) {

@@ -11,8 +11,8 @@ from ansorpy.cost.gpu.banks import turns_of
 
 
 def turns(extents: list[int], strides: list[int], width: int) -> float:
-    columns = ([np.array([float(n)]) for n in numbers] for numbers in (extents, strides))
-    return float(turns_of(*columns, np.array([float(width)]), 32)[0])
+    sizes, jumps = ([np.array([float(n)]) for n in numbers] for numbers in (extents, strides))
+    return float(turns_of(sizes, jumps, np.array([float(width)]), 32)[0])
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ def products_written(s: Stmt) -> int:
 
 def sums(views: list[LeafView]) -> Statement:
     (view,) = (v for v in views if v.leaf.op.reduce_axes)
-    return Statement(view, GpuMachine.of(GPU))
+    return Statement(view, GpuMachine.of(GPU), ("A.shared", "B.shared"))
 
 
 def test_bodies_are_as_long_as_those_of_programs(rng: np.random.Generator) -> None:
