@@ -6,13 +6,17 @@ import numpy as np
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.algorithms.winograd import Winograd
 from ansorpy.rules.annotation.thread_bind import ThreadBind
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import ANSOR_CUDA
+from ansorpy.rules.presets import CUDA as DEFAULT_CUDA
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from tests import workloads
+from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA
+from tests.rules.gpu_spaces import annotated
 
 
 def bound(tensors: list[Tensor], sketch: int = 0) -> Space:
@@ -73,3 +77,26 @@ def test_an_untiled_stage_is_fused_and_split_by_a_warp() -> None:
 def test_a_reduction_across_threads_binds_its_outer_loops_to_blocks() -> None:
     state = bound(workloads.min_reduce(10, 64)).state
     assert marks(state.stage("B")) == [("i", "blockIdx.x"), ("k.1", "threadIdx.x")]
+
+
+def test_formulas_are_chosen_inside_a_thread() -> None:
+    dag = ComputeDAG.of(convolution((9, 8), (3, 3), 16, 16, pad=1))
+    (found, *_) = Winograd(tiles=(4,)).rewrite(dag, CUDA)
+    state, *_ = generate_sketches(found.dag, CUDA, DEFAULT_CUDA)
+    rule = ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128))
+    state = rule.declare(Space(state), CUDA).state
+    transform, out = state.stage("conv.V"), state.stage("relu")
+    assert marks(transform)[-2:] == [("p0", "unrolled"), ("p1", "unrolled")]
+    assert [it.extent for it in transform.iters[-2:]] == [6, 6]
+    assert [kind for _, kind in marks(out)] == ["blockIdx.x", "threadIdx.x", *["unrolled"] * 2]
+    assert [it.extent for it in out.iters[-2:]] == [4, 4]
+
+
+def test_new_rows_copy_by_the_widest_vectors_mostly(rng: np.random.Generator) -> None:
+    space = annotated(workloads.matmul(256, 256, 96))
+    rule = ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128))
+    table = rule.sample(space, space.sample(400, rng), CUDA, rng)
+    tile = table[:, [space.columns.index(f"C.local.j/{n}") for n in (1, 2, 3)]].prod(axis=1)
+    vector = table[:, space.columns.index("B.shared.i1/1")]
+    widest = np.where(tile % 4 == 0, 4, np.where(tile % 2 == 0, 2, 1))
+    assert 0.75 < (vector == widest).mean() < 1
