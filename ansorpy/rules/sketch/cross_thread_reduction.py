@@ -34,8 +34,9 @@ class CrossThreadReduction(SketchRule):
     Where a single consumer shares outer loops and is not tiled itself, the reduction is computed
     inside them and both use the same threads: softmax's maximum and sum then stay in its kernel.
     Paper: OSDI'20 §4.1 (extension for GPU).  Source: TVM's RuleCrossThreadReduction.
-    Differs: with ``threads`` their number is open, so that a whole row may be a block's, and what
-    is done to each sum is done in its kernel.
+    Differs: with ``threads`` their number is open, so that a whole row may be a block's, what
+    is done to each sum is done in its kernel, and so is what reads several inputs again for each
+    row (a norm's scale and offset) but sums nothing up, which TVM would tile.
     """
 
     threads: tuple[int, ...] = ()
@@ -50,7 +51,7 @@ class CrossThreadReduction(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         name = state.stage(stage_id).name
-        consumer, common = _fusible(state, state.stage(stage_id))
+        consumer, common = _fusible(state, state.stage(stage_id), any_plain=bool(self.threads))
         state, fused = reduce_in_one(state, name)
         if consumer is None:
             state, (_, inner) = self._split(state, name, fused, target)
@@ -93,7 +94,7 @@ def _with_what_follows(state: State, name: str) -> State:
     return state.compute_at(name, reader.name, sums)
 
 
-def _fusible(state: State, stage: Stage) -> tuple[Stage | None, int]:
+def _fusible(state: State, stage: Stage, *, any_plain: bool) -> tuple[Stage | None, int]:
     """The consumer whose threads the reduction can use, and how many outer loops they share.
 
     Differs: where the innermost common loop is the very one to be bound to threads, TVM would
@@ -103,7 +104,8 @@ def _fusible(state: State, stage: Stage) -> tuple[Stage | None, int]:
     if consumer is None or state.dag.is_output(stage.op):
         return None, 0
     common = num_common_outer_iterators(state.dag, stage.op, consumer.op)
-    if common <= 0 or needs_multi_level_tiling(state, consumer):
+    tiled = needs_multi_level_tiling(state, consumer)
+    if common <= 0 or (tiled and not (any_plain and not consumer.compute.reduce_axes)):
         return None, 0
     if consumer.iters[common - 1].name != consumer.compute.axes[common - 1].name:
         return None, 0
