@@ -15,6 +15,7 @@ from ansorpy.graph.op import (
     Expand,
     Fn,
     Op,
+    Repeat,
     Reshape,
     Shuffle,
     Slice,
@@ -31,27 +32,37 @@ _BINARY: dict[Fn, Callable[..., Any]] = {
 
 def evaluate(op: Op, inputs: Sequence[NDArray[np.generic]]) -> NDArray[np.generic] | None:
     """``op(*inputs)`` in numpy, or None for an operator that is left to the compiled network."""
-    x = inputs[0]
     result: Any = None
     match op:
-        case Reshape(shape):
-            result = x.reshape(shape)
-        case Expand(shape):
-            result = np.broadcast_to(x, shape)
-        case Transpose(perm):
-            result = x.transpose(perm)
-        case Shuffle(axis, factors, perm):
-            result = _shuffle(x, axis, factors, perm)
-        case Slice(starts, sizes, steps):
-            grid = (s + np.arange(n) * k for s, n, k in zip(starts, sizes, steps, strict=True))
-            result = x[np.ix_(*grid)]
         case Concat(axis):
             result = np.concatenate(inputs, axis)
         case Cast(dtype):
-            result = x.astype(dtype.numpy)
+            result = inputs[0].astype(dtype.numpy)
         case Elementwise(fn) if fn in _BINARY and len(inputs) == 2:
             result = _BINARY[fn](*inputs)
+        case _:
+            result = _moved(op, inputs[0])
     return None if result is None else np.asarray(result)
+
+
+def _moved(op: Op, x: NDArray[np.generic]) -> Any:
+    """*x* after a movement; None for what is none."""
+    match op:
+        case Reshape(shape):
+            return x.reshape(shape)
+        case Expand(shape):
+            return np.broadcast_to(x, shape)
+        case Transpose(perm):
+            return x.transpose(perm)
+        case Shuffle(axis, factors, perm):
+            return _shuffle(x, axis, factors, perm)
+        case Repeat(times):
+            grid = (np.arange(e * k) // k for e, k in zip(x.shape, times, strict=True))
+            return x[np.ix_(*grid)]
+        case Slice(starts, sizes, steps):
+            grid = (s + np.arange(n) * k for s, n, k in zip(starts, sizes, steps, strict=True))
+            return x[np.ix_(*grid)]
+    return None
 
 
 def _shuffle(

@@ -83,7 +83,8 @@ def pool(rng: Rng) -> ModelProto:
 def reduction(rng: Rng) -> ModelProto:
     shape, rank = each(rng, 4, 1, 5), 4
     axes = rng.choice(rank, count(rng, 1, rank), replace=False) - rank * count(rng, 0, 1)
-    name = str(rng.choice(["ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin"]))
+    kinds = ["Sum", "Mean", "Max", "Min", "L1", "L2", "LogSumExp", "SumSquare"]
+    name = f"Reduce{rng.choice(kinds)}"
     given = np.asarray(axes, np.int64)
     nodes = [
         node("Transpose", ["x"], ["turned"], perm=[int(p) for p in rng.permutation(rank)]),

@@ -61,6 +61,33 @@ def gelu(ctx: NodeContext) -> str:
     return ctx.apply(Fn.MUL, x, gate)
 
 
+def mish(ctx: NodeContext) -> str:
+    """``x * tanh(log(1 + exp(x)))``."""
+    return ctx.apply(Fn.MUL, ctx.input(), ctx.apply(Fn.TANH, ctx.apply(Fn.SOFTPLUS, ctx.input())))
+
+
+def swish(ctx: NodeContext) -> str:
+    """``x * sigmoid(alpha * x)``."""
+    x, alpha = ctx.input(), float(ctx.attr("alpha", 1.0))
+    scaled = x if alpha == 1.0 else ctx.apply(Fn.MUL, x, ctx.literal(alpha))
+    return ctx.apply(Fn.MUL, x, ctx.apply(Fn.SIGMOID, scaled))
+
+
+def thresholded_relu(ctx: NodeContext) -> str:
+    """``x`` where it is greater than ``alpha``, else 0."""
+    x, alpha = ctx.input(), ctx.literal(float(ctx.attr("alpha", 1.0)))
+    return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, alpha, x), x, ctx.literal(0))
+
+
+def shrink(ctx: NodeContext) -> str:
+    """``x`` moved towards zero by ``bias``, and 0 where it is no further than ``lambd`` from it."""
+    ctx.require_float()
+    x, limit, bias = ctx.input(), float(ctx.attr("lambd", 0.5)), float(ctx.attr("bias", 0.0))
+    below, above = (ctx.apply(Fn.ADD, x, ctx.literal(b)) if bias else x for b in (bias, -bias))
+    inner = ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, ctx.literal(limit), x), above, ctx.literal(0))
+    return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, x, ctx.literal(-limit)), below, inner)
+
+
 def identity(ctx: NodeContext) -> str:
     """The operand itself."""
     return ctx.input()
@@ -78,6 +105,7 @@ def dropout(ctx: NodeContext) -> str:
 OPERATORS: dict[str, Importer] = {
     "Abs": _unary(Fn.ABS),
     "Ceil": _unary(Fn.CEIL),
+    "Celu": _unary(Fn.CELU, alpha=1.0),
     "Clip": clip,
     "Dropout": dropout,
     "Elu": _unary(Fn.ELU, alpha=1.0),
@@ -90,14 +118,18 @@ OPERATORS: dict[str, Importer] = {
     "Identity": identity,
     "LeakyRelu": _unary(Fn.LEAKY_RELU, alpha=0.01),
     "Log": _unary(Fn.LOG),
+    "Mish": mish,
     "Neg": _unary(Fn.NEG),
     "PRelu": prelu,
     "Reciprocal": _unary(Fn.RECIPROCAL),
     "Relu": _unary(Fn.RELU),
     "Selu": _unary(Fn.SELU, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
+    "Shrink": shrink,
     "Sigmoid": _unary(Fn.SIGMOID),
     "Softplus": _unary(Fn.SOFTPLUS),
     "Softsign": _unary(Fn.SOFTSIGN),
     "Sqrt": _unary(Fn.SQRT),
+    "Swish": swish,
     "Tanh": _unary(Fn.TANH),
+    "ThresholdedRelu": thresholded_relu,
 }

@@ -1,11 +1,11 @@
-"""Gather: rows of an embedding at run-time indices; a slice where the indices are constants."""
+"""Reading at indices: rows of an embedding; a slice where the indices are even constants."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Gather
+from ansorpy.graph.op import Gather, GatherElements, GatherND
 
 __all__ = ["OPERATORS"]
 
@@ -26,6 +26,26 @@ def gather(ctx: NodeContext) -> str:
     return ctx.reshape(rows, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))
 
 
+def gather_elements(ctx: NodeContext) -> str:
+    """Each element at its own place along ``axis``."""
+    shape = ctx.shape()
+    axis = ctx.axis(ctx.attr("axis", 0), len(shape))
+    indices = ctx.builder.constants.get(ctx.input(1))
+    if indices is not None:
+        _refuse_outside(np.asarray(indices), shape[axis])
+    return ctx.emit(GatherElements(axis), [ctx.input(0), ctx.input(1)])
+
+
+def gather_nd(ctx: NodeContext) -> str:
+    """Elements or parts at whole indices."""
+    batch = ctx.attr("batch_dims", 0)
+    indices = ctx.builder.constants.get(ctx.input(1))
+    if indices is not None:
+        for n in range(indices.shape[-1]):
+            _refuse_outside(np.asarray(indices)[..., n], ctx.shape()[batch + n])
+    return ctx.emit(GatherND(batch), [ctx.input(0), ctx.input(1)])
+
+
 def _refuse_outside(indices: np.ndarray, extent: int) -> None:
     """Constant indices are checked here; those of run time wrap around."""
     outside = indices[(indices < -extent) | (indices >= extent)]
@@ -43,4 +63,4 @@ def _range(indices: np.ndarray, extent: int) -> range | None:
     return found if found is not None and list(found) == flat else None
 
 
-OPERATORS = {"Gather": gather}
+OPERATORS = {"Gather": gather, "GatherElements": gather_elements, "GatherND": gather_nd}

@@ -27,6 +27,13 @@ def not_(ctx: NodeContext) -> str:
     return ctx.apply(Fn.NOT, ctx.input())
 
 
+def xor(ctx: NodeContext) -> str:
+    """True where the truth values differ."""
+    a, b = ctx.input(0), ctx.input(1)
+    either, both = ctx.apply(Fn.OR, a, b), ctx.apply(Fn.AND, a, b)
+    return ctx.apply(Fn.AND, either, ctx.apply(Fn.NOT, both))
+
+
 def where(ctx: NodeContext) -> str:
     """The second operand where the first holds, else the third."""
     return ctx.apply(Fn.WHERE, ctx.input(0), ctx.input(1), ctx.input(2))
@@ -42,4 +49,5 @@ OPERATORS: dict[str, Importer] = {
     "Not": not_,
     "Or": _binary(Fn.OR),
     "Where": where,
+    "Xor": xor,
 }

@@ -133,6 +133,45 @@ def expand(ctx: NodeContext) -> str:
     return ctx.input() if shape == ctx.shape() else ctx.emit(Expand(shape), [ctx.input()])
 
 
+def tile(ctx: NodeContext) -> str:
+    """Repeat the whole along each axis, by constant numbers."""
+    shape, repeats = ctx.shape(), ctx.constant_ints(1, "repeats")
+    if len(repeats) != len(shape) or min(repeats, default=1) < 1:
+        raise Unsupported(f"repeats={repeats}", f"give {len(shape)} positive numbers")
+    if all(times == 1 for times in repeats):
+        return ctx.input()
+    split, wider = [], []
+    for extent, times in zip(shape, repeats, strict=True):
+        split += [extent] if times == 1 else [1, extent]
+        wider += [extent] if times == 1 else [times, extent]
+    spread = ctx.emit(Expand(tuple(wider)), [ctx.reshape(ctx.input(), tuple(split))])
+    return ctx.reshape(spread, tuple(e * r for e, r in zip(shape, repeats, strict=True)))
+
+
+def depth_to_space(ctx: NodeContext) -> str:
+    """Channels become blocks of pixels; a block is the first part of the channels, or the last."""
+    n, c, h, w = ctx.shape()
+    block, mode = ctx.attr("blocksize", 1), ctx.attr("mode", "DCR")
+    if mode not in ("DCR", "CRD") or block < 1 or c % block**2:
+        raise Unsupported(f"blocksize={block}, mode={mode}", f"the image has {c} channels")
+    depth = c // block**2
+    split = (n, block, block, depth, h, w) if mode == "DCR" else (n, depth, block, block, h, w)
+    perm = (0, 3, 4, 1, 5, 2) if mode == "DCR" else (0, 1, 4, 2, 5, 3)
+    turned = ctx.transpose(ctx.reshape(ctx.input(), split), perm)
+    return ctx.reshape(turned, (n, depth, h * block, w * block))
+
+
+def space_to_depth(ctx: NodeContext) -> str:
+    """Blocks of pixels become channels, a block the first part of them, or the last."""
+    n, c, h, w = ctx.shape()
+    block, mode = ctx.attr("blocksize", 1), ctx.attr("mode", "DCR")
+    if mode not in ("DCR", "CRD") or block < 1 or h % block or w % block:
+        raise Unsupported(f"blocksize={block}, mode={mode}", f"the image is {h} x {w}")
+    split = ctx.reshape(ctx.input(), (n, c, h // block, block, w // block, block))
+    turned = ctx.transpose(split, (0, 3, 5, 1, 2, 4) if mode == "DCR" else (0, 1, 3, 5, 2, 4))
+    return ctx.reshape(turned, (n, c * block**2, h // block, w // block))
+
+
 def pad(ctx: NodeContext) -> str:
     """Constant, edge or reflecting padding by constant amounts."""
     rank = len(ctx.shape())
@@ -176,13 +215,16 @@ def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:
 
 OPERATORS: dict[str, Importer] = {
     "Concat": concat,
+    "DepthToSpace": depth_to_space,
     "Expand": expand,
     "Flatten": flatten,
     "Pad": pad,
     "Reshape": reshape,
     "Slice": slice_,
+    "SpaceToDepth": space_to_depth,
     "Split": split,
     "Squeeze": squeeze,
+    "Tile": tile,
     "Transpose": transpose,
     "Unsqueeze": unsqueeze,
 }

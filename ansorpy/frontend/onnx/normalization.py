@@ -74,6 +74,44 @@ def instance_normalization(ctx: NodeContext) -> str:
     return ctx.apply(Fn.ADD, scaled, offset)
 
 
+def group_normalization(ctx: NodeContext) -> str:
+    """Groups of channels of each image by their own mean and variance, then scale and offset."""
+    ctx.require_float()
+    shape, groups = ctx.shape(), ctx.attr("num_groups", 1)
+    batch, channels, *spatial = shape
+    if groups < 1 or channels % groups or ctx.attr("stash_type", 1) != 1:
+        raise Unsupported(f"num_groups={groups}", f"it must divide the {channels} channels")
+    split = ctx.reshape(ctx.input(), (batch, groups, channels // groups, *spatial))
+    norm = LayerNorm(tuple(range(2, len(shape) + 1)), float(ctx.attr("epsilon", 1e-5)))
+    value = ctx.reshape(ctx.emit(norm, [split]), shape)
+    scale, offset = (ctx.reshape(ctx.input(n), (channels, *(1,) * len(spatial))) for n in (1, 2))
+    return ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, value, scale), offset)
+
+
+def mean_variance_normalization(ctx: NodeContext) -> str:
+    """``(x - mean) / (sqrt(variance) + 1e-9)`` over ``axes``."""
+    ctx.require_float()
+    axes = tuple(sorted(ctx.axes(ctx.ints("axes", (0, 2, 3)), len(ctx.shape()))))
+    difference = ctx.apply(Fn.SUB, ctx.input(), _mean(ctx, ctx.input(), axes))
+    variance = _mean(ctx, ctx.apply(Fn.MUL, difference, difference), axes)
+    root = ctx.apply(Fn.ADD, ctx.apply(Fn.SQRT, variance), ctx.literal(1e-9))
+    return ctx.apply(Fn.DIV, difference, root)
+
+
+def lp_normalization(ctx: NodeContext) -> str:
+    """``x`` by its norm along an axis; where that is 0 so is the result."""
+    ctx.require_float()
+    x, p = ctx.input(), ctx.attr("p", 2)
+    axis = ctx.axis(ctx.attr("axis", -1), len(ctx.shape()))
+    if p not in (1, 2):
+        raise Unsupported(f"p={p}", "use 1 or 2")
+    sizes = ctx.apply(Fn.ABS, x) if p == 1 else ctx.apply(Fn.MUL, x, x)
+    norm = ctx.emit(Reduce(ReduceOp.SUM, (axis,), True), [sizes])
+    norm = norm if p == 1 else ctx.apply(Fn.SQRT, norm)
+    nothing = ctx.apply(Fn.EQUAL, norm, ctx.literal(0.0))
+    return ctx.apply(Fn.DIV, x, ctx.apply(Fn.WHERE, nothing, ctx.literal(1.0), norm))
+
+
 def lrn(ctx: NodeContext) -> str:
     """Local response normalisation across channels."""
     op = Lrn(ctx.attr("size", 1), ctx.attr("alpha", 1e-4), ctx.attr("beta", 0.75),
@@ -110,10 +148,13 @@ def log_softmax(ctx: NodeContext) -> str:
 
 OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     "BatchNormalization": batch_normalization,
+    "GroupNormalization": group_normalization,
     "InstanceNormalization": instance_normalization,
     "LRN": lrn,
     "LayerNormalization": layer_normalization,
     "LogSoftmax": log_softmax,
+    "LpNormalization": lp_normalization,
+    "MeanVarianceNormalization": mean_variance_normalization,
     "RMSNormalization": rms_normalization,
     "Softmax": softmax,
 }

@@ -14,13 +14,14 @@ from ansorpy.graph.op import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
 __all__ = ["OPERATORS"]
 
 
-def _pool(ctx: NodeContext, kind: PoolKind) -> tuple[str, Windows]:
+def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[str, Windows]:
+    """*value* (default: the operand) reduced by windows, and these."""
     spatial = ctx.shape()[2:]
     if not 1 <= len(spatial) <= 3:
         raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
     w = windows_of(ctx, spatial, ctx.ints("kernel_shape", ()))
     op = Pool(kind, w.kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
-    return ctx.emit(op, [ctx.input()]), w
+    return ctx.emit(op, [value or ctx.input()]), w
 
 
 def max_pool(ctx: NodeContext) -> str:
@@ -52,9 +53,36 @@ def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> NDArra
     return result
 
 
-def _global(ctx: NodeContext, kind: ReduceOp) -> str:
+def _global(ctx: NodeContext, kind: ReduceOp, value: str | None = None) -> str:
     axes = tuple(range(2, len(ctx.shape())))
-    return ctx.emit(Reduce(kind, axes, keepdims=True), [ctx.input()])
+    return ctx.emit(Reduce(kind, axes, keepdims=True), [value or ctx.input()])
+
+
+def lp_pool(ctx: NodeContext) -> str:
+    """The p-norm of each window."""
+    return _root(ctx, _pool(ctx, PoolKind.SUM, _power(ctx))[0])
+
+
+def global_lp_pool(ctx: NodeContext) -> str:
+    """The p-norm over all spatial axes, kept with extent one."""
+    return _root(ctx, _global(ctx, ReduceOp.SUM, _power(ctx)))
+
+
+def _power(ctx: NodeContext) -> str:
+    """``|x| ** p``."""
+    x, p = ctx.input(), float(ctx.attr("p", 2))
+    if p == 2:
+        return ctx.apply(Fn.MUL, x, x)
+    size = ctx.apply(Fn.ABS, x)
+    return size if p == 1 else ctx.apply(Fn.POW, size, ctx.literal(p))
+
+
+def _root(ctx: NodeContext, total: str) -> str:
+    """``total ** (1 / p)``."""
+    p = float(ctx.attr("p", 2))
+    if p == 2:
+        return ctx.apply(Fn.SQRT, total)
+    return total if p == 1 else ctx.apply(Fn.POW, total, ctx.literal(1 / p))
 
 
 def global_average_pool(ctx: NodeContext) -> str:
@@ -71,6 +99,8 @@ def global_max_pool(ctx: NodeContext) -> str:
 OPERATORS = {
     "AveragePool": average_pool,
     "GlobalAveragePool": global_average_pool,
+    "GlobalLpPool": global_lp_pool,
     "GlobalMaxPool": global_max_pool,
+    "LpPool": lp_pool,
     "MaxPool": max_pool,
 }

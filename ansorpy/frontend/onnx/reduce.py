@@ -1,4 +1,4 @@
-"""Reductions over axes."""
+"""Reductions over axes, to values and to places."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.graph.op import Fn, Reduce, ReduceOp, Shape
+from ansorpy.graph.op import ArgReduce, Fn, Reduce, ReduceOp, Shape
 
 __all__ = ["OPERATORS"]
 
@@ -43,10 +43,72 @@ def reduce_mean(ctx: NodeContext) -> str:
     return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / count))
 
 
+def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:
+    """The sum of a function of the elements, and perhaps a function of that."""
+
+    def build(ctx: NodeContext) -> str:
+        ctx.require_float()
+        total = _sum(ctx, fn(ctx, ctx.input()), bool(ctx.attr("keepdims", 1)))
+        return total if root is None else ctx.apply(root, total)
+
+    return build
+
+
+def _sum(ctx: NodeContext, value: str, keepdims: bool) -> str:
+    axes = _axes(ctx)
+    return ctx.emit(Reduce(ReduceOp.SUM, axes, keepdims), [value]) if axes else value
+
+
+def _size(ctx: NodeContext, value: str) -> str:
+    return ctx.apply(Fn.ABS, value)
+
+
+def _square(ctx: NodeContext, value: str) -> str:
+    return ctx.apply(Fn.MUL, value, value)
+
+
+def reduce_log_sum_exp(ctx: NodeContext) -> str:
+    """``log(sum(exp(x - max))) + max``: no exponential overflows."""
+    ctx.require_float()
+    axes = _axes(ctx)
+    if not axes:
+        return ctx.input()
+    top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.input()])
+    raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, ctx.input(), top))
+    total = ctx.apply(Fn.ADD, ctx.apply(Fn.LOG, _sum(ctx, raised, True)), top)
+    if ctx.attr("keepdims", 1):
+        return total
+    kept = tuple(e for d, e in enumerate(ctx.shape()) if d not in axes)
+    return ctx.reshape(total, kept)
+
+
+def _place(kind: ReduceOp) -> Importer:
+    """The place of the largest or smallest element along an axis."""
+
+    def build(ctx: NodeContext) -> str:
+        shape = ctx.shape()
+        axis = ctx.axis(ctx.attr("axis", 0), len(shape))
+        found = ctx.emit(
+            ArgReduce(kind, axis, bool(ctx.attr("select_last_index", 0))), [ctx.input()]
+        )
+        if ctx.attr("keepdims", 1):
+            return found
+        return ctx.reshape(found, shape[:axis] + shape[axis + 1 :])
+
+    return build
+
+
 OPERATORS: dict[str, Importer] = {
+    "ArgMax": _place(ReduceOp.MAX),
+    "ArgMin": _place(ReduceOp.MIN),
+    "ReduceL1": _of(_size, None),
+    "ReduceL2": _of(_square, Fn.SQRT),
+    "ReduceLogSum": _of(lambda ctx, value: value, Fn.LOG),
+    "ReduceLogSumExp": reduce_log_sum_exp,
     "ReduceMax": _reduction(ReduceOp.MAX),
     "ReduceMean": reduce_mean,
     "ReduceMin": _reduction(ReduceOp.MIN),
     "ReduceProd": _reduction(ReduceOp.PROD),
     "ReduceSum": _reduction(ReduceOp.SUM),
+    "ReduceSumSquare": _of(_square, None),
 }

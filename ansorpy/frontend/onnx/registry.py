@@ -9,15 +9,20 @@ from ansorpy.frontend.onnx import (
     constant,
     conv,
     conv_transpose,
+    einsum,
     elementwise,
+    functions,
     gather,
+    gru,
     logic,
     lstm,
     matmul,
     movement,
     normalization,
+    places,
     pool,
     reduce,
+    resize,
 )
 from ansorpy.frontend.onnx.context import NodeContext
 
@@ -28,20 +33,25 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **constant.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
+    **einsum.OPERATORS,
     **elementwise.OPERATORS,
+    **functions.OPERATORS,
     **gather.OPERATORS,
+    **gru.OPERATORS,
     **logic.OPERATORS,
     **lstm.OPERATORS,
     **matmul.OPERATORS,
     **movement.OPERATORS,
     **normalization.OPERATORS,
+    **places.OPERATORS,
     **pool.OPERATORS,
     **reduce.OPERATORS,
+    **resize.OPERATORS,
 }
 
 ON_SHAPES = frozenset({
-    *constant.OPERATORS, *elementwise.OPERATORS, *gather.OPERATORS, *logic.OPERATORS,
-    *movement.OPERATORS, *reduce.OPERATORS,
+    *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
+    *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *reduce.OPERATORS,
 })  # fmt: skip
 """Operators that exporters compute shapes with: integers, and tensors without elements, which no
 kernel has.  Of others onnx's reference implementation leaves out attributes (the clip of an LSTM)

@@ -12,13 +12,14 @@ from ansorpy.graph.op.attention import Attention
 from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast
 from ansorpy.graph.op.conv import Conv, ConvTranspose, windows
 from ansorpy.graph.op.elementwise import Cast, Elementwise, Fn
-from ansorpy.graph.op.gather import Gather
+from ansorpy.graph.op.gather import Gather, GatherElements, GatherND
 from ansorpy.graph.op.matmul import MatMul
 from ansorpy.graph.op.movement import (
     Concat,
     Expand,
     Pad,
     PadMode,
+    Repeat,
     Reshape,
     Shuffle,
     Slice,
@@ -26,18 +27,24 @@ from ansorpy.graph.op.movement import (
 )
 from ansorpy.graph.op.normalize import LayerNorm, Lrn, Softmax
 from ansorpy.graph.op.pool import Pool, PoolKind
-from ansorpy.graph.op.reduce import Reduce, ReduceOp
+from ansorpy.graph.op.reduce import ArgReduce, Reduce, ReduceOp
+from ansorpy.graph.op.resample import Resample
+from ansorpy.graph.op.scan import CumSum
 
 __all__ = [
+    "ArgReduce",
     "Attention",
     "Cast",
     "Concat",
     "Conv",
     "ConvTranspose",
+    "CumSum",
     "Elementwise",
     "Expand",
     "Fn",
     "Gather",
+    "GatherElements",
+    "GatherND",
     "LayerNorm",
     "Lrn",
     "MatMul",
@@ -49,6 +56,8 @@ __all__ = [
     "PoolKind",
     "Reduce",
     "ReduceOp",
+    "Repeat",
+    "Resample",
     "Reshape",
     "Shape",
     "Shuffle",

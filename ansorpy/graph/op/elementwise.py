@@ -27,6 +27,7 @@ class Fn(Enum):
     LEAKY_RELU = "leaky_relu"
     PRELU = "prelu"
     ELU = "elu"
+    CELU = "celu"
     SELU = "selu"
     SIGMOID = "sigmoid"
     HARD_SIGMOID = "hard_sigmoid"
@@ -43,6 +44,22 @@ class Fn(Enum):
     ERF = "erf"
     FLOOR = "floor"
     CEIL = "ceil"
+    ROUND = "round"
+    SIGN = "sign"
+    SIN = "sin"
+    COS = "cos"
+    TAN = "tan"
+    ASIN = "asin"
+    ACOS = "acos"
+    ATAN = "atan"
+    SINH = "sinh"
+    COSH = "cosh"
+    ASINH = "asinh"
+    ACOSH = "acosh"
+    ATANH = "atanh"
+    MOD = "mod"
+    REMAINDER = "remainder"
+    IS_NAN = "is_nan"
     EQUAL = "equal"
     LESS = "less"
     LESS_EQUAL = "less_equal"
@@ -52,7 +69,7 @@ class Fn(Enum):
     WHERE = "where"
 
 
-_COMPARISONS = frozenset({Fn.EQUAL, Fn.LESS, Fn.LESS_EQUAL})
+_COMPARISONS = frozenset({Fn.EQUAL, Fn.LESS, Fn.LESS_EQUAL, Fn.IS_NAN})
 _LOGIC = frozenset({Fn.AND, Fn.OR, Fn.NOT})
 
 

@@ -10,7 +10,17 @@ from typing import ClassVar
 
 from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast, common_dtype, pick
 
-__all__ = ["Concat", "Expand", "Pad", "PadMode", "Reshape", "Shuffle", "Slice", "Transpose"]
+__all__ = [
+    "Concat",
+    "Expand",
+    "Pad",
+    "PadMode",
+    "Repeat",
+    "Reshape",
+    "Shuffle",
+    "Slice",
+    "Transpose",
+]
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,9 @@ class Expand(Op):
             raise ValueError(f"{inputs[0].shape} cannot be expanded to {self.shape}")
         return TensorType(self.shape, inputs[0].dtype)
 
+    def reordered(self, perm: Shape) -> Op | None:
+        return Expand(pick(self.shape, perm)) if len(perm) == len(self.shape) else None
+
 
 @dataclass(frozen=True)
 class Transpose(Op):
@@ -88,6 +101,22 @@ class Shuffle(Op):
 
     def reordered(self, perm: Shape) -> Op:
         return Shuffle(perm.index(self.axis), self.factors, self.perm)
+
+
+@dataclass(frozen=True)
+class Repeat(Op):
+    """Each element ``times[d]`` times in a row along axis ``d``."""
+
+    times: Shape
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
+    moves_only: ClassVar[bool] = True
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        shape = tuple(e * k for e, k in zip(inputs[0].shape, self.times, strict=True))
+        return TensorType(shape, inputs[0].dtype)
+
+    def reordered(self, perm: Shape) -> Op:
+        return Repeat(pick(self.times, perm))
 
 
 @dataclass(frozen=True)

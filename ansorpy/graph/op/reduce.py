@@ -1,4 +1,4 @@
-"""Reductions over whole axes."""
+"""Reductions over whole axes, to values and to places."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from enum import Enum
 from typing import ClassVar
 
 from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType
+from ansorpy.ir.dtypes import DType
 
-__all__ = ["Reduce", "ReduceOp"]
+__all__ = ["ArgReduce", "Reduce", "ReduceOp"]
 
 
 class ReduceOp(Enum):
@@ -49,3 +50,27 @@ class Reduce(Op):
     @property
     def label(self) -> str:
         return f"reduce_{self.kind.value}"
+
+
+@dataclass(frozen=True)
+class ArgReduce(Op):
+    """The place of the MAX or MIN along ``axis``, which is kept with extent 1.
+
+    The first of equal ones, or with ``last`` the last.
+    """
+
+    kind: ReduceOp
+    axis: int
+    last: bool = False
+    pattern: ClassVar[Pattern] = Pattern.OPAQUE
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        shape = inputs[0].shape
+        return TensorType((*shape[: self.axis], 1, *shape[self.axis + 1 :]), DType.INT64)
+
+    def reordered(self, perm: Shape) -> Op:
+        return ArgReduce(self.kind, perm.index(self.axis), self.last)
+
+    @property
+    def label(self) -> str:
+        return f"arg{self.kind.value}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ansorpy.graph.op import Cast, Elementwise, Fn, Shape, broadcast
+from ansorpy.graph.ops import angles
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir import builders as b
@@ -82,6 +83,33 @@ def _softplus(x: Expr) -> Expr:
     return b.maximum(x, 0) + b.log(1.0 + b.exp(-b.abs(x)))
 
 
+def _sign(x: Expr) -> Expr:
+    """-1, 0 or 1; zeros and NaN as they are."""
+    if not x.dtype.is_signed:
+        return b.minimum(x, 1)
+    return b.select(x > 0, 1, b.select(x < 0, -1, x))
+
+
+def _modulo(x: Expr, y: Expr) -> Expr:
+    """What is left of *x* with the sign of *y*."""
+    if not x.dtype.is_float:
+        return x % y
+    left = _remainder(x, y)
+    return b.select(left * y < 0, left + y, left)
+
+
+def _remainder(x: Expr, y: Expr) -> Expr:
+    """What is left of *x* with the sign of *x*, C's ``fmod``; exact while the quotient is."""
+    if x.dtype.is_float:
+        quotient = x / y
+        whole = b.select(quotient < 0, b.ceil(quotient), b.floor(quotient))
+        return b.select(whole.equal(0), x, x - whole * y)
+    if not x.dtype.is_signed:
+        return x % y
+    left = b.abs(x) % b.abs(y)
+    return b.select(x < 0, -left, left)
+
+
 FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.ADD: lambda x, y: x + y,
     Fn.SUB: lambda x, y: x - y,
@@ -94,6 +122,7 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.LEAKY_RELU: lambda x, alpha: b.select(x < 0, x * alpha, x),
     Fn.PRELU: lambda x, slope: b.select(x < 0, x * slope, x),
     Fn.ELU: _elu,
+    Fn.CELU: lambda x, alpha: b.select(x < 0, alpha * (b.exp(x / alpha) - 1.0), x),
     Fn.SELU: _selu,
     Fn.SIGMOID: b.sigmoid,
     Fn.HARD_SIGMOID: lambda x, alpha, beta: b.maximum(b.minimum(x * alpha + beta, 1), 0),
@@ -110,6 +139,22 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.ERF: b.erf,
     Fn.FLOOR: b.floor,
     Fn.CEIL: b.ceil,
+    Fn.ROUND: b.round,
+    Fn.SIGN: _sign,
+    Fn.SIN: b.sin,
+    Fn.COS: b.cos,
+    Fn.TAN: lambda x: b.sin(x) / b.cos(x),
+    Fn.ASIN: angles.asin,
+    Fn.ACOS: angles.acos,
+    Fn.ATAN: angles.atan,
+    Fn.SINH: angles.sinh,
+    Fn.COSH: angles.cosh,
+    Fn.ASINH: angles.asinh,
+    Fn.ACOSH: angles.acosh,
+    Fn.ATANH: angles.atanh,
+    Fn.MOD: _modulo,
+    Fn.REMAINDER: _remainder,
+    Fn.IS_NAN: lambda x: x.not_equal(x),
     Fn.EQUAL: lambda x, y: x.equal(y),
     Fn.LESS: lambda x, y: x < y,
     Fn.LESS_EQUAL: lambda x, y: x <= y,

@@ -10,6 +10,7 @@ from ansorpy.graph.op import (
     Expand,
     Pad,
     PadMode,
+    Repeat,
     Reshape,
     Shape,
     Shuffle,
@@ -26,7 +27,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
 __all__ = ["Move", "Moved", "concat", "move", "pad", "source_index"]
 
-Move = Expand | Reshape | Shuffle | Slice | Transpose
+Move = Expand | Repeat | Reshape | Shuffle | Slice | Transpose
 
 
 def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
@@ -67,6 +68,8 @@ def source_index(op: Move, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
     match op:
         case Expand(shape):
             return tuple(as_expr(e) for e in broadcast_index(have, i, shape))
+        case Repeat(times):
+            return tuple(a if k == 1 else a // k for a, k in zip(i, times, strict=True))
         case Transpose(perm):
             return tuple(i[perm.index(d)] for d in range(len(perm)))
         case Slice(starts, _, steps):

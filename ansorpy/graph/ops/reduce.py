@@ -1,16 +1,16 @@
-"""Reductions over whole axes and softmax."""
+"""Reductions over whole axes, the places of extremes, and softmax."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ansorpy.graph.op import Reduce, ReduceOp, Shape, Softmax
+from ansorpy.graph.op import ArgReduce, Reduce, ReduceOp, Shape, Softmax
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["reduce", "softmax"]
+__all__ = ["arg_reduce", "reduce", "softmax"]
 
 _REDUCE: dict[ReduceOp, Callable[..., Expr]] = {
     ReduceOp.SUM: builders.sum,
@@ -23,6 +23,23 @@ _REDUCE: dict[ReduceOp, Callable[..., Expr]] = {
 def reduce(op: Reduce, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """*inputs[0]* reduced over ``op.axes``."""
     return _reduced(inputs[0], op.kind, op.axes, op.keepdims, names.fresh(op.label))
+
+
+def arg_reduce(op: ArgReduce, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """The extreme value, then the least (or greatest) index at which it is found."""
+    (x,) = inputs
+    best = _reduced(x, op.kind, (op.axis,), True, names.fresh(op.kind.value))
+    extent = x.shape[op.axis]
+    choose, other = (builders.max, -1) if op.last else (builders.min, extent)
+
+    def body(*i: Expr) -> Expr:
+        k = reduce_axis(extent, name="k")
+        found = x[(*i[: op.axis], k, *i[op.axis + 1 :])].equal(best[i])
+        return choose(builders.select(found, k, other), axis=k)
+
+    return compute(
+        best.shape, body, name=names.fresh(op.label), names=tuple(f"i{d}" for d in range(x.ndim))
+    )
 
 
 def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:

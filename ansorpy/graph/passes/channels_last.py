@@ -20,6 +20,7 @@ from ansorpy.graph.op import (
     MatMul,
     Op,
     Pool,
+    Resample,
     Reshape,
     Shape,
     Transpose,
@@ -74,6 +75,8 @@ class _Layout:
                 self._reshape(node, node.op)
             case MatMul():
                 self._matmul(node)
+            case Resample():
+                self._resample(node, node.op)
             case _:
                 self._other(node)
 
@@ -153,6 +156,27 @@ class _Layout:
             b = self.builder.emit(Transpose((*perm, len(perm))), [b], f"{b}.turned")
             b = self.builder.emit(Reshape((rows, columns)), [b], f"{b}.rows")
         self._emit(node.op, [a, b], node.output, _identity(self._rank(node.output)))
+
+    def _resample(self, node: Node, op: Resample) -> None:
+        """In the order that the data have; in the model's where only what is larger leaves it."""
+        data, *tables = node.inputs
+        name, perm = self.stored[data]
+        if self._grows_into_outputs(node):
+            perm = _identity(len(perm))
+            name = self._get(data, perm)
+        self._emit(replace(op, axis=perm.index(op.axis)), [name, *tables], node.output, perm)
+
+    def _grows_into_outputs(self, node: Node) -> bool:
+        """True when *node* and what follows enlarge a value that goes out of the network."""
+        if self.graph.types[node.output].size < self.graph.types[node.inputs[0]].size:
+            return False
+        readers = self.readers[node.output]
+        if not readers:
+            return any(node.output == o.value for o in self.graph.outputs)
+        return all(
+            isinstance(reader.op, Resample) and self._grows_into_outputs(reader)
+            for reader in readers
+        )
 
     def _other(self, node: Node) -> None:
         """Any axis order the operator takes: the first operand's that has one of its own."""

@@ -1,0 +1,84 @@
+"""Mathematical functions at each element."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.op import Fn
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["OPERATORS"]
+
+Importer = Callable[[NodeContext], str]
+
+
+def _function(fn: Fn) -> Importer:
+    """An importer for a function of floats."""
+
+    def build(ctx: NodeContext) -> str:
+        ctx.require_float()
+        return ctx.apply(fn, ctx.input())
+
+    return build
+
+
+def _single(fn: Fn) -> Importer:
+    """An importer for a function that is approximated in float32 (and computed so for 16 bits)."""
+
+    def build(ctx: NodeContext) -> str:
+        ctx.require_float()
+        if ctx.type().dtype is DType.FLOAT64:
+            raise Unsupported("element type float64", "convert the model to float32")
+        return ctx.apply(fn, ctx.input())
+
+    return build
+
+
+def sign(ctx: NodeContext) -> str:
+    """-1, 0 or 1."""
+    return ctx.apply(Fn.SIGN, ctx.input())
+
+
+def mod(ctx: NodeContext) -> str:
+    """The remainder with the divisor's sign, or with ``fmod`` the dividend's."""
+    return ctx.apply(Fn.REMAINDER if ctx.attr("fmod", 0) else Fn.MOD, ctx.input(0), ctx.input(1))
+
+
+def is_nan(ctx: NodeContext) -> str:
+    """True where the element is no number."""
+    ctx.require_float()
+    return ctx.apply(Fn.IS_NAN, ctx.input())
+
+
+def is_inf(ctx: NodeContext) -> str:
+    """True where the element is infinite, with a sign that is asked for."""
+    ctx.require_float()
+    above, below = ctx.attr("detect_positive", 1), ctx.attr("detect_negative", 1)
+    x, limit = ctx.input(), ctx.literal(math.inf)
+    if above and below:
+        return ctx.apply(Fn.EQUAL, ctx.apply(Fn.ABS, x), limit)
+    if below:
+        return ctx.apply(Fn.EQUAL, x, ctx.literal(-math.inf))
+    return ctx.apply(Fn.EQUAL, x, limit) if above else ctx.apply(Fn.LESS, x, x)
+
+
+OPERATORS: dict[str, Importer] = {
+    "Acos": _single(Fn.ACOS),
+    "Acosh": _single(Fn.ACOSH),
+    "Asin": _single(Fn.ASIN),
+    "Asinh": _single(Fn.ASINH),
+    "Atan": _single(Fn.ATAN),
+    "Atanh": _single(Fn.ATANH),
+    "Cos": _function(Fn.COS),
+    "Cosh": _single(Fn.COSH),
+    "IsInf": is_inf,
+    "IsNaN": is_nan,
+    "Mod": mod,
+    "Round": _function(Fn.ROUND),
+    "Sign": sign,
+    "Sin": _function(Fn.SIN),
+    "Sinh": _single(Fn.SINH),
+    "Tan": _function(Fn.TAN),
+}

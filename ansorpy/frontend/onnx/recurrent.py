@@ -1,0 +1,167 @@
+"""What recurrent networks have in common: directions, initial states, steps, results.
+
+They are unrolled over their static number of steps.  The inputs' product is one matrix product for
+all steps; every step reads and writes whole rows of tensors whose first axis is time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.op import Concat, Fn, MatMul
+
+__all__ = [
+    "Direction", "activations_of", "bias_of", "clipped", "joined", "part", "projected", "row",
+    "run_directions",
+]  # fmt: skip
+
+_ACTIVATIONS = {
+    "Relu": Fn.RELU,
+    "Sigmoid": Fn.SIGMOID,
+    "Softplus": Fn.SOFTPLUS,
+    "Softsign": Fn.SOFTSIGN,
+    "Tanh": Fn.TANH,
+}
+_DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
+
+States = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a network: its number, and its inputs ``[steps, batch, size]``."""
+
+    number: int
+    x: str
+
+
+Step = Callable[[int, States], tuple[str, ...]]
+"""A step at a place, from states (None stands for zeros) to states; the first is the result."""
+
+
+def run_directions(
+    ctx: NodeContext, states: Sequence[int], stepper: Callable[[Direction], Step]
+) -> tuple[str, ...]:
+    """All results ``[steps, directions, batch, hidden]``, then each state after the last step.
+
+    Args:
+        states: The operands that are initial states.
+        stepper: What computes a step of a direction.
+    """
+    directions = _directions(ctx)
+    batch_first = ctx.attr("layout", 0) == 1
+    x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
+    steps, batch, _ = ctx.builder.types[x].shape
+    _refuse_lengths(ctx, steps)
+    hidden = ctx.shape(2)[-1]
+    runs: list[tuple[Mapping[int, str], tuple[str, ...]]] = []
+    for d, backwards in enumerate(directions):
+        first = tuple(_initial(ctx, index, d, batch_first) for index in states)
+        order = range(steps)[::-1] if backwards else range(steps)
+        runs.append(_run(stepper(Direction(d, x)), first, order))
+    rows = [results[t] for t in range(steps) for results, _ in runs]
+    y = joined(ctx, rows, (steps, len(runs), batch, hidden))
+    finals = [
+        joined(ctx, [last[n] for _, last in runs], (len(runs), batch, hidden))
+        for n in range(len(states))
+    ]
+    if batch_first:
+        y = ctx.transpose(y, (2, 0, 1, 3))
+        finals = [ctx.transpose(value, (1, 0, 2)) for value in finals]
+    return (y, *finals)
+
+
+def _run(
+    step: Step, states: States, order: Sequence[int]
+) -> tuple[Mapping[int, str], tuple[str, ...]]:
+    """The result of each step, by its place, and the states after the last one."""
+    results: dict[int, str] = {}
+    last: tuple[str, ...] = ()
+    for t in order:
+        states = last = step(t, states)
+        results[t] = last[0]
+    return results, last
+
+
+def _directions(ctx: NodeContext) -> tuple[bool, ...]:
+    """Whether each direction runs backwards."""
+    direction = ctx.attr("direction", "forward")
+    if direction not in _DIRECTIONS:
+        raise Unsupported(f"direction={direction}", f"use one of {', '.join(_DIRECTIONS)}")
+    return _DIRECTIONS[direction]
+
+
+def _refuse_lengths(ctx: NodeContext, steps: int) -> None:
+    """Sequences shorter than the tensor would need a mask a step."""
+    if ctx.has_input(4) and set(ctx.constant_ints(4, "sequence_lens")) != {steps}:
+        raise Unsupported("sequence_lens", "pad the sequences and leave this input out")
+
+
+def _initial(ctx: NodeContext, index: int, d: int, batch_first: bool) -> str | None:
+    """A direction's initial state; None for zeros."""
+    if not ctx.has_input(index):
+        return None
+    array = ctx.builder.constants.get(ctx.input(index))
+    if array is not None and not array.any():
+        return None
+    value = ctx.input(index)
+    return row(ctx, ctx.transpose(value, (1, 0, 2)) if batch_first else value, d)
+
+
+def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Fn, ...]:
+    """The activations of a direction; names know no case."""
+    names: list[bytes] = ctx.attr("activations", [])
+    given = [name.decode() for name in names] or [*default] * (d + 1)
+    known = {name.lower(): fn for name, fn in _ACTIVATIONS.items()}
+    count = len(default)
+    chosen = [known.get(name.lower()) for name in given[count * d : count * (d + 1)]]
+    found = tuple(fn for fn in chosen if fn is not None)
+    if len(found) < count:
+        raise Unsupported(f"activations={given}", f"use {count} of {', '.join(_ACTIVATIONS)}")
+    return found
+
+
+def projected(ctx: NodeContext, direction: Direction, bias: str | None) -> str:
+    """The inputs' part of all gates, ``[steps, batch, gates * hidden]``."""
+    steps, batch, size = ctx.builder.types[direction.x].shape
+    weight = ctx.transpose(row(ctx, ctx.input(1), direction.number), (1, 0))
+    product = ctx.emit(MatMul(), [ctx.reshape(direction.x, (steps * batch, size)), weight])
+    if bias is not None:
+        product = ctx.apply(Fn.ADD, product, bias)
+    return ctx.reshape(product, (steps, batch, ctx.builder.types[product].shape[-1]))
+
+
+def bias_of(ctx: NodeContext, d: int) -> tuple[str, str] | None:
+    """A direction's biases of the inputs' and of the states' products, for all gates."""
+    if not ctx.has_input(3):
+        return None
+    both = row(ctx, ctx.input(3), d)
+    width = ctx.builder.types[both].shape[-1] // 2
+    return part(ctx, both, 0, width), part(ctx, both, 1, width)
+
+
+def clipped(ctx: NodeContext, value: str) -> str:
+    """*value* within the bounds that ``clip`` sets."""
+    bound = float(ctx.attr("clip", 0.0))
+    return ctx.apply(Fn.CLIP, value, params=(-bound, bound)) if bound > 0 else value
+
+
+def row(ctx: NodeContext, value: str, place: int) -> str:
+    """*value* at *place* of its first axis, that axis dropped."""
+    shape = ctx.builder.types[value].shape
+    ranges = [range(place, place + 1), *map(range, shape[1:])]
+    return ctx.reshape(ctx.slice(value, ranges), shape[1:])
+
+
+def part(ctx: NodeContext, value: str, k: int, width: int, count: int = 1) -> str:
+    """The *k*-th *width* elements of the last axis, and as many again for each more of *count*."""
+    *lead, _ = ctx.builder.types[value].shape
+    return ctx.slice(value, [*map(range, lead), range(k * width, (k + count) * width)])
+
+
+def joined(ctx: NodeContext, rows: Sequence[str], shape: tuple[int, ...]) -> str:
+    """*rows* ``[batch, hidden]`` after one another, as a tensor of *shape*."""
+    stacked = rows[0] if len(rows) == 1 else ctx.emit(Concat(0), rows)
+    return ctx.reshape(stacked, shape)

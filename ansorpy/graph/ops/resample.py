@@ -1,0 +1,43 @@
+"""Weighted sums of a few elements of an axis, at places that a table has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import add
+
+from ansorpy.graph.op import Resample, TensorType
+from ansorpy.graph.ops.names import Names
+from ansorpy.ir.builders import maximum, minimum
+from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, ExprLike
+from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+
+__all__ = ["resample"]
+
+_WRITTEN_OUT = 4
+"""Elements that are added up in one expression, without a loop; cubic curves reach four."""
+
+
+def resample(op: Resample, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+    """``out[.., i, ..]`` = the sum over ``t`` of ``weights[i, t] * x[.., places[i, t], ..]``."""
+    x, places, *weights = inputs
+    axis, taps = op.axis, places.shape[1]
+    shape = op.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+
+    def term(i: Sequence[Expr], t: ExprLike) -> Expr:
+        # What a table has may not leave the data, whatever is in it.
+        place = minimum(maximum(places[i[axis], t].astype(DType.INT64), 0), x.shape[axis] - 1)
+        value = x[(*i[:axis], place, *i[axis + 1 :])]
+        return value * weights[0][i[axis], t] if weights else value
+
+    def body(*i: Expr) -> Expr:
+        if taps <= _WRITTEN_OUT:
+            return reduce(add, [term(i, t) for t in range(taps)])
+        k = reduce_axis(taps, name="t")
+        return sum_over(term(i, k), axis=k)
+
+    return compute(
+        shape, body, name=names.fresh("resample"), names=tuple(f"i{d}" for d in range(len(shape)))
+    )
