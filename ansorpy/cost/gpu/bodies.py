@@ -45,9 +45,7 @@ class Body:
         going: Masks = np.ones(self.view.rows, dtype=bool)
         for n in reversed(range(first, self.depth)):
             loop, extent = self.view.leaf.loops[n], self.view.extent[n]
-            if loop.annotation not in _SERIAL:
-                break
-            if loop.kind is not AxisKind.REDUCE:
+            if loop.kind is not AxisKind.REDUCE or loop.annotation not in _SERIAL:
                 continue
             written = self.sums * virtual * self.steps
             most = np.minimum(MOST_PRODUCTS // written, MOST_STEPS // self.steps)
@@ -57,9 +55,15 @@ class Body:
             going = going & (at_once == extent)
 
     @cached_property
-    def _whole(self) -> dict[int, Masks]:
-        """Where all iterations of a loop of the reduction are in the body, innermost first."""
-        return {n: at_once == self.view.extent[n] for n, at_once in self._factors.items()}
+    def _boxed(self) -> dict[int, Masks]:
+        """Where all of a loop of the reduction is in the body, innermost first, and boxes there
+        are one thread's: no others share what is inside."""
+        loops = self.view.leaf.loops
+        return {
+            n: (at_once == self.view.extent[n])
+            & all(loop.annotation in _SERIAL for loop in loops[n : self.depth])
+            for n, at_once in self._factors.items()
+        }
 
     def inside(self, loop: int) -> Masks:
         """Where iterations of a loop are in the body."""
@@ -73,7 +77,7 @@ class Body:
         found = access.region[self.depth]
         for n, at_once in self._factors.items():
             part = found * at_once if n in access.moves else found
-            found = np.where(self._whole[n], access.region[n], part)
+            found = np.where(self._boxed[n], access.region[n], part)
         return found
 
     def run(self, access: AccessView) -> Floats:
@@ -83,7 +87,7 @@ class Body:
             part = (
                 np.where(access.flat[n] == 1, found * at_once, found) if n in access.flat else found
             )
-            found = np.where(self._whole[n], access.run[n], part)
+            found = np.where(self._boxed[n], access.run[n], part)
         return found
 
     def is_along(self, access: AccessView) -> Masks:

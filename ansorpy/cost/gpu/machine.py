@@ -25,7 +25,7 @@ class GpuMachine:
     l2_bytes_per_s: float = 5.5e12
     dram_bytes_per_s: float = 3.3e12
     l2_bytes: float = 50 * 2.0**20
-    launch_s: float = 2.5e-6
+    launch_s: float = 1.5e-6
     memory_latency: float = 700.0
     l2_latency: float = 300.0
     barrier_latency: float = 40.0

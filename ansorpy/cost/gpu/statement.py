@@ -73,7 +73,8 @@ class Asked:
 def fills(view: LeafView) -> bool:
     """True for what threads of another stage's loops do together: filling a tile."""
     own = view.leaf.loops[view.leaf.own_from :]
-    return view.leaf.own_from > 0 and any(loop.annotation in THREADS for loop in own)
+    sums = any(loop.kind is AxisKind.REDUCE for loop in own)
+    return view.leaf.own_from > 0 and not sums and any(x.annotation in THREADS for x in own)
 
 
 class Statement:
@@ -143,7 +144,8 @@ class Statement:
             beside = np.maximum(BESIDE, operands + _ADDRESSES)
             found.registers = self.tile * words + beside
             found.issued = found.issued + self._spilled(found.registers)
-        found.waited = self.bodies * latency
+        # The compiler loads for a few iterations at once where nothing hangs on the one before.
+        found.waited = np.where(self.sums, self.bodies, np.ceil(self.bodies / 4)) * latency
         shared_by = self._reducing_threads
         rounds = np.ceil(np.log2(np.maximum(shared_by, 1.0)))
         results = np.where(shared_by > 1, self.tile, 0.0)

@@ -46,7 +46,7 @@ class LimitBlocks(AnnotationRule):
     """
 
     registers: bool = True
-    spare: int = 32
+    spare: int = 48
     asks: bool = True
     most_blocks: int = (1 << 31) - 1
 

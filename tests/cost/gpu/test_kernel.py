@@ -18,22 +18,23 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
+from ansorpy.target import Target
 from tests import workloads
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import gelu
 
 
-def structures(tensors: Sequence[Tensor], n: int = 1) -> list[Structure]:
-    sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+def structures(tensors: Sequence[Tensor], n: int = 1, target: Target = GPU) -> list[Structure]:
+    sampler = StructureSampler(Task(ComputeDAG.of(tensors), target, 1))
     drawn = sampler.draw(8, np.random.default_rng(0))
     return [s for s in drawn if not any(".rf" in c for c in s.columns)][:n]
 
 
-def seconds(structure: Structure, *rows: Mapping[str, int]) -> list[float]:
+def seconds(structure: Structure, *rows: Mapping[str, int], target: Target = GPU) -> list[float]:
     """Predictions for rows, given the columns that differ from one."""
     table = np.array([[row.get(c, 1) for c in structure.columns] for row in rows], dtype=np.int64)
     views = view_nest(structure.space.nest(table), len(rows))
-    return [float(s) for s in np.broadcast_to(gpu_seconds(GPU, views), len(rows))]
+    return [float(s) for s in np.broadcast_to(gpu_seconds(target, views), len(rows))]
 
 
 def tile(
@@ -51,6 +52,32 @@ def test_a_tile_that_is_reused_is_preferred() -> None:
         tile((1, 16, 1), (1, 16, 1), 16),
     )  # fmt: skip
     assert good < small < single
+
+
+def test_tiles_of_hand_written_products_come_first(rng: np.random.Generator) -> None:
+    """Blocks of 128 x 128 or twice that, 64 or 128 sums a thread: of random rows few are ahead."""
+    h100 = Target.parse("sm_90")
+    (structure,) = structures(workloads.matmul(4096, 4096, 4096), target=h100)
+    hand = seconds(
+        structure,
+        {**tile((2, 16, 4), (2, 16, 4), 32), "A.shared.pad": 4},
+        {**tile((2, 16, 4), (4, 16, 4), 16), "A.shared.pad": 4},
+        target=h100,
+    )
+    table = structure.sample(1024, rng)
+    table = table[structure.valid(table)]
+    views = view_nest(structure.space.nest(table), len(table))
+    found = np.broadcast_to(gpu_seconds(h100, views), len(table))
+    assert (found < max(hand)).mean() < 0.08
+    assert found.min() > 0.9 * min(hand)
+
+
+def test_a_few_large_blocks_leave_multiprocessors_idle() -> None:
+    (structure,) = structures(workloads.matmul(512, 512, 512))
+    large, small = seconds(
+        structure, tile((2, 16, 4), (2, 16, 4), 16), tile((1, 16, 2), (1, 16, 2), 16)
+    )
+    assert small < 0.7 * large
 
 
 def test_copies_ahead_hide_their_latency() -> None:

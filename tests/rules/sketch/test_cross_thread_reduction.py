@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from ansorpy.rules.derive import generate_sketches
+from ansorpy.rules.kernels import kernels
+from ansorpy.rules.presets import ANSOR_CUDA, Preset
+from ansorpy.rules.presets import CUDA as DEFAULT
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
+from benchmarks.ops.suite import cases
 from tests import workloads
 from tests.rules.asking import APPLY, CUDA, SKIP, ask, derive, shows
 
@@ -74,3 +79,9 @@ def test_what_is_done_to_each_sum_is_done_in_its_kernel() -> None:
             norm[b] = ...
         """,
     )
+
+
+@pytest.mark.parametrize("preset", [ANSOR_CUDA, DEFAULT], ids=lambda preset: preset.name)
+def test_a_norm_becomes_one_kernel(preset: Preset) -> None:
+    (dag,) = [case.dag for case in cases() if case.name == "LN.128x768"]
+    assert min(len(list(kernels(s))) for s in generate_sketches(dag, CUDA, preset)) == 1
