@@ -8,6 +8,7 @@ its own, the choice is a constant and folds away.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from ansorpy.ir.expr import (
     Axis,
@@ -23,7 +24,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.tensor import ComputeOp
 
-__all__ = ["branch_axes", "chosen_by_remainder", "periods"]
+__all__ = ["branch_axes", "chosen_by_remainder", "formulas", "periods"]
 
 
 def branch_axes(op: ComputeOp) -> frozenset[str]:
@@ -77,6 +78,15 @@ def chosen_by_remainder(op: ComputeOp) -> frozenset[str]:
                         if isinstance(axis, Axis)
                     }
     return frozenset(found)
+
+
+def formulas(op: ComputeOp) -> int:
+    """How many formulas the body chooses among, by axes and by remainders of axes."""
+    extents = {axis.name: axis.extent for axis in op.axes}
+    by_axis = (extents[name] for name in branch_axes(op) if name in extents)
+    parted = periods(op)
+    by_remainder = (parted[name] for name in chosen_by_remainder(op) if name in parted)
+    return prod((*by_axis, *by_remainder))
 
 
 def _conjuncts(cond: Expr) -> Iterator[Compare]:

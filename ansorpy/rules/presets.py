@@ -115,7 +115,7 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     AddCacheRead(),
     SpecialComputeLocation(),
-    AlwaysInline(most_loads=3),
+    AlwaysInline(most_loads=3, most_formulas=36),
     SimplifyComputeWithConstTensor(),
     SplitReduction(most_parts=64),
     CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),

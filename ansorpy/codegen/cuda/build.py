@@ -51,6 +51,12 @@ def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
         check_launch(launch, target)
     cubin, report = compile_source(source.text, target)
     resources = parse_report(report, source.plan)
+    if any(taken.spilled_bytes for taken in resources):
+        # Registers were estimated.  More of them for fewer blocks are better than memory.
+        alone = emit_cuda(program, target, symbol, several=False)
+        if alone.text != source.text:
+            source, (cubin, report) = alone, compile_source(alone.text, target)
+            resources = parse_report(report, source.plan)
     for launch, taken in zip(source.plan.launches, resources, strict=True):
         check_resources(launch, taken, target)
     return CudaCode(

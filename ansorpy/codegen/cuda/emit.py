@@ -42,10 +42,11 @@ class CudaSource:
         return "\n\n".join(part for part in parts if part)
 
 
-def emit_cuda(program: Program, target: Target, symbol: str) -> CudaSource:
+def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = True) -> CudaSource:
     """*program* as CUDA C, its kernels named after *symbol*.
 
     Dense arguments must lie on 16-byte boundaries, those with strides on those of an element.
+    Registers are kept to what *several* blocks of an SM leave, where they should suffice.
 
     Raises:
         CodegenError: The program uses what a GPU does not have (parallel loops), waits for other
@@ -61,7 +62,7 @@ def emit_cuda(program: Program, target: Target, symbol: str) -> CudaSource:
     for number, nest in enumerate(found):
         name = identifier(symbol if len(found) == 1 else f"{symbol}_{number}")
         _require_moderate(name, nest)
-        kernel = _Kernel(name, nest, program, offsets, target)
+        kernel = _Kernel(name, nest, program, offsets, target, several=several)
         texts.append(kernel.text(helpers))
         launches.append(kernel.launch)
     used = tuple(name for name in HELPERS if name in helpers)
@@ -93,8 +94,9 @@ class _Kernel:
     """One kernel while it is written: what it reads and writes, and its shared memory."""
 
     def __init__(
-        self, name: str, nest: Nest, program: Program, offsets: dict[Buffer, int], target: Target
-    ):
+        self, name: str, nest: Nest, program: Program, offsets: dict[Buffer, int], target: Target,
+        *, several: bool,
+    ):  # fmt: skip
         self.name = name
         self.nest = nest
         self.used = buffers_used(nest.body)
@@ -117,7 +119,7 @@ class _Kernel:
             name, nest.grid, nest.block, tuple(argument for _, argument in self.given),
             0 if self.dynamic else size, size if self.dynamic else 0,
         )  # fmt: skip
-        blocks = blocks_at_once(nest.body, self.launch, target)
+        blocks = blocks_at_once(nest.body, self.launch, target) if several else 1
         self.bounds = f"{self.launch.threads}" + (f", {blocks}" if blocks > 1 else "")
 
     def text(self, helpers: dict[str, None]) -> str:

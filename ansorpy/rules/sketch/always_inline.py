@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import Axis, Const, Function, Load, walk
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.branches import formulas
 from ansorpy.rules.predicates import (
     is_repeated_in_tiles,
     is_strictly_inlineable,
@@ -17,6 +18,7 @@ from ansorpy.rules.relations import consumers, has_reduce_iters, is_input, is_op
 from ansorpy.rules.rowwise import is_costly_broadcast, is_evaluated_once
 from ansorpy.rules.sketch.add_operand_copy import moving_dimensions
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -36,12 +38,14 @@ class AlwaysInline(SketchRule):
     is left out where a product's vector loop does not move along it, which only broadcasts its
     elements, wherever the rows are.  On CUDA, what reads more than ``most_loads`` elements for each
     of its own (a transform of Winograd's) is not inlined into what fills shared tiles: each block
-    that reads an element would compute it.
+    that reads an element would compute it.  Nor is a transform inlined into another one that would
+    choose among more than ``most_formulas`` then: those of three windows are 216.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
     evaluated_once: bool = False
     most_loads: int | None = None
+    most_formulas: int | None = None
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -57,6 +61,8 @@ class AlwaysInline(SketchRule):
             return Verdict.skip("costly, and read by many elements")
         if self.most_loads is not None and _fills_tiles(state, stage, self.most_loads):
             return Verdict.skip("blocks that read an element would each compute it")
+        if self.most_formulas is not None and _formulas_with(state, stage) > self.most_formulas:
+            return Verdict.skip("its reader would choose among too many formulas")
         return inline_verdict(state, stage_id, target, self.expensive)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
@@ -89,6 +95,16 @@ def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
     return loads > most_loads and any(
         reader.scope is Scope.SHARED for reader in consumers(state, stage)
     )
+
+
+def _formulas_with(state: State, stage: Stage) -> int:
+    """Formulas that the readers of *stage* choose among once it is inlined; 1 where it has none."""
+    if is_input(state, stage) or stage.is_placeholder or stage.compute.reduce_axes:
+        return 1
+    own = formulas(stage.compute)
+    ops = effective(state).ops
+    readers = [formulas(ops[reader.name]) for reader in consumers(state, stage)]
+    return own * max(readers, default=1) if own > 1 else 1
 
 
 def _is_broadcast_copy(state: State, stage: Stage) -> bool:

@@ -6,13 +6,18 @@ import re
 
 import pytest
 
+from ansorpy.codegen.cuda import emit
+from ansorpy.codegen.cuda.build import build_cuda
 from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.ir.expr import Var
-from ansorpy.ir.loops import Alloc, For, ForKind, Program, Scope, Seq
+from ansorpy.codegen.cuda.nvrtc import compile_source
+from ansorpy.codegen.cuda.residency import operands_of
+from ansorpy.ir.expr import ReduceKind, Var
+from ansorpy.ir.loops import Alloc, For, ForKind, Program, Scope, Seq, Stmt
+from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.emulator import TARGET
-from tests.codegen.programs import at, buffer, program, put
+from tests.codegen.programs import ZERO, at, buffer, program, put
 
-t, i = Var("t"), Var("i")
+t, i, j, k = (Var(name) for name in "tijk")
 
 
 def holding(threads: int, sums: int, shared: int = 1) -> Program:
@@ -43,3 +48,44 @@ def test_bounds_are_those_of_registers_and_shared_memory(
     text = emit_cuda(holding(threads, sums, shared), TARGET, "k").kernels
     found = re.search(r"__launch_bounds__\((.*?)\)", text)
     assert found is not None and found[1] == bounds
+
+
+def tile(rows: int, columns: int, body: Stmt) -> Stmt:
+    return For(i, rows, ForKind.UNROLLED, For(j, columns, ForKind.UNROLLED, body))
+
+
+def product(rows: int, columns: int, *, along: bool) -> Program:
+    """A thread's tile of sums; *along*: the rows of x are as long as the reduction."""
+    x = buffer("x.shared", *((rows, 16) if along else (16, rows)), scope=Scope.SHARED)
+    y = buffer("y.shared", 16, columns, scope=Scope.SHARED)
+    given = buffer("given", 256)
+    own, out = buffer("own", rows, columns, scope=Scope.LOCAL), buffer("out", 256, rows, columns)
+    a = at(x, i, k) if along else at(x, k, i)
+    add = put(own, (i, j), a * at(y, k, j), ReduceKind.SUM)
+    sums = For(k, 16, ForKind.UNROLLED, tile(rows, columns, add))
+    clear, store = put(own, (i, j), ZERO), put(out, (t, i, j), at(own, i, j))
+    filled = (put(x, (0, t % 8), at(given, t)), put(y, (t % 16, 0), at(given, t)))
+    parts = (*filled, tile(rows, columns, clear), sums, tile(rows, columns, store))
+    body = Alloc(x, Alloc(y, Alloc(own, Seq(parts))))
+    return program(For(t, 256, ForKind.THREAD_X, body), [given], [out])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "along", "operands"),
+    [(8, 8, True, 40), (8, 8, False, 16), (16, 4, True, 68)],
+)
+def test_operands_are_those_of_one_load(
+    rows: int, columns: int, along: bool, operands: int
+) -> None:
+    """Four steps at once where rows are loaded along the reduction."""
+    assert operands_of(product(rows, columns, along=along).body) == operands
+
+
+@needs_nvrtc
+def test_a_kernel_that_would_spill_has_fewer_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(emit, "blocks_at_once", lambda *_: 4)
+    made = product(8, 15, along=True)
+    _, report = compile_source(emit_cuda(made, TARGET, "k").text, TARGET)
+    assert " 0 bytes spill stores" not in report
+    code = build_cuda(made, TARGET, symbol="k")
+    assert "__launch_bounds__(256)" in code.source and not code.resources[0].spilled_bytes

@@ -11,13 +11,17 @@ from ansorpy.ir.expr import Function
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.algorithms.winograd import Winograd
+from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import CPU as DEFAULT
+from ansorpy.rules.presets import CUDA as DEFAULT_CUDA
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.properties.test_schedules import inputs_of, interpreted
+from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import ALONE, CPU, CUDA, SKIP, ask, derive
 
 CONV = workloads.conv2d_bn_relu(1, 6, 6, 4, 4)
@@ -122,3 +126,15 @@ def test_a_transform_that_many_blocks_read_is_a_kernel_of_its_own() -> None:
     assert ask(rule, state, "V", CUDA).reason == "blocks that read an element would each compute it"
     assert ask(AlwaysInline(), state, "V", CUDA).answer is ALONE
     assert ask(rule, state, "pad", CUDA).answer is ALONE
+
+
+@pytest.mark.parametrize("windows", [2, 3])
+def test_transforms_of_three_windows_are_not_one_formula(windows: int) -> None:
+    """6 * 6 formulas are written out for a thread, 6 * 6 * 6 are not."""
+    dag = ComputeDAG.of(convolution((8,) * windows, (3,) * windows, 32, 32, pad=1))
+    (found, *_) = Winograd(tiles=(4,)).rewrite(dag, CUDA)
+    state, *_ = generate_sketches(found.dag, CUDA, DEFAULT_CUDA)
+    assert state.stage("conv.V0").inlined is (windows == 2)
+    assert not state.stage("conv.V").inlined
+    if windows == 3:
+        assert state.stage("conv.V1").inlined and not state.stage("conv.Y0").inlined
