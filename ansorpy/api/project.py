@@ -14,10 +14,15 @@ from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load as load_onnx
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
-from ansorpy.ir.task import Task, Warmth
+from ansorpy.ir.task import Task
 from ansorpy.target import Target
 
 __all__ = ["OpenRegion", "Project", "memory_hint", "open_project"]
+
+
+_NEAR, _FAR = 2, 4
+"""Times the last cache: up to the first, some of what was read before is still there; the second is
+so much that an algorithm with far larger constants does not look faster than it is."""
 
 
 @dataclass(frozen=True)
@@ -167,11 +172,13 @@ def open_project(
     cuts = cuts_of(load_onnx(model, shapes, dims))
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
     project = Project(name, cuts.network, (), request.target)
-    warmth = _warmth(project.touched_bytes, request)
+    touched = project.touched_bytes
 
     def make(workload: Workload) -> Task:
-        target, threads = request.target, request.threads
-        return Task(workload.dag, target, threads, request.precision, warmth, workload.name)
+        between = _between(touched, workload, request)
+        return Task(
+            workload.dag, request.target, request.threads, request.precision, between, workload.name
+        )
 
     workloads = cuts.network.workloads()
     tasks = {w.key: make(w) for w in (*workloads, *cuts.others.values())}
@@ -179,9 +186,18 @@ def open_project(
     return replace(project, tasks=own, open=_Open(cuts, tasks, make) if cuts.regions else None)
 
 
-def _warmth(touched_bytes: int, request: Request) -> Warmth:
-    """Where a call finds its constants when the network has touched so many bytes since."""
-    target = request.target
-    if touched_bytes <= target.l2_bytes * request.threads:
-        return "warm"
-    return "l3" if touched_bytes <= target.l3_bytes else "cold"
+def _between(touched_bytes: int, workload: Workload, request: Request) -> int:
+    """What a run of the network touches between two calls of *workload*, beside its constants.
+
+    In eighths of the last cache, so that networks of about one size share their records; all that
+    is far beyond it is one case.
+    """
+    own_caches = request.target.l2_bytes * request.threads
+    last = max(request.target.l3_bytes, own_caches)
+    if touched_bytes <= own_caches:
+        return 0
+    if touched_bytes > _NEAR * last:
+        return _FAR * last
+    unit = max(1, last // 8)
+    others = touched_bytes - sum(op.bytes for op in workload.dag.constant_ops)
+    return unit * max(1, round(others / unit))

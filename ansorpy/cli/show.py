@@ -142,5 +142,5 @@ def _text(task: Task, session: Session, form: Form) -> str:
     program = lower(chosen.state).run
     if form is Form.program:
         return text(program)
-    code = emit_llvm(program, task.target, "kernel", prefetch=task.warmth != "warm")
+    code = emit_llvm(program, task.target, "kernel", prefetch=task.between_bytes > 0)
     return code if form is Form.llvm else assembly(code, task.target)

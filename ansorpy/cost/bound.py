@@ -51,4 +51,5 @@ def _from_memory(
     given = sum(t.bytes for t in dag.args if t not in dag.constant_ops)
     total = held + given + sum(t.bytes for t in dag.outputs)
     # A cache half as large may serve half of what is read again and again.
-    return max(float(held) if task.warmth == "cold" else 0.0, total - 2 * machine.l3_bytes)
+    kept = 2 * machine.l3_bytes
+    return max(float(held) if task.between_bytes > kept else 0.0, total - kept)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, TypeAlias
+from typing import Literal
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -13,10 +13,7 @@ from ansorpy.ir.serialize import structural_hash
 from ansorpy.ir.similarity import class_hash
 from ansorpy.target import Target
 
-__all__ = ["Task", "Warmth"]
-
-Warmth: TypeAlias = Literal["warm", "l3", "cold"]
-"""Where constants are when a program starts: in a core's own caches, the last one, memory."""
+__all__ = ["Task"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,24 +24,27 @@ class Task:
         threads: Threads the program runs on; at least 1.
         precision: ``"strict"`` leaves out algorithms with a stated error.  Either way sums are
             added up in any order, and bfloat16 dot instructions flush denormals.
-        warmth: Where its constants are when the program starts: a network reads all the others
-            between two calls.
+        between_bytes: What a network reads and writes between two calls of the program, its own
+            data left out: which caches still hold its constants when it starts.  0 where it is
+            called again and again.
         name: For messages; not part of the key.
 
     Raises:
-        UsageError: Fewer than one thread, or an unknown precision.
+        UsageError: Fewer than one thread, less than no bytes, or an unknown precision.
     """
 
     dag: ComputeDAG
     target: Target
     threads: int
     precision: Literal["default", "strict"] = "default"
-    warmth: Warmth = "warm"
+    between_bytes: int = 0
     name: str = ""
 
     def __post_init__(self) -> None:
         if self.threads < 1:
             raise UsageError(f"a task needs at least one thread, got {self.threads}")
+        if self.between_bytes < 0:
+            raise UsageError(f"there are no {self.between_bytes} bytes between two calls")
         if self.precision not in ("default", "strict"):
             raise UsageError(
                 f"unknown precision {self.precision!r}", hint="use 'default' or 'strict'"
@@ -54,7 +54,8 @@ class Task:
     def key(self) -> str:
         """Text that is equal exactly when records of one task serve the other."""
         definition, threads = structural_hash(self.dag), str(self.threads)
-        return "/".join((definition, self.target.key, threads, self.precision, self.warmth))
+        between = str(self.between_bytes)
+        return "/".join((definition, self.target.key, threads, self.precision, between))
 
     @cached_property
     def class_key(self) -> str:

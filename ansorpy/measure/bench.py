@@ -30,8 +30,8 @@ class Candidate(Protocol):
             CodegenError: It wrote outside its buffers, or said that it failed.
         """
 
-    def prepare(self, cold_bytes: int) -> None:
-        """Get ready to be timed, once it was checked; constants take turns in *cold_bytes*."""
+    def prepare(self, between_bytes: int) -> None:
+        """Get ready to be timed, once it was checked; its constants are found after so many others."""
 
     def burst(self, number: int) -> float:
         """Seconds of *number* calls in a row."""

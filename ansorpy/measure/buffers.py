@@ -17,7 +17,7 @@ from ansorpy.measure.guard import GuardedArray
 from ansorpy.measure.inputs import input_array
 from ansorpy.measure.ranges import input_ranges
 
-__all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays"]
+__all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays", "turns"]
 
 Array = npt.NDArray[np.generic]
 
@@ -143,10 +143,11 @@ class CheckBuffers:
 
 
 class ConstantCopies:
-    """Places of a candidate's constants in turn, so that each call finds them outside the caches.
+    """Places of a candidate's constants in turn, so that a call finds them where a network would.
 
-    ``tables`` is ``[copies, parameters]``: the addresses one call gets.  Their number makes
-    *cold_bytes*, some times the last-level cache; warm constants (0) have one copy.
+    ``tables`` is ``[copies, parameters]``: the addresses one call gets.  From one use of a copy to
+    the next the others are read, *between_bytes* and less than one copy more; then the caches hold
+    of it what they hold in the network, whose own layout of the constants it is.
     """
 
     def __init__(
@@ -154,10 +155,10 @@ class ConstantCopies:
         task: TaskArrays,
         params: Sequence[ParamSpec],
         constants: dict[str, Array],
-        cold_bytes: int,
+        between_bytes: int,
     ) -> None:
         size = sum(_rounded(values.nbytes) for values in constants.values())
-        copies = min(_MAX_COPIES, max(1, -(-cold_bytes // size))) if size else 1
+        copies = turns(between_bytes, size)
         floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
         others = {n: v for n, v in constants.items() if n not in floats}
         starts, pitch = _layout(floats)
@@ -186,6 +187,11 @@ class ConstantCopies:
                 from_task = task.inputs.get(spec.name) if spec.role is Role.INPUT else next(outputs)
                 assert from_task is not None
                 self.tables[:, column] = from_task.ctypes.data
+
+
+def turns(between_bytes: int, size: int) -> int:
+    """Copies of *size* bytes to take in turn, so that others make *between_bytes* at least."""
+    return min(_MAX_COPIES, 1 - (-between_bytes // size)) if size else 1
 
 
 def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:

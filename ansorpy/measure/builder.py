@@ -101,7 +101,7 @@ class Builder:
 def _requests(task: Task, states: Sequence[State]) -> list[Message]:
     """What a worker is asked for each of *states*."""
     request = BuildRequest(
-        target=task.target, symbol=task_symbol(task), prefetch=task.warmth != "warm"
+        target=task.target, symbol=task_symbol(task), prefetch=task.between_bytes > 0
     )
     fields = request.model_dump(mode="json")
     definitions = {id(state.base): b"" for state in states}

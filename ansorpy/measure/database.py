@@ -151,7 +151,7 @@ class Database:
                 "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     task.key, task.name, definition, _target_text(task), task.threads,
-                    task.precision, task.warmth, float(task.flops), task.class_key,
+                    task.precision, task.between_bytes, float(task.flops), task.class_key,
                 ),
             )  # fmt: skip
 

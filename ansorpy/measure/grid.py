@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.serialize import dag_from_dict
-from ansorpy.ir.task import Task, Warmth
+from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.schedule.decisions import cut
@@ -76,7 +76,7 @@ class GridHeader(BaseModel):
     target: Target
     threads: int = Field(ge=1)
     precision: Literal["default", "strict"]
-    warmth: Warmth
+    between_bytes: int = Field(ge=0)
     cut: dict[str, tuple[tuple[int, ...], ...]]
     sizes: dict[str, int]
     refused: int = Field(ge=0)
@@ -117,7 +117,7 @@ class Grid:
         header = self.header
         return Task(
             dag_from_dict(header.dag), header.target, header.threads, header.precision,
-            header.warmth, header.name,
+            header.between_bytes, header.name,
         )  # fmt: skip
 
     @cached_property

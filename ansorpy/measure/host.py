@@ -57,9 +57,9 @@ class _Candidate:
             raise CodegenError("it wrote outside its buffers (found by the pattern around them)")
         return seconds
 
-    def prepare(self, cold_bytes: int) -> None:
+    def prepare(self, between_bytes: int) -> None:
         assert self._buffers is not None, "check comes first"
-        self._kernel.prepare_timing(self._buffers, cold_bytes)
+        self._kernel.prepare_timing(self._buffers, between_bytes)
 
     def burst(self, number: int) -> float:
         return self._kernel.burst(number)

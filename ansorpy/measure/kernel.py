@@ -75,11 +75,11 @@ class LoadedKernel:
             raise CodegenError(f"{code.symbol} returned the error code {status}")
         return seconds
 
-    def prepare_timing(self, checked: CheckBuffers, cold_bytes: int) -> None:
-        """Lay out the constants for timing: copies of at least *cold_bytes*, or one when 0."""
+    def prepare_timing(self, checked: CheckBuffers, between_bytes: int) -> None:
+        """Lay out the constants for timing, so that calls find them after so many other bytes."""
         constants = checked.constants(self.built.run_params)
         params = self.built.run_params
-        self._copies = ConstantCopies(self.task, params, constants, cold_bytes)
+        self._copies = ConstantCopies(self.task, params, constants, between_bytes)
 
     def burst(self, number: int) -> float:
         """Call the kernel *number* times in a row in compiled code; returns the seconds."""

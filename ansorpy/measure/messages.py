@@ -28,7 +28,7 @@ class OpenRequest(_Message):
 
     seed: int
     threads: int
-    cold_bytes: int
+    between_bytes: int = Field(ge=0)
     check_points: int
 
 

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict, Field, Json, ValidationError
 
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.task import Warmth
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
@@ -56,7 +55,7 @@ class TaskRow(_Row):
     target: str
     threads: int = Field(ge=1)
     precision: str
-    warmth: Warmth
+    between_bytes: int = Field(ge=0)
     flops: float = Field(ge=0)
     class_key: str
 

@@ -34,11 +34,6 @@ _GUARDED = (
     "an access outside its buffers is the usual cause: they end at guard pages in the first run"
 )
 _KEPT_REFERENCE_BYTES = 512 << 20
-_BEYOND = 4
-"""Constants take turns in this many times the caches they are to be missing from: after two times
-the last one still keeps enough of them that an algorithm with much larger constants looks a third
-faster than it is.
-"""
 
 
 class RunClient:
@@ -183,7 +178,7 @@ class RunClient:
         request = OpenRequest(
             seed=self.seed,
             threads=task.threads,
-            cold_bytes=_turns_bytes(task),
+            between_bytes=task.between_bytes,
             check_points=points,
         )
         definition = definition_json(task.dag).encode()
@@ -274,15 +269,3 @@ def _retimed(answer: Outcome, builds: Sequence[Built]) -> list[MeasureResult]:
 
 def _junk(error: ValueError) -> MeasureResult:
     return MeasureResult(TrialKind.CRASH, reason=f"the run worker answered junk: {error}")
-
-
-def _turns_bytes(task: Task) -> int:
-    """Bytes in which a task's constants take turns, so that a call finds them where it says."""
-    target = task.target
-    match task.warmth:
-        case "warm":
-            return 0
-        case "l3":
-            return min(_BEYOND * target.l2_bytes * task.threads, target.l3_bytes // 2)
-        case "cold":
-            return _BEYOND * max(target.l3_bytes, target.l2_bytes * task.threads)

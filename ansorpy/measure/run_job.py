@@ -44,7 +44,7 @@ class RunSession:
 
     def __init__(self, bench: Bench = HostTask) -> None:
         self._bench = bench
-        self._options = OpenRequest(seed=0, threads=1, cold_bytes=0, check_points=0)
+        self._options = OpenRequest(seed=0, threads=1, between_bytes=0, check_points=0)
         self._task: OpenTask | None = None
         self._reference: list[Array] = []
 
@@ -116,7 +116,7 @@ class RunSession:
                 built = built_from_parts(header, [next(blobs) for _ in range(count)])
                 candidate = loaded.enter_context(self.task.load(built))
                 candidate.check()
-                candidate.prepare(self._options.cold_bytes)
+                candidate.prepare(self._options.between_bytes)
                 bursts.append(candidate.burst)
             timings = time_interleaved(bursts, request.policy, request.rounds)
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
@@ -129,7 +129,7 @@ class RunSession:
             slow_s = policy.slow_factor * incumbent_s + 2 * policy.cold_s(fresh_bytes)
             if first_s > slow_s:
                 return Timing((first_s,), is_slow=True)
-        candidate.prepare(self._options.cold_bytes)
+        candidate.prepare(self._options.between_bytes)
         return time_calls(candidate.burst, policy, incumbent_s, fresh_bytes)
 
     def compared(self, stated_error: float) -> Comparison:

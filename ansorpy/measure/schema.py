@@ -12,7 +12,7 @@ from ansorpy.phases import Part, phase
 
 __all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials", "transaction"]
 
-FORMAT = 3
+FORMAT = 4
 """Version of the tables; a file of another version is refused."""
 
 _APPLICATION_ID = 0x616E7370
@@ -31,7 +31,7 @@ CREATE TABLE tasks (
     target TEXT NOT NULL,
     threads INTEGER NOT NULL,
     precision TEXT NOT NULL,
-    warmth TEXT NOT NULL,
+    between_bytes INTEGER NOT NULL,
     flops REAL NOT NULL,
     class_key TEXT NOT NULL
 ) WITHOUT ROWID;

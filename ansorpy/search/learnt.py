@@ -60,4 +60,4 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
 def _task(database: Database, row: TaskRow, target: Target) -> Task:
     dag = database.definition(row.definition)
     precision: Literal["default", "strict"] = "strict" if row.precision == "strict" else "default"
-    return Task(dag, target, row.threads, precision, row.warmth, row.name)
+    return Task(dag, target, row.threads, precision, row.between_bytes, row.name)

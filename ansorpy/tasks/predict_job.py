@@ -6,10 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from ansorpy.ir.serialize import dag_from_dict
-from ansorpy.ir.task import Task, Warmth
+from ansorpy.ir.task import Task
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.worker import Handler
@@ -31,7 +31,7 @@ class _Request(BaseModel):
     target: Target
     threads: int
     precision: Literal["default", "strict"]
-    warmth: Warmth
+    between_bytes: int = Field(ge=0)
     preset: str
     options: PredictOptions
 
@@ -42,7 +42,7 @@ def predict_message(task: Task, preset: str, options: PredictOptions) -> Message
         target=task.target,
         threads=task.threads,
         precision=task.precision,
-        warmth=task.warmth,
+        between_bytes=task.between_bytes,
         preset=preset,
         options=options,
     )
@@ -64,7 +64,7 @@ def _predict(message: Message) -> Message:
     request = _Request.model_validate(message.fields)
     dag = dag_from_dict(json.loads(message.blobs[0]))
     task = Task(
-        dag, request.target, request.threads, request.precision, request.warmth
+        dag, request.target, request.threads, request.precision, request.between_bytes
     )  # fmt: skip
     source = StructureSampler(task, preset_for(task.target, request.preset))
     blobs: list[bytes] = []

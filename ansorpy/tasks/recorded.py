@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ansorpy.ir.task import Task, Warmth
+from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
@@ -51,7 +51,7 @@ class TaskRequest(_Body):
     target: Target
     threads: int = Field(ge=1)
     precision: Literal["default", "strict"]
-    warmth: Warmth
+    between_bytes: int = Field(ge=0)
     name: str
     space: str
     weight: float
@@ -59,7 +59,7 @@ class TaskRequest(_Body):
     def task(self, database: Database) -> Task:
         """The task; its definition is read from *database*."""
         dag = database.definition(self.definition)
-        return Task(dag, self.target, self.threads, self.precision, self.warmth, self.name)
+        return Task(dag, self.target, self.threads, self.precision, self.between_bytes, self.name)
 
 
 class RunRequest(_Body):
@@ -97,7 +97,7 @@ def request_of(
                 target=task.target,
                 threads=task.threads,
                 precision=task.precision,
-                warmth=task.warmth,
+                between_bytes=task.between_bytes,
                 name=task.name,
                 space=space,
                 weight=weight,

@@ -139,7 +139,7 @@ def begin(plan: Plan) -> Grid:
         steps=steps_to_json(state.history), placed_steps=len(placed.history),
         sketch_steps=structure.sketch_steps, sketch=structure.sketch,
         preset=structure.preset.name, target=task.target, threads=task.threads,
-        precision=task.precision, warmth=task.warmth, cut=dict(found.kept),
+        precision=task.precision, between_bytes=task.between_bytes, cut=dict(found.kept),
         sizes={d.name: len(d.domain.rows) for d in structure.space.decisions},
         refused=found.refused, kinds=("pending", *_KINDS), machine=machine_name(),
         command=f"python -m benchmarks.search.record {plan.name}",

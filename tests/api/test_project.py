@@ -47,24 +47,31 @@ def test_equal_layers_are_one_task(network: onnx.ModelProto) -> None:
     project = open_project(network, REQUEST, dims={"batch": 3})
     assert project.name == "mlp"
     assert sorted(project.weights.values()) == [1, 2]
-    assert all(t.threads == 2 and t.warmth == "warm" for t in project.tasks)
+    assert all(t.threads == 2 and t.between_bytes == 0 for t in project.tasks)
 
 
 def test_constants_are_where_a_run_of_the_network_leaves_them(network: onnx.ModelProto) -> None:
     host = Target.parse("x86-64-v4")
 
-    def warmth(l2_bytes: int, l3_bytes: int) -> set[str]:
+    def between(l2_bytes: int, l3_bytes: int) -> set[int]:
         target = replace(host, l2_bytes=l2_bytes, l3_bytes=l3_bytes)
         request = replace(REQUEST, target=target)
-        return {task.warmth for task in open_project(network, request, dims={"batch": 3}).tasks}
+        return {
+            task.between_bytes for task in open_project(network, request, dims={"batch": 3}).tasks
+        }
 
     project = open_project(network, REQUEST, dims={"batch": 3})
     touched = project.constant_bytes + project.network.arena.bytes + 4 * 3 * (6 + 10)
     assert project.touched_bytes == touched
-    assert warmth(touched // 2, 0) == {"warm"}
-    assert warmth(touched // 2 - 1, touched) == {"l3"}
-    assert warmth(64, touched - 1) == {"cold"}
-    assert warmth(64, 0) == {"cold"}
+    others = [touched - 4 * 6 * 10, touched - 4 * 10 * 10]
+    assert between(touched // 2, 0) == {0}
+    for cache in (touched, touched // 2):
+        unit = cache // 8
+        assert between(64, cache) == {round(size / unit) * unit for size in others}
+    assert between(64, touched // 2 - 1) == {4 * (touched // 2 - 1)}
+    assert between(64, 0) == {4 * 128}
+    # What is little beside the caches of all cores is still not in them.
+    assert between(touched // 2 - 1, 100 * touched) == {100 * touched // 8}
 
 
 def test_memory_is_counted_and_limited(network: onnx.ModelProto) -> None:

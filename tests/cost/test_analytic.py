@@ -32,7 +32,7 @@ GOOD: dict[str, Size] = {"i1": 4, "i2": 8, "j1": 4, "j2": 32, "k1": 64}
 
 
 def cost(nest: Nest, threads: int = 1, machine: MachineModel = MACHINE) -> LeafCost:
-    return leaf_cost(view_nest(nest, 1)[0], machine, threads, warmth="warm")
+    return leaf_cost(view_nest(nest, 1)[0], machine, threads, between_bytes=0)
 
 
 def product_cost(threads: int = 1, /, **changes: Size) -> LeafCost:
@@ -129,12 +129,15 @@ def test_strided_vectors_are_gathers() -> None:
 def test_constants_out_of_cache_are_paid_for() -> None:
     nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
     task = matmul_task(8, 512, 512)
-    warm = AnalyticModel().predict(task, nest, 1)
-    cold = AnalyticModel().predict(replace(task, warmth="cold"), nest, 1)
+    warm = AnalyticModel(MACHINE).predict(task, nest, 1)
+    cold = AnalyticModel(MACHINE).predict(replace(task, between_bytes=1 << 40), nest, 1)
     assert cold[0] < warm[0]
     assert 1 / cold[0] >= 512 * 512 * 4 / MACHINE.dram_bytes_per_s
-    between = AnalyticModel().predict(replace(task, warmth="l3"), nest, 1)
-    assert cold[0] < between[0] <= warm[0]
+    near = [
+        AnalyticModel(MACHINE).predict(replace(task, between_bytes=size), nest, 1)[0]
+        for size in (MACHINE.l3_bytes // 2, MACHINE.l3_bytes, 5 * MACHINE.l3_bytes // 4)
+    ]
+    assert cold[0] == near[2] < near[1] < near[0] <= warm[0]
 
 
 def test_the_machine_comes_from_the_target() -> None:

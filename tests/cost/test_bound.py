@@ -27,7 +27,9 @@ MACHINE = MachineModel.of(TARGET)
 
 
 def task(tensors: list[Tensor], threads: int = 2, cold: bool = False) -> Task:
-    return Task(ComputeDAG.of(tensors), TARGET, threads, warmth="cold" if cold else "warm")
+    return Task(
+        ComputeDAG.of(tensors), TARGET, threads, between_bytes=4 * TARGET.l3_bytes if cold else 0
+    )
 
 
 def bound(tensors: list[Tensor], threads: int = 2, cold: bool = False) -> float:

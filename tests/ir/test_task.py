@@ -19,7 +19,7 @@ def test_the_key_holds_all_that_decides_whether_a_record_fits() -> None:
     assert Task(matmul(), TARGET, 2).key == task.key
     others = [
         replace(task, dag=conv()), replace(task, threads=1), replace(task, precision="strict"),
-        replace(task, warmth="cold"), replace(task, target=Target.parse("x86-64-v3")),
+        replace(task, between_bytes=1 << 27), replace(task, target=Target.parse("x86-64-v3")),
     ]  # fmt: skip
     assert len({task.key, *(other.key for other in others)}) == 6
 
@@ -33,5 +33,7 @@ def test_work_and_traffic() -> None:
 def test_wrong_conditions_are_refused() -> None:
     with pytest.raises(UsageError, match="at least one thread, got 0"):
         Task(matmul(), TARGET, 0)
+    with pytest.raises(UsageError, match="no -1 bytes"):
+        Task(matmul(), TARGET, 1, between_bytes=-1)
     with pytest.raises(UsageError, match="unknown precision 'fast'"):
         Task(matmul(), TARGET, 1, precision="fast")  # type: ignore[arg-type]

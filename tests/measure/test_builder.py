@@ -125,8 +125,8 @@ def test_constants_that_are_not_in_the_caches_are_asked_for_ahead():
     i, _, _, k = state.stage("C").iters
     state = state.reorder("C", [j0, i, k, j1]).vectorize("C", [j1]).pack("C", "B")
     session, blobs = BuildSession(), {}
-    for warmth in ("warm", "l3", "cold"):
-        [message] = _requests(task_of(dag, warmth=warmth), [state])
+    for between in (0, 1 << 22, 1 << 27):
+        [message] = _requests(task_of(dag, between_bytes=between), [state])
         same_name = Message(message.kind, {**message.fields, "symbol": "k"}, message.blobs)
-        blobs[warmth] = session.build(same_name).blobs
-    assert blobs["warm"] != blobs["l3"] == blobs["cold"]
+        blobs[between] = session.build(same_name).blobs
+    assert blobs[0] != blobs[1 << 22] == blobs[1 << 27]

@@ -118,16 +118,16 @@ def test_bind_makes_the_constants_and_cold_ones_are_copied_in_turn():
         constants = buffers.constants(kernel.built.run_params)
         assert list(constants) == ["W", "W.packed"]
         copies = ConstantCopies(task, kernel.built.run_params, constants, 1000)
-        # 64 + 128 bytes a copy, on cache lines: six copies make 1000 bytes.
-        assert copies.tables.shape == (6, 4)
+        # 64 + 128 bytes a copy, on cache lines: six others make 1000 bytes.
+        assert copies.tables.shape == (7, 4)
         assert (np.diff(copies.tables[:, 1].astype(np.int64)) == 192).all()
         assert (copies.tables[:, 1:3] % 64 == 0).all()
         assert (np.diff(copies.tables[:, [0, 3]].astype(np.int64), axis=0) == 0).all()
         kernel.prepare_timing(buffers, 1000)
         for _ in range(5):
             kernel.burst(4)
-        assert kernel._next_copy == 20 % 6
-        task.float_pool(192 * 6, []).view(np.float32)[...] = 7.0
+        assert kernel._next_copy == 20 % 7
+        task.float_pool(192 * 7, []).view(np.float32)[...] = 7.0
         kernel.burst(1)
         assert task.outputs[0][0] == 7.0
 

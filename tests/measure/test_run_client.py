@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from ansorpy.errors import VerificationFailed
-from ansorpy.ir.task import Warmth
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run_client import RunClient
@@ -123,22 +122,15 @@ def test_turns_that_can_be_are_taken_in_order():
     assert (failed.kind, failed.reason) == (TrialKind.RUN_ERROR, "no room")
 
 
+def test_the_worker_hears_what_is_touched_between_two_calls() -> None:
+    client = opened()
+    client.make_reference(replace(TASK, between_bytes=1 << 22), planted("good"))
+    assert client.worker.opened["between_bytes"] == 1 << 22  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("blobs", [(), (b"",), (bytes(4 * N), b""), (bytes(4 * N - 1),)])
 def test_a_reference_of_another_size_is_none(blobs):
     client = client_of(reference=Message("reference", {}, blobs))
     with pytest.raises(VerificationFailed, match="cannot be made"):
         client.make_reference(TASK, planted("good"))
     assert not client.has_reference(TASK)
-
-
-@pytest.mark.parametrize(
-    ("warmth", "l3", "turns"),
-    [("warm", 64, 0), ("l3", 64, 32), ("l3", 1000, 80), ("cold", 64, 256), ("cold", 0, 80)],
-)
-def test_constants_take_turns_beyond_the_caches_they_are_missing_from(
-    warmth: Warmth, l3: int, turns: int
-) -> None:
-    target = replace(TASK.target, l2_bytes=10, l3_bytes=l3)
-    client = opened()
-    client.make_reference(replace(TASK, warmth=warmth, target=target, threads=2), planted("good"))
-    assert client.worker.opened["cold_bytes"] == turns  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationErro
 
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.serialize import dag_from_dict
-from ansorpy.ir.task import Task, Warmth
+from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built, built_from_parts
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.protocol import Decoder, Message, ProtocolError
@@ -59,7 +59,7 @@ class _WorkFields(_Fields):
     target: Target
     threads: int
     precision: Literal["default", "strict"]
-    warmth: Warmth
+    between_bytes: int = Field(ge=0)
     name: str
     definitions: int = Field(ge=1)
     bases: tuple[int, ...]
@@ -121,7 +121,7 @@ def write_work(kind: str, work: Work) -> Message:
         target=task.target,
         threads=task.threads,
         precision=task.precision,
-        warmth=task.warmth,
+        between_bytes=task.between_bytes,
         name=task.name,
         definitions=len(texts),
         bases=tuple(places[id(state.base)] for state in work.states),
@@ -142,7 +142,7 @@ def _task_of(fields: _WorkFields, definition: bytes) -> Task:
         fields.target,
         fields.threads,
         fields.precision,
-        fields.warmth,
+        fields.between_bytes,
         fields.name,
     )
 

@@ -17,6 +17,7 @@ from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role
 from ansorpy.measure.bench import Array
+from ansorpy.measure.buffers import turns
 from ansorpy.measure.built import Built, ParamSpec
 from ansorpy.measure.gpu.region import Region
 from ansorpy.measure.inputs import input_array
@@ -24,7 +25,6 @@ from ansorpy.measure.ranges import input_ranges
 
 __all__ = ["GpuTask"]
 
-_MAX_COPIES = 1024
 _LAUNCHED_CALLS = 8
 """So many calls or more go to the GPU as a graph: launching one takes longer than a short one."""
 _GRAPH_CALLS = 16
@@ -126,12 +126,12 @@ class _Candidate:
         self._task.collect()
         return seconds
 
-    def prepare(self, cold_bytes: int) -> None:
+    def prepare(self, between_bytes: int) -> None:
         params = self._built.run_params
         regions = self._arguments()
         cold = [n for n, spec in enumerate(params) if spec.role is Role.CONSTANT]
         starts, pitch = _layout([regions[n] for n in cold])
-        copies = min(_MAX_COPIES, max(1, -(-cold_bytes // pitch))) if pitch else 1
+        copies = turns(between_bytes, pitch)
         row = [region.address for region in regions]
         self._rows = [list(row) for _ in range(copies)]
         if copies == 1:

@@ -31,7 +31,7 @@ RESULT = MeasureResult(TrialKind.OK, (1e-3, 2e-3), "", 0.5, 0.25, 1e-6, "abc")
 @pytest.mark.parametrize("within_s", [math.inf, 0.5])
 def test_work_keeps_its_task_its_definitions_and_its_schedules(within_s):
     dag, other = matmul(24), matmul(24, constant=True)
-    task = task_of(dag, 2, precision="strict", warmth="cold")
+    task = task_of(dag, 2, precision="strict", between_bytes=1 << 27)
     states = [tiled(dag, 2), tiled(other, 3), tiled(dag, 4), tiled(other)]
     sent = encode(write_work("measure", Work(task, states, 1e-3, 5, within_s=within_s)))
     got = read_work(single(sent))

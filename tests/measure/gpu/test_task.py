@@ -62,7 +62,7 @@ def test_constants_take_turns_and_every_copy_is_used() -> None:
     task = GpuTask(doubling(constant=True), 3, device)
     with task.load(simulated_built(scheduled(task.dag), seconds=1e-6)) as candidate:
         candidate.check()
-        candidate.prepare(5 * N * 4)
+        candidate.prepare(4 * N * 4)
         assert device.calls.count("copy") == 5
         assert candidate.burst(3) == pytest.approx(3e-6)
         before = device.calls.count("replay")
