@@ -31,7 +31,7 @@ class Candidate(Protocol):
         """
 
     def prepare(self, between_bytes: int) -> None:
-        """Get ready to be timed, once it was checked; its constants are found after so many others."""
+        """Get ready to be timed, once it was checked: its constants after so many other bytes."""
 
     def burst(self, number: int) -> float:
         """Seconds of *number* calls in a row."""

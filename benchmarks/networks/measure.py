@@ -17,6 +17,7 @@ from ansorpy.cli.comparison import verify_model
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.report.bench.turns import Contender, compare
 from ansorpy.report.engines.names import PEERS
 from ansorpy.report.verify import DEFAULT_TOLERANCE
@@ -90,6 +91,7 @@ def measure(
     before = measure_peak(threads, size)
     contenders = [_contender(n, path, threads, settings) for n in _names(settings, failures)]
     timings = compare(contenders, left_out=left_out)
+    kernels_s = None if project is None else _kernels_s(project, settings)
     peak = before.or_better(measure_peak(threads, size))
     engines = {
         name: EngineTime(
@@ -112,7 +114,7 @@ def measure(
         bandwidth_gbytes=peak.bandwidth * 1e-9,
         kernels=0 if project is None else len(project.network.calls),
         tasks=0 if project is None else len(project.tasks),
-        kernels_ms=None if project is None else _kernels_ms(project, settings.db),
+        kernels_ms=None if kernels_s is None else kernels_s * 1e3,
         tuning_s=tuning_s,
     )
 
@@ -171,13 +173,21 @@ def _best_s(database: Database, task: Task) -> float | None:
     return None if record is None else record.median_s
 
 
-def _kernels_ms(project: Project, db: Path) -> float | None:
-    """All kernels' recorded times together, each as often as it is called."""
+def _kernels_s(project: Project, settings: Settings) -> float | None:
+    """All kernels' times together, as tuning measures them, each as often as it is called.
+
+    Measured anew: the machine's clock is another one than when they were tuned.
+    """
     total = 0.0
-    with Database(db) as database:
+    options = MeasureOptions(seed=settings.seed)
+    with Database(settings.db) as database, LocalRunner(options) as runner:
         for task in project.tasks:
-            seconds = _best_s(database, task)
-            if seconds is None:
+            record = database.best(task.key)
+            if record is None:
                 return None
-            total += project.weights[task.key] * seconds
-    return total * 1e3
+            state = record.state(database.definition(record.definition))
+            [result] = runner.measure(task, [state], incumbent_s=None)
+            if result.median_s is None:
+                return None
+            total += project.weights[task.key] * result.median_s
+    return total
