@@ -135,7 +135,7 @@ def test_constants_out_of_cache_are_paid_for() -> None:
     assert 1 / cold[0] >= 512 * 512 * 4 / MACHINE.dram_bytes_per_s
     near = [
         AnalyticModel(MACHINE).predict(replace(task, between_bytes=size), nest, 1)[0]
-        for size in (MACHINE.l3_bytes // 2, MACHINE.l3_bytes, 5 * MACHINE.l3_bytes // 4)
+        for size in (1 << 24, 1 << 25, 1 << 26)
     ]
     assert cold[0] == near[2] < near[1] < near[0] <= warm[0]
 

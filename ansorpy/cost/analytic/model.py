@@ -74,7 +74,7 @@ def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes
     dram, l3 = into_l3.moved * beyond, into_l2.moved
     constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
     if between_bytes and constants:
-        missing = _missing(between_bytes + sum(constants), machine)
+        missing = _missing(np.sum(constants, axis=0) + between_bytes, machine)
         for held in constants:
             dram = np.maximum(dram, held * missing)
             l3 = np.maximum(l3, held * (1.0 - missing))
