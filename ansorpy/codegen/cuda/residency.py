@@ -6,13 +6,17 @@ warps fewer.  ``__launch_bounds__`` says how many blocks there should be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import prod
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from ansorpy.codegen.cuda.plan import Launch
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.affine import linear
-from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var, walk
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -27,6 +31,8 @@ from ansorpy.ir.loops import (
 from ansorpy.target import Target
 
 __all__ = ["BESIDE", "blocks_at_once", "operands_of"]
+
+Ints = npt.NDArray[np.int64]
 
 BESIDE = 56
 """Registers that a thread needs beside its sums at least: operands, addresses, counters.
@@ -62,20 +68,41 @@ def blocks_at_once(body: Stmt, launch: Launch, target: Target) -> int:
 
 def operands_of(body: Stmt) -> int:
     """Registers for what one step of the largest sum reads; for four steps of what is loaded so."""
-    found = 0
-    for store, loops in _sums(body, ()):
-        indexing = set().union(*(free_vars(index) for index in store.indices))
-        extents = {loop.var: loop.extent for loop in loops}
-        steps = extents.keys() - indexing
-        loads = {e for e in walk(store.value) if isinstance(e, Load)}
-        total = 0
-        for load in loads:
-            used = set().union(*(free_vars(index) for index in load.indices))
-            along = steps & set(linear(load.indices[-1]).terms) if load.indices else set()
-            each = prod(extents[var] for var in used & indexing & extents.keys())
-            total += each * (_VECTOR if along and _in_shared(load) else 1)
-        found = max(found, total)
+    return max((_operands(store, loops) for store, loops in _sums(body, ())), default=0)
+
+
+def _operands(store: Store, loops: tuple[For, ...]) -> int:
+    indexing = set().union(*(free_vars(index) for index in store.indices))
+    space = [loop for loop in loops if loop.var in indexing]
+    steps = {loop.var for loop in loops} - indexing
+    grid = np.indices([loop.extent for loop in space]).reshape(len(space), -1)
+    at = dict(zip((loop.var for loop in space), grid, strict=True))
+    total = 0
+    for load in {e for e in walk(store.value) if isinstance(e, Load) and e.indices}:
+        places = [np.broadcast_to(_value(index, at), grid.shape[1:]) for index in load.indices]
+        along = bool(steps & set(linear(load.indices[-1]).terms)) and _in_shared(load)
+        total += len(np.unique(np.stack(places), axis=1).T) * (_VECTOR if along else 1)
+    return total
+
+
+def _value(index: Expr, at: Mapping[Var, Ints]) -> Ints | int:
+    """An index at some values of variables; what is not given, and no arithmetic on it, is 0."""
+    if isinstance(index, Const):
+        return int(index.value)
+    if isinstance(index, Var):
+        return at.get(index, 0)
+    if not isinstance(index, Binary) or index.op not in _ARITHMETIC:
+        return 0
+    a, b = _value(index.a, at), _value(index.b, at)
+    found: Ints | int = _ARITHMETIC[index.op](a, b)
     return found
+
+
+_ARITHMETIC: Mapping[BinaryOp, Callable[[Any, Any], Any]] = {
+    BinaryOp.ADD: operator.add, BinaryOp.SUB: operator.sub, BinaryOp.MUL: operator.mul,
+    BinaryOp.FLOORDIV: operator.floordiv, BinaryOp.FLOORMOD: operator.mod,
+    BinaryOp.MIN: np.minimum, BinaryOp.MAX: np.maximum,
+}  # fmt: skip
 
 
 def _in_shared(load: Load) -> bool:

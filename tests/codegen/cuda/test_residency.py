@@ -81,6 +81,16 @@ def test_operands_are_those_of_one_load(
     assert operands_of(product(rows, columns, along=along).body) == operands
 
 
+def test_what_virtual_threads_share_counts_once() -> None:
+    """Of four virtual threads two read the same rows of x, and two the same columns of y."""
+    x, y = buffer("x.shared", 16, 8, scope=Scope.SHARED), buffer("y.shared", 16, 8)
+    own = buffer("own", 4, 2, 2, scope=Scope.LOCAL)
+    reads = at(x, k, t // 2 * 4 + i) * at(y, k, t % 2 * 4 + j)
+    add = put(own, (t, i, j), reads, ReduceKind.SUM)
+    nest = For(k, 16, ForKind.UNROLLED, For(t, 4, ForKind.UNROLLED, tile(2, 2, add)))
+    assert operands_of(nest) == 2 * 2 + 2 * 2
+
+
 @needs_nvrtc
 def test_a_kernel_that_would_spill_has_fewer_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(emit, "blocks_at_once", lambda *_: 4)

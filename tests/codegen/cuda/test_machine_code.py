@@ -1,0 +1,91 @@
+"""What the machine code of a product's innermost loop is made of, where there is a disassembler.
+
+``nvdisasm`` is part of the CUDA toolkit, and of NVIDIA's package of that name.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.cuda.build import CudaCode, build_cuda
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
+from ansorpy.target import Target
+from tests import workloads
+from tests.codegen.cuda.compiling import needs_nvrtc
+
+pytestmark = [
+    needs_nvrtc,
+    pytest.mark.skipif(shutil.which("nvdisasm") is None, reason="there is no nvdisasm here"),
+]
+H100 = Target.parse("sm_90")
+
+
+def product(tile: dict[str, int]) -> CudaCode:
+    """A matrix product of 4096 with this tile, fetches of 16 bytes, three tiles under way."""
+    task = Task(ComputeDAG.of(workloads.matmul(4096, 4096, 4096)), H100, 1)
+    (structure,) = StructureSampler(task).every()
+    given = {"A.shared.i1/1": 4, "B.shared.i1/1": 4, "C.local.pipeline": 3, "A.shared.pad": 4}
+    row = [{**given, **tile}.get(column, 0) for column in structure.columns]
+    assert structure.space.contains(np.array(row))
+    return build_cuda(lower(structure.bind(row)).run, H100, symbol="product")
+
+
+def innermost(code: CudaCode, folder: Path) -> Counter[str]:
+    """Instructions of the loop without another inside that has most products, by name and width."""
+    path = folder / "product.cubin"
+    path.write_bytes(code.cubin)
+    listing = subprocess.run(
+        ["nvdisasm", "-c", str(path)], capture_output=True, text=True, check=True
+    ).stdout
+    lines = [line.strip() for line in listing.splitlines()]
+    labels = {line[:-1]: n for n, line in enumerate(lines) if re.fullmatch(r"\.L_\w+:", line)}
+    jumps = [(n, re.search(r"BRA `\((\.L_\w+)\)", line)) for n, line in enumerate(lines)]
+    loops = [(labels[m[1]], n) for n, m in jumps if m is not None and labels[m[1]] < n]
+    bodies = [
+        (a, b)
+        for a, b in loops
+        if not any(a <= c and d <= b and (c, d) != (a, b) for c, d in loops)
+    ]
+    counts = (Counter(filter(None, map(_named, lines[a:b]))) for a, b in bodies)
+    return max(counts, key=lambda found: found["FFMA"])
+
+
+def _named(line: str) -> str | None:
+    found = re.search(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", line)
+    if found is None:
+        return None
+    name, *kinds = found[1].split(".")
+    width = next((kind for kind in kinds if kind in ("64", "128")), "")
+    return f"{name}.{width}" if width else name
+
+
+@pytest.mark.parametrize(
+    ("columns", "share", "loads"),
+    [
+        # 128 x 128 for 256 threads, 8 x 8 sums each: 4 loads for 64 products
+        ({"i": (2, 16, 4), "j": (2, 16, 4), "k": (32,)}, 0.92, 64),
+        # 128 x 256, 8 x 16 each: 6 loads for 128
+        ({"i": (2, 16, 4), "j": (4, 16, 4), "k": (16,)}, 0.89, 48),
+    ],
+)
+def test_products_are_most_of_the_innermost_loop(
+    columns: dict[str, tuple[int, ...]], share: float, loads: int, tmp_path: Path
+) -> None:
+    parts = {f"C.local.{a}/{n}": f for a, t in columns.items() for n, f in enumerate(t, 1)}
+    code = product(parts)
+    (taken,) = code.resources
+    found = innermost(code, tmp_path)
+    assert found["FFMA"] == 1024 and found["LDS.128"] == loads
+    assert found["FFMA"] / found.total() > share
+    assert taken.spilled_bytes == taken.stack_bytes == 0
+    assert taken.registers <= (128 if code.plan.launches[0].grid[0] == 1024 else 255)
