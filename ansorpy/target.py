@@ -111,6 +111,11 @@ class Target:
         return max(1, self.vector_bits // dtype_bits)
 
     @property
+    def capability(self) -> int:
+        """Of a GPU, its architecture as a number (90 for ``sm_90``); 0 of a CPU."""
+        return int(self.cpu[3:].rstrip("af")) if self.kind == "cuda" else 0
+
+    @property
     def key(self) -> str:
         """Text that is equal exactly when generated code and its timing may be shared.
 

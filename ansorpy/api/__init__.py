@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Unpack
 
 import onnx
 
@@ -17,7 +17,7 @@ from ansorpy.api.session import open_session
 from ansorpy.api.several import Aim, Several, objective_for, uninterrupted
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.measure.build_job import build_lowered
 from ansorpy.measure.workers import LOCAL
@@ -131,7 +131,7 @@ def compile(
     threads: int | None = None,
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
-    precision: Literal["default", "strict"] = "default",
+    precision: Precision = "default",
     memory: int | None = None,
     db: str | Path | None = None,
     workers: str = LOCAL,
@@ -149,8 +149,8 @@ def compile(
         trials: Programs in all; ``trials_per_task`` of each task; ``time_limit``: seconds.
         threads: Threads to tune for; default: the cores this process may use.
         shapes: Input name to its shape; ``dims``: name of a dynamic dimension to its size.
-        precision: ``"strict"`` leaves out algorithms that state an error (Winograd).  Sums are
-            still added up in any order, and bfloat16 dot instructions still flush denormals.
+        precision: ``"strict"`` leaves out algorithms that state an error (Winograd); ``"tf32"``
+            lets tensor cores round float32 factors.  Sums are added up in any order.
         db: SQLite file of records; running again with it resumes.
         workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
         parts: What is exchanged in the search (``docs/search.md``).

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from ansorpy.api.parts import Parts
 from ansorpy.config import SEED, default_threads
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
+from ansorpy.ir.task import Precision
 from ansorpy.measure.workers import LOCAL
 from ansorpy.rules.presets import Preset
 from ansorpy.search.events import Listener, silent
@@ -48,7 +48,7 @@ class Request:
     time_limit_s: float | None = None
     target: Target = field(default_factory=Target.host)
     threads: int = field(default_factory=default_threads)
-    precision: Literal["default", "strict"] = "default"
+    precision: Precision = "default"
     db: Path | None = None
     seed: int = field(default_factory=lambda: as_seed(None))
     workers: str = LOCAL

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, Unpack
+from typing import Unpack
 
 import onnx
 
@@ -18,7 +18,7 @@ from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request, as_seed, as_target, as_threads
 from ansorpy.api.session import Chosen, Session, open_session
 from ansorpy.errors import UsageError
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.workers import LOCAL
 from ansorpy.runtime.model import Model
 from ansorpy.target import Target
@@ -189,7 +189,7 @@ def compile_many(
     time_limit: float | None = None,
     target: Target | str | None = None,
     threads: int | None = None,
-    precision: Literal["default", "strict"] = "default",
+    precision: Precision = "default",
     db: str | Path | None = None,
     workers: str = LOCAL,
     seed: int | None = None,

@@ -32,6 +32,7 @@ class Precision(StrEnum):
 
     default = "default"
     strict = "strict"
+    tf32 = "tf32"
 
 
 ModelFiles = Annotated[
@@ -88,7 +89,8 @@ Memory = Annotated[
 PrecisionOption = Annotated[
     Precision,
     typer.Option(
-        help="strict: no algorithm with a stated error (Winograd); sums still go in any order."
+        help="strict: no algorithm with a stated error (Winograd); sums still go in any order.  "
+        "tf32: tensor cores may round float32 factors."
     ),
 ]
 Workers = Annotated[

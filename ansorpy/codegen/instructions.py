@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorpy.ir.intrinsics import expand
+from ansorpy.ir.intrinsics import expand, intrinsic
 from ansorpy.ir.loops import Instruction, Program, Stmt
 from ansorpy.ir.rewrite import Rewriter
 
@@ -12,7 +12,7 @@ __all__ = ["expand_instructions"]
 
 
 def expand_instructions(program: Program) -> Program:
-    """*program* with each instruction replaced by its pattern as loops.
+    """*program* with each instruction of one thread replaced by its pattern as loops.
 
     Runs before storage is planned and tiles are sought, which then see every access.
 
@@ -26,4 +26,6 @@ def expand_instructions(program: Program) -> Program:
 
 class _Expanded(Rewriter):
     def stmt(self, s: Stmt) -> Stmt:
-        return expand(s) if isinstance(s, Instruction) else super().stmt(s)
+        if isinstance(s, Instruction) and not intrinsic(s.name).fragments:
+            return expand(s)
+        return super().stmt(s)

@@ -15,6 +15,7 @@ from ansorpy.ir.loops import (
     For,
     ForKind,
     If,
+    Instruction,
     Let,
     Prefetch,
     Program,
@@ -101,6 +102,8 @@ def expressions_of(stmt: Stmt) -> Iterator[Expr]:
             yield cond
         case Let(_, value, _) | Prefetch(_, value):
             yield value
+        case Instruction(_, operands):
+            yield from (index for _, at in operands for index in at)
         case _:
             return
 
@@ -115,6 +118,9 @@ def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
                     used.setdefault(expr.source, False)
         if isinstance(inner, Store | Shuffle | AsyncCopy):
             used[inner.buffer] = True
+        elif isinstance(inner, Instruction):
+            used.update({buffer: used.get(buffer, False) for buffer, _ in inner.operands})
+            used[inner.operands[0][0]] = True
     return used
 
 

@@ -1,7 +1,8 @@
 """Declared hardware instructions: a small compute pattern each, and nothing else.
 
 An :class:`~ansorpy.ir.loops.Instruction` statement means what its pattern says, so interpreters
-and generators without the instruction run :func:`expand`, the pattern as loops.
+and generators without the instruction run :func:`expand`, the pattern as loops.  Those of a warp
+say besides which lane holds which element of each operand.
 """
 
 from __future__ import annotations
@@ -13,21 +14,35 @@ from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Load, Reduce, Var, walk
+from ansorpy.ir.fragments import Digit, Fragment, fragment_shape
 from ansorpy.ir.loops import Buffer, For, ForKind, Instruction, Stmt, Store
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
-__all__ = ["Intrinsic", "declare", "expand", "intrinsic", "operand_tensors"]
+__all__ = [
+    "MATRIX_LOADS", "WARP_PRODUCTS", "Intrinsic", "declare", "expand", "intrinsic", "operand_dims",
+    "operand_tensors",
+]  # fmt: skip
 
 _Operands = Mapping[Tensor, tuple[Buffer, tuple[Expr, ...]]]
 
 
 @dataclass(frozen=True, eq=False)
 class Intrinsic:
-    """``pattern`` over its axes is one execution; a reduction adds to what the output holds."""
+    """``pattern`` over its axes is one execution; a reduction adds to what the output holds.
+
+    ``fragments`` say, for each of :func:`operand_tensors`, how lanes hold it where a warp executes
+    it together (an empty one is in shared memory); none for instructions of one thread.
+    """
 
     name: str
     pattern: ComputeOp
+    fragments: tuple[Fragment, ...] = ()
+
+    @property
+    def types(self) -> tuple[DType, ...]:
+        """Of the operands, in their order."""
+        return tuple(tensor.dtype for tensor in operand_tensors(self.pattern))
 
 
 _DECLARED: dict[str, Intrinsic] = {}
@@ -68,6 +83,16 @@ def operand_tensors(pattern: ComputeOp) -> tuple[Tensor, ...]:
     return tuple(found)
 
 
+def operand_dims(buffer: Buffer, tensor: Tensor) -> tuple[int, ...]:
+    """The dimensions of *buffer* that are those of the operand *tensor*.
+
+    The last ones; in a warp's registers, those that a fragment is thicker than one element in.
+    """
+    if buffer.fragment is None:
+        return tuple(range(len(buffer.shape) - tensor.ndim, len(buffer.shape)))
+    return tuple(d for d, digits in enumerate(buffer.fragment) if digits)
+
+
 def expand(stmt: Instruction) -> Stmt:
     """The pattern of *stmt* as serial loops on its operands.
 
@@ -83,7 +108,8 @@ def expand(stmt: Instruction) -> Stmt:
     kind, source = (body.kind, body.source) if isinstance(body, Reduce) else (None, body)
     value = _OnOperands(operands).expr(substitute(source, variables))
     buffer, base = operands[pattern]
-    written = _shifted(base, tuple(variables[axis] for axis in pattern.axes))
+    at = tuple(variables[axis] for axis in pattern.axes)
+    written = _shifted(base, at, operand_dims(buffer, pattern))
     nest: Stmt = Store(buffer, written, value, kind)
     for axis in reversed(axes):
         nest = For(variables[axis], axis.extent, ForKind.SERIAL, nest)
@@ -98,7 +124,8 @@ def _operands(stmt: Instruction, pattern: ComputeOp) -> _Operands:
             hint=f"they are {', '.join(tensor.name for tensor in tensors)}",
         )
     for tensor, (buffer, base) in zip(tensors, stmt.operands, strict=True):
-        if buffer.dtype is not tensor.dtype or len(base) < tensor.ndim:
+        fits = len(operand_dims(buffer, tensor)) == tensor.ndim <= len(base)
+        if buffer.dtype is not tensor.dtype or not fits:
             raise LoweringError(
                 f"{buffer.name}, {buffer.dtype.value} of {len(base)} dimensions, cannot be "
                 f"operand {tensor.name} of {stmt.name}",
@@ -117,14 +144,16 @@ class _OnOperands(Rewriter):
     def leave(self, e: Expr) -> Expr:
         if isinstance(e, Load) and isinstance(e.source, Tensor):
             buffer, base = self.operands[e.source]
-            return Load(buffer, _shifted(base, e.indices))
+            return Load(buffer, _shifted(base, e.indices, operand_dims(buffer, e.source)))
         return e
 
 
-def _shifted(base: tuple[Expr, ...], local: tuple[Expr, ...]) -> tuple[Expr, ...]:
-    """*base* with *local* added to its last dimensions."""
-    lead = len(base) - len(local)
-    return (*base[:lead], *(b + i for b, i in zip(base[lead:], local, strict=True)))
+def _shifted(
+    base: tuple[Expr, ...], local: tuple[Expr, ...], dims: tuple[int, ...]
+) -> tuple[Expr, ...]:
+    """*base* with *local* added in the dimensions *dims*."""
+    moved = dict(zip(dims, local, strict=True))
+    return tuple(b + moved[d] if d in moved else b for d, b in enumerate(base))
 
 
 def _dot_16x4() -> ComputeOp:
@@ -140,3 +169,77 @@ def _dot_16x4() -> ComputeOp:
 
 
 declare(Intrinsic("vnni.dot_16x4", _dot_16x4()))
+
+
+_ROW, _COLUMN = Digit(8, lane=4), Digit(4, lane=1)
+"""All of these instructions number lanes by row (or column of B) and group of neighbours."""
+
+
+def _warp_product(left: DType, right: DType, total: DType, *, kind: str = "") -> Intrinsic:
+    """``mma.sync.m16n8``: C[16, 8] += A[16, depth] * B[depth, 8], two registers of B a lane.
+
+    Source: PTX ISA, "Matrix Fragments for mma.m16n8k*".  A register of 32 bits holds neighbours
+    along the reduction, as many as it can.
+    """
+    near = 32 // left.bits
+    depth = 8 * near
+    a = placeholder((16, depth), left, name="a")
+    b = placeholder((depth, 8), right, name="b")
+    k = reduce_axis(depth, name="k")
+
+    def term(i: Expr, j: Expr) -> Expr:
+        return sum_over(_as(a[i, k], total) * _as(b[k, j], total), axis=k)
+
+    name = f"mma.m16n8k{depth}.{total.value}.{kind or f'{left.value}.{right.value}'}"
+    neighbours = (Digit(near, register=1),) if near > 1 else ()
+    along_a = (Digit(2, register=2 * near), _COLUMN, *neighbours)
+    along_b = (Digit(2, register=near), _COLUMN, *neighbours)
+    fragments: tuple[Fragment, ...] = (
+        ((Digit(2, register=2), _ROW), (_COLUMN, Digit(2, register=1))),
+        ((Digit(2, register=near), _ROW), along_a),
+        (along_b, (_ROW,)),
+    )
+    return declare(Intrinsic(name, compute((16, 8), term, name="c"), fragments))
+
+
+def _as(e: Expr, wanted: DType) -> Expr:
+    return e if e.dtype is wanted else e.astype(wanted)
+
+
+_F16, _BF16, _F32 = DType.FLOAT16, DType.BFLOAT16, DType.FLOAT32
+_BYTES = (DType.INT8, DType.UINT8)
+
+WARP_PRODUCTS: tuple[Intrinsic, ...] = (
+    _warp_product(_F16, _F16, _F32),
+    _warp_product(_BF16, _BF16, _F32),
+    _warp_product(_F32, _F32, _F32, kind="tf32"),
+    *(_warp_product(a, b, DType.INT32) for a in _BYTES for b in _BYTES),
+)
+"""Products of tensor cores from ``sm_80`` on.  TF32 reads the upper 19 bits of a float32."""
+
+
+def _matrix_load(product: Intrinsic, operand: int, *, turned: bool) -> Intrinsic:
+    """``ldmatrix``: an operand's fragment from shared memory, rows of 16 bytes at a time.
+
+    Neighbours there lie along the reduction, or across it where the instruction turns them.
+    """
+    fragment, dtype = product.fragments[operand], product.types[operand]
+    shape = fragment_shape(fragment)
+    swapped = turned is (operand == 1)
+    source = placeholder(shape[::-1] if swapped else shape, dtype, name="rows")
+
+    def element(i: Expr, j: Expr) -> Expr:
+        return source[j, i] if swapped else source[i, j]
+
+    name = f"ldmatrix.{' ab'[operand]}.{dtype.value}{'.trans' if turned else ''}"
+    return declare(Intrinsic(name, compute(shape, element, name="fragment"), (fragment, ())))
+
+
+MATRIX_LOADS: tuple[Intrinsic, ...] = tuple(
+    _matrix_load(product, operand, turned=turned)
+    for product in WARP_PRODUCTS
+    if product.types[1] is product.types[2] and product.types[1] is not _F32
+    for operand in (1, 2)
+    for turned in ((False, True) if product.types[1].bits == 16 else (False,))
+)
+"""Loads of fragments; what is turned has 16 bits."""

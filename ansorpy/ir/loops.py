@@ -12,7 +12,7 @@ Grammar::
               | Shuffle(Buffer, index*, Expr, distance)
     ForKind  := serial | parallel | vectorized | unrolled
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
-    Scope    := global | workspace | local | shared
+    Scope    := global | workspace | local | shared | warp
 
 Loops start at 0 and step by 1; ``extent >= 1``.  Consecutive ``parallel`` loops with nothing
 between them form one collapsed iteration space.
@@ -25,6 +25,7 @@ from enum import Enum
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ReduceKind, Var
+from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
 
@@ -40,12 +41,14 @@ class Scope(Enum):
 
     GLOBAL: passed by the caller.  WORKSPACE: one instance a call, shared by all threads.
     LOCAL: one instance a thread (or a GPU thread's registers).  SHARED: one instance a GPU block.
+    WARP: one instance a warp, each element in a register of one of its lanes.
     """
 
     GLOBAL = "global"
     WORKSPACE = "workspace"
     LOCAL = "local"
     SHARED = "shared"
+    WARP = "warp"
 
 
 class ForKind(Enum):
@@ -72,13 +75,18 @@ class Role(Enum):
 
 @node
 class Buffer:
-    """Row-major storage of ``shape`` elements: dense, or ``strides`` elements apart."""
+    """Row-major storage of ``shape`` elements: dense, or ``strides`` elements apart.
+
+    In a warp's registers, ``fragment`` says which lane holds which element; only that lane reads
+    and writes it, instructions of the whole warp apart.
+    """
 
     name: str
     shape: tuple[int, ...]
     dtype: DType
     scope: Scope
     strides: Strides | None = None
+    fragment: Fragment | None = None
 
     @property
     def size(self) -> int:
@@ -168,7 +176,10 @@ class Barrier(Stmt):
 
 @node
 class Instruction(Stmt):
-    """A declared hardware instruction: ``operands`` are (buffer, indices of its first element)."""
+    """A declared hardware instruction: ``operands`` are (buffer, indices of its first element).
+
+    Where these are in a warp's registers, its lanes run it together.
+    """
 
     name: str
     operands: tuple[tuple[Buffer, tuple[Expr, ...]], ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypeAlias, get_args
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -13,7 +13,12 @@ from ansorpy.ir.serialize import structural_hash
 from ansorpy.ir.similarity import class_hash
 from ansorpy.target import Target
 
-__all__ = ["Task"]
+__all__ = ["Precision", "Task"]
+
+
+Precision: TypeAlias = Literal["default", "strict", "tf32"]
+"""Which freedoms the arithmetic may take: also algorithms with a stated error, none of them, also
+float32 factors rounded to TF32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +27,8 @@ class Task:
 
     Args:
         threads: Threads the program runs on; at least 1.
-        precision: ``"strict"`` leaves out algorithms with a stated error.  Either way sums are
+        precision: ``"strict"`` leaves out algorithms with a stated error, ``"tf32"`` lets tensor
+            cores of a GPU round the factors of float32 products to TF32.  In any case sums are
             added up in any order, and bfloat16 dot instructions flush denormals.
         between_bytes: What a network reads and writes between two calls of the program, its own
             data left out: which caches still hold its constants when it starts.  0 where it is
@@ -36,7 +42,7 @@ class Task:
     dag: ComputeDAG
     target: Target
     threads: int
-    precision: Literal["default", "strict"] = "default"
+    precision: Precision = "default"
     between_bytes: int = 0
     name: str = ""
 
@@ -45,9 +51,9 @@ class Task:
             raise UsageError(f"a task needs at least one thread, got {self.threads}")
         if self.between_bytes < 0:
             raise UsageError(f"there are no {self.between_bytes} bytes between two calls")
-        if self.precision not in ("default", "strict"):
+        if self.precision not in get_args(Precision):
             raise UsageError(
-                f"unknown precision {self.precision!r}", hint="use 'default' or 'strict'"
+                f"unknown precision {self.precision!r}", hint="use 'default', 'strict' or 'tf32'"
             )
 
     @cached_property

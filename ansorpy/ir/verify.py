@@ -21,7 +21,9 @@ from ansorpy.ir.expr import (
     Select,
     Var,
 )
+from ansorpy.ir.fragments import fragment_shape
 from ansorpy.ir.interval import bounds, can_prove
+from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -107,6 +109,12 @@ class _Checker:
             self.fail(f"{buffer.name} is declared twice")
         if any(extent < 1 for extent in buffer.shape):
             self.fail(f"{buffer.name} has shape {buffer.shape}")
+        if (buffer.fragment is None) is (buffer.scope is Scope.WARP):
+            self.fail(f"{buffer.name} is in {buffer.scope.value} memory; a warp's has a fragment")
+        if buffer.fragment is not None:
+            whole = fragment_shape(buffer.fragment)
+            if any(n % m for n, m in zip(buffer.shape, whole, strict=True)):
+                self.fail(f"{buffer.name} has shape {buffer.shape}, which no {whole} make up")
         self.buffers.add(buffer)
 
     # Statements
@@ -179,6 +187,14 @@ class _Checker:
         for buffer, indices in s.operands:
             self._place(buffer, indices)
         self._writable(s.operands[0][0])
+        fragments = intrinsic(s.name).fragments
+        if not fragments:
+            return
+        self._in_launch("an instruction of a warp")
+        for (buffer, _), wanted in zip(s.operands, fragments, strict=True):
+            in_place = buffer.scope is (Scope.WARP if wanted else Scope.SHARED)
+            if not in_place or tuple(filter(None, buffer.fragment or ())) != wanted:
+                self.fail(f"{buffer.name} is not laid out as {s.name} takes it")
 
     def _prefetch(self, s: Prefetch) -> None:
         self.current = s

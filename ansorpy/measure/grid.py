@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.serialize import dag_from_dict
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.schedule.decisions import cut
@@ -75,7 +75,7 @@ class GridHeader(BaseModel):
     preset: str
     target: Target
     threads: int = Field(ge=1)
-    precision: Literal["default", "strict"]
+    precision: Precision
     between_bytes: int = Field(ge=0)
     cut: dict[str, tuple[tuple[int, ...], ...]]
     sizes: dict[str, int]

@@ -129,7 +129,7 @@ def _grouped(decision: Decision, factors: tuple[Product, ...]) -> _Tiles:
     rows = decision.domain.rows
     columns = {name: rows[:, at] for at, name in enumerate(decision.columns)}
     vthreads, threads, *inner = (_product(f, columns) * np.ones_like(rows[:, 0]) for f in factors)
-    elements = vthreads * np.prod(inner, axis=0)
+    elements = vthreads * np.prod(inner, axis=0, dtype=np.int64)
     uses = np.column_stack((vthreads, threads, elements))
     used, which, counts = np.unique(uses, axis=0, return_inverse=True, return_counts=True)
     order = np.argsort(which.reshape(-1), kind="stable")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Precision
 from ansorpy.rules.algorithms.base import Definition, definitions
 from ansorpy.rules.base import Derived
 from ansorpy.rules.verdict import Answer, Verdict
@@ -96,7 +97,7 @@ def explain(
     dag: ComputeDAG,
     target: Target,
     preset: Preset,
-    precision: Literal["default", "strict"] = "default",
+    precision: Precision = "default",
     remark: Callable[[Definition], str] = lambda definition: "",
 ) -> str:
     """Each definition: rule × stage × verdict × reason as a table, then its sketches.

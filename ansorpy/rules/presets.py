@@ -8,6 +8,7 @@ from ansorpy.rules.algorithms.base import Algorithm
 from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.algorithms.residues import Residues
 from ansorpy.rules.algorithms.subpixel import Subpixel
+from ansorpy.rules.algorithms.tf32 import Tf32
 from ansorpy.rules.algorithms.winograd import Winograd
 from ansorpy.rules.annotation.code_size import LimitCode
 from ansorpy.rules.annotation.limit_blocks import LimitBlocks
@@ -21,6 +22,7 @@ from ansorpy.rules.annotation.thread_bind import ThreadBind
 from ansorpy.rules.annotation.thread_tile import ThreadTile
 from ansorpy.rules.annotation.tile_for_vectors import TileForVectors
 from ansorpy.rules.annotation.tile_transposes import TileTransposes
+from ansorpy.rules.annotation.tile_warps import TileWarps
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
 from ansorpy.rules.base import AnnotationRule, Mutation, PlacementRule, SketchRule
@@ -48,6 +50,7 @@ from ansorpy.rules.sketch.skip_stage import SkipStage
 from ansorpy.rules.sketch.special_compute_location import SpecialComputeLocation
 from ansorpy.rules.sketch.split_reduction import SplitReduction
 from ansorpy.rules.sketch.sum_in_registers import SumInRegisters
+from ansorpy.rules.sketch.tensor_cores import TensorCores
 from ansorpy.target import Target
 
 __all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "Preset", "preset_for"]
@@ -72,7 +75,7 @@ class Preset:
     algorithms: tuple[Algorithm, ...] = ()
 
 
-ALGORITHMS: tuple[Algorithm, ...] = (Subpixel(), Residues(), Clipped(), Winograd())
+ALGORITHMS: tuple[Algorithm, ...] = (Subpixel(), Residues(), Clipped(), Winograd(), Tf32())
 
 CPU_SKETCH: tuple[SketchRule, ...] = (
     AlwaysInline(),
@@ -118,6 +121,7 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     AlwaysInline(most_loads=3, most_formulas=36),
     SimplifyComputeWithConstTensor(),
     SplitReduction(most_parts=64),
+    TensorCores(),
     CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),
     AddCacheWrite(whole_epilogue=True),
     MultiLevelTilingWithFusion(
@@ -185,6 +189,7 @@ CUDA = Preset(
     DEFAULT_CUDA_SKETCH,
     (DrawRfactorFactors(most_parts=64),),
     (
+        TileWarps(),
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),
         PipelineCopies(),
         PadTiles(),

@@ -31,7 +31,9 @@ def iter_extents(stage: Stage, roots: Mapping[str, int]) -> dict[str, int]:
         if isinstance(relation, SplitRelation):
             factors = [number(p) for p in relation.factors]
             for child, part in zip(
-                relation.children, split_extents(extents[relation.parent], factors), strict=True
+                relation.children,
+                split_extents(extents[relation.parent], factors, whole=relation.tail == "whole"),
+                strict=True,
             ):
                 assert isinstance(part, int)
                 extents[child] = part
@@ -90,7 +92,7 @@ def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[Split
 
     A tile larger than the axis (of a box that shrank under compute_at) is guarded all the same.
     """
-    if not isinstance(relation, SplitRelation) or relation.tail in ("guard", "cover"):
+    if not isinstance(relation, SplitRelation) or relation.covers or relation.tail == "guard":
         return False
     tile, extent = prod(extents[c] for c in relation.children[1:]), extents[relation.parent]
     return tile <= extent and extent % tile != 0

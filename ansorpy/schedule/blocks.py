@@ -70,14 +70,18 @@ def synchronised(
 
 
 def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:
-    """True when *stmt* loads from one of *buffers*."""
+    """True when *stmt* loads from one of *buffers*, or an instruction does."""
     wanted = set(buffers)
     return bool(wanted) and any(
-        isinstance(e, Load) and e.source in wanted
-        for s in walk_stmts(stmt)
-        for root in _exprs(s)
-        for e in walk(root)
+        source in wanted for s in walk_stmts(stmt) for source in _sources(s)
     )
+
+
+def _sources(s: Stmt) -> Iterable[Tensor | Buffer]:
+    """What *s* itself reads."""
+    if isinstance(s, Instruction):
+        yield from (buffer for buffer, _ in s.operands)
+    yield from (e.source for root in _exprs(s) for e in walk(root) if isinstance(e, Load))
 
 
 def without_vthreads(stmt: Stmt) -> Stmt:
@@ -118,9 +122,8 @@ class _Pushed:
             case For(var, extent, kind, body) if kind is not ForKind.VECTORIZED:
                 return For(var, extent, kind, self.stmt(body))
             case Alloc(buffer, body):
-                if buffer.scope is Scope.LOCAL:
-                    shape = (self.extent, *buffer.shape)
-                    self.own[buffer] = Buffer(buffer.name, shape, buffer.dtype, buffer.scope)
+                if buffer.scope in (Scope.LOCAL, Scope.WARP):
+                    self.own[buffer] = self._for_each(buffer)
                 return Alloc(self.own.get(buffer, buffer), self.stmt(body))
             case Let(var, value, body):
                 if not self._varies(value):
@@ -130,6 +133,12 @@ class _Pushed:
             case If(cond, then, other) if not self._varies(cond):
                 return If(cond, self.stmt(then), None if other is None else self.stmt(other))
         return self._repeated(s)
+
+    def _for_each(self, buffer: Buffer) -> Buffer:
+        """*buffer* with an instance for each virtual thread."""
+        shape, fragment = (self.extent, *buffer.shape), buffer.fragment
+        fragment = None if fragment is None else ((), *fragment)
+        return Buffer(buffer.name, shape, buffer.dtype, buffer.scope, None, fragment)
 
     def _varies(self, e: Expr) -> bool:
         return any(
@@ -142,7 +151,7 @@ class _Pushed:
     def _repeated(self, s: Stmt) -> Stmt:
         """*s*, of which no part waits for other threads, for each virtual thread."""
         alone = not any(self._varies(e) for part in walk_stmts(s) for e in _exprs(part))
-        if alone and not any(part.buffer in self.own for part in _stores(s)):
+        if alone and not any(buffer in self.own for buffer in _written(s)):
             return s
         s = _Own(self.var, self.own).stmt(s)
         for var, value in reversed(self.lets.items()):
@@ -184,8 +193,13 @@ def _buffer(source: Tensor | Buffer) -> Buffer:
     return source
 
 
-def _stores(s: Stmt) -> Iterable[Store | Shuffle]:
-    return (part for part in walk_stmts(s) if isinstance(part, Store | Shuffle))
+def _written(s: Stmt) -> Iterable[Buffer]:
+    """The buffers that *s* and the statements inside write."""
+    for part in walk_stmts(s):
+        if isinstance(part, Store | Shuffle):
+            yield part.buffer
+        elif isinstance(part, Instruction):
+            yield part.operands[0][0]
 
 
 def _exprs(s: Stmt) -> tuple[Expr, ...]:

@@ -42,10 +42,26 @@ from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["BLOCK_THREADS", "Bounds"]
+__all__ = ["BLOCK_THREADS", "LANES", "Bounds", "Kinds", "shared_by"]
 
-BLOCK_THREADS = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD})
+Kinds = frozenset[ForKind]
+
+BLOCK_THREADS: Kinds = frozenset(
+    {ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD}
+)
 """Loops whose iterations share the shared memory of one GPU block."""
+
+LANES: Kinds = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y})
+"""Loops whose iterations are the lanes of a warp, in kernels that keep tiles in its registers."""
+
+ALONE: Kinds = frozenset()
+
+
+def shared_by(stage: Stage) -> Kinds:
+    """The loops around *stage* whose iterations fill and read its memory together."""
+    if stage.scope is Scope.WARP:
+        return LANES
+    return BLOCK_THREADS if stage.scope is Scope.SHARED else ALONE
 
 
 class Bounds:
@@ -69,7 +85,7 @@ class Bounds:
         self.second = second or {}
         self.definition: Effective = effective(state)
         self._extents: dict[str, dict[str, Size]] = {}
-        self._needs: dict[tuple[str, str, int, bool], tuple[Span, ...]] = {}
+        self._needs: dict[tuple[str, str, int, Kinds], tuple[Span, ...]] = {}
         self._reaches: dict[str, tuple[int, ...]] = {}
         self._masked: dict[str, bool] = {}
 
@@ -100,7 +116,8 @@ class Bounds:
             for relation in stage.relations:
                 if isinstance(relation, SplitRelation):
                     factors = [self.number(p) for p in relation.factors]
-                    parts = split_extents(extents[relation.parent], factors)
+                    whole = relation.tail == "whole"
+                    parts = split_extents(extents[relation.parent], factors, whole=whole)
                     extents.update(zip(relation.children, parts, strict=True))
                     smaller = self.second.get((name, relation.parent), ())
                     extents.update(zip(relation.children[1:], smaller, strict=bool(smaller)))
@@ -109,42 +126,43 @@ class Bounds:
             self._extents[name] = extents
         return self._extents[name]
 
-    def inside(self, name: str, level: int, *, block: bool = False) -> dict[str, Span]:
+    def inside(self, name: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis that the loops below number *level* of the stage run over.
 
-        With *block*, that all threads of a GPU block run over together: it starts where that of
-        the first thread does.
+        With *among*, that all iterations of these loops around run over together: it starts where
+        that of the first thread does.
         """
         stage = self.state.stage(name)
         moving = {it.name for it in stage.iters[level + 1 :]}
-        moving |= {it.name for it in stage.iters if block and it.annotation in BLOCK_THREADS}
+        moving |= {it.name for it in stage.iters if it.annotation in among}
         op, steps = stage.compute, self._steps(name, level)
         extents, whole = self._reached(name, moving)
-        for axis, far in self._sway(name).items() if block else ():
+        for axis, far in self._sway(name, among).items() if among else ():
             whole |= {axis} if far is None else set()
             extents[axis] = extents[axis] + (0 if far is None else far)
         return {
             a.name: Span(
                 None if a.name in whole else Origin(((Part(a.name), 1),), 0),
                 extents[a.name],
-                1 if stage.attach is not None or block else steps[a.name],
+                1 if stage.attach is not None or among else steps[a.name],
             )
             for a in (*op.axes, *op.reduce_axes)
         }
 
-    def _sway(self, name: str) -> dict[str, Size | None]:
-        """How far the box that stage *name* computes moves over the threads of a GPU block.
+    def _sway(self, name: str, among: Kinds) -> dict[str, Size | None]:
+        """How far the box that stage *name* computes moves over the loops *among* around it.
 
         By axis; None where it moves otherwise than an affine form does.
         """
         stage = self.state.stage(name)
         if stage.attach is None:
             return {}
+        among = among - LANES if stage.scope is Scope.WARP else among
         owner = self.state.stage(stage.attach.stage)
         level = owner.index(stage.attach.iter)
-        threads = {it.name for it in owner.iters[: level + 1] if it.annotation in BLOCK_THREADS}
+        threads = {it.name for it in owner.iters[: level + 1] if it.annotation in among}
         reached, whole = self._reached(owner.name, threads)
-        outer = self._sway(owner.name)
+        outer = self._sway(owner.name, among)
         sway: dict[str, Size | None] = {}
         spans = self.region(name, owner.name, level)
         for axis, span in zip(stage.compute.axes, spans, strict=True):
@@ -212,7 +230,7 @@ class Bounds:
             reach = reach + (spans[child] - 1) * stride
             stride = stride * self.number(factor)
         # What covers an axis may reach beyond it, in all threads that run.
-        return reach if relation.tail == "cover" else size_min(reach, extents[relation.parent])
+        return reach if relation.covers else size_min(reach, extents[relation.parent])
 
     def _unfused(
         self,
@@ -247,15 +265,15 @@ class Bounds:
             return self.state.stage(owner).index(attach.iter) >= level
         return self.within(attach.stage, owner, level)
 
-    def box(self, name: str, owner: str, level: int, *, block: bool = False) -> dict[str, Span]:
+    def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* per iteration of *owner*'s loops down to *level*.
 
-        *block* is that of :meth:`inside`.
+        *among* is that of :meth:`inside`.
         """
         if name == owner:
-            return self.inside(name, level, block=block)
+            return self.inside(name, level, among=among)
         op = self.op(name)
-        needs = self.needs(name, owner, level, block=block)
+        needs = self.needs(name, owner, level, among=among)
         spans = {
             axis.name: moved_inside(span, reach > axis.extent and not self.masked(name))
             for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True)
@@ -266,8 +284,8 @@ class Bounds:
         """The box of tensor *name* that one iteration of *owner*'s loops down to *level* reads,
         no larger than :meth:`ends`.  Where it starts outside, it is moved inside.
 
-        Of a tensor in shared memory, what all threads of a block read in it.  One that is
-        :meth:`masked` may reach beyond :meth:`ends`.
+        Of a tensor in shared memory, what all threads of a block read in it; in a warp's
+        registers, all lanes.  One that is :meth:`masked` may reach beyond :meth:`ends`.
         """
         if self.masked(name):
             return self.needs(name, owner, level)
@@ -314,24 +332,23 @@ class Bounds:
             self._reaches[name] = tuple(reach)
         return self._reaches[name]
 
-    def needs(self, name: str, owner: str, level: int, *, block: bool = False) -> tuple[Span, ...]:
-        """As :meth:`region`, with what lies outside of the tensor; *block* as for :meth:`inside`.
+    def needs(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> tuple[Span, ...]:
+        """As :meth:`region`, with what lies outside of the tensor; *among* as for :meth:`inside`.
 
         Boxes of producers are derived from these: from a box cut short but not yet moved they
         would miss what the moved one reads.
         """
-        block = block or self.state.stage(name).scope is Scope.SHARED
-        key = (name, owner, level, block)
+        key = (name, owner, level, among | shared_by(self.state.stage(name)))
         if key not in self._needs:
             self._needs[key] = tuple(self._reads_of(*key))
         return self._needs[key]
 
-    def _reads_of(self, name: str, owner: str, level: int, block: bool) -> Iterable[Span]:
+    def _reads_of(self, name: str, owner: str, level: int, among: Kinds) -> Iterable[Span]:
         shape = self.state.stage(name).op.shape
         found: list[list[Span]] = [[] for _ in shape]
         for reader in self.definition.readers.get(name, ()):
             self._require_within(reader, name, owner, level)
-            op, box = self.op(reader), self.box(reader, owner, level, block=block)
+            op, box = self.op(reader), self.box(reader, owner, level, among=among)
             for indices in self.definition.index_tuples(reader, name):
                 for spans, index in zip(found, indices, strict=True):
                     spans.append(touched(index, op, box))

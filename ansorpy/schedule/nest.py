@@ -17,10 +17,10 @@ import numpy.typing as npt
 from ansorpy.ir.affine import index_terms, linear
 from ansorpy.ir.conditions import share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
-from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.loops import ForKind
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds
+from ansorpy.schedule.bounds import Bounds, shared_by
 from ansorpy.schedule.size import Size, above
 from ansorpy.schedule.spans import ZERO, Origin
 from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
@@ -72,6 +72,8 @@ class LeafAccess:
     """For each loop the dimensions that it may move; those that are not exact count always."""
     strides: Strides | None = None
     pad: Size = 0
+    in_warp: bool = False
+    """True for what lies in the registers of a warp."""
 
 
 @dataclass(frozen=True)
@@ -185,10 +187,9 @@ class _Builder:
         kept = {(target.name, leaf) for it in inside for leaf in components(target, it)}
         loops = self.loops(target.name)
         found = tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
-        if stage.scope is not Scope.SHARED:
-            return found
-        # All threads fill a tile together, each in the iterations of its own loops.
-        return tuple(replace(x, extent=1) if x.annotation in BLOCK_THREADS else x for x in found)
+        # Threads that fill a tile together do so each in the iterations of its own loops.
+        together = shared_by(stage)
+        return tuple(replace(x, extent=1) if x.annotation in together else x for x in found)
 
     def _own(self, stage: Stage) -> list[Loop]:
         extents = self.bounds.extents(stage.name)
@@ -268,7 +269,7 @@ class _Builder:
         roots = self.bounds.roots(tensor.name) if not source.is_placeholder else {}
         shape = tuple(roots.values())[: len(tensor.shape)] if roots else tensor.shape
         rows = [self._index(name, index) for index in indices]
-        together = BLOCK_THREADS if source.scope is Scope.SHARED else frozenset()
+        together = shared_by(source)
         coefs = tuple(
             tuple(
                 0 if n < depth and x.annotation not in together
@@ -284,6 +285,7 @@ class _Builder:
             tensor.name in self.state.stage(name).packed,
             self.state.dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
             self.state.dag.strides.get(tensor.name), self.bounds.number(source.pad),
+            source.fragment is not None,
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:

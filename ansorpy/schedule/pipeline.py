@@ -20,6 +20,7 @@ from ansorpy.ir.loops import (
     For,
     ForKind,
     If,
+    Instruction,
     Let,
     Scope,
     Seq,
@@ -128,6 +129,11 @@ class _InSlot(Rewriter):
             self.together = 1
             return s
         s = super().stmt(s)
+        if isinstance(s, Instruction) and any(b in self.slots for b, _ in s.operands):
+            return Instruction(s.name, tuple(
+                (self.slots[b], (self.slot, *at)) if b in self.slots else (b, at)
+                for b, at in s.operands
+            ))  # fmt: skip
         if not isinstance(s, Store) or s.buffer not in self.slots:
             return s
         buffer, indices = self.slots[s.buffer], (self.slot, *s.indices)

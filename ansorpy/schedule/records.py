@@ -10,7 +10,16 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 
 from ansorpy.errors import ForeignFile
-from ansorpy.schedule.steps import annotate, blocks, dot, lanes, loops, place, storage
+from ansorpy.schedule.steps import (
+    annotate,
+    blocks,
+    dot,
+    lanes,
+    loops,
+    place,
+    storage,
+    warp_product,
+)
 from ansorpy.schedule.steps.base import Step
 
 __all__ = ["STEP_CLASSES", "steps_from_json", "steps_to_json"]
@@ -37,6 +46,7 @@ STEP_CLASSES = (
     storage.RfactorStep,
     storage.PackStep,
     dot.DotStep,
+    warp_product.WarpProductStep,
     blocks.SplitByStep,
     blocks.PadStep,
     blocks.PipelineStep,

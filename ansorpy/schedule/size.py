@@ -193,14 +193,16 @@ def above(a: Size, b: int) -> Size:
     return int(a > b) if isinstance(a, int) else Column(a.values > b)
 
 
-def split_extents(extent: Size, factors: Sequence[Size]) -> tuple[Size, ...]:
+def split_extents(
+    extent: Size, factors: Sequence[Size], *, whole: bool = False
+) -> tuple[Size, ...]:
     """Extents of the loops a split makes of *extent*, outermost first.
 
     A factor larger than what is left to cover is cut down to it, as in TVM: a stage whose box
-    shrank under compute_at runs fewer iterations, not masked ones.
+    shrank under compute_at runs fewer iterations, not masked ones.  *whole* keeps the innermost.
     """
     parts: list[Size] = []
     for factor in reversed(factors):
-        parts.append(size_min(extent, factor))
+        parts.append(factor if whole and not parts else size_min(extent, factor))
         extent = ceil_div(extent, factor)
     return (extent, *reversed(parts))

@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Product
@@ -18,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-Tail: TypeAlias = Literal["guard", "cover", "shift", "even", "peel"]
+Tail: TypeAlias = Literal["guard", "cover", "whole", "shift", "even", "peel"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class SplitRelation:
     ``tail`` says what happens where the tile ``f1 * f2 ...`` does not divide:
 
     - ``guard``: what lies outside is skipped; so it is with ``cover``, whose open factors need
-      not divide.
+      not divide, and with ``whole``, whose innermost loop also keeps its length where the axis is
+      shorter: a warp has all its lanes.
     - ``shift``: the last tile starts early enough to fit and repeats some work,
       ``parent == min(c0 * tile, extent - tile) + (c1 * f2 + c2) ...``.
     - ``even``: tiles of ``tile`` and ``tile - 1``, a body each.
@@ -53,6 +55,11 @@ class SplitRelation:
     children: tuple[str, ...]
     factors: tuple[Product, ...]
     tail: Tail = "guard"
+
+    @property
+    def covers(self) -> bool:
+        """True where loops may run beyond the axis, all of them in each tile."""
+        return self.tail in ("cover", "whole")
 
     @property
     def two_bodies(self) -> bool:
@@ -108,6 +115,8 @@ class Stage:
     """The loop whose shared tiles are copied ahead, and how many instances of them there are."""
     lanes: str | None = None
     """The reduce loop that is a vector whose lanes sum apart."""
+    fragment: Fragment | None = None
+    """How the lanes of a warp share what is in its registers."""
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from ansorpy.ir.expr import (
     Axis,
     Binary,
     BinaryOp,
+    Cast,
     Compare,
     CompareOp,
     Const,
@@ -97,7 +98,7 @@ class StageIndices:
     def _masked(self, store: Store) -> Stmt:
         """*store* without reading what no tensor has: 0 is in its place, or nothing is added."""
         masks = self._masks()
-        if not masks or self._reads_boxes_only():
+        if not masks or self._reads_boxes_only() and not self._is_operand():
             return store
         inside = all_of(*masks)
         if store.reduce is not None:
@@ -113,6 +114,8 @@ class StageIndices:
         found: list[Expr] = []
         for axis in self.op.axes:
             value = self.outer.simple(values[axis.name])
+            if self._is_operand() and self._may_be_anything(axis):
+                continue
             if self.outer.range_of(value)[1] >= axis.extent:
                 mask = Compare(CompareOp.LT, value, as_expr(axis.extent))
                 found.append(self._of_first_lane(mask, self.leaves))
@@ -131,6 +134,23 @@ class StageIndices:
             if all(n % lanes == 0 for n in (*others, form.const, int(guard.b.value))):
                 return Compare(guard.op, linear(guard.a - lane).to_expr(), guard.b)
         return guard
+
+    def _is_operand(self) -> bool:
+        """True for what an instruction of a warp reads: sums must get nothing from beyond."""
+        return self.stage.fragment is not None and not self.op.reduce_axes
+
+    def _may_be_anything(self, axis: Axis) -> bool:
+        """True when what the operand of an instruction has beyond *axis* changes no result: all
+        that is read there is 0, or it would be of sums that nothing stores."""
+        if not self._reads_boxes_only():
+            return False
+        loads = [e for e in walk(self.op.body) if isinstance(e, Load)]
+        definition = self.outer.bounds.definition
+        summed = {
+            a.name for reader in definition.readers.get(self.name, ())
+            for a in definition.ops[reader].reduce_axes
+        }  # fmt: skip
+        return axis.name not in summed or all(self._is_zero_beyond(e, axis) for e in loads)
 
     def _reads_boxes_only(self) -> bool:
         """True when all that is read is there, however far the box of this stage reaches."""
@@ -152,6 +172,7 @@ class StageIndices:
         return all(self._is_zero_beyond(e, axes[0]) for e in (source.a, source.b))
 
     def _is_zero_beyond(self, e: Expr, axis: Axis) -> bool:
+        e = e.x if isinstance(e, Cast) else e
         if not isinstance(e, Load) or not self.outer.bounds.masked(e.source.name):
             return False
         copy = self.state.stage(e.source.name)

@@ -32,8 +32,9 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite import substitute
 from ansorpy.schedule.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.blocks import is_bound, synchronised
-from ansorpy.schedule.bounds import BLOCK_THREADS
+from ansorpy.schedule.bounds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.dagedit import map_loads
+from ansorpy.schedule.laneloops import LaneLoops, require_whole_fragments
 from ansorpy.schedule.lanes import LaneSums
 from ansorpy.schedule.pipeline import Tile, bound_to, can_pipeline, padded_strides, pipelined
 from ansorpy.schedule.skipping import condition_to_add, repeated
@@ -244,20 +245,23 @@ class _Nest(StageIndices):
     def _producer(self, stage: Stage, level: int) -> Tile:
         region = self.outer.bounds.region(stage.name, self.name, level)
         values = self._axis_values(level)
-        if stage.scope is Scope.SHARED:
-            values = {name: self.outer.of_first_thread(value) for name, value in values.items()}
+        together = shared_by(stage)
+        if together:
+            values = {name: self.outer.of_first(together, value) for name, value in values.items()}
         starts = tuple(self.outer.simple(start_of(span, values)) for span in region)
         lets = self.outer.place(stage.name, region, starts)
         shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
         strides = padded_strides(shape, number(stage.pad))
-        buffer = Buffer(stage.name, shape, stage.op.dtype, self._scope(stage, level), strides)
+        scope = self._scope(stage, level)
+        buffer = Buffer(stage.name, shape, stage.op.dtype, scope, strides, stage.fragment)
+        require_whole_fragments(self.state, stage, buffer)
         self.outer.buffers[stage.name] = buffer
         return Tile(buffer, lets, self.outer.statement(stage.name))
 
     def _scope(self, stage: Stage, level: int) -> Scope:
         """LOCAL unless threads inside this level share the buffer."""
-        if stage.scope is Scope.SHARED:
-            return Scope.SHARED
+        if stage.scope in (Scope.SHARED, Scope.WARP):
+            return stage.scope
         inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
         own = [it.annotation for it in stage.iters]
         if BLOCK_THREADS.intersection((*inner, *own)):
@@ -299,10 +303,22 @@ class _Nest(StageIndices):
         def cleared() -> Stmt:
             return self._guarded(Store(self.buffer, self._write_index(), value, None))
 
-        return [self._each(level, cleared)]
+        if self.stage.fragment is None:
+            return [self._each(level, cleared)]
+        first = self._instruction_level()
+        inner = [self.stage.iters[n].name for n in self._space_from(first)]
+        shares = [digits for digits in self.stage.fragment if digits]
+        own = LaneLoops.of(dict(zip(inner, shares, strict=True)), self.outer.fresh)
 
-    def _each(self, level: int, body: Callable[[], Stmt]) -> Stmt:
-        """*body* for every element of the box of this stage inside loop *level*."""
+        def mine() -> Stmt:
+            self.leaves.update(own.values)
+            return cleared()
+
+        return [own.around(self._each(level, mine, until=first))]
+
+    def _each(self, level: int, body: Callable[[], Stmt], until: int | None = None) -> Stmt:
+        """*body* for every element of the box of this stage inside loop *level*, or one for all
+        loops from *until* inward."""
         saved = dict(self.leaves)
         self.leaves.update(
             {it.name: as_expr(0) for it in self.stage.iters[level:] if it.kind is AxisKind.REDUCE}
@@ -311,7 +327,7 @@ class _Nest(StageIndices):
         def nest(remaining: list[int]) -> Stmt:
             return self._loop(remaining[0], lambda: nest(remaining[1:])) if remaining else body()
 
-        stmt = nest(self._space_from(level))
+        stmt = nest([n for n in self._space_from(level) if until is None or n < until])
         self.leaves = saved
         return stmt
 
@@ -374,6 +390,16 @@ class _Nest(StageIndices):
     def _space_from(self, level: int) -> list[int]:
         iters = self.stage.iters
         return [n for n in range(level, len(iters)) if iters[n].kind is not AxisKind.REDUCE]
+
+    def _instruction_level(self) -> int:
+        """Number of the outermost loop that an instruction takes the place of."""
+        if self.stage.tensorized is None:
+            raise ScheduleError(
+                "only an instruction adds up what lies in a warp's registers",
+                stage=self.name, program=self.state.text(self.name),
+                hint="tensorize the innermost loops",
+            )  # fmt: skip
+        return self.stage.index(self.stage.tensorized[0])
 
     def _instruction(self, level: int) -> Stmt:
         """The loops from *level* inward as the one instruction the schedule names."""

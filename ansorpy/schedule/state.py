@@ -24,7 +24,16 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Choices, Decision
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
-from ansorpy.schedule.steps import annotate, blocks, dot, lanes, loops, place, storage
+from ansorpy.schedule.steps import (
+    annotate,
+    blocks,
+    dot,
+    lanes,
+    loops,
+    place,
+    storage,
+    warp_product,
+)
 from ansorpy.schedule.steps.base import Count, Step
 from ansorpy.schedule.text import stages_text
 
@@ -184,7 +193,8 @@ class State:
         """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors, None is open.
 
         Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outer extent follows by ceil-div.
-        Where they do not divide, *tail* ``"guard"`` or ``"cover"`` skips what lies outside,
+        Where they do not divide, *tail* ``"guard"``, ``"cover"`` or ``"whole"`` skips what lies
+        outside,
         ``"shift"`` starts the last tile early enough to fit, ``"even"`` has tiles of ``n`` and
         ``n - 1`` and ``"peel"`` a last tile of what is left; the last two make a second body, of
         one axis a stage.  Open factors need not divide unless it is ``"guard"``.
@@ -316,6 +326,17 @@ class State:
     def dot(self, stage: StageRef, function: str) -> State:
         """Sum dot products of words (``"dot_u8s8"``, ``"dot_bf16"``) instead of single products."""
         return self.do(dot.DotStep(self._on(stage), function))
+
+    def warp_product(
+        self, stage: StageRef, intrinsic: str, rows: str, columns: str, depth: str
+    ) -> State:
+        """Sum products of fragments in the registers of warps (``mma.m16n8k16...``), which are
+        new stages: ``<operand>.warp`` and ``<stage>.warp``.
+
+        *rows* is an axis of one factor alone, *columns* of the other, *depth* is summed over.
+        """
+        step = warp_product.WarpProductStep(self._on(stage), intrinsic, rows, columns, depth)
+        return self.do(step)
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
         """Re-lay a constant at bind time in the order the stage's loops read it."""

@@ -12,7 +12,7 @@ from ansorpy.ir.interval import bounds as interval
 from ansorpy.ir.loops import Buffer, ForKind
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
-from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds
+from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds, Kinds
 from ansorpy.schedule.packing import Packing, plan_packing
 from ansorpy.schedule.spans import Span
 
@@ -89,9 +89,9 @@ class Surroundings:
         """True inside a parallel loop."""
         return self._parallel > 0
 
-    def of_first_thread(self, value: Expr) -> Expr:
-        """*value* as the first thread of a GPU block has it."""
-        first = dict.fromkeys(self._threads, as_expr(0))
+    def of_first(self, kinds: Kinds, value: Expr) -> Expr:
+        """*value* as the first iteration of the loops around of these *kinds* has it."""
+        first = {var: as_expr(0) for var, (kind, _) in self._threads.items() if kind in kinds}
         return substitute(substitute(value, self._definitions), first)
 
     def threads_left(self, kind: ForKind) -> int | None:

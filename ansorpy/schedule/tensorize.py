@@ -23,7 +23,7 @@ from ansorpy.ir.expr import (
     as_expr,
     children,
 )
-from ansorpy.ir.intrinsics import intrinsic, operand_tensors
+from ansorpy.ir.intrinsics import intrinsic, operand_dims, operand_tensors
 from ansorpy.ir.loops import Buffer, Instruction, Store
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.structure import same_structure
@@ -64,6 +64,9 @@ class _Match:
         self.name = name
         self.axis_of = axis_of
         self.zeros: dict[Var, Expr] = {var: as_expr(0) for var in axis_of}
+        declared = intrinsic(name)
+        tensors = operand_tensors(declared.pattern) if declared.fragments else ()
+        self.fragments = dict(zip(tensors, declared.fragments, strict=True))
         self.operands: dict[Tensor, Operand] = {}
         self.starts: dict[Tensor, tuple[Linear, ...]] = {}
 
@@ -84,14 +87,14 @@ class _Match:
         self, tensor: Tensor, wanted: Sequence[Expr], buffer: Buffer, found: Sequence[Expr]
     ) -> None:
         """Record where operand *tensor* starts in *buffer* once its strides agree."""
-        lead = len(found) - len(wanted)
-        inner = found[max(lead, 0) :]
-        if lead < 0 or tensor.dtype is not buffer.dtype or not self._contiguous(tensor, buffer):
+        dims = operand_dims(buffer, tensor) if len(found) >= len(wanted) else ()
+        alike = len(dims) == len(wanted) and tensor.dtype is buffer.dtype
+        if not alike or not self._laid_out(tensor, buffer):
             raise _mismatch(self.name, f'"{buffer.name}" is not laid out like "{tensor.name}"')
-        for index in found[:lead]:
-            if set(linear(index).terms) & set(self.axis_of):
+        for d, index in enumerate(found):
+            if d not in dims and set(linear(index).terms) & set(self.axis_of):
                 raise _mismatch(self.name, f'"{buffer.name}" moves in an outer dimension')
-        for ours, theirs in zip(wanted, inner, strict=True):
+        for ours, theirs in zip(wanted, (found[d] for d in dims), strict=True):
             moves = linear(theirs).terms
             terms = {axis: moves[var] for var, axis in self.axis_of.items() if var in moves}
             if terms != dict(linear(ours).terms):
@@ -102,8 +105,12 @@ class _Match:
             raise _mismatch(self.name, f'"{tensor.name}" would be two different operands')
         self.operands[tensor] = (buffer, tuple(start.to_expr() for start in starts))
 
-    def _contiguous(self, tensor: Tensor, buffer: Buffer) -> bool:
-        """True when the pattern's rows are rows of the buffer (all but the first dimension)."""
+    def _laid_out(self, tensor: Tensor, buffer: Buffer) -> bool:
+        """True when lanes hold what they must; of instructions of one thread, when the pattern's
+        rows are rows of the buffer (all but the first dimension)."""
+        if self.fragments:
+            wanted = self.fragments[tensor]
+            return tuple(filter(None, buffer.fragment or ())) == wanted
         if isinstance(tensor, ComputeOp) or len(tensor.shape) < 2:
             return True
         return tensor.shape[1:] == buffer.shape[len(buffer.shape) - len(tensor.shape) + 1 :]

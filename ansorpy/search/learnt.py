@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import get_args
 
 import numpy as np
 
 from ansorpy.cost.boosted import BoostedTrees
 from ansorpy.errors import ForeignFile
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import TaskRow
 from ansorpy.schedule.nest import build_nest
@@ -59,5 +59,6 @@ def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTr
 
 def _task(database: Database, row: TaskRow, target: Target) -> Task:
     dag = database.definition(row.definition)
-    precision: Literal["default", "strict"] = "strict" if row.precision == "strict" else "default"
+    known: dict[str, Precision] = {name: name for name in get_args(Precision)}
+    precision = known.get(row.precision, "default")
     return Task(dag, target, row.threads, precision, row.between_bytes, row.name)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from ansorpy.ir.serialize import dag_from_dict
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.worker import Handler
@@ -30,7 +29,7 @@ class _Request(BaseModel):
 
     target: Target
     threads: int
-    precision: Literal["default", "strict"]
+    precision: Precision
     between_bytes: int = Field(ge=0)
     preset: str
     options: PredictOptions

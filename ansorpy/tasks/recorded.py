@@ -10,11 +10,11 @@ import ast
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.database import Database
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler
@@ -50,7 +50,7 @@ class TaskRequest(_Body):
     definition: str
     target: Target
     threads: int = Field(ge=1)
-    precision: Literal["default", "strict"]
+    precision: Precision
     between_bytes: int = Field(ge=0)
     name: str
     space: str

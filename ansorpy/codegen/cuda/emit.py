@@ -8,6 +8,7 @@ from ansorpy.codegen.cuda.bodies import longest_bodies
 from ansorpy.codegen.cuda.choices import written_choices
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter, Tables
 from ansorpy.codegen.cuda.expressions import HALF, value
+from ansorpy.codegen.cuda.fragments import held_by_lanes
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
 from ansorpy.codegen.cuda.names import identifier
 from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
@@ -81,7 +82,8 @@ def _require_moderate(name: str, nest: Nest) -> None:
 
 def _prepared(program: Program, target: Target) -> Program:
     """The passes before code is written, in their order."""
-    program = written_choices(constant_powers(expand_instructions(program)))
+    program = held_by_lanes(expand_instructions(program))
+    program = written_choices(constant_powers(program))
     program = unroll_registers(program, target)
     # A register of a thread holds one element; half of them are left for operands and addresses.
     registers = target.vector_registers // 2 + 1

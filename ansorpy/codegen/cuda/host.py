@@ -41,7 +41,7 @@ def for_host(program: Program) -> Program:
         CodegenError: Its threads work together: they wait for each other or share memory.
     """
     for s in walk_stmts(program.body):
-        shares = isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
+        shares = isinstance(s, Alloc) and s.buffer.scope in (Scope.SHARED, Scope.WARP)
         if shares or isinstance(s, _TOGETHER):
             raise CodegenError(
                 f"{program.name} makes constants with threads that work together",

@@ -21,10 +21,13 @@ void volatile while xor
 blockDim blockIdx gridDim threadIdx warpSize
 abs ceil cos erf exp fabs floor fma log max min norm pow rint rsqrt sin sqrt tanh
 ceilf cosf erff expf fabsf floorf fmaf logf powf rintf rsqrtf sinf sqrtf tanhf
-bfloat16 commit_copies copy_async dot_bf16 dot_s8s8 dot_u8s8 float16 floor_div floor_mod maximum
-minimum scaled shared_memory to_bfloat16 to_float to_float16 vec Vec wait_copies word main
+bfloat16 bits_of commit_copies copy_async dot_bf16 dot_s8s8 dot_u8s8 float16 floor_div floor_mod
+load_matrices maximum minimum packed scaled set_bits shared_memory to_bfloat16 to_float to_float16
+unpacked vec Vec wait_copies word main
 """
 _WORDS = frozenset(_RESERVED.split())
+_FAMILIES = ("ldmatrix_", "mma_")
+"""How names of functions around one instruction begin."""
 
 
 def identifier(name: str) -> str:
@@ -44,7 +47,7 @@ def identifier(name: str) -> str:
     if word[0].isdigit():
         word = f"_{word}"
     # Names that start with two underscores, or one and a capital, are the compiler's.
-    return f"{word}_" if word in _WORDS else word
+    return f"{word}_" if word in _WORDS or word.startswith(_FAMILIES) else word
 
 
 class Names:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ansorpy.codegen.cuda.warp_products import WARP_HELPERS, WARP_NEEDS
+
 __all__ = ["HELPERS", "prelude"]
 
 _INLINE = "__device__ __forceinline__"
@@ -165,10 +167,11 @@ HELPERS: Mapping[str, str] = {
     "dot_u8s8": _DOT_U8S8,
     "dot_bf16": _DOT_BF16,
     "scaled": _SCALE,
+    **WARP_HELPERS,
 }
 """In the order they are written: later ones use earlier ones."""
 
-_NEEDS = {"word": ("bfloat16",)}
+_NEEDS = {"word": ("bfloat16",), **WARP_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:

@@ -22,6 +22,7 @@ from ansorpy.ir.loops import (
     Buffer,
     For,
     ForKind,
+    Instruction,
     Scope,
     Stmt,
     Store,
@@ -51,12 +52,19 @@ _SYSTEM = 1024
 
 
 def blocks_at_once(body: Stmt, launch: Launch, target: Target) -> int:
-    """Blocks of the kernel *body* that one SM should run; 1 where nothing is to be said."""
+    """Blocks of the kernel *body* that one SM should run; 1 where nothing is to be said.
+
+    Narrow elements have a register each, but for those that instructions of warps take together.
+    """
+    packed = {
+        buffer for s in walk_stmts(body) if isinstance(s, Instruction) for buffer, _ in s.operands
+    }
     held = sum(
-        s.buffer.size * max(1, s.buffer.dtype.bytes // _WORD)
+        s.buffer.bytes // _WORD if s.buffer in packed
+        else s.buffer.size * max(1, s.buffer.dtype.bytes // _WORD)
         for s in walk_stmts(body)
         if isinstance(s, Alloc) and s.buffer.scope is Scope.LOCAL
-    )
+    )  # fmt: skip
     if held < _FEW:
         return 1
     beside = max(BESIDE, ADDRESSES + operands_of(body))

@@ -13,17 +13,20 @@ from ansorpy.codegen.cuda.assignment import assignment
 from ansorpy.codegen.cuda.copies import async_copy, commit, wait
 from ansorpy.codegen.cuda.emitter import C_TYPES, Code, Emitter
 from ansorpy.codegen.cuda.expressions import narrowed, sharing, value
-from ansorpy.codegen.cuda.indices import element, index
+from ansorpy.codegen.cuda.indices import element, flat_index, index
 from ansorpy.codegen.cuda.launches import INDICES
 from ansorpy.codegen.cuda.vectorized import vector_loop
+from ansorpy.codegen.cuda.warp_products import ROW_BYTES, function_name
 from ansorpy.codegen.storage import expressions_of
 from ansorpy.errors import CodegenError
-from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.affine import linear
+from ansorpy.ir.expr import Expr, Load, walk
 from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
     Barrier,
+    Buffer,
     CommitCopies,
     For,
     ForKind,
@@ -126,12 +129,17 @@ def _index(e: Emitter, s: For) -> None:
         statement(e, s.body)
 
 
+_TOGETHER: Mapping[type[Stmt], str] = {
+    Barrier: "a barrier", Shuffle: "an exchange of values", Instruction: "an instruction of a warp",
+}  # fmt: skip
+
+
 def _require_independent(s: For, available: int) -> None:
     """Some threads are left out: no barrier may wait for them, and no warp be cut."""
     whole_warps = s.extent % _WARP == 0 and available % _WARP == 0
     for inner in walk_stmts(s):
-        if isinstance(inner, Barrier) or (isinstance(inner, Shuffle) and not whole_warps):
-            what = "a barrier" if isinstance(inner, Barrier) else "an exchange of values"
+        what = _TOGETHER.get(type(inner))
+        if what is not None and (isinstance(inner, Barrier) or not whole_warps):
             raise CodegenError(
                 f"{what} that only the first {s.extent} of {s.kind.value} reach",
                 hint="give all thread loops of a kernel one extent",
@@ -213,7 +221,27 @@ def _prefetch(e: Emitter, s: Prefetch) -> None:
 
 
 def _instruction(e: Emitter, s: Instruction) -> None:
-    raise CodegenError(f"the generator has no instruction {s.name}")
+    """All lanes of a warp run it, each on its share of the operands."""
+    if e.left_out:
+        raise CodegenError(f"{s.name} is outside of the thread loops")
+    e.need(function_name(s.name))
+    operands = ", ".join(_operand(e, buffer, at) for buffer, at in s.operands)
+    e.line(f"{function_name(s.name)}({operands});")
+
+
+def _operand(e: Emitter, buffer: Buffer, at: tuple[Expr, ...]) -> str:
+    """The registers of a fragment, or where its rows in shared memory begin and how far apart
+    they are."""
+    if buffer.scope is Scope.LOCAL:
+        return element(e, buffer, at[:-1])
+    width, form = ROW_BYTES // buffer.dtype.bytes, linear(flat_index(e, buffer, at))
+    rows = buffer.steps[-2]
+    if any(n % width for n in (*form.terms.values(), form.const, rows)):
+        raise CodegenError(
+            f"rows of {buffer.name} do not start at multiples of {ROW_BYTES} bytes",
+            hint="pad them to whole multiples, or let lanes load elements",
+        )
+    return f"&{element(e, buffer, at)}, {rows}"
 
 
 STATEMENTS: Mapping[type[Stmt], Callable[[Emitter, Any], None]] = {

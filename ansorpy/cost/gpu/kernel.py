@@ -20,6 +20,8 @@ from ansorpy.cost.view import Floats, LeafView
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Reduce, Select, walk
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.rules.warp_choice import best_choice, has_warp_products, may_round
 from ansorpy.target import Target
 
 __all__ = ["gpu_least_seconds", "gpu_seconds"]
@@ -71,19 +73,27 @@ def gpu_seconds(
 
 
 def gpu_least_seconds(target: Target, dag: ComputeDAG) -> float:
-    """Seconds that *dag* takes at least: its single-precision products at peak, its data once."""
+    """Seconds that *dag* takes at least: its products of floats at peak, its data once."""
     machine = GpuMachine.of(target)
     running = [op for op in dag.computes if op not in dag.constant_ops]
-    products = sum(
-        op.size * prod(axis.extent for axis in op.body.axes)
-        for op in running
-        if isinstance(op.body, Reduce) and op.dtype is DType.FLOAT32
-        and not any(isinstance(e, Select) for e in walk(op.body.source))
-    )  # fmt: skip
+    cycles = sum(_least_cycles(op, target, machine) for op in running) / machine.processors
     given = sum(t.bytes for t in (*dag.args, *dag.outputs))
-    a_cycle = machine.processors * machine.schedulers * machine.warp
-    compute_s = products / a_cycle / machine.clock_hz / _BOOST
+    compute_s = cycles / machine.clock_hz / _BOOST
     return max(compute_s, (given - machine.l2_bytes) / machine.dram_bytes_per_s / _BOOST)
+
+
+def _least_cycles(op: ComputeOp, target: Target, machine: GpuMachine) -> float:
+    """Cycles of one multiprocessor for the products of a sum, in tensor cores where those may."""
+    body = op.body
+    if not isinstance(body, Reduce) or op.dtype is not DType.FLOAT32:
+        return 0.0
+    if any(isinstance(e, Select) for e in walk(body.source)):
+        return 0.0
+    products = op.size * prod(axis.extent for axis in body.axes)
+    found = best_choice(op) if has_warp_products(target) else None
+    if found is None or not may_round(op, found):
+        return products / (machine.schedulers * machine.warp)
+    return products * found.by.types[1].bits / machine.tensor_bits_per_cycle
 
 
 def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuMachine) -> Floats:
@@ -93,14 +103,16 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
     issued = asked.issued + _START
     issue = busiest * issued * warps / machine.schedulers / machine.clock_hz
     banks = busiest * asked.turns / machine.clock_hz
+    tensor = busiest * asked.multiplied / machine.clock_hz
     used = np.minimum(blocks / machine.processors, 1.0)
     fetched = asked.l2 / (machine.l2_bytes_per_s * used)
     memory = asked.dram / (machine.dram_bytes_per_s * np.minimum(2 * used, 1.0))
     # One block alone: its warps share the schedulers, and its copies have their latencies.
     alone = issued * np.ceil(warps / machine.schedulers) + asked.waited
+    alone = alone + asked.multiplied * machine.schedulers / np.minimum(warps, machine.schedulers)
     alone = np.maximum(alone, asked.fetched) + machine.memory_latency
     waves = np.ceil(busiest / together)
-    terms = (issue, banks, fetched, memory, waves * alone / machine.clock_hz)
+    terms = (issue, banks, tensor, fetched, memory, waves * alone / machine.clock_hz)
     largest = np.maximum.reduce(np.broadcast_arrays(*terms))
     found: Floats = largest + _OVERLAP * (sum(terms, np.zeros(1)) - largest)
     return found + machine.launch_s

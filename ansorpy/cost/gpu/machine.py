@@ -31,6 +31,9 @@ class GpuMachine:
     barrier_latency: float = 40.0
     step_latency: float = 35.0
     """Cycles from a load of shared memory to the sum that needs it."""
+    tensor_bits_per_cycle: float = 16 * 1024.0
+    """Products of tensor cores, times the bits of a factor; by ``mma.sync``, not ``wgmma``."""
+    tensor_latency: float = 33.0
     threads: float = 2048.0
     blocks: float = 32.0
     shared_bytes: float = 228 * 1024.0

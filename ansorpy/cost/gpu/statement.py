@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 
 import numpy as np
@@ -12,6 +12,7 @@ from ansorpy.cost.access import AccessView, number_of
 from ansorpy.cost.gpu.banks import BANK_BYTES, turns_of
 from ansorpy.cost.gpu.bodies import Body
 from ansorpy.cost.gpu.machine import GpuMachine
+from ansorpy.cost.gpu.warps import ask_for_operand, ask_for_sum
 from ansorpy.cost.view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
@@ -68,13 +69,16 @@ class Asked:
     """Cycles a block waits when it is alone, whatever it does meanwhile."""
     fetched: Floats
     """Cycles that its copies take when it is alone: their latencies, one after another."""
+    multiplied: Floats
+    """Cycles for which one block needs all tensor cores of a multiprocessor."""
 
 
 def fills(view: LeafView) -> bool:
     """True for what threads of another stage's loops do together: filling a tile."""
     own = view.leaf.loops[view.leaf.own_from :]
     sums = any(loop.kind is AxisKind.REDUCE for loop in own)
-    return view.leaf.own_from > 0 and not sums and any(x.annotation in THREADS for x in own)
+    is_tile = view.leaf.own_from > 0 and not sums and not view.written.in_warp
+    return is_tile and any(loop.annotation in THREADS for loop in own)
 
 
 class Statement:
@@ -86,7 +90,7 @@ class Statement:
         self.shared = shared
         self.blocks, self.threads = self._product(BLOCKS), self._product(THREADS)
         self.mine = view.evaluations / (self.blocks * self.threads)
-        """Evaluations of one thread."""
+        """Evaluations of one thread; of a warp, where its lanes work as one."""
         self.sums = AxisKind.REDUCE in [loop.kind for loop in view.leaf.loops]
         depths = [b.alloc_depth for b in view.buffers if b.name in shared]
         self.body = Body(view, max(depths, default=0))
@@ -97,7 +101,10 @@ class Statement:
     def asked(self) -> Asked:
         """What the statement asks for."""
         zeros = np.zeros(self.view.rows)
-        found = Asked(*(zeros for _ in range(8)))
+        found = Asked(*(zeros for _ in fields(Asked)))
+        if self.view.written.in_warp:
+            (ask_for_sum if self.view.leaf.op.reduce_axes else ask_for_operand)(self, found)
+            return found
         found.issued = self.mine * self._instructions + self.bodies * _LOOP * self.sums
         if fills(self.view):
             self._fill(found)
@@ -105,7 +112,7 @@ class Statement:
             self._compute(found)
         for buffer in self.view.buffers:
             if not buffer.alloc_depth:
-                self._from_memory(found, buffer)
+                self.from_memory(found, buffer)
         return found
 
     def _fill(self, found: Asked) -> None:
@@ -135,7 +142,7 @@ class Statement:
             loads, width, along = self._loads(buffer)
             found.issued = found.issued + loads
             warps = np.ceil(self.threads / self.machine.warp)
-            found.turns = found.turns + loads * warps * self._turns(buffer, width)
+            found.turns = found.turns + loads * warps * self.turns(buffer, width)
             operands = operands + along * self._operands(buffer)
             reached = self.machine.step_latency if in_shared else self.machine.l2_latency
             latency = max(latency, reached)
@@ -152,7 +159,8 @@ class Statement:
         found.issued = found.issued + results * _EXCHANGE * (1 + rounds)
         found.waited = found.waited + rounds * self.machine.step_latency
 
-    def _from_memory(self, found: Asked, buffer: BufferView) -> None:
+    def from_memory(self, found: Asked, buffer: BufferView) -> None:
+        """Add what it takes to move *buffer*, a tensor, from or to memory."""
         l2 = self._moved(buffer)
         once = np.minimum(buffer.elems * float(buffer.elem_bytes), l2)
         found.l2 = found.l2 + l2
@@ -254,7 +262,7 @@ class Statement:
             fine &= (jump % width == 0) | (jump < width) & self.body.inside(n)
         return fine
 
-    def _turns(self, buffer: BufferView, width: Floats) -> Floats:
+    def turns(self, buffer: BufferView, width: Floats) -> Floats:
         """Cycles that one load of a warp holds the banks."""
         loops = self.view.leaf.loops
         lanes = [n for n in reversed(range(len(loops))) if loops[n].annotation in THREADS]

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError
 from ansorpy.ir.expr import ReduceKind
+from ansorpy.ir.fragments import Fragment, in_lane
 from ansorpy.ir.interpret.copies import Arrived, Copies
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
 from ansorpy.ir.interpret.lanes import Lanes
@@ -58,6 +59,8 @@ class Memory(Evaluator):
         self.clock: Clock | None = None
         self.copies: Copies | None = None
         self.agreement = True
+        self.whole_warps = False
+        """True while each lane stands for its warp and reaches what others hold."""
         self.statement: Stmt | None = None
         self._numbers: dict[Stmt, int] = {}
         self._statements: list[Stmt] = []
@@ -96,7 +99,21 @@ class Memory(Evaluator):
             flat = flat * extent + (index if mask is None else np.clip(index, 0, extent - 1))
         if buffer not in lanes.env:
             raise self._error(f"{buffer.name} is not allocated here")
+        if buffer.fragment is not None and not self.whole_warps:
+            self._check_holder(buffer, buffer.fragment, indices, lanes, mask)
         return flat + lanes.env[buffer]
+
+    def _check_holder(
+        self, buffer: Buffer, fragment: Fragment, indices: Sequence[Value], lanes: Lanes,
+        mask: Mask,
+    ) -> None:  # fmt: skip
+        """Each lane reaches what its own registers hold."""
+        holder = in_lane(fragment, indices)
+        wrong = np.asarray(holder != lanes.in_warp)
+        wrong = wrong if mask is None else wrong & mask
+        if wrong.any():
+            first = np.broadcast_to(holder, wrong.shape)[wrong][0]
+            raise self._error(f"another lane than {first}, which holds it, accesses {buffer.name}")
 
     # Accesses
 
@@ -161,7 +178,7 @@ class Memory(Evaluator):
                 raise self._race(copy.buffer, *found)
 
     def _is_watched(self, buffer: Buffer) -> bool:
-        return self.clock is not None and buffer.scope is not Scope.LOCAL
+        return self.clock is not None and buffer.scope not in (Scope.LOCAL, Scope.WARP)
 
     def _log(self, buffer: Buffer, storage: Storage) -> AccessLog:
         if storage.log is None:

@@ -22,7 +22,8 @@ from ansorpy.ir.interpret.copies import Copies
 from ansorpy.ir.interpret.lanes import BLOCKS, THREADS, Lanes, Launch
 from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
 from ansorpy.ir.interpret.races import Clock
-from ansorpy.ir.intrinsics import expand
+from ansorpy.ir.interpret.warps import one_a_warp
+from ansorpy.ir.intrinsics import expand, intrinsic
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -239,6 +240,8 @@ class _Runner:
             blocks = 1 if lanes.launch is None else lanes.launch.blocks
             self.memory.storage[buffer] = Storage.undefined(buffer, blocks)
             inner.env[buffer] = lanes.block * buffer.size
+        elif buffer.scope is Scope.WARP:
+            self._in_warps(buffer, inner)
         else:
             self.memory.storage[buffer] = Storage.undefined(buffer, 1)
             inner.env[buffer] = 0
@@ -260,6 +263,15 @@ class _Runner:
         self.memory.storage[buffer] = Storage.undefined(buffer, lanes.count * size // buffer.size)
         lanes.env[buffer] = 0 if lanes.count == 1 else np.arange(lanes.count) * size
 
+    def _in_warps(self, buffer: Buffer, lanes: Lanes) -> None:
+        """One instance a warp, once all indices of its threads are bound."""
+        launch = lanes.launch
+        unbound = () if launch is None else [k for k in THREADS if k not in lanes.env]
+        if launch is None or any(launch.extents.get(kind, 1) > 1 for kind in unbound):
+            raise LoweringError(f"{buffer.name} of a warp is allocated outside of its threads")
+        self.memory.storage[buffer] = Storage.undefined(buffer, launch.blocks * launch.warps)
+        lanes.env[buffer] = lanes.warp * buffer.size
+
     def _store(self, s: Store, lanes: Lanes) -> None:
         memory, frame = self.memory, LaneFrame(lanes)
         memory.statement = s
@@ -276,7 +288,19 @@ class _Runner:
         loops = self.expansions.get(s)
         if loops is None:
             loops = self.expansions[s] = expand(s)
-        self.run(loops, lanes)
+        if not intrinsic(s.name).fragments:
+            self.run(loops, lanes)
+            return
+        self.memory.statement = s
+        frame = LaneFrame(lanes)
+        places = [self.memory.value(i, frame) for _, at in s.operands for i in at]
+        lanes = one_a_warp(s, lanes, places)
+        while isinstance(loops, For):
+            lanes, loops = lanes.expand(loops.var, loops.extent), loops.body
+        assert isinstance(loops, Store)
+        self.memory.whole_warps = True
+        self._store(loops, lanes)
+        self.memory.whole_warps = False
 
     def _prefetch(self, s: Prefetch, lanes: Lanes) -> None:
         """Nothing to see: what it asks for may lie outside."""

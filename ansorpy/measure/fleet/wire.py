@@ -10,13 +10,12 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, ValidationError
 
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.serialize import dag_from_dict
-from ansorpy.ir.task import Task
+from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.built import Built, built_from_parts
 from ansorpy.measure.database import definition_json
 from ansorpy.measure.protocol import Decoder, Message, ProtocolError
@@ -58,7 +57,7 @@ class _WorkFields(_Fields):
 
     target: Target
     threads: int
-    precision: Literal["default", "strict"]
+    precision: Precision
     between_bytes: int = Field(ge=0)
     name: str
     definitions: int = Field(ge=1)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.flops import flops
+from ansorpy.ir.task import Precision
 from ansorpy.target import Target
 
 __all__ = ["DIRECT", "Algorithm", "Definition", "definitions"]
@@ -39,6 +40,9 @@ class Definition:
 class Algorithm(ABC):
     """A family of equivalent definitions, matched on access relations.  A frozen dataclass."""
 
+    asked_by: ClassVar[Precision | None] = None
+    """The precision that asks for it, where no other does."""
+
     @abstractmethod
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
         """Other definitions of what *dag* computes; none where the algorithm does not apply."""
@@ -48,7 +52,7 @@ def definitions(
     dag: ComputeDAG,
     algorithms: Sequence[Algorithm],
     target: Target,
-    precision: Literal["default", "strict"],
+    precision: Precision,
 ) -> tuple[Definition, ...]:
     """The given definition first, then the others.
 
@@ -58,6 +62,8 @@ def definitions(
     """
     found = [Definition(DIRECT, dag)]
     for algorithm in algorithms:
+        if algorithm.asked_by not in (None, precision):
+            continue
         found += [d for d in algorithm.rewrite(dag, target) if not d.error or precision != "strict"]
     least = min(flops(d.dag) for d in found if not d.error)
     return tuple(d for d in found if flops(d.dag) < EFFORT * max(least, 1.0))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import cast
 
+from ansorpy.ir.fragments import WARP
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.kernels import (
     is_block_tiled,
@@ -16,8 +18,11 @@ from ansorpy.rules.kernels import (
 )
 from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling import space_splits
+from ansorpy.rules.warp_tiling import warp_factors, warp_sum
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.size import Size, above, product, size_min
+from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.size import Size, above, ceil_div, product, size_gcd, size_min
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.spans import Span
 from ansorpy.schedule.stage import Stage
@@ -27,6 +32,8 @@ from ansorpy.target import Target
 __all__ = ["LimitBlocks", "registers_of", "shared_bytes_of"]
 
 WORD = 4
+ROW_BYTES = 16
+"""Of a matrix that an instruction loads (PTX ISA, ``ldmatrix``)."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +41,8 @@ class LimitBlocks(AnnotationRule):
     """Keep shared memory, registers and blocks of each kernel within what the target has.
 
     It comes after the rules that pad tiles and open pipelines.  Shared memory is exact; registers
-    are those of the sums, of one operand for each row and column of a thread's tile, and
-    ``spare`` ones for addresses.
+    are those of the sums, of one operand for each row and column of a thread's tile (of a lane's
+    share of all fragments, where warps multiply), and ``spare`` ones for addresses.
     Source: TVM's VerifyGPUCode.  Differs: candidates are refused before they are lowered.
 
     Args:
@@ -58,13 +65,15 @@ class LimitBlocks(AnnotationRule):
                 constraints.append(_shared(state, kernel, most))
             if space_extent(kernel) > self.most_blocks:
                 constraints.append(self._blocks(kernel))
-            if self.registers and is_block_tiled(kernel):
-                constraints.append(self._registers(state, kernel, target))
+            constraints += [_whole_rows(state, tile) for tile in _matrices(state, kernel)]
+            threads = _threads(state, kernel)
+            if self.registers and threads is not None:
+                constraints.append(self._registers(state, kernel, threads, target))
         return Space(state, tuple(constraints))
 
-    def _registers(self, state: State, kernel: Stage, target: Target) -> Constraint:
-        threads = thread_factors(kernel)
-
+    def _registers(
+        self, state: State, kernel: Stage, threads: Product, target: Target
+    ) -> Constraint:
         def holds(values: Mapping[str, Size]) -> Size:
             bounds = Bounds(state, values)
             used = registers_of(bounds, kernel) + self.spare
@@ -82,6 +91,37 @@ class LimitBlocks(AnnotationRule):
             return 1 - above(total - elements * self.most_blocks, 0)
 
         return Constraint(f"{kernel.name}.blocks", holds)
+
+
+def _matrices(state: State, kernel: Stage) -> list[Stage]:
+    """The tiles in shared memory that instructions load rows of matrices from."""
+    reads = effective(state).reads
+    return [
+        state.stage(read.tensor.name)
+        for stage in members(state, kernel)
+        if stage.tensorized is not None and not stage.compute.reduce_axes
+        for read in reads[stage.name]
+    ]
+
+
+def _whole_rows(state: State, tile: Stage) -> Constraint:
+    """Rows start at multiples of 16 bytes."""
+    width = ROW_BYTES // tile.op.dtype.bytes
+
+    def holds(values: Mapping[str, Size]) -> Size:
+        bounds = Bounds(state, values)
+        apart = _region(bounds, tile)[-1].extent + bounds.number(tile.pad)
+        return 1 - above(width - size_gcd(apart, width), 0)
+
+    return Constraint(f"{tile.name}.rows", holds)
+
+
+def _threads(state: State, kernel: Stage) -> Product | None:
+    """The threads of a block of a tiled kernel; None of others."""
+    if is_block_tiled(kernel):
+        return thread_factors(kernel)
+    total = warp_sum(state, kernel)
+    return None if total is None else (WARP, *warp_factors(total))
 
 
 def _shared(state: State, kernel: Stage, most: int) -> Constraint:
@@ -111,8 +151,10 @@ def shared_bytes_of(bounds: Bounds, kernel: Stage) -> Size:
 
 def registers_of(bounds: Bounds, kernel: Stage) -> Size:
     """Registers of one thread for what it sums up and the operands of one step."""
-    state, vthreads = bounds.state, bounds.number(vthread_factors(kernel))
-    total: Size = 0
+    state = bounds.state
+    if warp_sum(state, kernel) is not None:
+        return _registers_of_lane(bounds, kernel)
+    vthreads, total = bounds.number(vthread_factors(kernel)), cast(Size, 0)
     for stage in members(state, kernel):
         if is_in_shared(state, stage) or stage.attach is None:
             continue
@@ -121,6 +163,16 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
         total = total + product(extents) * vthreads * words
         for extent in extents:
             total = total + extent
+    return total
+
+
+def _registers_of_lane(bounds: Bounds, kernel: Stage) -> Size:
+    """Those of the fragments that a lane holds."""
+    total: Size = 0
+    for stage in members(bounds.state, kernel):
+        if stage.fragment is not None:
+            elements = product(span.extent for span in _region(bounds, stage))
+            total = total + ceil_div(elements * stage.op.dtype.bytes, WARP * WORD)
     return total
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.fragments import WARP
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles, threads_of
@@ -34,6 +35,10 @@ __all__ = ["ThreadBind"]
 
 BLOCK, VTHREAD, THREAD = ForKind.BLOCK_X.value, ForKind.VTHREAD.value, ForKind.THREAD_X.value
 BOUND_LEVELS = (BLOCK, VTHREAD, THREAD)
+
+WORD = 4
+LANES_ALONG_X = 4
+"""Of the 4 x 8 lanes of a warp, in kernels that multiply in tensor cores."""
 
 
 @dataclass(frozen=True)
@@ -163,20 +168,25 @@ class ThreadBind(AnnotationRule):
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
         sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
-        vectors = self._vectors(state, stage)
+        by_warps = reader.fragment is not None
+        vectors = self._vectors(state, stage, by_warps)
         number = Choices(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split_by(name, stage.iters[-1], number)
         if len(vectors) > 1:
             constraints.append(_whole_vectors(state, name, f"{name}.{stage.iters[-1].name}/1"))
         state = state.vectorize(name, [vector])
         state, fused = _fuse(state, name, [*stage.iters[:-1], row])
+        if by_warps:
+            return _bind_warps(state, name, fused, sources)
         state, (_, thread) = state.follow_fused_split(name, fused, sources, 1)
         return state.bind(name, thread, THREAD)
 
-    def _vectors(self, state: State, stage: Stage) -> tuple[int, ...]:
-        """The numbers of elements that rows of *stage* are whole multiples of."""
+    def _vectors(self, state: State, stage: Stage, narrow: bool = False) -> tuple[int, ...]:
+        """The numbers of elements that rows of *stage* are whole multiples of; of *narrow* ones
+        as many as fit where so many words do."""
         last = stage.op.shape[-1] if stage.op.shape else 1
-        return tuple(n for n in self.vectors if last % n == 0)
+        words = WORD // stage.op.dtype.bytes if narrow else 1
+        return tuple(n for n in sorted({1, *(n * words for n in self.vectors)}) if last % n == 0)
 
 
 def _tiled_kernels(state: State) -> frozenset[str]:
@@ -190,6 +200,16 @@ def _tiled_kernels(state: State) -> frozenset[str]:
 
 def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:
     return (state, iters[0]) if len(iters) == 1 else state.fuse(name, iters)
+
+
+def _bind_warps(state: State, name: str, fused: Iter, sources: Sequence[tuple[str, str]]) -> State:
+    """Share a loop out among the lanes of all warps of a block."""
+    state, (rest, lanes) = state.split_by(name, fused, WARP)
+    state, (_, warps) = state.follow_fused_split(name, rest, sources, 0)
+    state, (y, x) = state.split(name, lanes, (LANES_ALONG_X,))
+    for it, index in ((warps, ForKind.THREAD_Z), (y, ForKind.THREAD_Y), (x, ForKind.THREAD_X)):
+        state = state.bind(name, it, index.value)
+    return state
 
 
 def _outer_space(state: State, stage: Stage) -> list[Iter]:

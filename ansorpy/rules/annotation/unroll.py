@@ -21,6 +21,8 @@ __all__ = ["AnnotateUnroll", "origins"]
 class AnnotateUnroll(AnnotationRule):
     """Open the largest unrolled body of every reduction; unroll loops the definition asks for.
 
+    Those of warps have nothing to choose: what lies in registers is unrolled in any case.
+
     Source: TVM's InitUnroll; ``max_steps`` are its candidates (CUDA: 1024 as well).  Without any,
     the generator decides (:mod:`ansorpy.codegen.cuda.bodies`).
     """
@@ -33,7 +35,7 @@ class AnnotateUnroll(AnnotationRule):
             if is_input(state, stage) or stage.inlined:
                 continue
             state = _unroll_marked(state, stage)
-            if has_reduce_iters(stage) and self.max_steps:
+            if has_reduce_iters(stage) and self.max_steps and stage.fragment is None:
                 state = state.pragma_unroll(stage.name, Choices(self.max_steps))
         return Space(state, space.constraints)
 

@@ -26,6 +26,8 @@ __all__ = ["AddCacheRead"]
 class AddCacheRead(SketchRule):
     """Copy what a tiled consumer reads into ``scope``, once per outermost reduce tile.
 
+    What warps load into their registers for a tiled sum is copied at the sum's tiles.
+
     Returns the same stage number: the copy is never looked at itself.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
     aborts, is left alone, and so are other consumers that are no tiled reductions.
@@ -38,6 +40,8 @@ class AddCacheRead(SketchRule):
         readers = consumers(state, stage)
         if not readers:
             return Verdict.skip("nothing reads it")
+        if any(reader.fragment is not None for reader in readers):
+            return Verdict.apply_and_skip_rest("warps load fragments of it again and again")
         reader = readers[0]
         if not _is_tiled_reduction(state, reader):
             return Verdict.skip(f'its consumer "{reader.name}" is not a tiled reduction')
@@ -53,8 +57,10 @@ class AddCacheRead(SketchRule):
             if not _takes_tiles(state, reader):
                 continue
             state, cached = state.cache_read(stage_id, self.scope, [reader.name])
-            host = _last_of_outermost_reduce_tile(state.stage(reader.name))
-            state = state.compute_at(cached, reader.name, host)
+            owner = reader.name if reader.attach is None else reader.attach.stage
+            tiled = state.stage(owner if reader.fragment is not None else reader.name)
+            host = _last_of_outermost_reduce_tile(tiled)
+            state = state.compute_at(cached, tiled.name, host)
         yield state, stage_id
 
 
@@ -63,6 +69,8 @@ def _is_tiled_reduction(state: State, stage: Stage) -> bool:
 
 
 def _takes_tiles(state: State, reader: Stage) -> bool:
+    if reader.fragment is not None:
+        return True
     return _is_tiled_reduction(state, reader) and not has_cross_thread_reduction(state, reader)
 
 

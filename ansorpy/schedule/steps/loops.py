@@ -23,8 +23,8 @@ class SplitStep(Step):
     """Split *iter* into ``len(factors) + 1`` loops; *factors* are the inner ones, None is open.
 
     Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outermost extent follows by ceil-div.
-    Where the factors do not divide, *tail* says what happens: ``guard`` and ``cover`` skip what
-    lies outside,
+    Where the factors do not divide, *tail* says what happens: ``guard``, ``cover`` and ``whole``
+    skip what lies outside, the last in innermost loops of full length,
     ``shift`` starts the last tile early enough to fit, ``even`` has tiles one smaller, ``peel``
     one smaller tile at the end.
     """
@@ -62,7 +62,7 @@ class SplitStep(Step):
         return split_into(state, stage, it, products, self.tail).open(*decisions)
 
     def _check_tail(self, state: State, stage: Stage, it: Iter) -> None:
-        if self.tail not in ("guard", "cover") and it.name not in {
+        if self.tail not in ("guard", "cover", "whole") and it.name not in {
             a.name for a in stage.compute.axes
         }:
             raise ScheduleError(
@@ -91,6 +91,7 @@ class SplitStep(Step):
         cap = self.max_innermost if self.factors[-1] is None else it.extent
         whole = it.extent % fixed == 0
         tail: Tail = self.tail if whole else "guard"
+        tail = "cover" if self.tail == "whole" else tail
         domain = Factors(-(-it.extent // fixed), len(self.columns), cap, tail)
         return Decision(f"{self.stage}.{self.iter}", self.columns, domain)
 
@@ -257,7 +258,7 @@ def split_into(
     state: State, stage: Stage, it: Iter, factors: tuple[Product, ...], tail: Tail
 ) -> State:
     """Replace *it* by its outer loop and one loop a factor, named ``it.0 .. it.n``."""
-    extents = _extents(it.extent, [_number(product) for product in factors])
+    extents = _extents(it.extent, [_number(product) for product in factors], tail)
     children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
     at = stage.index(it.name)
     relation = SplitRelation(it.name, tuple(c.name for c in children), factors, tail)
@@ -271,10 +272,11 @@ def split_into(
     return state.move_attached(stage.name, it.name, children[-1].name)
 
 
-def _extents(extent: int | None, factors: list[int]) -> tuple[int | None, ...]:
+def _extents(extent: int | None, factors: list[int], tail: Tail) -> tuple[int | None, ...]:
     """Extents of the new loops; None where a factor further in (0 here) is still open."""
     if extent is not None and all(factors):
-        return tuple(part for part in split_extents(extent, factors) if isinstance(part, int))
+        parts = split_extents(extent, factors, whole=tail == "whole")
+        return tuple(part for part in parts if isinstance(part, int))
     return (None, *(factor or None for factor in factors))
 
 

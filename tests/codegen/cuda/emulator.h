@@ -57,6 +57,66 @@ template <typename T> static T exchanged(T value, int distance, int line) {
 }
 #define __shfl_xor_sync(mask, value, distance) exchanged(value, distance, __LINE__)
 
+// Values that instructions multiply; TF32 has 19 bits of a float.
+struct float16;
+struct bfloat16;
+static float to_float(float16);
+static float to_float(bfloat16);
+template <typename T> static float operand(const T& x) { return to_float(x); }
+static float operand(float x) {
+  unsigned bits;
+  memcpy(&bits, &x, 4);
+  bits &= ~0x1fffu;
+  memcpy(&x, &bits, 4);
+  return x;
+}
+static int operand(signed char x) { return x; }
+static int operand(unsigned char x) { return x; }
+
+// mma.sync.m16n8 as the PTX ISA draws it: a lane is a group (row of A, column of B) and its place
+// in it; registers hold *Near* neighbours along the reduction.
+template <int Near, typename Acc, typename A, typename B>
+static void warp_product(Acc (&c)[4], const A (&a)[4 * Near], const B (&b)[2 * Near], int line) {
+  static Acc shared_a[2][1024][16], shared_b[2][1024][8];
+  Fiber& mine = fibers[current];
+  int at = mine.parity;
+  for (int n = 0; n < 4 * Near; ++n) shared_a[at][current][n] = operand(a[n]);
+  for (int n = 0; n < 2 * Near; ++n) shared_b[at][current][n] = operand(b[n]);
+  mine.parity = !at;
+  yield(EXCHANGING, line);
+  int warp = current / 32 * 32, group = current % 32 / 4, place = current % 4;
+  for (int r = 0; r < 4; ++r) {
+    int column = place * 2 + r % 2, half = r / 2;
+    Acc total = 0;
+    for (int k = 0; k < 8 * Near; ++k) {
+      int high = k / (4 * Near), middle = k / Near % 4, low = k % Near;
+      total += shared_a[at][warp + group * 4 + middle][high * 2 * Near + half * Near + low] *
+               shared_b[at][warp + column * 4 + middle][high * Near + low];
+    }
+    c[r] += total;
+  }
+}
+
+// ldmatrix: eight lanes name the rows of a matrix, of which each lane gets two neighbours in a row,
+// or, turned, in a column.
+template <bool Turned, int N> static void load_matrices(unsigned (&to)[N], const void* row) {
+  static const char* rows[2][1024];
+  Fiber& mine = fibers[current];
+  int at = mine.parity;
+  rows[at][current] = (const char*)row;
+  mine.parity = !at;
+  yield(EXCHANGING, __LINE__);
+  int warp = current / 32 * 32, group = current % 32 / 4, place = current % 4;
+  for (int n = 0; n < N; ++n) {
+    const char** named = rows[at] + warp + 8 * n;
+    if ((uintptr_t)named[group] % 16) failure = "a row of a matrix starts between 16 bytes";
+    if (!Turned) memcpy(&to[n], named[group] + 4 * place, 4);
+    for (int half = 0; Turned && half < 2; ++half) {
+      memcpy((char*)&to[n] + 2 * half, named[2 * place + half] + 2 * group, 2);
+    }
+  }
+}
+
 // Copies arrive when they are waited for, not before.
 struct Copy {
   void* to;

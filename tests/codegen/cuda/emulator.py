@@ -18,6 +18,9 @@ from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
 from ansorpy.codegen.cuda.emitter import C_TYPES
 from ansorpy.codegen.cuda.plan import LaunchPlan
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
+from ansorpy.codegen.cuda.warp_products import function_name
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.intrinsics import WARP_PRODUCTS, Intrinsic
 from ansorpy.ir.loops import Program, Role
 from ansorpy.target import Target
 
@@ -64,6 +67,22 @@ static int dot_u8s8(unsigned a, unsigned b) {
   return sum;
 }""",
 }
+
+_NEAR = {DType.FLOAT16: 2, DType.BFLOAT16: 2, DType.FLOAT32: 1, DType.INT8: 4, DType.UINT8: 4}
+
+
+def _warp_product(by: Intrinsic) -> str:
+    total, left, right = (C_TYPES[dtype] for dtype in by.types)
+    near = _NEAR[by.types[1]]
+    return f"""\
+static void {function_name(by.name)}(
+    {total} (&c)[4], const {left} (&a)[{4 * near}], const {right} (&b)[{2 * near}]) {{
+  warp_product<{near}>(c, a, b, __LINE__);
+}}"""
+
+
+_OWN = {function_name(by.name): _warp_product(by) for by in WARP_PRODUCTS}
+_ON_HOST |= _OWN | {"matrices": ""}
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
 

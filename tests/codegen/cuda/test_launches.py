@@ -16,7 +16,9 @@ from ansorpy.target import Target
 from tests.codegen.cuda.emulator import TARGET
 from tests.codegen.programs import at, buffer, program, put
 
-OTHER_NAMES = ("copies", "extrema")
+OTHER_NAMES = (
+    "copies", "extrema", "byte_bits", "float16_bits", "bfloat16_bits", "matrices",
+)  # fmt: skip
 """Of helpers whose functions are called otherwise."""
 i, j, bx, by, tx, ty = (Var(name) for name in ("i", "j", "bx", "by", "tx", "ty"))
 X, OUT = buffer("x", 6, 4), buffer("out", 6, 4)

@@ -22,6 +22,7 @@ from ansorpy.target import Target
 from tests import workloads
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import gelu
+from tests.tensor_cores import matmul
 
 
 def structures(tensors: Sequence[Tensor], n: int = 1, target: Target = GPU) -> list[Structure]:
@@ -130,3 +131,44 @@ def test_the_model_of_gpus_is_the_analytic_model_there() -> None:
     task = Task(ComputeDAG.of(workloads.matmul(64, 64, 64)), GPU, 1)
     views = view_nest(build_nest(State.initial(task.dag), {}), 1)
     assert AnalyticModel().seconds(task, views) == gpu_seconds(GPU, views)
+
+
+def products(kind: str, n: int) -> tuple[Task, list[Structure]]:
+    dag = ComputeDAG.of(matmul(kind, n, n, n))
+    task = Task(dag, GPU, 1, "tf32")
+    sampler = StructureSampler(task)
+    rng = np.random.default_rng(0)
+    return task, [sampler.place(n, rng) for n in range(len(sampler.sketches))]
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8", "tf32"])
+def test_tensor_cores_are_expected_to_be_faster(kind: str) -> None:
+    task, found = products(kind, 1024)
+    best: dict[bool, float] = {}
+    for structure in found:
+        table = structure.sample(128, np.random.default_rng(1))
+        table = table[structure.valid(table)]
+        views = view_nest(structure.space.nest(table), len(table))
+        fastest = float(gpu_seconds(GPU, views).min())
+        in_warps = ".warp." in " ".join(structure.columns)
+        best[in_warps] = min(best.get(in_warps, np.inf), fastest)
+        assert fastest > least_seconds(task, structure.state.base)
+    assert best[True] < best[False]
+
+
+def test_fragments_that_are_reused_are_preferred() -> None:
+    structure = next(s for s in products("float16", 2048)[1] if "C.warp.i/1" in s.columns)
+    common = {"C.warp.k/1": 2, "C.warp.pipeline": 3}
+    common |= {f"{t}.shared.{c}": 8 for t in "AB" for c in ("i1/1", "pad")}
+    tiles = [
+        {**common, "C.warp.i/1": w, "C.warp.j/1": w, "C.warp.i/2": r, "C.warp.j/2": 2 * r}
+        for w, r in ((2, 4), (2, 1), (1, 1))
+    ]
+    good, small, single = seconds(structure, *tiles)
+    assert good < small < single
+
+
+def test_narrow_products_may_be_faster_than_single_precision_allows() -> None:
+    exact, narrow = (ComputeDAG.of(matmul(kind, 1024, 1024, 1024)) for kind in ("tf32", "float16"))
+    least = [least_seconds(Task(dag, GPU, 1), dag) for dag in (exact, narrow)]
+    assert least[1] < least[0] / 4

@@ -1,0 +1,71 @@
+"""Fragments: how the 32 lanes of a warp share a matrix that lies in their registers.
+
+An index along one dimension is written in mixed radix, outermost digit first; each digit counts
+lanes or registers.  Rows of a 16 x 16 operand of ``mma.m16n8k16``, for one, are ``(hi, lo)`` of 2
+and 8: ``lo`` counts lanes in steps of 4, ``hi`` registers in steps of 2.  A tensor larger than one
+fragment is a grid of them, of which each lane holds its share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+__all__ = [
+    "WARP", "Digit", "Fragment", "fragment_registers", "fragment_shape", "in_lane", "in_register",
+    "in_tile",
+]  # fmt: skip
+
+WARP = 32
+"""Lanes of a warp."""
+
+
+class Digit(NamedTuple):
+    """*extent* values of a part of an index, each *lane* lanes or *register* registers on."""
+
+    extent: int
+    lane: int = 0
+    register: int = 0
+
+
+Fragment = tuple[tuple[Digit, ...], ...]
+"""The digits of each dimension, outermost first; none where a fragment is one element thick."""
+
+
+def fragment_shape(fragment: Fragment) -> tuple[int, ...]:
+    """Elements of one fragment along each dimension."""
+    return tuple(prod(digit.extent for digit in digits) for digits in fragment)
+
+
+def fragment_registers(fragment: Fragment) -> int:
+    """Elements of one fragment that each lane holds."""
+    return prod(digit.extent for digits in fragment for digit in digits if digit.register)
+
+
+def in_tile(fragment: Fragment, indices: Sequence[Any]) -> tuple[Any, ...]:
+    """Which fragment of the grid an element is in; indices are numbers, arrays or expressions."""
+    shape = fragment_shape(fragment)
+    return tuple(i if n == 1 else i // n for i, n in zip(indices, shape, strict=True))
+
+
+def in_lane(fragment: Fragment, indices: Sequence[Any]) -> Any:
+    """The lane that holds an element."""
+    return _numbered(fragment, indices, "lane")
+
+
+def in_register(fragment: Fragment, indices: Sequence[Any]) -> Any:
+    """Which element of its fragment it is for the lane that holds it."""
+    return _numbered(fragment, indices, "register")
+
+
+def _numbered(fragment: Fragment, indices: Sequence[Any], what: str) -> Any:
+    total: Any = 0
+    for digits, index in zip(fragment, indices, strict=True):
+        inner = 1
+        for digit in reversed(digits):
+            step = getattr(digit, what)
+            if step:
+                total = total + index // inner % digit.extent * step
+            inner *= digit.extent
+    return total

@@ -1,0 +1,50 @@
+"""Products of float32 values that tensor cores may round to TF32, where a user allows that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.task import Precision
+from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.rules.algorithms.base import Algorithm, Definition
+from ansorpy.rules.warp_choice import ROUNDED, best_choice, has_warp_products
+from ansorpy.schedule.dagedit import replace_ops
+from ansorpy.target import Target
+
+__all__ = ["Tf32"]
+
+ERROR = 2.0**-10
+"""Two factors of 11 significant bits each, relative to the largest result."""
+
+
+@dataclass(frozen=True)
+class Tf32(Algorithm):
+    """The same definition, its float32 products marked: their factors may be rounded to TF32.
+
+    What rounds them is the rule for tensor cores; other kernels would gain nothing by it.
+    """
+
+    asked_by: ClassVar[Precision | None] = "tf32"
+
+    def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
+        if not has_warp_products(target):
+            return
+        products = [op for op in dag.computes if op not in dag.constant_ops and _is_product(op)]
+        if products:
+            new: dict[Tensor, ComputeOp] = {op: _marked(op) for op in products}
+            yield Definition("tf32", replace_ops(dag, new)[0], ERROR)
+
+
+def _is_product(op: ComputeOp) -> bool:
+    found = best_choice(op)
+    return found is not None and found.by.types[1] is DType.FLOAT32
+
+
+def _marked(op: ComputeOp) -> ComputeOp:
+    stated = float(str(op.attributes.get("error", 0.0)))
+    attrs = {**op.attributes, ROUNDED: True, "error": stated + ERROR}
+    return ComputeOp(op.name, op.shape, op.axes, op.reduce_axes, op.body, tuple(attrs.items()))

@@ -1,0 +1,105 @@
+"""Drawing the tiles of kernels that multiply in tensor cores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.ir.fragments import WARP
+from ansorpy.ir.loops import Scope
+from ansorpy.rules.annotation.extents import column_of, set_column
+from ansorpy.rules.base import AnnotationRule
+from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles
+from ansorpy.rules.kernels import kernels
+from ansorpy.rules.warp_tiling import warp_factors, warp_sum
+from ansorpy.rules.wide_copies import draw_reductions
+from ansorpy.schedule.size import Size, above, product
+from ansorpy.schedule.space import Constraint, Space, Table
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["TileWarps"]
+
+CONFLICT_FREE = 16
+"""Bytes behind rows of a power of two: eight rows, of 16 bytes each, are then in all banks."""
+
+
+@dataclass(frozen=True)
+class TileWarps(AnnotationRule):
+    """Limit the warps of a block, and draw new rows with tiles that registers can hold.
+
+    Their shared tiles have rows apart, so that a warp loads a fragment from different banks.
+
+    Differs: Ansor has no such kernels.
+
+    Args:
+        most_fragments: Fragments of the sum that a warp of a new row keeps, at most.
+        redraws: How often rows that break a constraint are drawn anew.
+    """
+
+    most_fragments: int = 32
+    redraws: int = 12
+
+    def declare(self, space: Space, target: Target) -> Space:
+        constraints = list(space.constraints)
+        for stage in _sums(space.state):
+            constraints.append(_few_warps(stage, target.max_threads_per_block // WARP))
+        return Space(space.state, tuple(constraints))
+
+    def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
+        sums = _sums(space.state)
+        if not sums:
+            return table
+        table = self._drawn(space, sums, table, target, rng)
+        for _ in range(self.redraws):
+            rows = np.flatnonzero(~space.valid(table))
+            if not len(rows):
+                break
+            table[rows] = self._drawn(space, sums, space.sample(len(rows), rng), target, rng)
+        return table
+
+    def _drawn(
+        self, space: Space, sums: Sequence[Stage], table: Table, target: Target,
+        rng: np.random.Generator,
+    ) -> Table:  # fmt: skip
+        # Warps of a block stand for virtual threads here, fragments of a warp for threads.
+        warps = target.max_threads_per_block // WARP
+        limits = BlockLimits(1, self.most_fragments, warps, 1 << 31, 1)
+        for stage in sums:
+            table = draw_block_tiles(space, stage, table, limits, rng)
+            table = draw_reductions(space, stage, table, rng)
+            for tile in _tiles(space.state, stage):
+                table = _rows_apart(space, table, tile)
+        return table
+
+
+def _tiles(state: State, total: Stage) -> list[Stage]:
+    """The tiles in shared memory that operands of the sum are loaded from."""
+    return [stage for stage in state.attached(total) if stage.scope is Scope.SHARED]
+
+
+def _rows_apart(space: Space, table: Table, tile: Stage) -> Table:
+    """*table* with the rows of a tile :data:`CONFLICT_FREE` bytes apart, where they may be."""
+    column, wanted = column_of(tile.pad), CONFLICT_FREE // tile.op.dtype.bytes
+    for decision in space.decisions:
+        if column in decision.columns and [wanted] in decision.domain.rows.tolist():
+            return set_column(space, table, column, np.full(len(table), wanted))
+    return table
+
+
+def _sums(state: State) -> list[Stage]:
+    found = (warp_sum(state, kernel) for kernel in kernels(state))
+    return [stage for stage in found if stage is not None]
+
+
+def _few_warps(stage: Stage, most: int) -> Constraint:
+    factors = warp_factors(stage)
+
+    def holds(values: Mapping[str, Size]) -> Size:
+        warps = product(values[f] if isinstance(f, str) else f for f in factors)
+        return 1 - above(warps, most)
+
+    return Constraint(f"{stage.name}.warps", holds)

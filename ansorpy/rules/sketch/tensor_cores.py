@@ -1,0 +1,98 @@
+"""The rule that multiplies in tensor cores: fragments in the registers of warps (CUDA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.predicates import fusible_consumer, is_cache_write_stage
+from ansorpy.rules.relations import is_input, is_tiled
+from ansorpy.rules.verdict import Verdict
+from ansorpy.rules.warp_choice import (
+    ROUNDED,
+    best_choice,
+    has_warp_products,
+    matrix_load,
+    may_round,
+)
+from ansorpy.rules.warp_tiling import (
+    fill_by_lanes,
+    fill_by_matrices,
+    tile_for_warps,
+    tile_like_warps,
+)
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["TensorCores"]
+
+
+@dataclass(frozen=True)
+class TensorCores(SketchRule):
+    """Sum products of fragments: blocks of warps, each with a grid of fragments in registers.
+
+        for i, j, k: C[i, j] += A[i, k] * B[k, j]
+        for i, j: D[i, j] = f(C[i, j])
+                                     -->
+        for blocks, warps, lanes:
+          for k.0:  # tiles in shared memory, made by AddCacheRead
+            for k.1:
+              A.warp, B.warp = what each lane holds of them, by ldmatrix where rows allow it
+              for i.2, j.2: C.warp[i.2, j.2] += A.warp[i.2] * B.warp[j.2]  # one instruction
+          D[...] = f(C.warp[...])  # each lane its own
+
+    Axes that the fragments do not divide are filled up with zeros, which nothing stores.  The
+    structure of plain threads is tried as well, but for definitions that may be rounded.
+    Source: the tiles of CUTLASS's kernels for mma.sync.
+    Differs: Ansor has no such instructions.
+
+    Args:
+        most_waste: How many times its products an operator may take in whole fragments.
+    """
+
+    most_waste: float = 4.0
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        stage = state.stage(stage_id)
+        if not has_warp_products(target):
+            return Verdict.skip("the target has no tensor cores of this kind")
+        if is_input(state, stage) or is_tiled(stage) or is_cache_write_stage(state, stage):
+            return Verdict.skip("an input, or it has loops of its own already")
+        found = best_choice(stage.op)
+        if found is None:
+            return Verdict.skip("no sum of products that an instruction multiplies")
+        if not may_round(stage.compute, found):
+            return Verdict.skip("its factors are float32, and may not be rounded")
+        if found.waste > self.most_waste:
+            return Verdict.skip(f"whole fragments would take {found.waste:.0f} times its products")
+        reason = f"{found.by.name} multiplies such values"
+        rounds = bool(stage.compute.attributes.get(ROUNDED))
+        return Verdict.apply_and_skip_rest(reason) if rounds else Verdict.apply(reason)
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        stage = state.stage(stage_id)
+        found = best_choice(stage.op)
+        assert found is not None, stage.name
+        state = state.warp_product(
+            stage.name, found.by.name, found.rows.name, found.columns.name, found.depth.name
+        )
+        at = state.index(stage.name)
+        left, right, total = (state.stages[at - n].name for n in (3, 2, 1))
+        host = stage.name
+        consumer = fusible_consumer(state, state.stage(host), once_inlined=True)
+        if consumer is not None:
+            state, host = state.compute_inline(host), consumer.name
+        state = tile_for_warps(state, total, found.by.name, found.depth.name)
+        state, loop = tile_like_warps(state, host, total)
+        state = state.compute_at(total, host, loop)
+        inner = [it for it in state.stage(total).iters if it.kind is AxisKind.REDUCE]
+        for operand in (left, right):
+            load = matrix_load(state.stage(operand), found.depth.name)
+            if load is None:
+                state = fill_by_lanes(state, operand)
+            else:
+                state = fill_by_matrices(state, operand, load.name)
+            state = state.compute_at(operand, total, inner[-2])
+        yield state, state.index(left) - 1

@@ -1,0 +1,96 @@
+"""The step that computes a sum of products by instructions of whole warps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import Axis, Expr
+from ansorpy.ir.fragments import Fragment
+from ansorpy.ir.intrinsics import intrinsic
+from ansorpy.ir.loops import Scope
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.storage import free_name, insert_stages
+from ansorpy.schedule.warp_products import WarpProduct, axes_in, factors, in_fragments
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["WarpProductStep"]
+
+
+@dataclass(frozen=True)
+class WarpProductStep(Step):
+    """Sum products of fragments in the registers of warps: operands and sum are new stages.
+
+    C[i, j] = sum_k A[i, k] * B[k, j]   -->   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
+
+    *rows*, *columns* and *depth* are the axes that the instruction runs over.
+    """
+
+    intrinsic: str
+    rows: str
+    columns: str
+    depth: str
+    kind: Literal["warp_product"] = field(default="warp_product")
+
+    def apply(self, state: State) -> State:
+        stage, by = state.stage(self.stage), intrinsic(self.intrinsic)
+        form = None if stage.is_placeholder else self._form(stage)
+        if form is None or stage.relations or stage.inlined or state.attached(stage):
+            raise self._error(state, "it is no untiled sum of products over these axes")
+        if not by.fragments or by.types[1:] != (form.left.dtype, form.right.dtype):
+            raise self._error(state, f"{by.name} does not multiply such values in a warp")
+        taken: list[str] = []
+
+        def name(wanted: str) -> str:
+            found = free_name(state, wanted)
+            while found in taken:
+                found += ".1"
+            taken.append(found)
+            return found
+
+        new, extra = in_fragments(stage.compute, form, by, name)
+        state = insert_stages(state, stage.compute, new, extra)
+        total, left, right = by.fragments
+        for op, fragment in zip(extra, (left, right, total), strict=True):
+            made = state.stage(op.name)
+            state = state.replace_stage(
+                replace(made, scope=Scope.WARP, fragment=_in_last(made, fragment))
+            )
+        return state
+
+    def _form(self, stage: Stage) -> WarpProduct | None:
+        found = factors(stage.op)
+        axes = {axis.name: axis for axis in (*stage.compute.axes, *stage.compute.reduce_axes)}
+        if found is None or not {self.rows, self.columns, self.depth} <= axes.keys():
+            return None
+        rows, columns, depth = (axes[name] for name in (self.rows, self.columns, self.depth))
+        if depth not in stage.compute.reduce_axes:
+            return None
+        for left, right in (found, found[::-1]):
+            ends = _is_of(rows, left, right) and _is_of(columns, right, left)
+            if ends and depth in axes_in(left) & axes_in(right):
+                return WarpProduct(left, right, rows, columns, depth)
+        return None
+
+    def _error(self, state: State, message: str) -> ScheduleError:
+        return ScheduleError(
+            message, step=self.call(), stage=self.stage, program=state.text(self.stage),
+            hint="rows are an axis of one factor alone, columns of the other, depth of both",
+        )  # fmt: skip
+
+    def call(self) -> str:
+        names = f"{self.intrinsic!r}, {self.rows!r}, {self.columns!r}, {self.depth!r}"
+        return f"state = state.warp_product({self.stage!r}, {names})"
+
+
+def _is_of(axis: Axis, one: Expr, other: Expr) -> bool:
+    return axis in axes_in(one) - axes_in(other)
+
+
+def _in_last(stage: Stage, fragment: Fragment) -> Fragment:
+    """*fragment* in the last dimensions of a stage."""
+    return (*((),) * (stage.op.ndim - len(fragment)), *fragment)

@@ -1,0 +1,121 @@
+"""Whatever the rules make of products for tensor cores computes them: random programs, interpreted.
+
+The interpreter finds lanes that reach what others hold, and warps that do not run together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers, sampled_from
+
+from ansorpy.errors import LoweringError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag, run_program
+from ansorpy.ir.loops import (
+    Barrier,
+    Instruction,
+    Program,
+    Seq,
+    Stmt,
+    WaitCopies,
+    walk_stmts,
+)
+from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.tensor import Tensor
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.state import State
+from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, structures, tolerance, values
+
+
+def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator) -> None:
+    """Assert that *program* multiplies in tensor cores and computes *tensors*."""
+    assert any(isinstance(s, Instruction) for s in walk_stmts(program.body))
+    data = values(tensors, rng)
+    (want,) = run_dag(ComputeDAG.of(tensors), data, dtype=DType.FLOAT64)
+    arrays = arguments(program, data)
+    run_program(program, arrays)
+    atol = tolerance(tensors, want)
+    got = arrays[-1].astype(np.float64)
+    np.testing.assert_allclose(got, want.astype(np.float64), rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
+    tensors = WORKLOADS[name]
+    found = structures(tensors, rng)
+    if name in ("row", "column", "outer"):  # most of their fragments would be empty
+        assert not found
+        return
+    assert len(found) == 1 + (name == "deep")
+    for structure in found:
+        table = structure.sample(64, rng)
+        both = np.concatenate((table, structure.mutate(table, rng)))
+        rows = both[structure.valid(both)]
+        assert len(rows) > len(both) // 2
+        for row in rows[[0, -1]]:
+            check(tensors, lower(structure.bind(row)).run, rng)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    kind=sampled_from(sorted(TYPES)), n=integers(2, 50), m=integers(2, 40), k=integers(8, 70),
+    seed=integers(0, 2**31),
+)  # fmt: skip
+def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed: int) -> None:
+    rng, tensors = np.random.default_rng(seed), matmul(kind, n, m, k)
+    for structure in structures(tensors, rng)[:1]:
+        table = structure.sample(8, rng)
+        for row in table[structure.valid(table)][:1]:
+            check(tensors, lower(structure.bind(row)).run, rng)
+
+
+class _Less(Rewriter):
+    """Leaves out a barrier, or lets a wait return too early."""
+
+    def __init__(self, kind: type[Stmt]):
+        super().__init__()
+        self.kind = kind
+        self.seen = 0
+
+    def stmt(self, s: Stmt) -> Stmt:
+        if isinstance(s, self.kind):
+            self.seen += 1
+            if isinstance(s, WaitCopies):
+                return WaitCopies(s.pending + 1)
+            return Seq(()) if self.seen == 2 else s
+        return super().stmt(s)
+
+
+@pytest.mark.parametrize("kind, depth, found", [
+    (Barrier, 1, "two threads access"), (Barrier, 3, "two threads access"),
+    (WaitCopies, 3, "read before the copy to it was waited for"),
+])  # fmt: skip
+def test_fragments_of_tiles_that_are_not_there_are_found(
+    kind: type[Stmt], depth: int, found: str, rng: np.random.Generator
+) -> None:
+    tensors = matmul("float16", 64, 64, 128)
+    (structure,) = structures(tensors, rng)
+    row = {name: 1 for name in structure.columns} | {"C.warp.pipeline": depth}
+    row |= {name: 8 for name in row if name.startswith(("A.shared", "B.shared"))}
+    row |= {"C.warp.i/1": 2, "C.warp.j/1": 2, "C.warp.k/1": 2}
+    program = lower(structure.bind([row[name] for name in structure.columns])).run
+    check(tensors, program, rng)
+    wrong = Program(program.name, program.params, _Less(kind).stmt(program.body))
+    with pytest.raises(LoweringError, match=found):
+        run_program(wrong, arguments(wrong, values(tensors, rng)))
+
+
+def test_records_replay(rng: np.random.Generator) -> None:
+    (structure,) = structures(WORKLOADS["prime"], rng)
+    bound = structure.bind(structure.sample(1, rng)[0])
+    again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
+    assert again.text() == bound.text() and str(again.history) == str(bound.history)
+    made: dict[str, object] = {"state": State.initial(bound.base)}
+    exec(str(bound.history), made)
+    assert str(made["state"]) == bound.text()
