@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import sqlite3
 import time
@@ -24,6 +25,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.models import ModelStore
 from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
+from ansorpy.measure.recent import Recent
 from ansorpy.measure.records import Event, Program, Record, Session, TaskRow, read_row
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.samples import SampleStore
@@ -33,6 +35,10 @@ from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
 
 __all__ = ["Database", "definition_json", "trial_digest"]
+
+_LOG = logging.getLogger(__name__)
+
+_KEPT_STATES = 512
 
 _CRASHED_TWICE = "the driver died twice while this candidate ran"
 
@@ -70,6 +76,8 @@ class Database:
         self._versions = dict(versions or {})
         self._session: int | None = None
         self._definitions: dict[int, tuple[ComputeDAG, str, str]] = {}
+        self._states = Recent[int, State](_KEPT_STATES)
+        self._unreadable: set[int] = set()
         self.objects = ObjectStore(self._connection, self.path)
         self.samples = SampleStore(self._connection, self.path)
         self.models = ModelStore(self._connection, self.path)
@@ -85,15 +93,19 @@ class Database:
     ) -> None:
         self.close("" if kind is None else kind.__name__)
 
-    def close(self, reason: str = "") -> None:
-        """End the session with *reason* (empty: it finished) and close the file."""
+    def close(self, failure: str = "") -> None:
+        """End the session and close the file; *failure* becomes its reason (empty: it finished)."""
         if self._session is not None:
-            self._do(
-                "UPDATE sessions SET ended_at = ?, reason = ? WHERE id = ?",
-                (time.time(), reason, self._session),
-            )
+            if failure:
+                self.note_ending(failure)
+            self._do("UPDATE sessions SET ended_at = ? WHERE id = ?", (time.time(), self._session))
             self._session = None
         self._connection.close()
+
+    def note_ending(self, reason: str) -> None:
+        """Record why this run, which is of several searches, measures no more; the last holds."""
+        if self._session is not None:
+            self._do("UPDATE sessions SET reason = ? WHERE id = ?", (reason, self._session))
 
     @contextmanager
     def snapshot(self) -> Iterator[Database]:
@@ -300,8 +312,11 @@ class Database:
         return [read_row(Record, row, self.path) for row in rows]
 
     def best(self, task_key: str) -> Record | None:
-        """The fastest correct trial of a task."""
-        return next(iter(self.fastest(task_key, 1)), None)
+        """The fastest correct trial of a task whose schedule can be read back."""
+        found = next(iter(self.fastest(task_key, 1)), None)
+        if found is None or self.state(found) is not None:
+            return found
+        return next((r for r in self.fastest(task_key, -1) if self.state(r) is not None), None)
 
     def fastest(self, task_key: str, n: int) -> list[Record]:
         """The *n* fastest correct trials of a task, best first."""
@@ -311,6 +326,30 @@ class Database:
             (task_key, TrialKind.OK.value, n),
         )
         return [read_row(Record, row, self.path) for row in rows]
+
+    def state(self, record: Record, dag: ComputeDAG | None = None) -> State | None:
+        """The schedule of *record*, on *dag* or on the definition it was recorded with.
+
+        None where another version wrote it, or it is damaged: the first such is warned of.
+        """
+        if record.id in self._unreadable:
+            return None
+        known = self._states.get(record.id) if dag is None else None
+        if known is not None:
+            return known
+        try:
+            state = record.state(dag or self.definition(record.definition))
+        except ForeignFile as error:
+            if not self._unreadable:
+                _LOG.warning(
+                    "%s: trial %d is passed over, and all others like it: %s",
+                    self.path, record.id, error.message,
+                )  # fmt: skip
+            self._unreadable.add(record.id)
+            return None
+        if dag is None:
+            self._states.put(record.id, state)
+        return state
 
     def trials(self, task_key: str) -> int:
         """How many trials of a task are spent."""

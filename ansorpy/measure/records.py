@@ -61,7 +61,10 @@ class TaskRow(_Row):
 
 
 class Session(_Row):
-    """One run of a tuner; ``ended_at`` is None while it runs, or when it was killed."""
+    """One run of a tuner; ``ended_at`` is None while it runs, or when it was killed.
+
+    ``reason``: why its last search measured no more, or what failed; empty: it searched nothing.
+    """
 
     id: int
     process: str

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.records import Record
@@ -21,7 +23,8 @@ class Earlier:
     """The finished trials of a task.
 
     ``candidates`` holds, by number of the record, those whose structure and row were found; the
-    default schedule has none, nor have schedules that today's rules would not make.
+    default schedule has none, nor have schedules that today's rules would not make, or that cannot
+    be read back.
     """
 
     task: Task
@@ -45,12 +48,11 @@ class Earlier:
                 grouped.setdefault(key, []).append(number)
         return list(grouped.values())
 
-    def state(self, number: int) -> State:
-        """The program of a record, on the definition it was made for."""
+    def state(self, number: int) -> State | None:
+        """The program of a record, on the definition it was made for; None if it is unreadable."""
         record = self.records[number]
-        if record.definition == self.database.identify(self.task.dag):
-            return record.state(self.task.dag)
-        return record.state(self.database.definition(record.definition))
+        is_own = record.definition == self.database.identify(self.task.dag)
+        return self.database.state(record, self.task.dag if is_own else None)
 
 
 def earlier_trials(
@@ -64,13 +66,22 @@ def earlier_trials(
         return Earlier(task, database, records, {})
     names = {database.identify(d.dag): d.name for d in source.definitions}
     grouped: dict[str, list[int]] = {}
-    for number, record in enumerate(records):
-        if record.definition in names:
-            grouped.setdefault(names[record.definition], []).append(number)
+    steps = _readable(records)
+    for number in steps:
+        if records[number].definition in names:
+            grouped.setdefault(names[records[number].definition], []).append(number)
     found: dict[int, Candidate] = {}
     for name, numbers in grouped.items():
-        schedules: list[Steps] = [steps_from_json(records[n].steps) for n in numbers]
-        for group in source.recover(name, schedules):
+        for group in source.recover(name, [steps[n] for n in numbers]):
             for row, member in zip(group.table, group.members, strict=True):
                 found[numbers[int(member)]] = Candidate(group.structure, row, 0.0)
     return Earlier(task, database, records, found)
+
+
+def _readable(records: Sequence[Record]) -> dict[int, Steps]:
+    """The schedules by number of the record, without those that another version wrote."""
+    found: dict[int, Steps] = {}
+    for number, record in enumerate(records):
+        with suppress(ForeignFile):
+            found[number] = steps_from_json(record.steps)
+    return found

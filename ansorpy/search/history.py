@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from ansorpy.errors import NoValidProgram
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -63,17 +64,20 @@ class History:
         self.finalists.sort(key=lambda best: best.seconds)
         del self.finalists[self.keep :]
 
-    def resume(self, results: Sequence[MeasureResult], replay: Callable[[int], State]) -> None:
+    def resume(
+        self, results: Sequence[MeasureResult], replay: Callable[[int], State | None]
+    ) -> None:
         """Count earlier trials as one round; *replay* gives the program of the trial with a number.
 
-        Only finalists are replayed.
+        Only finalists are replayed; those without a program (None) make place for the next best.
         """
-        times = [result.median_s if result.ok else float("inf") for result in results]
-        kept = sorted(range(len(times)), key=times.__getitem__)[: self.keep]
-        kept = [number for number in kept if results[number].ok]
+        correct = [number for number, result in enumerate(results) if result.ok]
+        correct.sort(key=lambda number: results[number].median_s)
         for result in results:
             self._count(result)
-        self.finalists = [Best(replay(number), results[number]) for number in kept]
+        programs = ((number, replay(number)) for number in correct)
+        found = (Best(state, results[n]) for n, state in programs if state is not None)
+        self.finalists = list(islice(found, self.keep))
         self.earlier, self.since_gain = self.trials, 0
         self.end_round()
 

@@ -15,7 +15,7 @@ _LIMIT_S: dict[str, tuple[float, float]] = {"quick": (30.0, 300.0), "full": (180
 """Seconds for one operator and for a network."""
 
 _PLATEAU: dict[str, int] = {"quick": 64, "full": 160}
-"""Trials without a gain after which a task is given up.
+"""Trials without a gain after which a task rests.
 
 Measured: squeezenet in 300 s, most tasks gained nothing after 60 trials, one spent 752 in vain.
 """
@@ -31,8 +31,9 @@ class Budget:
         trials: Programs measured in all, earlier runs with the same records included.
         trials_per_task: The same for each task.
         time_limit_s: Wall-clock seconds of this run.
-        plateau: Give a task up when so many trials in a row, and as many as it took to get
-            there, brought no noticeable gain.
+        plateau: A task rests when so many trials in a row, and as many as it took to get there,
+            brought no noticeable gain; once all do, those far from their roofline go on while a
+            time limit lasts.
     """
 
     trials: int | None = None

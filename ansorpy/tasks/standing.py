@@ -22,6 +22,7 @@ class Standing:
         least_s: Seconds that its programs take at least, by a roofline.
         cost: What one of its trials takes, compared with those of the other tasks.
         slope: Change of the run's objective per second of this task.
+        resting: It is not alive only because it stopped improving.
     """
 
     best_after: Sequence[float]
@@ -33,6 +34,7 @@ class Standing:
     least_s: float = 0.0
     cost: float = 1.0
     slope: float = 1.0
+    resting: bool = False
 
     @property
     def rounds(self) -> int:

@@ -28,6 +28,7 @@ from ansorpy.search.trials import Trials
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal, Objective, is_known, latency_s, misses
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
+from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import RETIME_S, Pace
 from ansorpy.tasks.recall import recall_others
 from ansorpy.tasks.recorded import request_of, space_name
@@ -52,7 +53,10 @@ class Ending(Enum):
     TRIALS = "all trials of the budget were spent"
     TIME = "the time limit was reached"
     GOAL = "nothing more to gain for the objective"
-    NOTHING_LEFT = "every task is exhausted, stopped improving or never gave a correct program"
+    NOTHING_LEFT = (
+        "every task is exhausted, stopped improving, is near its roofline or never gave a "
+        "correct program"
+    )
     INTERRUPTED = "the user stopped it"
 
 
@@ -136,6 +140,8 @@ def tune_tasks(
         except KeyboardInterrupt:
             interrupted = True
             journal.note("stopped", {})
+    if database is not None:
+        database.note_ending(ended.value)
     outcomes = run.outcomes()
     journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
     for at, search in enumerate(run.searches) if not interrupted else ():
@@ -166,7 +172,11 @@ class _Run:
         trials = self.trials = Trials(self.runner, self.database, self.journal)
         self.pace = Pace(self.budget, len(self.tasks))
         self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)
-        self.least_s = [least_seconds(e.task, e.task.dag) for e in self.tasks]
+        self.least_s = [
+            min(least_seconds(e.task, definition.dag) for definition in e.source.definitions)
+            for e in self.tasks
+        ]
+        self.is_overtime = False
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model
         self.searches = [
@@ -186,7 +196,10 @@ class _Run:
         """
         if self.database is None:
             return
-        with self.trials.computing(), phase(Part.RESUME), self.database.snapshot() as past:
+        with (
+            until(self._moment(0.0)), self.trials.computing(), phase(Part.RESUME),
+            self.database.snapshot() as past,
+        ):  # fmt: skip
             self.journal.note("request", self._request(self.database, past))
             self.trials.seen = Seen(self.database, past)
             for search in self.searches:
@@ -211,6 +224,9 @@ class _Run:
             if left_s is not None and left_s <= 0:
                 return Ending.TIME
             at = self.options.scheduler.next(tasks, self.rng)
+            if at is None and left_s is not None and self._may_go_on():
+                self.is_overtime = True
+                continue
             if at is None:
                 return self._ending(tasks)
             size = self.options.round_size or self.pace.size(at, tasks, left_s)
@@ -219,6 +235,12 @@ class _Run:
             after_s = self._left_s(self._reserved_s)
             if left_s is not None and after_s is not None:
                 self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
+
+    def _may_go_on(self) -> bool:
+        """True when tasks that rest have not been given the time left, and a result can come of it:
+        none that is given up lacks a program."""
+        missing = any(self.lacks(number) for number in range(len(self.tasks)))
+        return not self.is_overtime and not missing
 
     def _ending(self, tasks: Sequence[Standing]) -> Ending:
         """Why no task is worth another round."""
@@ -252,7 +274,8 @@ class _Run:
     def _standings(self) -> list[Standing]:
         tasks = [self._standing(number) for number in range(len(self.tasks))]
         slopes = self.options.objective.slopes(self.goals, tasks)
-        return [replace(t, slope=float(s)) for t, s in zip(tasks, slopes, strict=True)]
+        tasks = [replace(t, slope=float(s)) for t, s in zip(tasks, slopes, strict=True)]
+        return revived(tasks) if self.is_overtime else tasks
 
     def _live(self) -> list[Standing]:
         """How the tasks stand now, in the middle of a round too."""
@@ -270,21 +293,23 @@ class _Run:
             best_after=search.history.best_after,
             trials_after=search.history.trials_after,
             flops=task.flops,
-            alive=self._is_alive(search),
+            alive=self._has_more(search) and not self._is_flat(search),
+            resting=self._has_more(search) and self._is_flat(search),
             since_gain=search.history.since_gain,
             family=task.class_key,
             least_s=self.least_s[at],
             cost=self.pace.round_s(at, False, self.pace.usual) if timed else 1.0,
         )
 
-    def _is_alive(self, search: TaskSearch) -> bool:
-        spent, plateau = search.history, self.budget.plateau
-        flat = plateau is not None and spent.has_plateau(plateau)
+    def _has_more(self, search: TaskSearch) -> bool:
+        """True when more trials of a task are allowed, and can be expected to give something."""
+        spent, limit = search.history, self.budget.trials_per_task
         failed = spent.best is None and spent.rounds >= PATIENCE
-        limit = self.budget.trials_per_task
-        return not (
-            search.exhausted or flat or failed or (limit is not None and spent.trials >= limit)
-        )
+        return not (search.exhausted or failed or (limit is not None and spent.trials >= limit))
+
+    def _is_flat(self, search: TaskSearch) -> bool:
+        plateau = self.budget.plateau
+        return plateau is not None and search.history.has_plateau(plateau)
 
     def _allowed(self, at: int) -> int:
         """Trials task *at* may still spend."""

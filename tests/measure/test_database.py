@@ -76,6 +76,27 @@ def test_the_best_is_the_fastest_right_one_and_failures_are_counted_by_kind(path
         assert db.trials(task.key) == 6
 
 
+@pytest.mark.parametrize(
+    "steps",
+    ['[{"kind": "fold", "stage": "C"}]', '[{"kind": "split", "stage": "gone"}]', "", "{}", "[1"],
+)
+def test_a_schedule_that_cannot_be_read_back_makes_place_for_the_next(path, steps, caplog):
+    dag = matmul()
+    task = task_of(dag)
+    with Database(path) as db:
+        for factor, seconds in enumerate((3e-3, 1e-3, 4e-3, 2e-3), 1):
+            db.complete(db.start(task, tiled(dag, factor)), ok(seconds))
+        db._do("UPDATE trials SET steps = ? WHERE median_s < 3e-3", (steps,))
+    with Database(path) as db:
+        for _ in range(2):
+            best = db.best(task.key)
+            assert best is not None and best.median_s == 3e-3
+        assert best is not None and str(db.state(best)) == str(tiled(dag, 1))
+        assert [db.state(record) is None for record in db.records(task.key)] == [0, 1, 0, 1]
+    [warning] = caplog.messages
+    assert "trial 2 is passed over, and all others like it" in warning and str(path) in warning
+
+
 def test_schedules_targets_threads_and_shapes_do_not_mix(path):
     dag, other = matmul(), matmul(k=19)
     with Database(path) as db:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,10 +13,13 @@ import numpy as np
 import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.bound import least_seconds
 from ansorpy.deadline import left_s
 from ansorpy.errors import NoValidProgram
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.journal import Unrecorded
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.phases import Part, Phases
 from ansorpy.rules.structure import StructureSampler
@@ -25,13 +29,16 @@ from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
 from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.rerun import rerun
 from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
+from ansorpy.tasks.standing import Standing
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, WeightedTask, tune_tasks
+from tests.rules.algorithms.convolutions import convolution
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
 from tests.search.tasks import dense_relu, matmul, scale
@@ -79,6 +86,104 @@ def test_a_plateau_ends_a_task() -> None:
     [outcome] = tuned.outcomes
     assert outcome.history.trials < 400 and outcome.history.since_gain >= 12
     assert tuned.ended is Ending.NOTHING_LEFT
+
+
+def test_a_run_resumes_past_schedules_it_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    with Database(path) as database:
+        tune_tasks([TASKS[0]], Budget(trials=40), FormulaRunner(), database=database)
+        ranked = [r for r in database.fastest(TASKS[0].task.key, -1) if r.median_s is not None]
+    with sqlite3.connect(path) as connection:
+        steps = '[{"kind": "fold", "stage": "C"}]'
+        marks = [(steps, record.id) for record in ranked[:3]]
+        connection.executemany("UPDATE trials SET steps = ? WHERE id = ?", marks)
+    connection.close()
+    with Database(path) as database:
+        tuned = tune_tasks([TASKS[0]], Budget(trials=41), FormulaRunner(), database=database)
+    [outcome] = tuned.outcomes
+    assert outcome.history.trials == 41 and outcome.history.earlier == 40
+    best_s, next_s = outcome.history.best_s, ranked[3].median_s
+    assert best_s is not None and next_s is not None and best_s <= next_s
+
+
+@dataclass
+class TrialClock(Unrecorded):
+    """A second a trial."""
+
+    runner: FormulaRunner = field(default_factory=FormulaRunner)
+
+    def seconds(self) -> float:
+        return float(len(self.runner.seen))
+
+    def moment(self, seconds: float) -> float:
+        return inf
+
+
+def test_time_left_goes_to_tasks_that_rest_far_from_their_roofline() -> None:
+    runner = FormulaRunner()
+    tasks = [TASKS[0], weighted(matmul(24, 24, 24))]
+    budget = Budget(time_limit_s=250, plateau=12)
+    options = replace(QUICK, retime=False)
+    tuned = tune_tasks(tasks, budget, runner, options=options, journal=TrialClock(runner=runner))
+    assert tuned.ended is Ending.TIME and len(runner.seen) >= 250
+
+
+@dataclass
+class AtRoofline(FormulaRunner):
+    """All programs take what the fastest definition takes at least, or a little more."""
+
+    over: float = 1.05
+
+    def _answer(self, task: Task, state: State) -> MeasureResult:
+        self.seen.append(str(state.history))
+        least = min(least_seconds(task, d.dag) for d in StructureSampler(task).definitions)
+        return MeasureResult(TrialKind.OK, (self.over * least,))
+
+
+def test_tasks_near_their_roofline_leave_the_time() -> None:
+    def spent(over: float) -> tuple[Ending, int]:
+        runner = AtRoofline(over=over)
+        budget = Budget(time_limit_s=200, plateau=12)
+        options = replace(QUICK, retime=False)
+        clock = TrialClock(runner=runner)
+        tuned = tune_tasks([TASKS[0]], budget, runner, options=options, journal=clock)
+        return tuned.ended, len(runner.seen)
+
+    ending, trials = spent(1.05)
+    assert ending is Ending.NOTHING_LEFT and 12 <= trials < 100
+    ending, trials = spent(1.5)
+    assert ending is Ending.TIME and trials >= 200
+
+
+def test_rooflines_are_of_the_fastest_definition() -> None:
+    """Winograd's products are fewer than the direct definition's: it is what time is left for."""
+    dag = ComputeDAG.of(convolution((14, 14), (3, 3), 64, 64, pad=1))
+    task = Task(dag, Target.parse("x86-64-v4"), 1)
+    seen: list[Standing] = []
+
+    @dataclass(frozen=True)
+    class Watching:
+        def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
+            seen.extend(tasks)
+            return 0
+
+    options = replace(QUICK, retime=False, scheduler=Watching())
+    tune_tasks([weighted(task)], Budget(trials=2), FormulaRunner(), options=options)
+    assert 0 < seen[0].least_s < 0.6 * least_seconds(task, task.dag)
+
+
+def test_the_database_keeps_why_a_run_ended(tmp_path: Path) -> None:
+    with Database(tmp_path / "tune.db") as database:
+        tune_tasks([TASKS[0]], Budget(trials=4), FormulaRunner(), database=database)
+        assert database.sessions()[0].reason == Ending.TRIALS.value
+    with Database(tmp_path / "tune.db") as database:
+        tune_tasks([weighted(scale(5))], Budget(trials=500), FormulaRunner(), database=database)
+    with pytest.raises(ZeroDivisionError), Database(tmp_path / "tune.db") as database:
+        tune_tasks([TASKS[0]], Budget(trials=8), FormulaRunner(), database=database)
+        raise ZeroDivisionError
+    with Database(tmp_path / "tune.db") as database:
+        reasons = [run.reason for run in database.sessions()]
+    assert reasons == [Ending.TRIALS.value, Ending.NOTHING_LEFT.value, "ZeroDivisionError"]
 
 
 def test_a_resumed_run_sees_a_plateau_in_its_own_trials(tmp_path: Path) -> None:

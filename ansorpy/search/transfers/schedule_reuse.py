@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import inf, log
 from typing import ClassVar
 
+from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.records import Record
@@ -92,11 +93,14 @@ def _definitions(past: Past, name: str) -> list[str]:
 def _fitted(past: Past, definition: str, record: Record, n: int) -> Candidate | None:
     """The best by the model of the *n* valid rows nearest to *record*'s schedule.
 
-    None when no structure is like its own.
+    None when no structure is like its own, or it cannot be read.
     """
     if not isinstance(past.source, Rebuilding):
         return None
-    steps = steps_from_json(record.steps)
+    try:
+        steps = steps_from_json(record.steps)
+    except ForeignFile:  # another version's
+        return None
     for structure, table in past.source.refit(definition, steps, n, past.rng):
         near = score(past.task, past.model, structure, table)
         return near.rows(near.scores.argsort()[-1:]).candidates()[0]

@@ -1,0 +1,33 @@
+"""Time that is left when all tasks have stopped improving goes to those that may still gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import inf
+
+from ansorpy.tasks.standing import Standing
+
+__all__ = ["NEAR", "WORTH", "revived"]
+
+NEAR = 1.1
+"""A task within so many times its roofline has nothing left to look for.
+
+The rates a roofline is computed from are measured to about as much.
+"""
+WORTH = 0.01
+"""Share of the objective that a task must still be able to save: less is not seen in the whole."""
+
+
+def revived(tasks: Sequence[Standing]) -> list[Standing]:
+    """*tasks*, of which those at rest that are far from their roofline are alive again."""
+    total = sum(task.slope * task.best_s for task in tasks if task.slope and task.best_s < inf)
+    return [
+        replace(task, alive=True) if task.resting and _may_gain(task, total) else task
+        for task in tasks
+    ]
+
+
+def _may_gain(task: Standing, total: float) -> bool:
+    is_far = task.best_s > NEAR * task.least_s
+    return is_far and task.slope * (task.best_s - task.least_s) >= WORTH * total > 0
