@@ -83,7 +83,8 @@ class _Rewriter:
         for load in _streamed(loops[-1].body, inner):
             source = load.source
             if isinstance(source, Buffer) and source in self.constants and source not in found:
-                found[source] = self._ahead(source, linear(_offset(source, load)), loops, inner)
+                offset = linear(source.offset(load.indices))
+                found[source] = self._ahead(source, offset, loops, inner)
         return tuple(p for parts in found.values() for p in parts)
 
     def _ahead(
@@ -110,14 +111,6 @@ def _streamed(s: Stmt, inner: set[Expr]) -> Iterator[Load]:
         yield from (e for e in walk(s.value) if isinstance(e, Load))
     for part in substatements(s):
         yield from _streamed(part, inner)
-
-
-def _offset(buffer: Buffer, load: Load) -> Expr:
-    """The element of *buffer* that *load* reads."""
-    total: Expr = as_expr(0)
-    for index, step in zip(load.indices, buffer.steps, strict=True):
-        total = total + index * step
-    return total
 
 
 @dataclass(frozen=True)

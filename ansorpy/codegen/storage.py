@@ -7,22 +7,20 @@ from dataclasses import dataclass
 
 from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
 from ansorpy.errors import CodegenError
-from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
     Buffer,
     For,
     ForKind,
-    If,
     Instruction,
-    Let,
-    Prefetch,
     Program,
     Scope,
     Shuffle,
     Stmt,
     Store,
+    expressions,
     substatements,
     walk_stmts,
 )
@@ -31,7 +29,7 @@ from ansorpy.target import Target
 
 __all__ = [
     "ALIGNMENT", "STACK_BYTES", "StoragePlan", "allocated", "buffers_used",
-    "expressions_of", "plan_storage",
+    "plan_storage",
 ]  # fmt: skip
 
 ALIGNMENT = 64
@@ -54,6 +52,10 @@ class StoragePlan:
     rows: Mapping[Buffer, int]
     shared_bytes: int
     thread_bytes: int
+
+    def workspace_bytes(self, threads: int) -> int:
+        """Bytes of workspace one call with *threads* threads needs."""
+        return self.shared_bytes + threads * self.thread_bytes
 
     def strides(self, buffer: Buffer) -> tuple[int, ...]:
         """Elements between neighbours along each dimension."""
@@ -88,31 +90,11 @@ def allocated(stmt: Stmt) -> Iterator[Buffer]:
             yield inner.buffer
 
 
-def expressions_of(stmt: Stmt) -> Iterator[Expr]:
-    """The root expressions written directly in *stmt*, not in statements inside it."""
-    match stmt:
-        case (
-            Store(_, indices, value, _)
-            | Shuffle(_, indices, value, _)
-            | AsyncCopy(_, indices, value)
-        ):
-            yield from indices
-            yield value
-        case If(cond, _, _):
-            yield cond
-        case Let(_, value, _) | Prefetch(_, value):
-            yield value
-        case Instruction(_, operands):
-            yield from (index for _, at in operands for index in at)
-        case _:
-            return
-
-
 def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
     """Every buffer read or written anywhere in *stmt*, in order; True when it is written."""
     used: dict[Buffer, bool] = {}
     for inner in walk_stmts(stmt):
-        for root in expressions_of(inner):
+        for root in expressions(inner):
             for expr in walk(root):
                 if isinstance(expr, Load) and isinstance(expr.source, Buffer):
                     used.setdefault(expr.source, False)

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.codegen.storage import expressions_of
 from ansorpy.ir.affine import Linear, linear
 from ansorpy.ir.expr import Expr, Load, Var, walk
 from ansorpy.ir.interval import bounds
@@ -22,6 +21,7 @@ from ansorpy.ir.loops import (
     Seq,
     Stmt,
     Store,
+    expressions,
     substatements,
     walk_stmts,
 )
@@ -89,7 +89,7 @@ def _access_counts(stmt: Stmt) -> dict[Buffer, int]:
     for inner in walk_stmts(stmt):
         found = [
             expr.source
-            for root in expressions_of(inner)
+            for root in expressions(inner)
             for expr in walk(root)
             if isinstance(expr, Load) and isinstance(expr.source, Buffer)
         ]
@@ -234,7 +234,7 @@ def register_buffers(body: Stmt) -> set[Buffer]:
             local.add(stmt.buffer)
         uses = [
             (expr.source, expr.indices)
-            for root in expressions_of(stmt)
+            for root in expressions(stmt)
             for expr in walk(root)
             if isinstance(expr, Load) and isinstance(expr.source, Buffer)
         ]

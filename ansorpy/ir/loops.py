@@ -20,11 +20,11 @@ between them form one collapsed iteration space.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, ReduceKind, Var
+from ansorpy.ir.expr import Expr, ReduceKind, Var, as_expr
 from ansorpy.ir.fragments import Fragment
 from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
@@ -32,7 +32,7 @@ from ansorpy.ir.strides import Strides, dense_strides, span
 __all__ = [
     "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "For", "ForKind", "If",
     "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
-    "Store", "WaitCopies", "substatements", "walk_stmts",
+    "Store", "WaitCopies", "expressions", "substatements", "walk_stmts",
 ]  # fmt: skip
 
 
@@ -108,6 +108,13 @@ class Buffer:
     def span(self) -> int:
         """Elements from the first to the last, those of others between them included."""
         return span(self.shape, self.steps)
+
+    def offset(self, indices: Sequence[Expr]) -> Expr:
+        """Elements from the first to the one at *indices*."""
+        total: Expr = as_expr(0)
+        for index, step in zip(indices, self.steps, strict=True):
+            total = total + index * step
+        return total
 
 
 class Stmt:
@@ -257,6 +264,25 @@ def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
             return (body,)
         case If(_, then, other):
             return (then,) if other is None else (then, other)
+        case _:
+            return ()
+
+
+def expressions(stmt: Stmt) -> tuple[Expr, ...]:
+    """The root expressions written directly in *stmt*, not in statements inside it."""
+    match stmt:
+        case (
+            Store(_, indices, value, _)
+            | Shuffle(_, indices, value, _)
+            | AsyncCopy(_, indices, value)
+        ):
+            return (*indices, value)
+        case If(cond, _, _):
+            return (cond,)
+        case Let(_, value, _) | Prefetch(_, value):
+            return (value,)
+        case Instruction(_, operands):
+            return tuple(index for _, at in operands for index in at)
         case _:
             return ()
 

@@ -12,23 +12,20 @@ from collections.abc import Iterator
 
 from ansorpy.ir.expr import Expr, Load, walk
 from ansorpy.ir.loops import (
-    AsyncCopy,
     Buffer,
     For,
-    If,
     Instruction,
-    Let,
     Program,
     Role,
-    Shuffle,
     Stmt,
     Store,
+    expressions,
     substatements,
     walk_stmts,
 )
 from ansorpy.ir.structure import same_structure
 
-__all__ = ["overwritable"]
+__all__ = ["may_overlap", "overwritable"]
 
 
 def overwritable(program: Program) -> tuple[tuple[int, int], ...]:
@@ -49,6 +46,17 @@ def overwritable(program: Program) -> tuple[tuple[int, int], ...]:
         and _is_stored_once(output, stores)
         and _is_read_as_stored(given, output, program.body)
     )
+
+
+def may_overlap(program: Program) -> frozenset[Buffer]:
+    """Parameters that a call may lay over another: operands and results of :func:`overwritable`.
+
+    What is compiled must not promise that they are apart: where they are not, LLVM and CUDA leave
+    undefined what a kernel of ``noalias`` or ``__restrict__`` pointers does.
+    """
+    inputs = [p.buffer for p in program.params if p.role is Role.INPUT]
+    outputs = [p.buffer for p in program.params if p.role is Role.OUTPUT]
+    return frozenset(buffer for i, o in overwritable(program) for buffer in (inputs[i], outputs[o]))
 
 
 def _alike(a: Buffer, b: Buffer) -> bool:
@@ -75,7 +83,7 @@ def _is_stored_once(output: Buffer, stores: list[tuple[Store, int]]) -> bool:
 def _is_read_as_stored(given: Buffer, output: Buffer, body: Stmt) -> bool:
     """True when *given* is read by stores to *output* only, at the elements they write."""
     for stmt in walk_stmts(body):
-        for expr in _expressions(stmt):
+        for expr in expressions(stmt):
             for load in walk(expr):
                 if not isinstance(load, Load) or load.source is not given:
                     continue
@@ -84,21 +92,6 @@ def _is_read_as_stored(given: Buffer, output: Buffer, body: Stmt) -> bool:
                 if expr is not stmt.value or not _same(load.indices, stmt.indices):
                     return False
     return True
-
-
-def _expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    match stmt:
-        case (
-            Store(_, indices, value, _)
-            | AsyncCopy(_, indices, value)
-            | Shuffle(_, indices, value, _)
-        ):
-            return (*indices, value)
-        case If(cond, _, _):
-            return (cond,)
-        case Let(_, value, _):
-            return (value,)
-    return ()
 
 
 def _same(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:

@@ -41,7 +41,9 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    expressions,
 )
+from ansorpy.ir.sharing import shared_parts
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -58,7 +60,8 @@ _COMBINE = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
 def text(node: Program | Stmt | Expr | ComputeDAG) -> str:
     """*node* as pseudo-code; equal programs print alike, line by line.
 
-    Variables and buffers of one name that are alive at once are told apart by a number.
+    Variables and buffers of one name that are alive at once are told apart by a number.  Parts that
+    a very long expression repeats are named in lines before it.
 
     >>> i, j = Var("i"), Var("j")
     >>> text((i * 4 + j) // 2 - (j - 1))
@@ -67,7 +70,7 @@ def text(node: Program | Stmt | Expr | ComputeDAG) -> str:
     printer = _Printer()
     match node:
         case Expr():
-            return printer.expr(node)
+            return "\n".join([*printer.named_parts([node]), printer.expr(node)])
         case Program():
             return "\n".join(printer.program(node))
         case ComputeDAG():
@@ -84,6 +87,7 @@ class _Printer:
     def __init__(self) -> None:
         self._names: dict[object, str] = {}
         self._taken: set[str] = set()
+        self._parts: dict[Expr, Var] = {}
 
     # Names
 
@@ -107,9 +111,25 @@ class _Printer:
     # Expressions
 
     def expr(self, e: Expr, outer: int = 0) -> str:
-        """*e*, in parentheses when it binds less than *outer*."""
+        """*e*, in parentheses when it binds less than *outer*; by its name if it has one."""
+        part = self._parts.get(e)
+        if part is not None:
+            return self._names[part]
         code, precedence = _EXPRS[type(e)](self, e)
         return f"({code})" if precedence < outer else code
+
+    def named_parts(self, roots: Sequence[Expr]) -> Iterator[str]:
+        """Lines that name what *roots* repeat, if they are long."""
+        for e in shared_parts(roots):
+            if e not in self._parts:
+                value, name = self.expr(e), Var("t")
+                yield f"{self._bind(name)} = {value}"
+                self._parts[e] = name
+
+    def _forget_parts(self, known: int) -> None:
+        """Free the names of all parts but the first *known*."""
+        while len(self._parts) > known:
+            self._free(self._parts.popitem()[1])
 
     def _const(self, e: Const) -> tuple[str, int]:
         if e.type.is_float:
@@ -158,7 +178,10 @@ class _Printer:
 
     def stmt(self, s: Stmt) -> Iterator[str]:
         """The lines of *s*."""
+        known = len(self._parts)
+        yield from self.named_parts(expressions(s))
         yield from _STMTS[type(s)](self, s)
+        self._forget_parts(known)
 
     def _indented(self, s: Stmt) -> Iterator[str]:
         return ("  " + line for line in self.stmt(s))
@@ -245,10 +268,12 @@ class _Printer:
             yield f"{self.name(op)} = placeholder {kind}{', constant' if op.constant else ''}"
         elif isinstance(op, ComputeOp):
             place = self.element(op, op.axes)
+            yield from self.named_parts([op.body])
             yield f"{place} = {self.expr(op.body)}  # {kind}"
             for axis in (*op.axes, *op.reduce_axes):
                 if axis in self._names:
                     self._free(axis)
+            self._forget_parts(0)
 
 
 def _type(dtype: DType, shape: Sequence[int]) -> str:

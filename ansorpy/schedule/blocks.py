@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from ansorpy.ir.expr import Expr, Load, Var, as_expr, walk
 from ansorpy.ir.loops import (
     Alloc,
-    AsyncCopy,
     Barrier,
     Buffer,
     For,
@@ -20,6 +19,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
+    expressions,
     walk_stmts,
 )
 from ansorpy.ir.rewrite import Rewriter, substitute
@@ -81,7 +81,7 @@ def _sources(s: Stmt) -> Iterable[Tensor | Buffer]:
     """What *s* itself reads."""
     if isinstance(s, Instruction):
         yield from (buffer for buffer, _ in s.operands)
-    yield from (e.source for root in _exprs(s) for e in walk(root) if isinstance(e, Load))
+    yield from (e.source for root in expressions(s) for e in walk(root) if isinstance(e, Load))
 
 
 def without_vthreads(stmt: Stmt) -> Stmt:
@@ -150,12 +150,12 @@ class _Pushed:
 
     def _repeated(self, s: Stmt) -> Stmt:
         """*s*, of which no part waits for other threads, for each virtual thread."""
-        alone = not any(self._varies(e) for part in walk_stmts(s) for e in _exprs(part))
+        alone = not any(self._varies(e) for part in walk_stmts(s) for e in expressions(part))
         if alone and not any(buffer in self.own for buffer in _written(s)):
             return s
         s = _Own(self.var, self.own).stmt(s)
         for var, value in reversed(self.lets.items()):
-            used = {e for part in walk_stmts(s) for root in _exprs(part) for e in walk(root)}
+            used = {e for part in walk_stmts(s) for root in expressions(part) for e in walk(root)}
             s = Let(var, value, s) if var in used else s
         return For(self.var, self.extent, ForKind.UNROLLED, s)
 
@@ -200,21 +200,3 @@ def _written(s: Stmt) -> Iterable[Buffer]:
             yield part.buffer
         elif isinstance(part, Instruction):
             yield part.operands[0][0]
-
-
-def _exprs(s: Stmt) -> tuple[Expr, ...]:
-    """The expressions of *s* itself, not of the statements inside."""
-    match s:
-        case (
-            Store(_, indices, value, _)
-            | Shuffle(_, indices, value, _)
-            | AsyncCopy(_, indices, value)
-        ):
-            return (*indices, value)
-        case If(cond, _, _):
-            return (cond,)
-        case Let(_, value, _):
-            return (value,)
-        case Instruction(_, operands):
-            return tuple(i for _, at in operands for i in at)
-    return ()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
+from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.llvm.emit import emit_llvm
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.builders import max as max_over
 from ansorpy.ir.builders import maximum
@@ -29,7 +33,7 @@ from ansorpy.ir.loops import (
     Store,
     WaitCopies,
 )
-from ansorpy.ir.overwrite import overwritable
+from ansorpy.ir.overwrite import may_overlap, overwritable
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.structure import StructureSampler
@@ -95,6 +99,50 @@ def test_elementwise_programs_write_over_either_operand(tile: int) -> None:
     lowered = lower(state.vectorize("Y", ["j"]))
     assert overwritable(lowered.run) == ((0, 0), (1, 0))
     assert is_right_over(lowered, dag, "A") and is_right_over(lowered, dag, "B")
+
+
+def declared(lowered: Lowered, function: str) -> list[bool]:
+    """Of each pointer to an argument: whether the code promises that nothing else lies there."""
+    ir = emit_llvm(lowered.run, Target.host(), "k")
+    [signature] = re.findall(rf"define [^\n]*@{re.escape(function)}\(([^\n]*?)\) ?[^,\n]*{{", ir)
+    arguments = [p for p in signature.split(", ") if re.search(r"%(arg|b)\d+$", p)]
+    return ["noalias" in p for p in arguments]
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+def test_code_promises_nothing_of_what_a_call_may_lay_over_each_other(parallel: bool) -> None:
+    dag = residual()
+    state = State.initial(dag).vectorize("Y", ["j"])
+    if parallel:
+        state = state.parallel("Y", ["i"])
+    lowered = lower(state)
+    [(number, _)] = overwritable(lowered.run)
+    names = [param.buffer.name for param in lowered.run.params]
+    apart = [name not in ("R", "Y") for name in names]
+    assert names[number] == "R" and declared(lowered, "k.main") == apart
+    assert {buffer.name for buffer in may_overlap(lowered.run)} == {"R", "Y"}
+    if parallel:  # the region that reads P, R and writes Y
+        assert sorted(declared(lowered, "k.region1")) == [False, False, True]
+
+
+def test_pointers_that_are_always_apart_stay_noalias() -> None:
+    a = placeholder((M, M), name="A")
+    turned = compute((M, M), lambda i, j: a[j, i] + 1.0, name="Y")
+    lowered = lower(State.initial(ComputeDAG([turned])))
+    assert declared(lowered, "k.main") == [True, True] and not may_overlap(lowered.run)
+
+
+def test_kernels_of_gpus_promise_nothing_of_them_either() -> None:
+    x, y = (Buffer(name, (4, 32), DType.FLOAT32, Scope.GLOBAL) for name in "xy")
+    i, t = Var("i"), Var("t")
+
+    def source(body: Store) -> str:
+        threads = For(i, 4, ForKind.BLOCK_X, For(t, 32, ForKind.THREAD_X, body))
+        params = (Param(x, Role.INPUT), Param(y, Role.OUTPUT))
+        return emit_cuda(Program("k", params, threads), Target.parse("sm_90"), "k").text
+
+    assert "__restrict__" not in source(Store(y, (i, t), Load(x, (i, t)), None))
+    assert source(Store(y, (i, t), Load(x, (i, 31 - t)), None)).count("__restrict__") == 2
 
 
 @pytest.mark.parametrize("tail", ["peel", "even"])

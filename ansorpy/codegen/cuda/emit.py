@@ -22,6 +22,7 @@ from ansorpy.codegen.promote import promote
 from ansorpy.codegen.storage import buffers_used
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Alloc, Buffer, Program, Scope, walk_stmts
+from ansorpy.ir.overwrite import may_overlap
 from ansorpy.ir.simplify import simplify_stmt
 from ansorpy.target import Target
 
@@ -55,6 +56,7 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
     """
     if target.kind != "cuda":
         raise CodegenError(f"target {target.name} is no GPU", hint="name one as in sm_90")
+    overlapping = may_overlap(program)
     program = _prepared(program, target)
     offsets, workspace_bytes = workspace_offsets(program.body)
     found = nests(program.body)
@@ -63,7 +65,9 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
     for number, nest in enumerate(found):
         name = identifier(symbol if len(found) == 1 else f"{symbol}_{number}")
         _require_moderate(name, nest)
-        kernel = _Kernel(name, nest, program, offsets, target, several=several)
+        kernel = _Kernel(
+            name, nest, program, offsets, target, several=several, overlapping=overlapping
+        )
         texts.append(kernel.text(helpers))
         launches.append(kernel.launch)
     used = tuple(name for name in HELPERS if name in helpers)
@@ -97,8 +101,9 @@ class _Kernel:
 
     def __init__(
         self, name: str, nest: Nest, program: Program, offsets: dict[Buffer, int], target: Target,
-        *, several: bool,
+        *, several: bool, overlapping: frozenset[Buffer],
     ):  # fmt: skip
+        self.overlapping = overlapping
         self.name = name
         self.nest = nest
         self.used = buffers_used(nest.body)
@@ -150,7 +155,8 @@ class _Kernel:
         shape = ", ".join(map(str, buffer.shape))
         apart = "" if buffer.strides is None else f" strides {list(buffer.strides)}"
         kind = C_TYPES[buffer.dtype]
-        return f"{access}{kind}* __restrict__ {e.names.give(buffer)} /* [{shape}]{apart} */"
+        alone = "" if buffer in self.overlapping else "__restrict__ "
+        return f"{access}{kind}* {alone}{e.names.give(buffer)} /* [{shape}]{apart} */"
 
     def _declare_shared(self, e: Emitter) -> None:
         if self.dynamic:

@@ -19,7 +19,6 @@ from ansorpy.ir.expr import (
     Load,
     Select,
     Var,
-    as_expr,
     walk,
 )
 from ansorpy.ir.interval import bounds
@@ -51,10 +50,7 @@ def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
 
 def flat_index(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     """Elements from the first of *buffer* to the one at *indices*."""
-    total: Expr = as_expr(0)
-    for at, step in zip(indices, buffer.steps, strict=True):
-        total = total + at * step
-    return simplify(total, e.ranges)
+    return simplify(buffer.offset(indices), e.ranges)
 
 
 def index(e: Emitter, expr: Expr) -> Code:

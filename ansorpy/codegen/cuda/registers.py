@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ansorpy.codegen.storage import expressions_of
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.expr import Expr, Load, Var, walk
 from ansorpy.ir.loops import (
@@ -18,6 +17,7 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
+    expressions,
     substatements,
     walk_stmts,
 )
@@ -83,7 +83,7 @@ def _indexing(body: Stmt, most_bytes: int) -> set[Var]:
 
 
 def _accesses(s: Stmt) -> Iterator[tuple[Buffer, tuple[Expr, ...]]]:
-    for root in expressions_of(s):
+    for root in expressions(s):
         for e in walk(root):
             if isinstance(e, Load) and isinstance(e.source, Buffer):
                 yield e.source, e.indices

@@ -17,7 +17,6 @@ from ansorpy.codegen.cuda.indices import element, flat_index, index
 from ansorpy.codegen.cuda.launches import INDICES
 from ansorpy.codegen.cuda.vectorized import vector_loop
 from ansorpy.codegen.cuda.warp_products import ROW_BYTES, function_name
-from ansorpy.codegen.storage import expressions_of
 from ansorpy.errors import CodegenError
 from ansorpy.ir.affine import linear
 from ansorpy.ir.expr import Expr, Load, walk
@@ -40,6 +39,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    expressions,
     walk_stmts,
 )
 
@@ -170,7 +170,7 @@ def _let(e: Emitter, s: Let) -> None:
 
 def _require_alike(e: Emitter, s: If | Let) -> None:
     """What all threads decide must not hang on what only the first one wrote."""
-    reads = [x.source for root in expressions_of(s) for x in walk(root) if isinstance(x, Load)]
+    reads = [x.source for root in expressions(s) for x in walk(root) if isinstance(x, Load)]
     if e.written.intersection(reads) and e.left_out:
         raise CodegenError(
             "a condition outside of the thread loops reads what the kernel writes",

@@ -55,7 +55,7 @@ def build(program: Program, target: Target, *, symbol: str, prefetch: bool = Fal
         symbol,
         code,
         plan.shared_bytes,
-        -(-plan.thread_bytes // 64) * 64,
+        plan.thread_bytes,
         time.perf_counter() - start,
         hashlib.blake2b(code, digest_size=16).hexdigest(),
     )

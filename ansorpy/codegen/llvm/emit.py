@@ -22,6 +22,7 @@ from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
 from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Program
+from ansorpy.ir.overwrite import may_overlap
 from ansorpy.target import Target
 
 __all__ = ["emit_llvm", "emit_module"]
@@ -46,6 +47,7 @@ def emit_module(
         raise CodegenError(
             f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
         )
+    overlapping = may_overlap(program)
     program = promote(expand_instructions(program), target)
     if prefetch:
         program = prefetch_constants(program, target)
@@ -53,14 +55,15 @@ def emit_module(
     # What a function computes in between (sines reduce in float64) does not choose the lanes.
     lanes = loop_lanes(program.body, target)
     program = expand_functions(program)
-    module = Module(symbol, target, plan, Tables(EXPRESSIONS, INDICES, STATEMENTS), lanes=lanes)
+    tables = Tables(EXPRESSIONS, INDICES, STATEMENTS)
+    module = Module(symbol, target, plan, tables, lanes=lanes, overlapping=overlapping)
     _emit_main(module, program, f"{symbol}.main")
     emit_entry(module, program, f"{symbol}.main")
     return module.render(), plan
 
 
 def _emit_main(module: Module, program: Program, name: str) -> None:
-    parameters = main_parameters(program, module.storage, buffers_used(program.body))
+    parameters = main_parameters(program, module, buffers_used(program.body))
     declared = [parameter.declaration for parameter in parameters]
     declared += [f"ptr {SCRATCH}", f"i32 {THREADS}"]
     e = open_function(

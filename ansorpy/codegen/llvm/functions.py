@@ -23,18 +23,23 @@ THREADS = "%threads"
 
 @dataclass(frozen=True)
 class Parameter:
-    """A buffer that a generated function receives as a pointer no other one aliases."""
+    """A buffer that a generated function receives as a pointer.
+
+    ``apart``: nothing that another one points to lies in it.
+    """
 
     buffer: Buffer
     name: str
     align: int
     writes: bool
+    apart: bool
 
     @property
     def declaration(self) -> str:
+        alias = "noalias " if self.apart else ""
         access = "" if self.writes else "readonly "
         size = self.buffer.span * self.buffer.dtype.bytes
-        return f"ptr noalias {access}align {self.align} dereferenceable({size}) {self.name}"
+        return f"ptr {alias}{access}align {self.align} dereferenceable({size}) {self.name}"
 
 
 def own_buffers(stmt: Stmt) -> Iterable[Buffer]:
@@ -95,7 +100,7 @@ def emit_entry(module: Module, program: Program, main: str) -> None:
 
 
 def main_parameters(
-    program: Program, plan: StoragePlan, written: Mapping[Buffer, bool]
+    program: Program, module: Module, written: Mapping[Buffer, bool]
 ) -> list[Parameter]:
     """Parameters of the main function: the program's, then its workspace buffers."""
     found = []
@@ -103,7 +108,8 @@ def main_parameters(
         is_constant = param.role is Role.CONSTANT
         align = ALIGNMENT if is_constant else param.buffer.dtype.bytes
         writes = written.get(param.buffer, False)
-        found.append(Parameter(param.buffer, f"%arg{position}", align, writes))
-    for position, buffer in enumerate(plan.shared):
-        found.append(Parameter(buffer, f"%shared{position}", ALIGNMENT, True))
+        apart = param.buffer not in module.overlapping
+        found.append(Parameter(param.buffer, f"%arg{position}", align, writes, apart))
+    for position, buffer in enumerate(module.storage.shared):
+        found.append(Parameter(buffer, f"%shared{position}", ALIGNMENT, True, True))
     return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ansorpy.codegen.llvm.text import FunctionText
 from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.expr import Var
-from ansorpy.ir.loops import For, Stmt
+from ansorpy.ir.loops import Buffer, For, Stmt
 from ansorpy.target import Target
 
 if TYPE_CHECKING:
@@ -37,7 +37,10 @@ class Tables:
 
 @dataclass
 class Module:
-    """Functions and declarations of one kernel's module; all its symbols start with *symbol*."""
+    """Functions and declarations of one kernel's module; all its symbols start with *symbol*.
+
+    ``overlapping``: parameters that a call may lay over each other.
+    """
 
     symbol: str
     target: Target
@@ -48,6 +51,7 @@ class Module:
     uses_zeros: bool = False
     regions: int = 0
     lanes: dict[Var, int] = field(default_factory=dict)
+    overlapping: frozenset[Buffer] = frozenset()
 
     def declare(self, name: str, result: str, parameters: str) -> str:
         """Declare an external function or intrinsic once; returns its name."""

@@ -15,9 +15,9 @@ from ansorpy.codegen.llvm.functions import SCRATCH, THREADS, Parameter, open_fun
 from ansorpy.codegen.llvm.indices import INDICES, scalar
 from ansorpy.codegen.llvm.loops import counted_loop
 from ansorpy.codegen.llvm.text import FunctionText
-from ansorpy.codegen.storage import allocated, buffers_used, expressions_of
+from ansorpy.codegen.storage import allocated, buffers_used
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, Var, const, walk
-from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, walk_stmts
+from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Stmt, expressions, walk_stmts
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
@@ -79,7 +79,7 @@ def _region(e: Emitter, loop: For) -> _Region:
     free = {
         var: None
         for stmt in walk_stmts(body)
-        for root in expressions_of(stmt)
+        for root in expressions(stmt)
         for var in walk(root)
         if isinstance(var, Var) and var in e.env
     }
@@ -87,7 +87,8 @@ def _region(e: Emitter, loop: For) -> _Region:
 
 
 def _parameter(e: Emitter, buffer: Buffer, position: int, writes: bool) -> Parameter:
-    return Parameter(buffer, f"%b{position}", e.places[buffer].align, writes)
+    apart = buffer not in e.module.overlapping
+    return Parameter(buffer, f"%b{position}", e.places[buffer].align, writes, apart)
 
 
 def _emit_body(e: Emitter, region: _Region) -> None:

@@ -20,8 +20,8 @@ _Held = dict[tuple[int, str], tuple[int, Value]]  # (byte offset, type) -> (byte
 class LoadCache:
     """Values known to be in memory, so that a repeated load needs no instruction.
 
-    Addresses of one buffer with different base pointers may alias; distinct buffers never do
-    (parameters are ``noalias``).
+    Addresses of one buffer with different base pointers may alias; distinct buffers do not, but for
+    a result that lies over an operand: no element of that is read once the result's was stored.
     """
 
     def __init__(self) -> None:

@@ -1,0 +1,62 @@
+"""Which parts of long expressions are worth a name because they occur more than once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ansorpy.ir.expr import Expr, children
+
+__all__ = ["LONG", "SHORT", "shared_parts"]
+
+LONG = 1000
+"""Nodes of an expression written out that are still read: shorter ones are left as they are."""
+SHORT = 8
+"""Nodes of a part that is written out wherever it occurs."""
+
+
+def shared_parts(roots: Sequence[Expr]) -> list[Expr]:
+    """Parts of *roots* that more than one place refers to, operands before what uses them.
+
+    None where *roots* written out are short.  With names for these, the text of what is left grows
+    with the number of distinct nodes.  **Cost:** linear in those.
+
+    >>> from ansorpy.ir.expr import Var
+    >>> e = Var("i") + 1
+    >>> for _ in range(40):
+    ...     e = e * e
+    >>> len(shared_parts([e])), len(shared_parts([Var("i") + 1]))
+    (13, 0)
+    """
+    order = list(_operands_first(roots))
+    whole: dict[Expr, int] = {}
+    uses: dict[Expr, int] = dict.fromkeys(order, 0)
+    for e in order:
+        whole[e] = 1 + sum(whole[part] for part in children(e))
+        for part in children(e):
+            uses[part] += 1
+    for root in roots:
+        uses[root] += 1
+    if sum(whole[root] for root in roots) <= LONG:
+        return []
+    found: list[Expr] = []
+    left: dict[Expr, int] = {}
+    for e in order:
+        left[e] = 1 + sum(left[part] for part in children(e))
+        if uses[e] > 1 and left[e] >= SHORT:
+            found.append(e)
+            left[e] = 1
+    return found
+
+
+def _operands_first(roots: Sequence[Expr]) -> Iterator[Expr]:
+    """Each distinct node once, after its operands."""
+    seen: set[Expr] = set()
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        e, is_ready = stack.pop()
+        if is_ready:
+            yield e
+        elif e not in seen:
+            seen.add(e)
+            stack.append((e, True))
+            stack.extend((part, False) for part in reversed(children(e)))
