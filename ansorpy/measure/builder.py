@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from ansorpy.deadline import left_s
+from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built, built_from_parts
@@ -77,10 +77,13 @@ class Builder:
         missing = {key: n for n, key in enumerate(keys) if key not in found}
         wanted = [messages[n] for n in missing.values()]
         order = list(missing)
-        if wanted:
-            with lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True):
-                for index, outcome in ask_all(self._workers, wanted, self.timeout_s):
-                    found[order[index]] = _interpreted(outcome)
+        try:
+            if wanted:
+                with lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True):
+                    for index, outcome in ask_all(self._workers, wanted, self.timeout_s):
+                        found[order[index]] = _interpreted(outcome)
+        except OutOfTime:
+            found |= {key: out_of_time() for key in order if key not in found}
         for key in keys:
             # A failure is not kept: it may have been the machine's.
             if isinstance(built := found[key], Built):

@@ -14,9 +14,11 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from math import inf
 from pathlib import Path
-from threading import Timer
+from threading import Event, Lock, Thread, Timer
 
+from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError
 from ansorpy.phases import Part, phase
 
@@ -36,6 +38,10 @@ def lock_cores(
     cores: Sequence[int], folder: Path | None = None, *, shared: bool = False
 ) -> Iterator[None]:
     """Hold *cores* until the block ends; waits while others on this machine have one.
+
+    Raises:
+        OutOfTime: The deadline (:mod:`ansorpy.deadline`) passed before it had its turn.
+
 
     *shared* holders exclude nobody but those who want a core alone.  One lock file a core, taken
     in ascending order, so overlapping sets exclude each other and never deadlock; a second file
@@ -91,9 +97,46 @@ def _take(descriptor: int, mode: int, unit: str) -> None:
         timer.daemon = True
         timer.start()
         try:
-            fcntl.flock(descriptor, mode)
+            if left_s() == inf:
+                fcntl.flock(descriptor, mode)
+            else:
+                _Waiting(descriptor, mode).until_deadline()
         finally:
             timer.cancel()
+
+
+class _Waiting:
+    """A thread in line for an open file's lock, as the kernel gives nobody up.
+
+    It keeps the place in line, which asking again and again would not; when its caller has left,
+    it lets the lock go as soon as it comes.
+    """
+
+    def __init__(self, descriptor: int, mode: int) -> None:
+        self._descriptor = os.dup(descriptor)  # the same open file, whose lock it is
+        self._mode = mode
+        self._came, self._guard, self._is_left = Event(), Lock(), False
+
+    def until_deadline(self) -> None:
+        """Wait for the lock; raises :class:`OutOfTime` once the deadline passed."""
+        Thread(target=self._wait, daemon=True).start()
+        try:
+            self._came.wait(max(0.0, left_s()))
+        finally:
+            with self._guard:
+                self._is_left = not self._came.is_set()
+        if self._is_left:
+            raise OutOfTime
+
+    def _wait(self) -> None:
+        try:
+            fcntl.flock(self._descriptor, self._mode)
+            with self._guard:
+                if self._is_left:
+                    fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+                self._came.set()
+        finally:
+            os.close(self._descriptor)
 
 
 def _say_for_whom(descriptor: int, unit: str) -> None:

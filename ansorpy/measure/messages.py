@@ -11,12 +11,16 @@ from ansorpy.measure.timing import TimingPolicy
 from ansorpy.target import Target
 
 __all__ = [
-    "BuildFailed", "BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "RetimeRequest",
-    "Retimed",
+    "BuildFailed", "BuildRequest", "MeasureRequest", "Measured", "OpenRequest", "ReferenceMade",
+    "RetimeRequest", "Retimed",
 ]  # fmt: skip
 
 Samples = Annotated[tuple[PositiveFloat, ...], Field(min_length=1)]
 """Seconds of one call, one number a sample."""
+
+
+Magnitude = Annotated[float, Field(ge=0)]
+"""What the elements of an output are made of (:mod:`ansorpy.ir.magnitude`), in the middle."""
 
 
 class _Message(BaseModel):
@@ -24,12 +28,25 @@ class _Message(BaseModel):
 
 
 class OpenRequest(_Message):
-    """Fields of ``open``; blobs: the definition as JSON, then the reference outputs if known."""
+    """Fields of ``open``; blobs: the definition as JSON, then the reference outputs if known.
+
+    ``magnitudes``: those of the outputs where they are known.
+    """
 
     seed: int
     threads: int
     between_bytes: int = Field(ge=0)
     check_points: int
+    magnitudes: tuple[Magnitude, ...] = ()
+
+
+class ReferenceMade(_Message):
+    """Fields of the answer ``reference``, whose blobs are the outputs.
+
+    ``magnitudes``: those of the outputs, when points were checked.
+    """
+
+    magnitudes: tuple[Magnitude, ...] = ()
 
 
 class MeasureRequest(_Message):

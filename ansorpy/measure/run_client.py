@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from pydantic import ValidationError
 
 from ansorpy.deadline import OutOfTime, left_s
-from ansorpy.errors import VerificationFailed
+from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import definition_json
@@ -18,6 +19,7 @@ from ansorpy.measure.messages import (
     Measured,
     MeasureRequest,
     OpenRequest,
+    ReferenceMade,
     Retimed,
     RetimeRequest,
 )
@@ -27,13 +29,23 @@ from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.phases import Part, charge, phase
 
-__all__ = ["RunClient"]
+__all__ = ["Reference", "RunClient"]
+
+Magnitudes = tuple[float, ...]
 
 _FAILURES = {"timeout": TrialKind.TIMEOUT, "crash": TrialKind.CRASH}
 _GUARDED = (
     "an access outside its buffers is the usual cause: they end at guard pages in the first run"
 )
 _KEPT_REFERENCE_BYTES = 512 << 20
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The outputs of a task that every candidate must give, and their magnitudes if known."""
+
+    outputs: tuple[bytes, ...]
+    magnitudes: Magnitudes = ()
 
 
 class RunClient:
@@ -69,8 +81,8 @@ class RunClient:
         self.worker = Worker(module, cores=cores, environment=variables)
         self.patience = patience
         self._open: tuple[int, str] | None = None
-        self._references: dict[str, tuple[bytes, ...]] = {}
-        self._verified: set[str] = set()
+        self._references: dict[str, Reference] = {}
+        self._verified: dict[str, Magnitudes] = {}
 
     def close(self) -> None:
         """End the worker."""
@@ -92,29 +104,31 @@ class RunClient:
         identity = _identity(task)
         points = 0 if identity in self._verified else self.check_points
         header, blobs = built.parts()
-        failure = self._open_task(task, (), points)
+        failure = self._open_task(task, Reference(()), points)
         answer = failure or self._request(
             Message("reference", header, blobs), self.reference_timeout_s
         )
         self._open = None
         if _is_cut(answer):
             raise OutOfTime
-        if isinstance(answer, Failure) or not _is_reference(answer, task):
+        made = None if isinstance(answer, Failure) else _reference(answer, task)
+        if made is None:
             raise VerificationFailed(
                 f"the reference of {task.name or task.key} cannot be made, so no "
                 f"candidate can be checked: {_reason(answer)}"
             )
-        self._verified.add(identity)
-        self.take_reference(task, answer.blobs)
+        if points or identity not in self._verified:
+            self._verified[identity] = made.magnitudes
+        self.take_reference(task, replace(made, magnitudes=self._verified[identity]))
 
-    def reference(self, task: Task) -> tuple[bytes, ...]:
-        """The outputs of *task*'s reference, which are known."""
+    def reference(self, task: Task) -> Reference:
+        """The reference of *task*, which is known."""
         return self._references[_identity(task)]
 
-    def take_reference(self, task: Task, outputs: tuple[bytes, ...]) -> None:
-        """Take *outputs*, checked elsewhere, as what every candidate must give."""
+    def take_reference(self, task: Task, reference: Reference) -> None:
+        """Take *reference*, made and checked elsewhere, as what every candidate must give."""
         identity = _identity(task)
-        self._references[identity] = outputs
+        self._references[identity] = reference
         self._forget_old(identity)
 
     def measure(
@@ -123,13 +137,15 @@ class RunClient:
         """Check and time one candidate, whose definition may lose *stated_error* more.
 
         The result is CUT when the deadline passes before the answer.
+
+        Raises:
+            AnsorpyError: The worker cannot open the task, which is no fault of the candidate's.
         """
-        if left_s() <= 0:
+        try:
+            with phase(Part.CHECK):
+                self._ensure_open(task)
+        except OutOfTime:
             return out_of_time()
-        with phase(Part.CHECK):
-            failure = self._ensure_open(task)
-        if failure is not None:
-            return _failed(failure)
         header, blobs = built.parts()
         request = MeasureRequest(
             built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
@@ -145,10 +161,15 @@ class RunClient:
         return result
 
     def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
-        """Time several candidates in turns; all fail when one of them does."""
-        failure = self._ensure_open(task)
-        if failure is not None:
-            return [_failed(failure)] * len(builds)
+        """Time several candidates in turns; all fail when one of them does.
+
+        Raises:
+            AnsorpyError: The worker cannot open the task.
+        """
+        try:
+            self._ensure_open(task)
+        except OutOfTime:
+            return [out_of_time()] * len(builds)
         parts = [built.parts() for built in builds]
         request = RetimeRequest(
             built=[header for header, _ in parts],
@@ -168,32 +189,54 @@ class RunClient:
             return Failure("timeout", "not asked any more")
         return self.worker.request(message, min(timeout_s, left), starved_s=min(starved_s, left))
 
-    def _ensure_open(self, task: Task) -> Failure | None:
-        """Open *task* with its reference unless this very process has it open."""
-        if self.worker.is_alive and self._open == (self.worker.generation, _identity(task)):
-            return None
-        return self._open_task(task, self._references[_identity(task)], 0)
+    def _ensure_open(self, task: Task) -> None:
+        """Open *task* with its reference unless this very process has it open.
 
-    def _open_task(self, task: Task, outputs: tuple[bytes, ...], points: int) -> Failure | None:
+        A worker that fails at it is restarted once: it may have been the machine's.
+
+        Raises:
+            AnsorpyError: It failed again.
+            OutOfTime: The deadline passed before.
+        """
+        if self.worker.is_alive and self._open == (self.worker.generation, _identity(task)):
+            return
+        reason = ""
+        for _ in range(2):
+            if left_s() <= 0:
+                raise OutOfTime
+            failure = self._open_task(task, self._references[_identity(task)], 0)
+            if failure is None:
+                return
+            if _is_cut(failure):
+                raise OutOfTime
+            self.worker.kill()
+            reason = failure.reason
+        raise AnsorpyError(
+            f"the run worker cannot get {task.name or task.key} ready: {reason}",
+            hint="does this machine have memory for its operands and a second copy of its results?",
+        )
+
+    def _open_task(self, task: Task, reference: Reference, points: int) -> Failure | None:
         request = OpenRequest(
             seed=self.seed,
             threads=task.threads,
             between_bytes=task.between_bytes,
             check_points=points,
+            magnitudes=reference.magnitudes,
         )
         definition = definition_json(task.dag).encode()
-        message = Message("open", request.model_dump(mode="json"), (definition, *outputs))
+        message = Message("open", request.model_dump(mode="json"), (definition, *reference.outputs))
         answer = self._request(message, self.reference_timeout_s)
         if isinstance(answer, Failure):
             return answer
         if answer.kind != "opened":
-            return Failure("crash", f"the run worker cannot open the task: {_reason(answer)}")
+            return Failure("crash", _reason(answer))
         self._open = (self.worker.generation, _identity(task))
         return None
 
     def _forget_old(self, keep: str) -> None:
         """Drop references of other tasks, oldest first, while they take too much memory."""
-        sizes = {key: sum(map(len, blobs)) for key, blobs in self._references.items()}
+        sizes = {key: sum(map(len, kept.outputs)) for key, kept in self._references.items()}
         for key in list(self._references):
             if key != keep and sum(sizes.values()) > _KEPT_REFERENCE_BYTES:
                 del self._references[key], sizes[key]
@@ -225,10 +268,16 @@ def _failed(failure: Failure) -> MeasureResult:
     return MeasureResult(_FAILURES[failure.kind], reason=reason)
 
 
-def _is_reference(answer: Message, task: Task) -> bool:
-    """True when *answer* holds the outputs of *task*."""
+def _reference(answer: Message, task: Task) -> Reference | None:
+    """The outputs of *task* that *answer* holds; None when it does not."""
     sizes = [op.bytes for op in task.dag.outputs]
-    return answer.kind == "reference" and sizes == [len(blob) for blob in answer.blobs]
+    if answer.kind != "reference" or sizes != [len(blob) for blob in answer.blobs]:
+        return None
+    try:
+        magnitudes = ReferenceMade.model_validate(answer.fields).magnitudes
+    except ValidationError:
+        return None
+    return Reference(answer.blobs, magnitudes) if len(magnitudes) in (0, len(sizes)) else None
 
 
 def _measured(answer: Outcome) -> tuple[MeasureResult, float]:

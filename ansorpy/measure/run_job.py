@@ -20,20 +20,25 @@ from ansorpy.codegen.llvm.timing import bench_address
 from ansorpy.errors import AnsorpyError, CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import evaluate_points
+from ansorpy.ir.magnitude import magnitude_of
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.measure.bench import Array, Bench, Candidate, OpenTask
 from ansorpy.measure.built import built_from_parts
-from ansorpy.measure.check import Comparison, compare, sample_points, tolerance
+from ansorpy.measure.check import Comparison, compare, least_scale, sample_points, tolerance
 from ansorpy.measure.check import stated_error as error_of
 from ansorpy.measure.host import HostTask
-from ansorpy.measure.messages import MeasureRequest, OpenRequest, RetimeRequest
+from ansorpy.measure.messages import MeasureRequest, OpenRequest, ReferenceMade, RetimeRequest
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.timing import Timing, time_calls, time_interleaved
 from ansorpy.measure.worker import Handler
 
 __all__ = ["RunSession", "make_handlers"]
+
+
+_MAGNITUDES = 128
+"""Points at which magnitudes are looked at: only their middle is asked for."""
 
 
 class RunSession:
@@ -47,6 +52,7 @@ class RunSession:
         self._options = OpenRequest(seed=0, threads=1, between_bytes=0, check_points=0)
         self._task: OpenTask | None = None
         self._reference: list[Array] = []
+        self._magnitudes: Sequence[float] = ()
 
     @property
     def task(self) -> OpenTask:
@@ -67,6 +73,7 @@ class RunSession:
         """Make the inputs of a task, and take its reference outputs where they are known."""
         self._task, self._reference = None, []
         self._options = OpenRequest.model_validate(message.fields)
+        self._magnitudes = self._options.magnitudes
         dag = dag_from_dict(json.loads(message.blobs[0]))
         self._task = self._bench(dag, self._options.seed, self._options.threads)
         self._reference = [
@@ -81,11 +88,14 @@ class RunSession:
         with self.task.load(built) as candidate:
             candidate.check()
         outputs = [array.copy() for array in self.task.results()]
+        if self._options.check_points:
+            self._magnitudes = self._sampled_magnitudes()
         wrong = self._points_comparison(outputs)
         if wrong is not None:
             return _failed(TrialKind.WRONG_RESULT, wrong.reason, wrong.error)
         self._reference = outputs
-        return Message("reference", {}, tuple(output.tobytes() for output in outputs))
+        made = ReferenceMade(magnitudes=tuple(self._magnitudes))
+        return Message("reference", made.model_dump(), tuple(o.tobytes() for o in outputs))
 
     def measure(self, message: Message) -> Message:
         """Run a candidate once on guarded buffers, compare in full, then time it."""
@@ -138,9 +148,11 @@ class RunSession:
         if len(self._reference) != len(dag.outputs):
             raise CodegenError("the task has no reference yet")
         is_exact = stated_error == 0.0 and error_of(dag) == 0.0
-        for op, got, want in zip(dag.outputs, self.task.results(), self._reference, strict=True):
+        scales = self._least_scales()
+        for n, (got, want) in enumerate(zip(self.task.results(), self._reference, strict=True)):
+            op = dag.outputs[n]
             allowed = tolerance(dag, op) + stated_error
-            found = compare(op.name, got, want, allowed, by_block=is_exact)
+            found = compare(op.name, got, want, allowed, by_block=is_exact, least=scales[n])
             if not found.ok:
                 return found
             worst = max(worst, found, key=lambda c: c.error)
@@ -152,21 +164,51 @@ class RunSession:
             return None
         dag = self.task.dag
         rng = np.random.default_rng(self._options.seed)
-        for op, got in zip(dag.outputs, outputs, strict=True):
+        for op, got, least in zip(dag.outputs, outputs, self._least_scales(), strict=True):
             points = sample_points(op.shape, self._options.check_points, rng)
-            found = _at_points(dag, op, points, got, self.task.values())
+            found = _at_points(dag, op, points, got, self.task.values(), least)
             if not found.ok:
                 return found
         return None
 
+    def _least_scales(self) -> list[float]:
+        """Of each output, what errors are relative to where no value is that large."""
+        dag = self.task.dag
+        known = self._magnitudes or [0.0] * len(dag.outputs)
+        return [least_scale(dag, op, m) for op, m in zip(dag.outputs, known, strict=True)]
+
+    def _sampled_magnitudes(self) -> list[float]:
+        """Of each output, the magnitude that half of the sampled elements have at least."""
+        rng = np.random.default_rng(self._options.seed)
+        count = min(self._options.check_points, _MAGNITUDES)
+        return [_magnitude(op, count, rng, self.task.values()) for op in self.task.dag.outputs]
+
+
+def _magnitude(
+    op: object, count: int, rng: np.random.Generator, inputs: Mapping[str, Array]
+) -> float:
+    assert isinstance(op, ComputeOp)
+    if not op.dtype.is_float:
+        return 0.0
+    dag, magnitude = magnitude_of(op)
+    found = evaluate_points(dag, dict(inputs), magnitude, sample_points(op.shape, count, rng))
+    finite = found[np.isfinite(found)]
+    return float(np.median(finite)) if finite.size else 0.0
+
 
 def _at_points(
-    dag: ComputeDAG, op: object, points: np.ndarray, got: Array, inputs: Mapping[str, Array]
+    dag: ComputeDAG,
+    op: object,
+    points: np.ndarray,
+    got: Array,
+    inputs: Mapping[str, Array],
+    least: float,
 ) -> Comparison:
     assert isinstance(op, ComputeOp)
     want = evaluate_points(dag, dict(inputs), op, points)
     picked = got[tuple(points.T)].astype(np.float64)
-    scale = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
+    own = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
+    scale = max(own, least)
     found = compare(op.name, picked, want, math.inf)
     if not found.ok:
         return found

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol, runtime_checkable
+from typing import Protocol, Self, runtime_checkable
 
 from ansorpy.config import available_cores
 from ansorpy.deadline import OutOfTime
@@ -22,13 +23,16 @@ from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.recent import Recent
 from ansorpy.measure.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.run_client import RunClient
+from ansorpy.measure.run_client import Reference, RunClient
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["BuildService", "Expecting", "LocalRunner", "MeasureOptions", "Observer", "Runner"]
+__all__ = [
+    "BuildService", "BuildingRunner", "Expecting", "LocalRunner", "MeasureOptions", "Observer",
+    "Runner", "RunnerBase",
+]  # fmt: skip
 
 
 class Observer(Protocol):
@@ -106,31 +110,17 @@ class MeasureOptions:
     lock_folder: Path | None = None
 
 
-class LocalRunner:
-    """Builds in parallel workers, then runs one candidate at a time in a pinned one.
+class RunnerBase(ABC):
+    """What all runners have: options, the code measured lately, and workers that end with it.
 
-    Builds and runs never overlap, and timing holds the machine-wide lock of its cores, which
-    other processes' searches and builds wait for.
-    A context manager: leaving it ends all workers.  *builder* replaces the local build workers.
+    A context manager: leaving it ends all workers.
     """
 
-    def __init__(
-        self, options: MeasureOptions | None = None, builder: BuildService | None = None
-    ) -> None:
+    def __init__(self, options: MeasureOptions | None) -> None:
         self.options = options or MeasureOptions()
-        self._builder: BuildService = builder or Builder(
-            self.options.builders or available_cores(),
-            timeout_s=self.options.build_timeout_s,
-            memory_bytes=self.options.build_memory_bytes,
-            lock_folder=self.options.lock_folder,
-        )
-        self._clients: dict[tuple[int, ...], RunClient] = {}
         self._kept = Recent[str, Built](self.options.kept_builds)
-        self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
-        self._expected: list[Future[None]] = []
-        self._is_closing = False
 
-    def __enter__(self) -> LocalRunner:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -140,6 +130,110 @@ class LocalRunner:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    @abstractmethod
+    def close(self) -> None:
+        """End all workers."""
+
+    @abstractmethod
+    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
+        """Code of each candidate, or the result that says why there is none."""
+
+    def built(self, object_digest: str) -> Built | None:
+        """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
+        return self._kept.get(object_digest)
+
+
+class BuildingRunner(RunnerBase):
+    """A runner on this machine: builds a batch, then waits for its turn to run it."""
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        """Build, check and time *candidates*; whatever a candidate does is its result.
+
+        Raises:
+            UsageError: The task is for a machine whose code this one cannot run.
+            VerificationFailed: The reference itself is wrong, so nothing can be
+                checked: a defect of ansorpy or of the definition, not of a candidate.
+        """
+        with self._turn(task, candidates) as builds:
+            return self._run(task, candidates, builds, incumbent_s, observer)
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        """Time finalists in turns (the incumbent among them), so that drift hits all alike."""
+        with self._turn(task, candidates) as builds:
+            good = [build for build in builds if isinstance(build, Built)]
+            timed = iter(self._client(task).retime(task, good, rounds) if good else [])
+            return [next(timed) if isinstance(build, Built) else build for build in builds]
+
+    @contextmanager
+    def _turn(
+        self, task: Task, candidates: Sequence[State]
+    ) -> Iterator[Sequence[Built | MeasureResult]]:
+        """Code of *candidates* that can be run and checked now; all CUT when time is up before."""
+        builds = self.build(task, candidates)
+        with ExitStack() as held:
+            try:
+                if any(isinstance(build, Built) for build in builds):
+                    self._prepare(task)
+                held.enter_context(self._alone(task))
+            except OutOfTime:
+                builds = [out_of_time()] * len(builds)
+            yield builds
+
+    @abstractmethod
+    def _prepare(self, task: Task) -> None:
+        """Make the reference of *task* unless it is known; raises :class:`OutOfTime`."""
+
+    @abstractmethod
+    def _alone(self, task: Task) -> AbstractContextManager[None]:
+        """While it lasts nobody else times where *task* runs; :class:`OutOfTime` as by locks."""
+
+    @abstractmethod
+    def _client(self, task: Task) -> RunClient:
+        """The worker that times *task* (one of them)."""
+
+    @abstractmethod
+    def _run(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        builds: Sequence[Built | MeasureResult],
+        incumbent_s: float | None,
+        observer: Observer | None,
+    ) -> list[MeasureResult]:
+        """Check and time *builds*, those of *candidates*."""
+
+
+class LocalRunner(BuildingRunner):
+    """Builds in parallel workers, then runs one candidate at a time in a pinned one.
+
+    Builds and runs never overlap, and timing holds the machine-wide lock of its cores, which
+    other processes' searches and builds wait for.  *builder* replaces the local build workers.
+    """
+
+    def __init__(
+        self, options: MeasureOptions | None = None, builder: BuildService | None = None
+    ) -> None:
+        super().__init__(options)
+        self._builder: BuildService = builder or Builder(
+            self.options.builders or available_cores(),
+            timeout_s=self.options.build_timeout_s,
+            memory_bytes=self.options.build_memory_bytes,
+            lock_folder=self.options.lock_folder,
+        )
+        self._clients: dict[tuple[int, ...], RunClient] = {}
+        self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
+        self._expected: list[Future[None]] = []
+        self._is_closing = False
 
     def close(self) -> None:
         """End all workers; what is being got ready in the background is not finished."""
@@ -151,9 +245,14 @@ class LocalRunner:
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Hold the cores as one who computes on them: nobody times anything there meanwhile."""
+        """Hold the cores as one who computes on them: nobody times anything there meanwhile.
+
+        Past the deadline it is waited for no longer: what is computed then is little.
+        """
         cores = sorted(os.sched_getaffinity(0))
-        with lock_cores(cores, self.options.lock_folder, shared=True):
+        with ExitStack() as held:
+            with suppress(OutOfTime):
+                held.enter_context(lock_cores(cores, self.options.lock_folder, shared=True))
             yield
 
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
@@ -184,10 +283,6 @@ class LocalRunner:
         with phase(Part.BUILD):
             return self._builder.build(task, candidates)
 
-    def built(self, object_digest: str) -> Built | None:
-        """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
-        return self._kept.get(object_digest)
-
     def measure(
         self,
         task: Task,
@@ -196,38 +291,29 @@ class LocalRunner:
         incumbent_s: float | None,
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
-        """Build, check and time *candidates*; whatever a candidate does is its result.
-
-        Raises:
-            UsageError: The task is for a machine whose code this one cannot run.
-            VerificationFailed: The reference itself is wrong, so nothing can be
-                checked: a defect of ansorpy or of the definition, not of a candidate.
-        """
         _refuse_foreign(task)
-        builds = self._prepared(task, self.build(task, candidates))
-        results = []
-        with self._timing(task) as client:
-            for index, build in enumerate(builds):
-                known = None if observer is None else observer.started(index)
-                lost = extra_error(task.dag, candidates[index].base)
-                with phase(Part.RUN):
-                    result = known or self._one(client, task, build, incumbent_s, lost)
-                if result.ok:
-                    incumbent_s = min(result.median_s, incumbent_s or result.median_s)
-                if observer is not None and known is None:
-                    observer.finished(index, result, build if isinstance(build, Built) else None)
-                results.append(result)
-        return results
+        return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    def _run(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        builds: Sequence[Built | MeasureResult],
+        incumbent_s: float | None,
+        observer: Observer | None,
     ) -> list[MeasureResult]:
-        """Time finalists in turns (the incumbent among them), so that drift hits all alike."""
-        builds = self._prepared(task, self.build(task, candidates))
-        good = [build for build in builds if isinstance(build, Built)]
-        with self._timing(task) as client:
-            timed = iter(client.retime(task, good, rounds) if good else [])
-        return [next(timed) if isinstance(build, Built) else build for build in builds]
+        results, client = [], self._client(task)
+        for index, build in enumerate(builds):
+            known = None if observer is None else observer.started(index)
+            lost = extra_error(task.dag, candidates[index].base)
+            with phase(Part.RUN):
+                result = known or self._one(client, task, build, incumbent_s, lost)
+            if result.ok:
+                incumbent_s = min(result.median_s, incumbent_s or result.median_s)
+            if observer is not None and known is None:
+                observer.finished(index, result, build if isinstance(build, Built) else None)
+            results.append(result)
+        return results
 
     def _one(
         self,
@@ -243,8 +329,8 @@ class LocalRunner:
         self._kept.put(build.digest, build)
         return replace(result, build_s=build.build_s, object_digest=build.digest)
 
-    def reference(self, task: Task) -> tuple[bytes, ...]:
-        """The outputs of the reference of *task*, made and checked unless they are known.
+    def reference(self, task: Task) -> Reference:
+        """The reference of *task*, made and checked unless it is known.
 
         Raises:
             VerificationFailed: They are wrong, or there are none.
@@ -253,17 +339,6 @@ class LocalRunner:
         self._settle()
         self._prepare(task)
         return self._client(task).reference(task)
-
-    def _prepared(
-        self, task: Task, builds: Sequence[Built | MeasureResult]
-    ) -> Sequence[Built | MeasureResult]:
-        """*builds*, for which there is a reference now; all CUT when there was no time for it."""
-        try:
-            if any(isinstance(build, Built) for build in builds):
-                self._prepare(task)
-        except OutOfTime:
-            return [out_of_time()] * len(builds)
-        return builds
 
     def _prepare(self, task: Task) -> None:
         """Make the reference of *task* unless it is known; raises :class:`OutOfTime`."""
@@ -282,11 +357,8 @@ class LocalRunner:
         with lock_cores(client.cores or (), self.options.lock_folder), phase(Part.CHECK):
             client.make_reference(task, built)
 
-    @contextmanager
-    def _timing(self, task: Task) -> Iterator[RunClient]:
-        client = self._client(task)
-        with lock_cores(client.cores or (), self.options.lock_folder):
-            yield client
+    def _alone(self, task: Task) -> AbstractContextManager[None]:
+        return lock_cores(self._client(task).cores or (), self.options.lock_folder)
 
     def _client(self, task: Task) -> RunClient:
         usable = sorted(os.sched_getaffinity(0))

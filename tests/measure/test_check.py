@@ -14,10 +14,10 @@ from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.serialize import dag_to_dict
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.buffers import TaskArrays
-from ansorpy.measure.check import compare, sample_points, tolerance
+from ansorpy.measure.check import compare, least_scale, sample_points, tolerance
 from ansorpy.measure.messages import OpenRequest
 from ansorpy.measure.protocol import Message
-from ansorpy.measure.run_job import RunSession
+from ansorpy.measure.run_job import RunSession, _magnitude
 
 
 def matmul(n: int, m: int, k: int, dtype: str = "float32", **attrs: object) -> ComputeDAG:
@@ -145,3 +145,75 @@ def test_a_candidate_with_one_small_element_lost_is_refused_unless_it_states_an_
     written[5, 33] = 0.0
     assert "C[5, 33] is 0, the reference" in session.compared(0.0).reason
     assert session.compared(1e-5).ok
+
+
+K = 96
+
+
+def cancelled(n: int = 33, m: int = 70) -> ComputeDAG:
+    """A product less itself, added up from the other end: every element is rounding errors."""
+    a, b = placeholder((n, K), name="A"), placeholder((K, m), name="B")
+    r, s = reduce_axis(K, name="r"), reduce_axis(K, name="s")
+    p = compute((n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="P")
+    q = compute((n, m), lambda i, j: sum(a[i, K - 1 - s] * b[K - 1 - s, j], axis=s), name="Q")
+    return ComputeDAG([compute((n, m), lambda i, j: p[i, j] - q[i, j], name="C")], [a, b])
+
+
+def in_order(a: np.ndarray, b: np.ndarray, order: range) -> np.ndarray:
+    total = np.zeros((len(a), b.shape[1]), np.float32)
+    for r in order:
+        total += a[:, r, None] * b[r]
+    return total
+
+
+@pytest.fixture
+def noise(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Operands, the reference of :func:`cancelled`, and its least scale."""
+    dag = cancelled()
+    (output,) = dag.outputs
+    a = rng.standard_normal((33, K)).astype(np.float32)
+    b = rng.standard_normal((K, 70)).astype(np.float32)
+    magnitude = _magnitude(output, 128, rng, {"A": a, "B": b})
+    assert magnitude == pytest.approx(2 * K * 2 / np.pi, rel=0.2)
+    want = in_order(a, b, range(K)) - in_order(a, b, range(K)[::-1])
+    return a, b, want, least_scale(dag, output, magnitude)
+
+
+def test_what_is_left_where_everything_cancels_is_rounding(noise) -> None:
+    a, b, want, least = noise
+    allowed = tolerance(cancelled(), cancelled().outputs[0])
+    other = in_order(a, b, range(0, K, 2)) + in_order(a, b, range(1, K, 2))
+    got = other - in_order(a, b, range(K)[::-1])
+    assert not compare("C", got, want, allowed, by_block=True).ok, "noise is no measure of noise"
+    assert compare("C", got, want, allowed, by_block=True, least=least).ok
+
+
+def test_wrong_kernels_are_told_from_noise(noise) -> None:
+    a, b, want, least = noise
+    allowed = tolerance(cancelled(), cancelled().outputs[0])
+    p = in_order(a, b, range(K))
+    late, short, scaled = want.copy(), want.copy(), want.copy()
+    late[:, 64:] = (np.roll(p, 1, axis=1) - p)[:, 64:]  # a tile off by one
+    short[30:] -= a[30:, K - 1 :] * b[K - 1 :]  # the last term is missing in a tail
+    scaled[-1, -3:] += 0.01 * p[-1, -3:]  # an epilogue wrong in three elements
+    one = want.copy()
+    one[7, 11] -= 0.01
+    for wrong in (late, short, scaled, one):
+        found = compare("C", wrong, want, allowed, by_block=True, least=least)
+        assert not found.ok and "allowed" in found.reason
+
+
+def test_the_least_scale_changes_nothing_where_values_are_left(rng) -> None:
+    for k in (16, 512, 4608):
+        dag = matmul(64, 64, k)
+        a = rng.standard_normal((64, k)).astype(np.float32)
+        b = rng.standard_normal((k, 64)).astype(np.float32)
+        magnitude = _magnitude(dag.outputs[0], 128, rng, {"A": a, "B": b})
+        assert least_scale(dag, dag.outputs[0], magnitude) < np.abs(a @ b).max()
+
+
+def test_one_element_that_is_left_is_the_scale() -> None:
+    want = np.array([1e-7, 5.0, -1e-7], np.float32)
+    got = want + np.array([4e-5, 0, 0], np.float32)
+    assert not compare("C", got, want, 1e-6, least=4.0).ok
+    assert compare("C", got, want, 1e-5, least=4.0).ok

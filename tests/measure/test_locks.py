@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
 import ansorpy
+from ansorpy.deadline import OutOfTime, until
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure import locks
 from ansorpy.measure.locks import lock_cores
@@ -71,6 +73,31 @@ def test_those_who_compute_share_and_those_who_time_are_alone(tmp_path):
         assert not held(timing, 0.2)
     assert held(timing, 30) and not held(later, 0.2)
     timing.communicate("")
+    assert held(later, 30)
+    later.communicate("")
+
+
+def test_waiting_ends_at_the_deadline_and_leaves_nothing_behind(tmp_path):
+    other = holder(tmp_path, "1")
+    assert held(other, 30)
+    with pytest.raises(OutOfTime), until(time.monotonic() + 0.2), lock_cores([0, 1], tmp_path):
+        pytest.fail("another process has core 1")
+    with until(time.monotonic()), lock_cores([0], tmp_path):
+        pass  # what nobody has needs no waiting
+    later = holder(tmp_path, "0,1")
+    assert not held(later, 0.3)
+    other.communicate("")
+    assert held(later, 30), "who gave up holds what came to it since"
+    later.communicate("")
+
+
+def test_a_lock_that_comes_before_the_deadline_is_held(tmp_path):
+    other = holder(tmp_path, "0")
+    assert held(other, 30)
+    threading.Timer(0.3, other.communicate, ("",)).start()
+    with until(time.monotonic() + 60), lock_cores([0], tmp_path):
+        later = holder(tmp_path, "0")
+        assert not held(later, 0.5)
     assert held(later, 30)
     later.communicate("")
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pytest
 
-from ansorpy.errors import VerificationFailed
+from ansorpy.deadline import until
+from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run_client import RunClient
+from ansorpy.measure.supervisor import Failure, Outcome
 from ansorpy.measure.timing import TimingPolicy
 from tests.measure.definitions import task_of
 from tests.measure.planted import N, doubling, planted
@@ -32,7 +35,7 @@ class Liar:
     generation: int = 1
     opened: Mapping[str, object] = field(default_factory=dict)
 
-    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Message:
+    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
         if message.kind == "open":
             self.opened = message.fields
         return self.answers.get(message.kind, Message("opened"))
@@ -90,6 +93,46 @@ def test_a_measurement_that_can_be_is_taken():
     assert result.kind is TrialKind.WRONG_RESULT and result.max_error == math.inf
 
 
+@dataclass
+class Closed(Liar):
+    """A worker that fails to open the task a number of times."""
+
+    failures: list[Failure] = field(default_factory=list)
+    killed: int = 0
+
+    def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
+        if message.kind == "open" and self.failures:
+            return self.failures.pop()
+        return super().request(message, timeout_s, starved_s=starved_s)
+
+    def kill(self) -> None:
+        self.killed += 1
+
+
+@pytest.mark.parametrize("kind", ["timeout", "crash"])
+def test_a_worker_that_cannot_open_the_task_is_no_fault_of_the_candidate(
+    kind: Literal["timeout", "crash"],
+) -> None:
+    def client(times: int) -> RunClient:
+        made = opened()
+        failures = [Failure(kind, "the machine was busy")] * times
+        answers = {"measure": Message("measured", MEASURED)}
+        answers["retime"] = Message("retimed", {"seconds": [[1e-3]]})
+        made.worker = Closed(answers, failures=failures)  # type: ignore[assignment]
+        return made
+
+    assert client(1).measure(TASK, planted("good"), None).ok
+    [retimed] = client(1).retime(TASK, [planted("good")], 1)
+    assert retimed.ok
+    with pytest.raises(AnsorpyError, match="cannot get test ready: the machine was busy"):
+        client(2).measure(TASK, planted("good"), None)
+    with pytest.raises(AnsorpyError, match="cannot get test ready"):
+        client(2).retime(TASK, [planted("good")], 1)
+    late = client(2)
+    with until(0.0):
+        assert late.measure(TASK, planted("good"), None).kind is TrialKind.CUT
+
+
 @pytest.mark.parametrize(
     "seconds",
     [
@@ -126,6 +169,21 @@ def test_the_worker_hears_what_is_touched_between_two_calls() -> None:
     client = opened()
     client.make_reference(replace(TASK, between_bytes=1 << 22), planted("good"))
     assert client.worker.opened["between_bytes"] == 1 << 22  # type: ignore[attr-defined]
+
+
+def test_magnitudes_are_kept_and_sent_with_the_reference() -> None:
+    made = Message("reference", {"magnitudes": [2.5]}, (bytes(4 * N),))
+    client = opened(reference=made, measure=Message("measured", MEASURED))
+    client.measure(TASK, planted("good"), None)
+    assert client.worker.opened["magnitudes"] == [2.5]  # type: ignore[attr-defined]
+    assert client.reference(TASK).magnitudes == (2.5,)
+
+
+@pytest.mark.parametrize("magnitudes", [[-1.0], [math.nan], [1.0, 2.0], "large"])
+def test_magnitudes_that_cannot_be_are_no_reference(magnitudes: object) -> None:
+    client = client_of(reference=Message("reference", {"magnitudes": magnitudes}, (bytes(4 * N),)))
+    with pytest.raises(VerificationFailed, match="cannot be made"):
+        client.make_reference(TASK, planted("good"))
 
 
 @pytest.mark.parametrize("blobs", [(), (b"",), (bytes(4 * N), b""), (bytes(4 * N - 1),)])

@@ -26,6 +26,7 @@ from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
+from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -34,6 +35,7 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, task_of, tiled
 from tests.measure.planted import PlantedBuilder, doubling, planted_state
+from tests.measure.test_check import cancelled
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
 DAG = doubling()
@@ -278,6 +280,46 @@ def test_an_interrupt_takes_back_the_trial_under_way_and_nothing_else(tmp_path):
         assert [db.lookup(TASK, state) is None for state in states] == [False, True, True]
         wrong, good = measure_recorded(patient, db, TASK, [states[0], states[2]])
         assert wrong.kind is TrialKind.WRONG_RESULT and good.ok
+
+
+def test_candidates_whose_every_element_is_rounding_are_right(real: LocalRunner) -> None:
+    """Sums in parts are other roundings than the reference's."""
+    dag = cancelled()
+    state, (_, inner) = State.initial(dag).split("P", "r", (8,))
+    parts, _ = state.rfactor("P", inner, 2)
+    states = [State.initial(dag), state, parts]
+    results = real.measure(task_of(dag), states, incumbent_s=None)
+    assert all(result.ok for result in results), [result.reason for result in results]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_deadline_cuts_the_wait_for_others_on_the_cores(tmp_path: Path, shared: bool) -> None:
+    """Another's timing holds up builds; another's computing only runs."""
+    states = [planted_state(DAG, kind) for kind in ("good", "wrong")]
+    options = MeasureOptions(lock_folder=tmp_path)
+    cores = sorted(os.sched_getaffinity(0))
+    results: list[list[MeasureResult] | None] = []
+    computed: list[bool] = []
+
+    def work(runner: LocalRunner) -> None:
+        with until(time.monotonic() + 0.5):
+            results.append(runner.measure(TASK, states, incumbent_s=None))
+            results.append(runner.retime(TASK, states))
+            with runner.computing():
+                computed.append(True)
+
+    builder = PlantedBuilder() if shared else None
+    with LocalRunner(options, builder) as runner:
+        if shared:
+            runner.measure(TASK, states[:1], incumbent_s=None)  # makes the reference
+        thread = threading.Thread(target=work, args=(runner,))
+        with lock_cores(cores, tmp_path, shared=shared):
+            thread.start()
+            thread.join(20)
+            assert not thread.is_alive()
+    for found in results:
+        assert found is not None and [r.kind for r in found] == [TrialKind.CUT] * 2
+    assert len(results) == 2 and computed
 
 
 def test_a_deadline_cuts_a_hanging_candidate_which_is_not_recorded(tmp_path):

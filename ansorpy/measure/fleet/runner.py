@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from types import TracebackType
 
 from ansorpy.deadline import left_s
 from ansorpy.errors import MissingDependency
@@ -16,9 +15,8 @@ from ansorpy.measure.fleet.batch import Batch, retimed
 from ansorpy.measure.fleet.patience import Deadlines, Patience
 from ansorpy.measure.fleet.roster import Roster
 from ansorpy.measure.fleet.wire import Work
-from ansorpy.measure.recent import Recent
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
-from ansorpy.measure.runner import MeasureOptions, Observer
+from ansorpy.measure.runner import MeasureOptions, Observer, RunnerBase
 from ansorpy.schedule.state import State
 
 __all__ = ["FleetRunner"]
@@ -26,7 +24,7 @@ __all__ = ["FleetRunner"]
 _LOG = logging.getLogger(__name__)
 
 
-class FleetRunner:
+class FleetRunner(RunnerBase):
     """Measures on every node of *fleet* that offers a task's kind of machine.
 
     The driver builds only what it is asked for itself (:meth:`build`), in one worker.
@@ -39,7 +37,7 @@ class FleetRunner:
         options: MeasureOptions | None = None,
         patience: Patience | None = None,
     ) -> None:
-        self.options = options or MeasureOptions()
+        super().__init__(options)
         patience = patience or Patience()
         self._fleet = fleet
         self._roster = Roster(fleet, patience, Deadlines(self.options, patience))
@@ -50,18 +48,6 @@ class FleetRunner:
             lock_folder=self.options.lock_folder,
         )
         self._home: dict[str, str | None] = {}
-        self._kept = Recent[str, Built](self.options.kept_builds)
-
-    def __enter__(self) -> FleetRunner:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End the services on the nodes and the workers here."""
@@ -71,10 +57,6 @@ class FleetRunner:
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
         """Object code of each candidate, built here, or the result that says why not."""
         return self._builder.build(task, candidates)
-
-    def built(self, object_digest: str) -> Built | None:
-        """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
-        return self._kept.get(object_digest)
 
     def measure(
         self,

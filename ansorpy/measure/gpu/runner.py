@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import TracebackType
 
 from ansorpy.config import available_cores
-from ansorpy.deadline import OutOfTime, left_s, until
+from ansorpy.deadline import left_s, until
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.check import extra_error
 from ansorpy.measure.locks import lock_gpus
-from ansorpy.measure.recent import Recent
-from ansorpy.measure.result import MeasureResult, out_of_time
+from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.run_client import RunClient
-from ansorpy.measure.runner import BuildService, LocalRunner, MeasureOptions, Observer
+from ansorpy.measure.runner import (
+    BuildingRunner,
+    BuildService,
+    LocalRunner,
+    MeasureOptions,
+    Observer,
+)
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -38,11 +42,11 @@ class Gpu:
     place: str
 
 
-class GpuRunner:
+class GpuRunner(BuildingRunner):
     """Builds cubins in workers that need no GPU, then runs them in one worker a GPU.
 
     The reference that results are compared with is computed on the CPU.  Timing holds the
-    machine-wide lock of its GPUs.  A context manager: leaving it ends all workers.
+    machine-wide lock of its GPUs.
 
     Args:
         gpus: GPUs of one kind.
@@ -58,7 +62,7 @@ class GpuRunner:
         *,
         module: str = "ansorpy.measure.gpu.job",
     ) -> None:
-        self.options = options or MeasureOptions()
+        super().__init__(options)
         self.gpus = tuple(gpus)
         self._host = LocalRunner(self.options, builder)
         policy = self.options.policy
@@ -77,18 +81,6 @@ class GpuRunner:
             for gpu in self.gpus
         ]
         self._threads = ThreadPoolExecutor(len(self.gpus), thread_name_prefix="ansorpy-gpu")
-        self._kept = Recent[str, Built](self.options.kept_builds)
-
-    def __enter__(self) -> GpuRunner:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """End all workers."""
@@ -101,41 +93,22 @@ class GpuRunner:
         """Cubin and launch plan of each candidate, or the result that says why there is none."""
         return self._host.build(task, candidates)
 
-    def built(self, object_digest: str) -> Built | None:
-        """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
-        return self._kept.get(object_digest)
-
-    def measure(
+    def _run(
         self,
         task: Task,
         candidates: Sequence[State],
-        *,
+        builds: Sequence[Built | MeasureResult],
         incumbent_s: float | None,
-        observer: Observer | None = None,
+        observer: Observer | None,
     ) -> list[MeasureResult]:
-        """Check and time *candidates*, each on the next GPU that is free.
-
-        Raises:
-            VerificationFailed: The reference itself is wrong.
-        """
-        builds = self.build(task, candidates)
-        if not self._prepare(task, builds):
-            builds = [out_of_time()] * len(builds)
+        """Each runs on the next GPU that is free."""
         batch = _Batch(self, task, candidates, builds, incumbent_s, observer)
-        with self._locked(), phase(Part.RUN):
+        with phase(Part.RUN):
             return batch.run(self._clients)
 
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult]:
-        """Time finalists in turns, on the first GPU."""
-        builds = self.build(task, candidates)
-        if not self._prepare(task, builds):
-            return [out_of_time()] * len(builds)
-        good = [build for build in builds if isinstance(build, Built)]
-        with self._locked():
-            timed = iter(self._clients[0].retime(task, good, rounds) if good else [])
-        return [next(timed) if isinstance(build, Built) else build for build in builds]
+    def _client(self, task: Task) -> RunClient:
+        """The worker of the first GPU."""
+        return self._clients[0]
 
     def submit(
         self, client: RunClient, task: Task, built: Built, incumbent_s: float | None, lost: float
@@ -151,24 +124,16 @@ class GpuRunner:
 
         return self._threads.submit(measured)
 
-    def _prepare(self, task: Task, builds: Sequence[Built | MeasureResult]) -> bool:
-        """Give every worker the reference of *task*; False when there was no time for it."""
+    def _prepare(self, task: Task) -> None:
+        """Give every worker the reference of *task*."""
         if all(client.has_reference(task) for client in self._clients):
-            return True
-        if not any(isinstance(build, Built) for build in builds):
-            return True
-        try:
-            outputs = self._host.reference(_on_host(task))
-        except OutOfTime:
-            return False
+            return
+        reference = self._host.reference(_on_host(task))
         for client in self._clients:
-            client.take_reference(task, outputs)
-        return True
+            client.take_reference(task, reference)
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        with lock_gpus([gpu.place for gpu in self.gpus], self.options.lock_folder):
-            yield
+    def _alone(self, task: Task) -> AbstractContextManager[None]:
+        return lock_gpus([gpu.place for gpu in self.gpus], self.options.lock_folder)
 
 
 class _Batch:

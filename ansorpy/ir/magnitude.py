@@ -1,0 +1,130 @@
+"""How large the values are that elements of a definition are made of, whatever is left of them.
+
+Where the terms of a sum cancel, the result says nothing of the rounding errors in it: these follow
+the terms.  The magnitude of an element is what its first-order error is to be multiplied with: an
+error of a unit of rounding in every operation below it changes it by some units of its magnitude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ansorpy.ir.builders import abs as absolute
+from ansorpy.ir.builders import cos, exp, maximum, sin
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Expr,
+    Function,
+    Load,
+    Reduce,
+    ReduceKind,
+    Select,
+)
+from ansorpy.ir.tensor import ComputeOp, Tensor
+
+__all__ = ["magnitude_of"]
+
+
+def magnitude_of(output: ComputeOp) -> tuple[ComputeDAG, ComputeOp]:
+    """A definition with the magnitude of each element of *output*, and that as its last operator.
+
+    Of sums it is the sum of the terms' magnitudes, of products their product; a function's is its
+    value and its slope times the operand's.  The operators of *output* are in it too: conditions
+    and divisors read them.  Source: running error analysis (Higham 2002, section 3.3).
+
+    >>> from ansorpy.ir.tensor import compute, placeholder
+    >>> from ansorpy.ir.interpret import run_dag
+    >>> import numpy as np
+    >>> x = placeholder((2,), name="x")
+    >>> y = compute((2,), lambda i: (x[i] + 1.0) - x[i], name="y")
+    >>> dag, _ = magnitude_of(y)
+    >>> run_dag(dag, {x: np.array([3, -9], np.float32)})[0].tolist()
+    [7.0, 19.0]
+    """
+    made = _Magnitudes().of(output)
+    assert isinstance(made, ComputeOp)
+    return ComputeDAG([made]), made
+
+
+class _Magnitudes:
+    """Magnitudes of operators and of expressions, each found once: many may read the same one."""
+
+    def __init__(self) -> None:
+        self._ops: dict[ComputeOp, ComputeOp] = {}
+        self._known: dict[Expr, Expr] = {}
+
+    def of(self, tensor: Tensor) -> Tensor:
+        """The magnitudes of *tensor*'s elements; of an argument its values, signs and all."""
+        if not isinstance(tensor, ComputeOp) or not tensor.dtype.is_float:
+            return tensor
+        if tensor not in self._ops:
+            body, name = self._body(tensor.body), f"{tensor.name}.magnitude"
+            self._ops[tensor] = ComputeOp(
+                name, tensor.shape, tensor.axes, tensor.reduce_axes, body, tensor.attrs
+            )
+        return self._ops[tensor]
+
+    def _body(self, body: Expr) -> Expr:
+        if not isinstance(body, Reduce):
+            return self.expr(body)
+        is_extreme = body.kind in (ReduceKind.MAX, ReduceKind.MIN)
+        kind = ReduceKind.MAX if is_extreme else body.kind
+        return Reduce(kind, self.expr(body.source), body.axes)
+
+    def expr(self, e: Expr) -> Expr:
+        """The magnitude of *e*, a float; what is none is exact."""
+        if not e.dtype.is_float:
+            return e
+        if e not in self._known:
+            self._known[e] = self._found(e)
+        return self._known[e]
+
+    def _found(self, e: Expr) -> Expr:
+        match e:
+            case Load(source, indices) if isinstance(source, ComputeOp):
+                return Load(self.of(source), indices)
+            case Select(cond, then, other):
+                return Select(cond, self.expr(then), self.expr(other))
+            case Cast(dtype, x) if x.dtype.is_float:
+                return Cast(dtype, self.expr(x))
+            case Binary(op, a, b):
+                return self._of_two(e, op, a, b)
+            case Call(Function.FMA, (a, b, c)):
+                return self.expr(a) * self.expr(b) + self.expr(c)
+            case Call(Function.NEG | Function.ABS, (x,)):
+                return self.expr(x)
+            case Call(fn, (x,)) if fn in _SLOPES and x.dtype.is_float:
+                return absolute(e) + _SLOPES[fn](x, e) * self.expr(x)
+            case _:
+                return absolute(e)
+
+    def _of_two(self, e: Expr, op: BinaryOp, a: Expr, b: Expr) -> Expr:
+        of_a, of_b = self.expr(a), self.expr(b)
+        match op:
+            case BinaryOp.ADD | BinaryOp.SUB:
+                return of_a + of_b
+            case BinaryOp.MUL:
+                return of_a * of_b
+            case BinaryOp.MIN | BinaryOp.MAX:
+                return maximum(of_a, of_b)
+            case BinaryOp.DIV:
+                return (of_a + absolute(e) * of_b) / absolute(b)
+            case _:
+                return absolute(e)
+
+
+_SLOPES: dict[Function, Callable[[Expr, Expr], Expr]] = {
+    Function.EXP: lambda x, value: value,
+    Function.LOG: lambda x, value: 1.0 / absolute(x),
+    Function.SQRT: lambda x, value: 0.5 / value,
+    Function.RSQRT: lambda x, value: 0.5 * value / absolute(x),
+    Function.TANH: lambda x, value: 1.0 - value * value,
+    Function.ERF: lambda x, value: 1.1283791670955126 * exp(-(x * x)),
+    Function.SIN: lambda x, value: absolute(cos(x)),
+    Function.COS: lambda x, value: absolute(sin(x)),
+}
+"""Absolute slopes of functions, from the operand and the value."""
