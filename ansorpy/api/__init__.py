@@ -141,7 +141,7 @@ def compile(
     """Compile the ONNX network *model* for *target*, tuning its tasks first.
 
     Args:
-        model: A path or a loaded model; its arena and constants may take ``memory`` bytes together.
+        model: A path or a loaded model; arena, constants and workspace may take ``memory`` bytes.
         objective: ``"latency_bounds"`` ends the search once all kernels together take ``bound``
             seconds at most, ``"early_stop"`` when no task improves; or one of your own.
         effort: ``"none"`` measures nothing beyond checking that the result is right; ``"quick"``

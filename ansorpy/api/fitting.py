@@ -1,4 +1,4 @@
-"""Programs whose constants together stay in bounds: a little slower where the fastest take most.
+"""Programs that stay in bounds of memory: a little slower where the fastest take most.
 
 Winograd's transformed weights take up to four times the given ones in two dimensions and more in
 three, and each task is searched alone.
@@ -10,19 +10,21 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-
-import numpy as np
+from math import inf
 
 from ansorpy.api.project import Project, memory_hint
 from ansorpy.api.session import Chosen, Session
+from ansorpy.codegen.cuda.emit import emit_cuda
+from ansorpy.codegen.llvm.emit import emit_module
 from ansorpy.errors import NoValidProgram, UsageError
-from ansorpy.ir.loops import Role
+from ansorpy.ir.loops import Program, Role
+from ansorpy.ir.task import Task
 from ansorpy.measure.records import Record
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 from ansorpy.tasks.predict import predicted_seconds
 
-__all__ = ["GROWTH", "SLACK", "Way", "choose_within", "fastest_within", "most_constant_bytes"]
+__all__ = ["GROWTH", "SLACK", "Room", "Way", "choose_within", "fastest_within", "room_of"]
 
 GROWTH = 2
 """How many times the given constants those that the code reads may take ..."""
@@ -32,23 +34,41 @@ SLACK = 32 << 20
 
 @dataclass(frozen=True)
 class Way:
-    """One program of a task: seconds of a call, bytes of its constants, and how it is got."""
+    """One program of a task: seconds of a call, and how it is got.
+
+    ``bytes``: of its constants, which every call has its own of.  ``workspace``: bytes of scratch,
+    which all calls share.
+    """
 
     seconds: float
     bytes: int
     make: Callable[[], Chosen]
+    workspace: int = 0
 
 
-def most_constant_bytes(project: Project) -> int:
-    """Bytes that the constants of the compiled *project* may take."""
+@dataclass(frozen=True)
+class Room:
+    """Bytes that constants may take, and that they and the workspace may; None: no bound."""
+
+    constants: int
+    together: int | None = None
+
+    def holds(self, constants: int, workspace: int) -> bool:
+        fits = self.together is None or constants + workspace <= self.together
+        return fits and constants <= self.constants
+
+
+def room_of(project: Project) -> Room:
+    """What the arena leaves for the constants and the workspace of the compiled *project*."""
     most = GROWTH * project.constant_bytes + SLACK
     if project.memory is None:
-        return most
-    return min(most, project.memory - project.network.arena.bytes)
+        return Room(most)
+    left = project.memory - project.network.arena.bytes
+    return Room(min(most, left), left)
 
 
 def choose_within(session: Session, project: Project) -> list[Chosen]:
-    """The best program of each task of *project*, within :func:`most_constant_bytes`.
+    """The best program of each task of *project*, within :func:`room_of` it.
 
     Where the best take more, other definitions are taken for the tasks that lose least time by it
     for each byte.
@@ -58,40 +78,79 @@ def choose_within(session: Session, project: Project) -> list[Chosen]:
     """
     chosen = session.choose(project.tasks)
     calls = [project.weights[task.key] for task in project.tasks]
-    sizes = [_packed_bytes(program) for program in chosen]
-    most = most_constant_bytes(project)
-    if sum(n * size for n, size in zip(calls, sizes, strict=True)) <= most:
+    room = room_of(project)
+    firsts = [_way_of(program) for program in chosen]
+    if room.holds(*_taken_bytes([[way] for way in firsts], calls, [0] * len(firsts))):
         return chosen
     ways = [
-        [_way_of(program, size), *_other_ways(session, program)]
-        for program, size in zip(chosen, sizes, strict=True)
+        [way, *_other_ways(session, program)] for way, program in zip(firsts, chosen, strict=True)
     ]
-    taken = fastest_within(ways, calls, most)
-    total = sum(n * of[at].bytes for n, of, at in zip(calls, ways, taken, strict=True))
-    if project.memory is not None and total > most:
-        needs, allowed = (f"{b / 2**20:.1f} MiB" for b in (total, most))
+    taken = fastest_within(ways, calls, room)
+    constants, workspace = _taken_bytes(ways, calls, taken)
+    left = room.constants if room.together is None else room.together
+    if project.memory is not None and not room.holds(constants, workspace):
+        total = constants + workspace
+        needs, allowed = (f"{b / 2**20:.1f} MiB" for b in (total, left))
         raise UsageError(
-            f"the smallest programs found read {needs} of packed constants, more than the "
-            f"{allowed} that the memory allowed leaves beside the arena",
-            hint=memory_hint(project.memory + total - most),
+            f"the smallest programs found take {needs} of packed constants and workspace, more "
+            f"than the {allowed} that the memory allowed leaves beside the arena",
+            hint=memory_hint(project.memory + total - left),
         )
     return [of[at].make() for of, at in zip(ways, taken, strict=True)]
 
 
-def fastest_within(ways: Sequence[Sequence[Way]], calls: Sequence[int], most: int) -> list[int]:
-    """The number of the way each task takes, so that all calls' constants take *most* bytes.
+def fastest_within(ways: Sequence[Sequence[Way]], calls: Sequence[int], room: Room) -> list[int]:
+    """The number of the way each task takes, so that all calls together fit into *room*.
 
     Begins with the fastest ways, and gives up the least time for each byte until they fit; ends
-    with the smallest when nothing fits.
+    with the smallest when nothing fits.  Every size that the workspace may have is tried: what it
+    is allowed, the constants are not.
     """
-    taken = [int(np.argmin([way.seconds for way in of])) for of in ways]
+    if room.together is None:
+        return _within(ways, calls, room.constants, inf)
+    caps = sorted({way.workspace for of in ways for way in of})
+    # Below the largest of the smallest ones some task has no way left.
+    least = max(min(way.workspace for way in of) for of in ways)
+    found = [
+        _within(ways, calls, min(room.constants, room.together - cap), cap)
+        for cap in caps if cap >= least
+    ]  # fmt: skip
+
+    def rank(taken: list[int]) -> tuple[bool, float]:
+        constants, workspace = _taken_bytes(ways, calls, taken)
+        if not room.holds(constants, workspace):
+            return True, constants + workspace
+        of = zip(calls, ways, taken, strict=True)
+        return False, sum(n * own[at].seconds for n, own, at in of)
+
+    return min(found, key=rank)
+
+
+def _taken_bytes(
+    ways: Sequence[Sequence[Way]], calls: Sequence[int], taken: Sequence[int]
+) -> tuple[int, int]:
+    """Bytes of all constants, and of the workspace that all calls share."""
+    chosen = [of[at] for of, at in zip(ways, taken, strict=True)]
+    constants = sum(n * way.bytes for n, way in zip(calls, chosen, strict=True))
+    return constants, max((way.workspace for way in chosen), default=0)
+
+
+def _within(
+    ways: Sequence[Sequence[Way]], calls: Sequence[int], most: int, cap: float
+) -> list[int]:
+    """The same with at most *most* bytes of constants, of ways whose workspace is within *cap*."""
+    usable = [[at for at, way in enumerate(of) if way.workspace <= cap] for of in ways]
+    taken = [
+        min(among, key=[way.seconds for way in of].__getitem__)
+        for of, among in zip(ways, usable, strict=True)
+    ]
     total = sum(n * of[at].bytes for n, of, at in zip(calls, ways, taken, strict=True))
     while total > most:
         swaps = [
-            ((way.seconds - now.seconds) / (now.bytes - way.bytes), task, at)
+            ((of[at].seconds - now.seconds) / (now.bytes - of[at].bytes), task, at)
             for task, of in enumerate(ways)
-            for at, way in enumerate(of)
-            if way.bytes < (now := of[taken[task]]).bytes
+            for at in usable[task]
+            if of[at].bytes < (now := of[taken[task]]).bytes
         ]
         if not swaps:
             break
@@ -106,34 +165,46 @@ def _packed_bytes(chosen: Chosen) -> int:
     return sum(math.prod(spec.shape) * spec.dtype.bytes for spec in specs)
 
 
-def _way_of(chosen: Chosen, size: int) -> Way:
+def _way_of(chosen: Chosen) -> Way:
     seconds = chosen.median_s
     if seconds is None:
         seconds = predicted_seconds(chosen.task, chosen.state)
-    return Way(seconds, size, lambda: chosen)
+    workspace = chosen.built.run.workspace_bytes(chosen.task.threads)
+    return Way(seconds, _packed_bytes(chosen), lambda: chosen, workspace)
 
 
 def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
     """The fastest recorded program of each other definition; the task's own, predicted else."""
     task = chosen.task
-    fastest: dict[str, Record] = {}
-    for record in session.database.fastest(task.key, -1):
-        fastest.setdefault(record.definition, record)
+    database = session.database
+    fastest: dict[str, tuple[Record, State]] = {}
+    for record in database.fastest(task.key, -1):
+        if record.definition not in fastest and (state := database.state(record)) is not None:
+            fastest[record.definition] = record, state
     known = chosen.state.base
-    own = session.database.identify(task.dag)
-    for definition, record in fastest.items():
-        state = record.state(session.database.definition(definition))
-        if definition != session.database.identify(known) and record.median_s is not None:
+    own = database.identify(task.dag)
+    for definition, (record, state) in fastest.items():
+        if definition != database.identify(known) and record.median_s is not None:
             made = partial(session.recorded, task, record)
-            yield Way(record.median_s, _lowered_bytes(state), made)
-    if own not in fastest and own != session.database.identify(known):
+            program = lower(state).run
+            workspace = _workspace_bytes(program, task)
+            yield Way(record.median_s, _constant_bytes(program), made, workspace)
+    if own not in fastest and own != database.identify(known):
         try:
             direct = session.predicted_directly(task)
         except NoValidProgram:
             return  # one way less; the programs there are stay
-        yield _way_of(direct, _packed_bytes(direct))
+        yield _way_of(direct)
 
 
-def _lowered_bytes(state: State) -> int:
-    params = [param for param in lower(state).run.params if param.role is Role.CONSTANT]
+def _constant_bytes(program: Program) -> int:
+    params = [param for param in program.params if param.role is Role.CONSTANT]
     return sum(math.prod(p.buffer.shape) * p.buffer.dtype.bytes for p in params)
+
+
+def _workspace_bytes(program: Program, task: Task) -> int:
+    """What the code of *program* needs, which is not built for it."""
+    if task.target.kind == "cuda":
+        return emit_cuda(program, task.target, "k").plan.workspace_bytes
+    _, storage = emit_module(program, task.target, "k", prefetch=False)
+    return storage.workspace_bytes(task.threads)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ansorpy.api import fitting
-from ansorpy.api.fitting import Way, choose_within, fastest_within, most_constant_bytes
+from ansorpy.api.fitting import Room, Way, choose_within, fastest_within, room_of
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Chosen, Session, open_session
@@ -21,24 +21,24 @@ from ansorpy.schedule.state import State
 from tests.graph.nets import Net
 
 
-def way(seconds: float, size: int) -> Way:
+def way(seconds: float, size: int, workspace: int = 0) -> Way:
     def make() -> Chosen:
         raise AssertionError("not asked for")
 
-    return Way(seconds, size, make)
+    return Way(seconds, size, make, workspace)
 
 
 def test_the_fastest_are_taken_while_they_fit() -> None:
     ways = [[way(1.0, 40), way(2.0, 10)], [way(3.0, 20)]]
-    assert fastest_within(ways, [2, 1], 100) == [0, 0]
-    assert fastest_within(ways, [2, 1], 99) == [1, 0]
-    assert fastest_within(ways, [2, 1], 5) == [1, 0], "the smallest, though it does not fit"
+    assert fastest_within(ways, [2, 1], Room(100)) == [0, 0]
+    assert fastest_within(ways, [2, 1], Room(99)) == [1, 0]
+    assert fastest_within(ways, [2, 1], Room(5)) == [1, 0], "the smallest, though it does not fit"
 
 
 def test_who_loses_least_for_a_byte_gives_way() -> None:
     ways = [[way(1.0, 100), way(1.5, 50)], [way(1.0, 100), way(1.1, 50)]]
-    assert fastest_within(ways, [1, 1], 150) == [0, 1]
-    assert fastest_within(ways, [1, 1], 100) == [1, 1]
+    assert fastest_within(ways, [1, 1], Room(150)) == [0, 1]
+    assert fastest_within(ways, [1, 1], Room(100)) == [1, 1]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -58,9 +58,43 @@ def test_it_fits_where_anything_does_and_is_not_far_from_the_best(seed: int) -> 
 
     every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in ways))]
     most = int(rng.integers(min(size for _, size in every), 300))
-    seconds, size = cost(tuple(fastest_within(ways, calls, most)))
+    seconds, size = cost(tuple(fastest_within(ways, calls, Room(most))))
     assert size <= most
     assert seconds <= 1.6 * min(s for s, b in every if b <= most)
+
+
+def test_the_workspace_that_all_calls_share_counts_once() -> None:
+    ways = [[way(1.0, 10, 50), way(2.0, 10, 20)], [way(1.0, 10, 40)], [way(1.0, 10, 5)]]
+    assert fastest_within(ways, [1, 1, 1], Room(1000, 80)) == [0, 0, 0]
+    assert fastest_within(ways, [1, 1, 1], Room(1000, 79)) == [1, 0, 0]
+    assert fastest_within(ways, [1, 1, 1], Room(1000, 60)) == [1, 0, 0], "the smallest there is"
+    tie = [[way(1.0, 10, 50), way(2.0, 15, 20)], [way(1.0, 10, 50), way(2.0, 15, 20)]]
+    assert fastest_within(tie, [1, 1], Room(1000, 60)) == [1, 1], "one alone would save nothing"
+    assert fastest_within(tie, [1, 1], Room(20, 60)) == [1, 1], "the smallest, though it fits not"
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_constants_and_workspace_fit_where_anything_does(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    calls = [int(n) for n in rng.integers(1, 4, 4)]
+    ways = [
+        [way(float(rng.uniform(1, 3)), int(rng.integers(50)), int(rng.integers(80)))
+         for _ in range(int(n))]
+        for n in rng.integers(1, 5, 4)
+    ]  # fmt: skip
+
+    def cost(taken: tuple[int, ...]) -> tuple[float, int, int]:
+        of = [ways[task][at] for task, at in enumerate(taken)]
+        pairs = list(zip(calls, of, strict=True))
+        constants = sum(n * w.bytes for n, w in pairs)
+        return sum(n * w.seconds for n, w in pairs), constants, max(w.workspace for w in of)
+
+    every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in ways))]
+    smallest = min(size + scratch for _, size, scratch in every)
+    room = Room(10_000, int(rng.integers(smallest, 400)))
+    seconds, size, scratch = cost(tuple(fastest_within(ways, calls, room)))
+    assert room.holds(size, scratch)
+    assert seconds <= 1.6 * min(s for s, *b in every if room.holds(*b))
 
 
 def project(request: Request) -> Project:
@@ -112,7 +146,7 @@ def test_recorded_programs_of_other_definitions_take_over(
         assert constants(fast, net) > 3 * net.constant_bytes
         monkeypatch.setattr(fitting, "SLACK", 0)
         small = choose_within(session, net)
-    assert constants(small, net) <= most_constant_bytes(net) == 2 * net.constant_bytes
+    assert constants(small, net) <= room_of(net).constants == 2 * net.constant_bytes
     assert [p.task for p in small] == list(net.tasks)
     assert sum(p.median_s or 0.0 for p in small) > sum(p.median_s or 0.0 for p in fast)
 
@@ -127,9 +161,9 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
         session.database._do("DELETE FROM trials WHERE median_s > 1e-4")
         monkeypatch.setattr(fitting, "SLACK", 0)
         found = choose_within(session, net)
-        assert constants(found, net) <= most_constant_bytes(net)
-        monkeypatch.setattr(fitting, "most_constant_bytes", lambda project: 10)
-        refusal = r"(?s)the smallest programs found read 0.0 MiB.*allow 1 MiB or more with --memory"
+        assert constants(found, net) <= room_of(net).constants
+        monkeypatch.setattr(fitting, "room_of", lambda project: Room(10, 10))
+        refusal = r"(?s)the smallest programs found take 0.0 MiB.*allow 1 MiB or more with --memory"
         with pytest.raises(UsageError, match=refusal):
             choose_within(session, net.fit(net.memory_bytes))
 
@@ -176,6 +210,32 @@ def test_a_definition_without_a_correct_program_is_no_way(
 def test_the_memory_allowed_is_a_bound_too() -> None:
     net = project(Request(effort="none", threads=1))
     arena, given = net.network.arena.bytes, net.constant_bytes
-    assert most_constant_bytes(net) == 2 * given + (32 << 20)
-    assert most_constant_bytes(net.fit(arena + given + 5)) == given + 5
-    assert most_constant_bytes(net.fit(1 << 40)) == 2 * given + (32 << 20)
+    assert room_of(net) == Room(2 * given + (32 << 20))
+    assert room_of(net.fit(arena + given + 5)) == Room(given + 5, given + 5)
+    most = 2 * given + (32 << 20)
+    assert room_of(net.fit(1 << 40)) == Room(most, (1 << 40) - arena)
+
+
+def test_memory_that_only_the_workspace_exceeds_chooses_smaller_programs(tmp_path: Path) -> None:
+    """Winograd keeps transformed tiles; what is told to fit must fit as the footprint says it."""
+    request = Request(effort="none", threads=1, db=tmp_path / "t.db")
+    net = project(request)
+    with open_session(request) as session:
+        record(session, net)
+        fast = choose_within(session, net.fit(1 << 40))
+        peak = _peak(net, fast)
+        small = choose_within(session, net.fit(peak - 1))
+        assert _peak(net, small) < peak
+        assert [p.built.digest for p in choose_within(session, net.fit(peak))] == [
+            p.built.digest for p in fast
+        ]
+        least = _peak(net, small)
+        with pytest.raises(UsageError, match="of packed constants and workspace"):
+            choose_within(session, net.fit(net.memory_bytes))
+    assert least > net.memory_bytes
+
+
+def _peak(net: Project, programs: list[Chosen]) -> int:
+    """What `--memory` bounds, as far as it is known before the code is linked."""
+    scratch = max(p.built.run.workspace_bytes(1) for p in programs)
+    return net.network.arena.bytes + constants(programs, net) + scratch
