@@ -62,6 +62,30 @@ def test_parts_of_any_width_are_joined(
     assert_same_as_onnxruntime(model, rng)
 
 
+PADS = [(-1, 2), (1, -3), (0, -3), (-3, 0), (-2, -1), (-3, 3), (2, -2), (-2, 9), (9, -1)]
+
+
+@pytest.mark.parametrize("mode", ["constant", "edge"])
+@pytest.mark.parametrize("pads", PADS)
+def test_negative_pads_crop_before_others_are_added(
+    pads: tuple[int, int], mode: str, rng: np.random.Generator
+) -> None:
+    amounts = ints(0, pads[0], 1, pads[1])
+    assert_same_as_onnxruntime(operator_model("Pad", [(2, 4)], [amounts], mode=mode), rng)
+
+
+@pytest.mark.parametrize("pads", [(-4, 2), (-5, 3), (-5, 6), (3, -5), (2, -4), (-1, -3), (5, -6)])
+def test_no_edge_is_repeated_of_nothing(pads: tuple[int, ...], rng: np.random.Generator) -> None:
+    """onnxruntime refuses them too; zeros can be put around nothing."""
+    begin, end = pads
+    amounts, shape = ints(0, begin, 1, end), (2, 4)
+    model = _declared(operator_model("Pad", [shape], [amounts], mode="edge"))
+    with pytest.raises(UnsupportedModel, match="crop at most 3 of 4"):
+        load(model)
+    if 4 + begin + end > 0:
+        assert_same_as_onnxruntime(operator_model("Pad", [shape], [amounts]), rng)
+
+
 REFUSED: dict[str, tuple[str, list[Array], dict[str, Any], str]] = {
     "reshape_copies_nothing": ("Reshape", [ints(2, 5, 3, 0)], {}, "copies one of 3"),
     "flatten_beyond": ("Flatten", [], {"axis": 4}, "axis=4"),

@@ -13,6 +13,13 @@ from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.narrow import (
+    NarrowArray,
+    is_narrow,
+    narrow_constant,
+    narrow_type,
+    refused,
+)
 from ansorpy.frontend.onnx.reader import check, opset_of, read, upgraded
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
@@ -86,6 +93,7 @@ class _Importer:
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
         self.values: dict[str, str] = {}
+        self.narrow: dict[str, NarrowArray] = {}
         self.rows: list[UnsupportedRow] = []
         self.inferred: Mapping[str, TensorType] | None = None
         self.nodes, self.used = _needed(model)
@@ -95,6 +103,7 @@ class _Importer:
     def run(self) -> Graph:
         for node in self.nodes:
             self._import(node)
+        self._refuse_outputs()
         if self.rows:
             raise UnsupportedModel(
                 f"{len(self.rows)} node(s) of the model cannot be compiled",
@@ -103,6 +112,17 @@ class _Importer:
             )
         outputs = [o.name for o in self.model.graph.output]
         return self.builder.finish(Output(name, self.values[name]) for name in outputs)
+
+    def _refuse_outputs(self) -> None:
+        """Outputs that are narrow constants become rows."""
+        for output in self.model.graph.output:
+            if output.name in self.narrow:
+                array = self.narrow[output.name]
+                why = refused(array)
+                shape = str(list(array.shape))
+                self.rows.append(
+                    UnsupportedRow(output.name, "output", why.attribute, shape, why.advice)
+                )
 
     def _add_inputs(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         for info in network_inputs(self.model):
@@ -116,7 +136,9 @@ class _Importer:
         for tensor in self.model.graph.initializer:
             if tensor.name not in self.used:
                 continue
-            if self._dtype(tensor.name, "initializer", tensor.data_type, tensor.dims) is not None:
+            if narrow_type(tensor.data_type):
+                self.narrow[tensor.name] = numpy_helper.to_array(tensor)
+            elif self._dtype(tensor.name, "initializer", tensor.data_type, tensor.dims) is not None:
                 array = numpy_helper.to_array(tensor)
                 self.values[tensor.name] = self.builder.add_constant(tensor.name, array)
 
@@ -133,7 +155,8 @@ class _Importer:
         """Translate one node; a refusal becomes a row, and stand-ins let the rest be examined."""
         operands = [name for name in node.input if name]
         supported = node.domain in _STANDARD and node.op_type in OPERATORS
-        if supported and any(name not in self.values for name in operands):
+        known = self.values.keys() | self.narrow.keys()
+        if supported and any(name not in known for name in operands):
             return  # behind a node that is in the table already
         context = NodeContext(node, self.opset, self.builder, self.values, self.used)
         try:
@@ -142,23 +165,34 @@ class _Importer:
             self._refuse(node, operands, reason)
             return
         self.values.update(
-            {name: value for name, value in zip(node.output, results, strict=False) if name}
+            {
+                name: value
+                for name, value in zip(node.output, results, strict=False)
+                if name and value is not None
+            }
         )
 
     def _translated(
         self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
-    ) -> tuple[str, ...]:
+    ) -> tuple[str | None, ...]:
         """The node's values by its importer, as constants when its operands are.
 
         What has no importer, or none for such constants, is left to onnx's reference
-        implementation where that can be relied on.
+        implementation where that can be relied on.  A value of a narrow type is kept aside: None.
         """
+        held = narrow_constant(node)
+        if held is not None:
+            return (self._constant(node.output[0], held),)
         constant = bool(operands) and node.op_type not in _RANDOM and all(
-            self.values.get(name) in self.builder.constants for name in operands
+            name in self.narrow or self.values.get(name) in self.builder.constants
+            for name in operands
         )  # fmt: skip
+        narrow = [self.narrow[name] for name in operands if name in self.narrow]
         try:
             if not supported:
                 raise Unsupported("", "no importer exists for this operator")
+            if narrow:
+                raise refused(narrow[0])
             made = OPERATORS[node.op_type](context)
             results = (made,) if isinstance(made, str) else made
             return self._computed(node, results) if constant else results
@@ -167,7 +201,7 @@ class _Importer:
                 raise
         return self._folded(node, operands)
 
-    def _computed(self, node: NodeProto, results: tuple[str, ...]) -> tuple[str, ...]:
+    def _computed(self, node: NodeProto, results: tuple[str, ...]) -> tuple[str | None, ...]:
         """*results*, which depend on constants alone, as constants."""
         if all(name in self.builder.constants for name in results):
             return results
@@ -176,9 +210,12 @@ class _Importer:
             self._constant(name, array) for name, array in zip(node.output, arrays, strict=False)
         )
 
-    def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str, ...]:
+    def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
         """The node's values on constants, by onnx's reference implementation."""
-        feeds = {n: self.builder.constants[self.values[n]] for n in operands}
+        feeds = {
+            n: self.narrow[n] if n in self.narrow else self.builder.constants[self.values[n]]
+            for n in operands
+        }
         try:
             evaluator = ReferenceEvaluator(node, opsets={"": self.opset})
             results = [np.asarray(result) for result in evaluator.run(None, feeds)]
@@ -191,8 +228,14 @@ class _Importer:
             self._constant(name, array) for name, array in zip(node.output, results, strict=False)
         )
 
-    def _constant(self, name: str, array: Array) -> str:
-        """Hold what a node on constants gave; refuses element types we do not have."""
+    def _constant(self, name: str, array: Array) -> str | None:
+        """Hold what a node on constants gave; refuses element types we do not have.
+
+        One of a narrow type is no value of the graph.
+        """
+        if is_narrow(array.dtype):
+            self.narrow[name] = array
+            return None
         try:
             return self.builder.add_constant(name, array)
         except ValueError:

@@ -192,6 +192,8 @@ def pad(ctx: NodeContext) -> str:
         return ctx.input()
     if mode == PadMode.REFLECT.value:
         _refuse_far_reflection(ctx.shape(), begin, end)
+    if mode == PadMode.EDGE.value:
+        _refuse_without_edge(ctx.shape(), begin, end)
     return ctx.emit(Pad(begin, end, PadMode(mode), value), [ctx.input()])
 
 
@@ -202,6 +204,16 @@ def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
         if max(amounts) > max(kept - 1, 0):
             raise Unsupported(
                 f"pads of {max(amounts)} reflect", f"reflect at most {max(kept - 1, 0)} elements"
+            )
+
+
+def _refuse_without_edge(shape: Shape, begin: Shape, end: Shape) -> None:
+    """Negative pads crop first; what is left must have an edge to repeat."""
+    for extent, *amounts in zip(shape, begin, end, strict=True):
+        kept = extent + sum(min(amount, 0) for amount in amounts)
+        if kept < 1:
+            raise Unsupported(
+                f"pads of {min(amounts)} edge", f"crop at most {extent - 1} of {extent} elements"
             )
 
 
