@@ -10,11 +10,21 @@ The compiler would fold the choices as well, of a copy of all formulas for each 
 from __future__ import annotations
 
 from ansorpy.codegen.cuda.operands import loaded_once
-from ansorpy.codegen.storage import expressions_of
 from ansorpy.codegen.tiles import as_sequence, free_vars
 from ansorpy.ir.expr import Compare, CompareOp, Const, Expr, Select, Var, as_expr, walk
 from ansorpy.ir.interval import bounds
-from ansorpy.ir.loops import Alloc, For, ForKind, If, Let, Program, Seq, Stmt, walk_stmts
+from ansorpy.ir.loops import (
+    Alloc,
+    For,
+    ForKind,
+    If,
+    Let,
+    Program,
+    Seq,
+    Stmt,
+    expressions,
+    walk_stmts,
+)
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.simplify import simplify
 
@@ -83,7 +93,7 @@ def _asked_about(var: Var, body: Stmt) -> bool:
     return any(
         isinstance(e, Select) and _is_choice(e) and var in free_vars(e.cond)
         for s in walk_stmts(body)
-        for root in expressions_of(s)
+        for root in expressions(s)
         for e in walk(root)
     )
 

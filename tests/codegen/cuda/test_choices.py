@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.cuda.choices import written_choices
-from ansorpy.codegen.storage import expressions_of
 from ansorpy.ir.builders import select
 from ansorpy.ir.expr import Compare, CompareOp, Expr, Load, Select, Var, walk
 from ansorpy.ir.interpret import run_program
-from ansorpy.ir.loops import For, ForKind, Program, Store, walk_stmts
+from ansorpy.ir.loops import For, ForKind, Program, Store, expressions, walk_stmts
 from tests.codegen.programs import ZERO, at, buffer, program, put
 
 p, c, t = Var("p"), Var("c"), Var("t")
@@ -44,13 +43,13 @@ def results(source: Program, rng: np.random.Generator) -> np.ndarray:
 
 def loads(source: Program) -> int:
     """Places that load from X."""
-    nodes = {e for s in walk_stmts(source.body) for root in expressions_of(s) for e in walk(root)}
+    nodes = {e for s in walk_stmts(source.body) for root in expressions(s) for e in walk(root)}
     return sum(isinstance(e, Load) and e.source is X for e in nodes)
 
 
 def choices(source: Program) -> int:
     """Choices by an equality."""
-    nodes = {e for s in walk_stmts(source.body) for root in expressions_of(s) for e in walk(root)}
+    nodes = {e for s in walk_stmts(source.body) for root in expressions(s) for e in walk(root)}
     return sum(
         isinstance(e, Select) and isinstance(e.cond, Compare) and e.cond.op is CompareOp.EQ
         for e in nodes
