@@ -155,8 +155,8 @@ class _Importer:
         """Translate one node; a refusal becomes a row, and stand-ins let the rest be examined."""
         operands = [name for name in node.input if name]
         supported = node.domain in _STANDARD and node.op_type in OPERATORS
-        known = self.values.keys() | self.narrow.keys()
-        if supported and any(name not in known for name in operands):
+        missing = (n not in self.values and n not in self.narrow for n in operands)
+        if supported and any(missing):
             return  # behind a node that is in the table already
         context = NodeContext(node, self.opset, self.builder, self.values, self.used)
         try:
