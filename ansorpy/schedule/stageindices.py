@@ -103,8 +103,11 @@ class StageIndices:
         inside = all_of(*masks)
         if store.reduce is not None:
             return If(inside, store, None)
-        zero = as_expr(0, store.value.dtype)
-        return Store(store.buffer, store.indices, Select(inside, store.value, zero), None)
+        zero, value = as_expr(0, store.value.dtype), store.value
+        if isinstance(value, Select) and isinstance(value.other, Const) and value.other.value == 0:
+            # One choice: what moves elements or puts zeros in their place is a copy.
+            inside, value = all_of(inside, value.cond), value.then
+        return Store(store.buffer, store.indices, Select(inside, value, zero), None)
 
     def _masks(self) -> list[Expr]:
         """What holds where the box of this stage is inside of its tensor; none where it must."""

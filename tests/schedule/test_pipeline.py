@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import LoweringError, ScheduleError
-from ansorpy.ir.builders import maximum
+from ansorpy.ir.builders import all_of, maximum, select
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import (
@@ -22,7 +22,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.rewrite import Rewriter
-from ansorpy.ir.tensor import Tensor, compute, reduce_axis
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.decisions import Choices, factorizations
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.records import steps_from_json, steps_to_json
@@ -108,6 +108,26 @@ def test_what_is_computed_on_the_way_is_stored_not_copied() -> None:
     filled = [s for s in walk_stmts(program.body) if isinstance(s, Store | AsyncCopy)]
     assert {s.buffer.name for s in filled if isinstance(s, AsyncCopy)} == {"B.shared"}
     assert "relu.shared" in {s.buffer.name for s in filled if isinstance(s, Store)}
+    run(state)
+
+
+def test_padding_of_a_tile_that_reaches_beyond_its_tensor_is_copied() -> None:
+    x, w = placeholder((20,), name="X"), placeholder((4,), name="W")
+    padded = compute((24,), lambda i: select(all_of(i >= 2, i < 22), x[i - 2], 0.0), name="P")
+    r = reduce_axis(4, name="r")
+    out = compute((21,), lambda i: sum_over(padded[i + r] * w[r], axis=r), name="C")
+    state, local = State.initial([x, w, out]).cache_write("C", "local")
+    state, (block, thread) = state.split("C", "i", (8,), tail="cover")
+    state = state.bind("C", block, "blockIdx.x").bind("C", thread, "threadIdx.x")
+    state = state.compute_at(local, "C", thread)
+    state, (outer, inner) = state.split(local, "r", (2,))
+    state = state.reorder(local, [outer, inner, "i"])
+    state, cached = state.cache_read("P", "shared", [local])
+    state = state.compute_inline("P").compute_at(cached, local, outer)
+    state, (_, mine) = state.split(cached, "i0", (8,))
+    state = state.bind(cached, mine, "threadIdx.x").pipeline(local, outer, 2)
+    body = lower(state).run.body
+    assert [s.buffer.name for s in walk_stmts(body) if isinstance(s, AsyncCopy)] == ["P.shared"] * 2
     run(state)
 
 

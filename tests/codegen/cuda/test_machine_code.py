@@ -22,6 +22,7 @@ from ansorpy.schedule.lower import lower
 from ansorpy.target import Target
 from tests import workloads
 from tests.codegen.cuda.compiling import needs_nvrtc
+from tests.tensor_cores import matmul, structures
 
 pytestmark = [
     needs_nvrtc,
@@ -40,7 +41,7 @@ def product(tile: dict[str, int]) -> CudaCode:
     return build_cuda(lower(structure.bind(row)).run, H100, symbol="product")
 
 
-def innermost(code: CudaCode, folder: Path) -> Counter[str]:
+def innermost(code: CudaCode, folder: Path, product: str = "FFMA") -> Counter[str]:
     """Instructions of the loop without another inside that has most products, by name and width."""
     path = folder / "product.cubin"
     path.write_bytes(code.cubin)
@@ -57,7 +58,7 @@ def innermost(code: CudaCode, folder: Path) -> Counter[str]:
         if not any(a <= c and d <= b and (c, d) != (a, b) for c, d in loops)
     ]
     counts = (Counter(filter(None, map(_named, lines[a:b]))) for a, b in bodies)
-    return max(counts, key=lambda found: found["FFMA"])
+    return max(counts, key=lambda found: found[product])
 
 
 def _named(line: str) -> str | None:
@@ -89,3 +90,22 @@ def test_products_are_most_of_the_innermost_loop(
     assert found["FFMA"] / found.total() > share
     assert taken.spilled_bytes == taken.stack_bytes == 0
     assert taken.registers <= (128 if code.plan.launches[0].grid[0] == 1024 else 255)
+
+
+@pytest.mark.parametrize(("kind", "products", "loads"), [("float16", 64, 24), ("bfloat16", 64, 24)])
+def test_tensor_cores_load_whole_fragments(
+    kind: str, products: int, loads: int, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    (structure,) = structures(matmul(kind, 4096, 4096, 4096), rng, H100)
+    tile = {"C.warp.i/1": 2, "C.warp.i/2": 4, "C.warp.j/1": 2, "C.warp.j/2": 8, "C.warp.k/1": 2}
+    given = {**tile, "C.warp.pipeline": 3}
+    row = [given.get(column, 8) for column in structure.columns]
+    assert structure.space.contains(np.array(row))
+    code = build_cuda(lower(structure.bind(row)).run, H100, symbol="product")
+    found = innermost(code, tmp_path, "HMMA")
+    # Two steps of 4 x 8 fragments: each loads 4 of A and 8 of B, and packs nothing.
+    assert found["HMMA"] == products and found["LDSM"] == loads
+    assert found["LDGSTS.128"] == 8 and found["PRMT"] <= 4 and found["LDS"] <= 4
+    (taken,) = code.resources
+    assert taken.spilled_bytes == taken.stack_bytes == 0
