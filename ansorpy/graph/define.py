@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 import numpy as np
 
@@ -36,7 +37,8 @@ __all__ = ["Definition", "copy_definition", "define"]
 
 
 _PRODUCT = ("data", "weight")
-_QUERY = ("query", "key", "value", "mask")
+_QUERY = ("query", "key", "value")
+"""What operands are called; those behind are masks."""
 
 
 @dataclass(frozen=True)
@@ -146,7 +148,7 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
             roles = _QUERY if isinstance(node.op, Attention) else _PRODUCT
             operands = [
                 scope.tensor(value, scope.shape(value), role)
-                for value, role in zip(node.inputs, roles, strict=False)
+                for value, role in zip_longest(node.inputs, roles, fillvalue="mask")
             ]
             return DEFINITIONS[type(node.op)](node.op, operands, scope.names)
         case Concat() if scope.view != View():

@@ -10,9 +10,13 @@ from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.graph.passes.fold_scale import fold_scale
 from ansorpy.graph.passes.fuse_attention import fuse_attention
 from ansorpy.graph.passes.fuse_siblings import fuse_siblings
+from ansorpy.graph.passes.guard_softmax import guard_softmax
 from ansorpy.graph.passes.join_norms import join_norms
 from ansorpy.graph.passes.pool_first import pool_first
+from ansorpy.graph.passes.scale_behind import scale_behind
 from ansorpy.graph.passes.simplify_moves import simplify_moves
+from ansorpy.graph.passes.sink_reshapes import sink_reshapes
+from ansorpy.graph.passes.turn_norms import turn_norms
 from ansorpy.graph.passes.turn_products import turn_products
 
 __all__ = ["ARRANGING", "SIMPLIFYING", "arrange", "optimize", "simplify"]
@@ -20,13 +24,19 @@ __all__ = ["ARRANGING", "SIMPLIFYING", "arrange", "optimize", "simplify"]
 SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
     simplify_moves,
     join_norms,
+    guard_softmax,
+    sink_reshapes,
+    scale_behind,
     pool_first,
     fold_scale,
     channels_last,
     simplify_moves,
+    sink_reshapes,
+    turn_norms,
 )
-"""What is always better.  Norms are found before scales are folded into their parts; moves are
-simplified before the layout pass, which knows shuffles, and again after it."""
+"""What is always better.  Norms are found before scales are folded into their parts, and reshapes
+moved out of the way of folding.  Moves are simplified before the layout pass, which knows shuffles,
+and again after it, when transposes are gone that kept reshapes where they were."""
 
 ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
     fuse_attention,

@@ -1,7 +1,8 @@
 """Where values lie: in memory of their own, or as parts of other values.
 
 A reshape is the same bytes.  A slice is part of what it cuts from.  The operands of a
-concatenation are parts of its result, into which their producers write: nothing is copied.
+concatenation are parts of its result, into which their producers write: nothing is copied.  Where
+all of them are movements (halves of rows that change places, say) one kernel makes the whole.
 
 Both need offsets of whole cache lines, so that vectors stay aligned; an operand of a concatenation
 has to be made by a kernel, as nothing but that operand.  Where that is not so the movement is a
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
-from ansorpy.graph.op import Concat, Reshape, Shape, Slice
+from ansorpy.graph.op import Concat, Pattern, Reshape, Shape, Slice
+from ansorpy.graph.uses import Uses
 from ansorpy.ir.strides import Strides, dense_strides, reshaped
 
 __all__ = ["Place", "Placement", "place_values"]
@@ -70,6 +72,7 @@ class _Placer:
         self.graph = graph
         self.producers = graph.producers()
         self.readers = graph.consumers()
+        self.uses = Uses(graph)
         self.slices: set[str] = set()
         self.holders: dict[str, tuple[Node, int]] = {}
         """The concatenation that an operand is part of, and which operand; by its root."""
@@ -134,6 +137,8 @@ class _Placer:
 
     def _held_by(self, node: Node) -> dict[str, tuple[Node, int]] | None:
         """The roots of all operands of a concatenation; None where one has to be copied."""
+        if all(map(self._is_moved, node.inputs)):
+            return None
         found: dict[str, tuple[Node, int]] = {}
         for number, value in enumerate(node.inputs):
             while value in self.producers and isinstance(self.producers[value].op, Reshape):
@@ -142,6 +147,16 @@ class _Placer:
                 return None
             found[value] = (node, number)
         return found
+
+    def _is_moved(self, value: str) -> bool:
+        """True when *value* is made by movements and arithmetic behind them, for one reader."""
+        node = self.uses.private(value)
+        if node is None or node.op.pattern > Pattern.INJECTIVE:
+            return False
+        operands = [i for i in node.inputs if i not in self.graph.constants]
+        return (node.op.moves_only and not isinstance(node.op, Reshape)) or (
+            bool(operands) and all(map(self._is_moved, operands))
+        )
 
     def _places(self) -> dict[str, Place]:
         """Where everything lies under the present choices.

@@ -14,14 +14,15 @@ __all__ = ["Attention"]
 
 @dataclass(frozen=True)
 class Attention(Op):
-    """``softmax(scale * q k + mask) v``, then axes permuted as :class:`Transpose` does.
+    """``softmax(scale * q k + masks) v``, then axes permuted as :class:`Transpose` does.
 
-    Inputs: q ``[.., i, d]``, k ``[.., d, j]``, v ``[.., j, e]`` and perhaps a mask that broadcasts
-    to ``[.., i, j]``; the softmax is over ``j``.
+    Inputs: q ``[.., i, d]``, k ``[.., d, j]``, v ``[.., j, e]`` and any number of masks that
+    broadcast to ``[.., i, j]``; the softmax is over ``j``, and ``guarded`` as :class:`Softmax` is.
     """
 
     scale: float
     perm: Shape
+    guarded: bool = False
     pattern: ClassVar[Pattern] = Pattern.COMPLEX
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import ClassVar
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["Op", "Pattern", "Shape", "TensorType", "broadcast", "common_dtype", "pick"]
+__all__ = ["Op", "Pattern", "Shape", "TensorType", "broadcast", "common_dtype", "pick", "runs"]
 
 Shape = tuple[int, ...]
 
@@ -99,3 +99,18 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
         if any(e not in (1, r) for e, r in zip(shape, result, strict=True)):
             raise ValueError(f"shapes {list(shapes)} do not broadcast")
     return result
+
+
+def runs(before: Shape, after: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """The shortest runs of axes of *before* that become runs of *after*, in order."""
+    i = j = 0
+    while i < len(before) or j < len(after):
+        first, second = i, j
+        left, i = (before[i], i + 1) if i < len(before) else (1, i)
+        right, j = (after[j], j + 1) if j < len(after) else (1, j)
+        while left != right:
+            if left < right:
+                left, i = left * before[i], i + 1
+            else:
+                right, j = right * after[j], j + 1
+        yield tuple(range(first, i)), tuple(range(second, j))

@@ -28,16 +28,20 @@ class Lrn(Op):
 
 @dataclass(frozen=True)
 class Softmax(Op):
-    """``exp(x) / sum(exp(x))``, the sum over all of ``axes`` together."""
+    """``exp(x) / sum(exp(x))``, the sum over all of ``axes`` together.
+
+    With ``guarded`` rows of which that is no number (all ``-inf``, say) give 0.
+    """
 
     axes: Shape
+    guarded: bool = False
     pattern: ClassVar[Pattern] = Pattern.OPAQUE
 
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         return inputs[0]
 
     def reordered(self, perm: Shape) -> Op:
-        return Softmax(tuple(sorted(perm.index(a) for a in self.axes)))
+        return replace(self, axes=tuple(sorted(perm.index(a) for a in self.axes)))
 
 
 @dataclass(frozen=True)

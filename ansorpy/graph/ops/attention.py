@@ -16,28 +16,17 @@ __all__ = ["attention"]
 
 
 def attention(op: Attention, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``softmax(scale * q k + mask) v``; the sums divide the result, not every weight.
+    """``softmax(scale * q k + masks) v``; the sums divide the result, not every weight.
 
-    Five stages and the mask: scores, each row's maximum, exponentials, their sum, the product with
+    Five stages and the masks: scores, each row's maximum, exponentials, their sum, the product with
     the values.
     """
-    q, k, v, *mask = inputs
-    scores = matmul(None, [q, k], names)
-    square = broadcast([scores.shape, *(m.shape for m in mask)])
+    q, k, v, *masks = inputs
+    scores: ComputeOp = matmul(None, [q, k], names)
     scale = op.scale
-    if mask:
-        product, (given,) = scores, mask
-        axes = tuple(f"i{d}" for d in range(len(square)))
-        scores = compute(
-            square,
-            lambda *i: (
-                product[broadcast_index(product.shape, i, square)] * scale
-                + given[broadcast_index(given.shape, i, square)]
-            ),
-            name=names.fresh("masked"),
-            names=axes,
-        )
-        scale = 1.0
+    if masks:
+        scores, scale = _masked(scores, scale, masks, names), 1.0
+    square = scores.shape
     rows, keys = square[:-1], square[-1]
     over = [reduce_axis(keys, name=name) for name in ("jt", "js")]
     top = compute(
@@ -57,6 +46,23 @@ def attention(op: Attention, inputs: Sequence[Tensor], names: Names) -> ComputeO
 
     def result_at(*i: Expr) -> Expr:
         place = [i[op.perm.index(d)] for d in range(len(shape))]
-        return mixed[tuple(place)] / total[broadcast_index(rows, place[:-1], mixed.shape[:-1])]
+        whole = total[broadcast_index(rows, place[:-1], mixed.shape[:-1])]
+        share = mixed[tuple(place)] / whole
+        return b.select(whole.equal(whole), share, 0.0) if op.guarded else share
 
     return compute(shape, result_at, name=names.fresh("attention"))
+
+
+def _masked(scores: Tensor, scale: float, masks: Sequence[Tensor], names: Names) -> ComputeOp:
+    """``scores * scale`` and all of *masks*, broadcast."""
+    square = broadcast([scores.shape, *(m.shape for m in masks)])
+
+    def body(*i: Expr) -> Expr:
+        total = scores[broadcast_index(scores.shape, i, square)] * scale
+        for mask in masks:
+            total = total + mask[broadcast_index(mask.shape, i, square)]
+        return total
+
+    return compute(
+        square, body, name=names.fresh("masked"), names=tuple(f"i{d}" for d in range(len(square)))
+    )

@@ -43,7 +43,10 @@ def arg_reduce(op: ArgReduce, inputs: Sequence[Tensor], names: Names) -> Compute
 
 
 def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """Four stages: the maximum over ``op.axes``, the exponentials, their sum, the quotient."""
+    """Four stages: the maximum over ``op.axes``, the exponentials, their sum, the quotient.
+
+    The sum is no number where one of the elements is none, and nowhere else.
+    """
     (x,) = inputs
     top = _reduced(x, ReduceOp.MAX, op.axes, True, names.fresh("max"))
 
@@ -55,9 +58,12 @@ def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         x.shape, lambda *i: builders.exp(x[i] - top[at(i)]), name=names.fresh("exp"), names=axes
     )
     total = _reduced(exps, ReduceOp.SUM, op.axes, True, names.fresh("sum"))
-    return compute(
-        x.shape, lambda *i: exps[i] / total[at(i)], name=names.fresh("softmax"), names=axes
-    )
+
+    def quotient(*i: Expr) -> Expr:
+        share, whole = exps[i] / total[at(i)], total[at(i)]
+        return builders.select(whole.equal(whole), share, 0.0) if op.guarded else share
+
+    return compute(x.shape, quotient, name=names.fresh("softmax"), names=axes)
 
 
 def _reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) -> ComputeOp:

@@ -9,13 +9,13 @@ order.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import (
     Conv,
     ConvTranspose,
+    LayerNorm,
     Lrn,
     MatMul,
     Op,
@@ -23,9 +23,10 @@ from ansorpy.graph.op import (
     Resample,
     Reshape,
     Shape,
+    Softmax,
     Transpose,
 )
-from ansorpy.graph.op.base import pick
+from ansorpy.graph.op.base import pick, runs
 
 __all__ = ["channels_last"]
 
@@ -179,13 +180,18 @@ class _Layout:
         )
 
     def _other(self, node: Node) -> None:
-        """Any axis order the operator takes: the first operand's that has one of its own."""
+        """Any axis order the operator takes: the first operand's that has one of its own.
+
+        Norms of rows are not done across rows because an image was stored so before.
+        """
         rank = max(self._rank(i) for i in node.inputs)
         perm = _identity(rank)
         for name in node.inputs:
             if self._rank(name) == rank and self.stored[name][1] != _identity(rank):
                 perm = self.stored[name][1]
                 break
+        if isinstance(node.op, LayerNorm | Softmax) and rank - 1 in node.op.axes:
+            perm = perm if perm[-1] in node.op.axes else _identity(rank)
         op = node.op.reordered(perm)
         if op is not None:
             inputs = [self._expanded(i, rank, perm) for i in node.inputs]
@@ -242,25 +248,10 @@ def _regrouped(before: Shape, after: Shape, perm: Shape) -> Shape | None:
     together and in sequence can be reshaped where they lie.  Axes of extent one lie anywhere.
     """
     places: list[tuple[int, Shape]] = []
-    for run, made in _runs(before, after):
+    for run, made in runs(before, after):
         stored = [perm.index(axis) for axis in run if before[axis] > 1]
         if stored and stored != list(range(stored[0], stored[0] + len(stored))):
             return None
         first = stored or [perm.index(axis) for axis in run] or [len(perm)]
         places.append((first[0], made))
     return tuple(axis for _, made in sorted(places, key=lambda p: p[0]) for axis in made)
-
-
-def _runs(before: Shape, after: Shape) -> Iterator[tuple[Shape, Shape]]:
-    """The shortest runs of axes of *before* that become runs of *after*, in order."""
-    i = j = 0
-    while i < len(before) or j < len(after):
-        first, second = i, j
-        left, i = (before[i], i + 1) if i < len(before) else (1, i)
-        right, j = (after[j], j + 1) if j < len(after) else (1, j)
-        while left != right:
-            if left < right:
-                left, i = left * before[i], i + 1
-            else:
-                right, j = right * after[j], j + 1
-        yield tuple(range(first, i)), tuple(range(second, j))

@@ -114,14 +114,14 @@ class _Fuser:
         anchor = self.anchors.get(target)
         if anchor is None or anchor.op.pattern is Pattern.OPAQUE:
             return False
-        op = self.node_of[node.output].op
+        members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
         if node.output in anchor.inputs[1:]:
             # Every operand of a product is packed as its tiles read it.
-            return op.moves_only and isinstance(anchor.op, Attention | MatMul)
+            is_moved = all(self.node_of[n].op.moves_only for n in members)
+            return is_moved and isinstance(anchor.op, Attention | MatMul)
         # A movement is free as an index map.  Arithmetic is done once for each element by a
         # reduction, and before a product where its rules keep it apart; windows would repeat it.
         once = anchor.op.pattern is Pattern.REDUCTION or isinstance(anchor.op, Conv | MatMul)
-        members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
         return all(
             self.node_of[n].op.moves_only
             or (once and self.node_of[n].op.pattern is Pattern.ELEMENTWISE)

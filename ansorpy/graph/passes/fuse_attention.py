@@ -1,8 +1,8 @@
 """Recognise attention.
 
-    softmax(q k * scale + mask) v, transposed   -->   attention(q, k, v, mask)
+    softmax(q k * scale + masks) v, transposed   -->   attention(q, k, v, masks)
 
-The scale and the mask may be missing, the mask be known only at run time.  Nothing in between may
+The scale and the masks may be missing, the masks be known only at run time.  Nothing in between may
 be read by anyone else.
 
 As one kernel the scores never leave the caches, but its products are tiled for a block of rows
@@ -71,14 +71,12 @@ class _Finder:
         if mixed is None or not isinstance(mixed.op, MatMul) or mixed.inputs[0] != node.output:
             return None
         nodes, value, scale = [node], node.inputs[0], 1.0
-        mask: tuple[str, ...] = ()
+        masks: tuple[str, ...] = ()
         before = self.uses.private(value)
-        if before is not None and before.op == Elementwise(Fn.ADD):
-            split = self._split(before)
-            if split is not None:
-                value, mask = split[0], (split[1],)
-                nodes.insert(0, before)
-        before = self.uses.private(value)
+        while before is not None and (split := self._split(before)) is not None:
+            value, masks = split[0], (split[1], *masks)
+            nodes.insert(0, before)
+            before = self.uses.private(value)
         if before is not None and (factor := self._factor(before)) is not None:
             value, scale = factor
             nodes.insert(0, before)
@@ -91,17 +89,20 @@ class _Finder:
         if turn is not None and isinstance(turn.op, Transpose) and turn.op.perm[-1] == perm[-1]:
             perm = turn.op.perm
             behind.append(turn)
-        inputs = (*scores.inputs, mixed.inputs[1], *mask)
-        return _Found(Attention(scale, perm), inputs, (scores, *nodes, *behind))
+        inputs = (*scores.inputs, mixed.inputs[1], *masks)
+        op = Attention(scale, perm, node.op.guarded)
+        return _Found(op, inputs, (scores, *nodes, *behind))
 
     def _split(self, add: Node) -> tuple[str, str] | None:
         """The operand that a product led to, and the other one, which does not make it larger."""
         shape = self.graph.types[add.output].shape
+        if add.op != Elementwise(Fn.ADD):
+            return None
         for value, mask in (add.inputs, add.inputs[::-1]):
             before = self.uses.private(value)
             if before is None or self.graph.types[value].shape != shape:
                 continue
-            if isinstance(before.op, MatMul) or self._factor(before) is not None:
+            if isinstance(before.op, MatMul) or self._factor(before) or self._split(before):
                 return value, mask
         return None
 

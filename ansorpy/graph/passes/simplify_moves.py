@@ -4,6 +4,8 @@ reshape(reshape(x))                    -->   reshape(x)
 transpose(transpose(x))                -->   transpose(x), or x
 transpose that moves only unit axes    -->   reshape
 reshape(transpose(reshape(x)))         -->   shuffle(x), when one axis is split, permuted, merged
+reshape(transpose(reshape(x)))         -->   transpose(x), when unit axes come and go
+reshape(expand(reshape(x)))            -->   repeat(x), when each element of an axis is repeated
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
-from ansorpy.graph.op import Op, Reshape, Shape, Shuffle, Transpose
+from ansorpy.graph.op import Expand, Op, Repeat, Reshape, Shape, Shuffle, Transpose
 
 __all__ = ["simplify_moves"]
 
@@ -68,10 +70,65 @@ def _joined_reshape(
         first = producers.get(before.inputs[0])
         if first is not None and isinstance(first.op, Reshape):
             source = first.inputs[0]
-            found = _shuffle(builder.types[source].shape, first.op.shape, before.op.perm, op.shape)
+            shapes = builder.types[source].shape, first.op.shape
+            found = _shuffle(*shapes, before.op.perm, op.shape) or _turned(
+                *shapes, before.op.perm, op.shape
+            )
             if found is not None:
                 return found, (source,)
+    if before is not None and isinstance(before.op, Expand):
+        return _after_expand(op, x, before, builder, producers)
     return op, (x,)
+
+
+def _turned(start: Shape, split: Shape, perm: Shape, end: Shape) -> Transpose | None:
+    """The transpose that the three amount to when both reshapes only move axes of extent one."""
+    wide, inside = ([d for d, e in enumerate(shape) if e > 1] for shape in (start, split))
+    order = (
+        [wide[inside.index(p)] for p in perm if split[p] > 1] if len(wide) == len(inside) else []
+    )
+    if [start[d] for d in wide] != [split[d] for d in inside] or len(start) != len(end):
+        return None
+    if [start[d] for d in order] != [e for e in end if e > 1]:
+        return None
+    units, places = iter(d for d, e in enumerate(start) if e == 1), iter(order)
+    return Transpose(tuple(next(places if e > 1 else units) for e in end))
+
+
+def _after_expand(
+    op: Reshape, x: str, expand: Node, builder: GraphBuilder, producers: dict[str, Node]
+) -> tuple[Op, tuple[str, ...]]:
+    """*op* on what an expansion made: a repetition, perhaps reshaped, where it is one."""
+    (source,) = expand.inputs
+    first = producers.get(source)
+    if first is not None and isinstance(first.op, Reshape):
+        source = first.inputs[0]
+    start = builder.types[source].shape
+    repeat = _repeat(start, builder.types[expand.inputs[0]].shape, builder.types[x].shape)
+    if repeat is None:
+        return op, (x,)
+    if tuple(e * k for e, k in zip(start, repeat.times, strict=True)) == op.shape:
+        return repeat, (source,)
+    name = builder.emit(repeat, (source,), f"{x}.repeated")
+    producers[name] = Node(repeat, (source,), name)
+    return op, (name,)
+
+
+def _repeat(start: Shape, split: Shape, expanded: Shape) -> Repeat | None:
+    """The repetition that reshape to *split*, expand and merging the new axes amount to.
+
+    Each axis of *start* is followed by one of extent one in *split*, or by none.
+    """
+    if len(split) != len(expanded):
+        return None
+    times: list[int] = []
+    rest = list(zip(split, expanded, strict=True))
+    for extent in start:
+        if not rest or rest[0] != (extent, extent):
+            return None
+        rest.pop(0)
+        times.append(rest.pop(0)[1] if rest and rest[0][0] == 1 < rest[0][1] else 1)
+    return Repeat(tuple(times)) if not rest and max(times, default=1) > 1 else None
 
 
 def _shuffle(start: Shape, split: Shape, perm: Shape, end: Shape) -> Shuffle | None:

@@ -102,3 +102,25 @@ def test_images_are_reshaped_and_turned_in_any_way(seed: int) -> None:
         value = net.op("Transpose", net.reshape(value, *parts), perm=perm)
         shape = [parts[p] for p in perm]
     assert_same_as_onnxruntime(net.model(net.op("Tanh", value)), rng)
+
+
+def test_rows_are_normalised_as_rows_however_an_image_was_stored() -> None:
+    net = Net(x=(1, 3, 4, 6))
+    pixels = net.reshape(net.conv("x", 3, 8, 3), 8, 24)
+    graph = converted(net, net.op("Softmax", pixels, axis=-1))
+    assert one(graph, Softmax) == Softmax((1,))
+    other = net.op("Softmax", net.op("Transpose", pixels, perm=[1, 0]), axis=-1)
+    assert one(converted(net, other), Softmax) == Softmax((1,))
+
+
+def test_groups_of_channels_are_normalised_where_they_lie() -> None:
+    net = Net(x=(2, 3, 5, 7))
+    ones, zeros = net.constant(np.ones(2)), net.constant(np.zeros(2))
+    groups = net.reshape(net.conv("x", 3, 8, 3), 2, 2, -1)
+    norm = net.reshape(net.op("InstanceNormalization", groups, ones, zeros), 2, 8, 5, 7)
+    network = assert_same_as_onnxruntime(
+        net.model(net.conv(norm, 8, 4, 1)), np.random.default_rng(4)
+    )
+    assert [c.name.split("_")[0] for c in network.calls] == [
+        "transpose", "layernorm", "conv1x1", "transpose"
+    ]  # fmt: skip

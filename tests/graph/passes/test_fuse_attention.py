@@ -55,6 +55,16 @@ def test_a_mask_is_part_of_it(shape: tuple[int, ...]) -> None:
     assert "attention" in found[-2] and len(found) == 3
 
 
+def test_so_are_several_masks() -> None:
+    net = Net(x=(2, TOKENS, 8), m=(2, 1, 1, TOKENS))
+    q, k, v = (heads(net, "x", perm, 2) for perm in ([0, 2, 1, 3], [0, 2, 3, 1], [0, 2, 1, 3]))
+    scores = net.op("Mul", net.op("MatMul", q, k), net.constant(0.5))
+    scores = net.op("Add", scores, net.normal(HEADS, TOKENS, TOKENS))
+    scores = net.op("Add", "m", scores)
+    found = checked(net, net.op("MatMul", net.op("Softmax", scores, axis=-1), v))
+    assert len(found) == 2 and "attention" in found[1]
+
+
 def test_a_constant_mask_is_part_of_it() -> None:
     net = Net(x=(1, TOKENS, 8))
     mask = net.constant(np.triu(np.full((TOKENS, TOKENS), -1e4), 1))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from ansorpy.frontend.onnx import load
-from ansorpy.graph.op import Op, Reshape, Shuffle, Transpose
+from ansorpy.graph.op import Op, Repeat, Reshape, Shuffle, Transpose
 from ansorpy.graph.passes.simplify_moves import simplify_moves
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
@@ -73,3 +74,28 @@ def test_a_move_read_elsewhere_stays_for_that_reader() -> None:
     assert_same_as_onnxruntime(model, np.random.default_rng(2))
     labels = [node.op.label for node in simplify_moves(load(model)).nodes]
     assert labels == ["transpose", "relu", "relu"]
+
+
+def test_a_transpose_between_unit_axes_that_come_and_go_is_one() -> None:
+    net = Net(x=(1, 3, 4, 5))
+    turned = net.op("Transpose", net.reshape("x", 3, 4, 5), perm=[0, 2, 1])
+    assert moves(net, net.reshape(turned, 1, 3, 5, 4)) == [Transpose((0, 1, 3, 2))]
+    net = Net(x=(1, 3, 4, 5))
+    turned = net.op("Transpose", net.reshape("x", 3, 1, 4, 5), perm=[3, 1, 0, 2])
+    assert moves(net, net.reshape(turned, 5, 3, 1, 4)) == [Transpose((3, 1, 0, 2))]
+
+
+@pytest.mark.parametrize("end", [(2, 6, 4), (2, 2, 3, 4), (12, 4)])
+def test_elements_in_a_row_are_a_repetition(end: tuple[int, ...]) -> None:
+    net = Net(x=(2, 3, 4))
+    split = net.reshape("x", 2, 3, 1, 4)
+    wide = net.op("Expand", split, net.constant([2, 3, 2, 4], np.int64))
+    again = [] if end == (2, 6, 4) else [Reshape(end)]
+    assert moves(net, net.reshape(wide, *end)) == [Repeat((1, 2, 1)), *again]
+
+
+def test_a_whole_axis_again_is_no_repetition_of_elements() -> None:
+    net = Net(x=(2, 3, 4))
+    wide = net.op("Expand", net.reshape("x", 2, 1, 3, 4), net.constant([2, 2, 3, 4], np.int64))
+    ops = moves(net, net.reshape(wide, 2, 6, 4))
+    assert ops != [Repeat((1, 2, 1))] and Repeat((2, 1, 1)) in ops

@@ -1,0 +1,45 @@
+"""Recognise a softmax whose rows may be no numbers, and are 0 then.
+
+    where(is_nan(softmax(x)), 0, softmax(x))   -->   guarded softmax(x)
+
+Exporters write it around the softmax of attention, all of whose scores a mask may make ``-inf``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Elementwise, Fn, Softmax
+
+__all__ = ["guard_softmax"]
+
+
+def guard_softmax(graph: Graph) -> Graph:
+    """*graph* with each such group of operators as one."""
+    producers = graph.producers()
+    builder = GraphBuilder.like(graph)
+    for node in graph.nodes:
+        softmax = _guarded(graph, producers, node)
+        if softmax is None or not isinstance(softmax.op, Softmax):
+            builder.emit(node.op, node.inputs, node.output)
+        else:
+            builder.emit(replace(softmax.op, guarded=True), softmax.inputs, node.output)
+    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+def _guarded(graph: Graph, producers: dict[str, Node], node: Node) -> Node | None:
+    """The softmax that *node* chooses from; what else reads it keeps its own."""
+    if node.op != Elementwise(Fn.WHERE):
+        return None
+    condition, zero, value = node.inputs
+    test, nothing = producers.get(condition), graph.constants.get(zero)
+    is_guard = (
+        test is not None
+        and test.op == Elementwise(Fn.IS_NAN)
+        and test.inputs == (value,)
+        and nothing is not None
+        and not nothing.any()
+        and graph.types[node.output] == graph.types[value]
+    )
+    return producers.get(value) if is_guard else None

@@ -1,0 +1,80 @@
+"""Scale the product of two computed matrices instead of its operands.
+
+    (q * a) (k * b)   -->   (q k) * (a * b)
+
+The factor is a number, which attention and every kernel's epilogue take for nothing; in front of
+the product it costs a kernel, or arithmetic wherever the operand is read.  Transposes and reshapes
+may be in between.  Half precision keeps its scales: the product might overflow.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Elementwise, Fn, MatMul, Reshape, Transpose
+from ansorpy.graph.uses import Uses
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["scale_behind"]
+
+
+def scale_behind(graph: Graph) -> Graph:
+    """*graph* with numbers that scale operands of products scaling the results."""
+    finder = _Finder(graph)
+    factors: dict[str, float] = {}
+    dropped: dict[str, str] = {}
+    for node in graph.nodes:
+        if isinstance(node.op, MatMul) and not any(i in graph.constants for i in node.inputs):
+            for scale in filter(None, map(finder.scale_of, node.inputs)):
+                value, factor = finder.factor(scale) or ("", 1.0)
+                dropped[scale.output] = value
+                factors[node.output] = factors.get(node.output, 1.0) * factor
+    builder = GraphBuilder.like(graph)
+    for node in graph.nodes:
+        if node.output in dropped:
+            continue
+        inputs = tuple(_origin(i, dropped) for i in node.inputs)
+        if node.output not in factors:
+            builder.emit(node.op, inputs, node.output)
+            continue
+        product = builder.emit(node.op, inputs, f"{node.output}.unscaled")
+        number = np.asarray(factors[node.output], graph.types[node.output].dtype.numpy)
+        held = builder.add_constant(f"{node.output}.factor", number)
+        builder.emit(Elementwise(Fn.MUL), (product, held), node.output)
+    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+def _origin(value: str, dropped: dict[str, str]) -> str:
+    while value in dropped:
+        value = dropped[value]
+    return value
+
+
+class _Finder:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.uses = Uses(graph)
+
+    def scale_of(self, operand: str) -> Node | None:
+        """The scaling that makes *operand*, movements aside, and nothing else."""
+        before = self.uses.private(operand)
+        while before is not None and isinstance(before.op, Transpose | Reshape):
+            before = self.uses.private(before.inputs[0])
+        return before if before is not None and self.factor(before) is not None else None
+
+    def factor(self, node: Node) -> tuple[str, float] | None:
+        """(x, c) where *node* is ``x * c`` or ``x / (1 / c)`` for a number *c*."""
+        fn = node.op.fn if isinstance(node.op, Elementwise) else None
+        kind = self.graph.types[node.output]
+        if fn not in (Fn.MUL, Fn.DIV) or kind.dtype is DType.FLOAT16:
+            return None
+        pairs = [node.inputs] if fn is Fn.DIV else [node.inputs, node.inputs[::-1]]
+        for value, other in pairs:
+            array = self.graph.constants.get(other)
+            if array is None or array.size != 1 or self.graph.types[value].shape != kind.shape:
+                continue
+            factor = float(np.asarray(array).item())
+            if factor != 0 and np.isfinite(factor):
+                return value, 1 / factor if fn is Fn.DIV else factor
+        return None

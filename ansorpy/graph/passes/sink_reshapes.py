@@ -1,0 +1,173 @@
+"""Do arithmetic and norms before a reshape instead of behind it.
+
+    reshape(x) * c            -->   reshape(x * c')
+    layer_norm(reshape(x))    -->   reshape(layer_norm(x))
+
+A product takes the arithmetic behind it into its kernel, and scales into its weights, when no
+reshape is in between.  Operands follow where the axes they vary along are whole groups of axes in
+both shapes; so do the axes of a norm.  A reshape that something else reads, too, stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from itertools import pairwise
+from math import prod
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Cast, Elementwise, LayerNorm, Op, Pattern, Reshape, Shape
+from ansorpy.graph.op.base import runs
+
+__all__ = ["sink_reshapes"]
+
+
+def sink_reshapes(graph: Graph) -> Graph:
+    """*graph* with reshapes moved behind the arithmetic and the norms that follow them."""
+    return _Sinker(graph).run()
+
+
+class _Sinker:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.builder = GraphBuilder.like(graph)
+        self.readers = graph.consumers()
+        self.producers = graph.producers()
+        self.results = {output.value for output in graph.outputs}
+        self.sources: dict[str, str] = {}
+        """What a value is a reshape of, and which is none itself."""
+
+    def run(self) -> Graph:
+        renamed: dict[str, str] = {}
+        for node in self.graph.nodes:
+            inputs = tuple(renamed.get(i, i) for i in node.inputs)
+            renamed[node.output] = self._emit(node, inputs)
+        return self.builder.finish(
+            Output(o.name, renamed.get(o.value, o.value)) for o in self.graph.outputs
+        )
+
+    def _emit(self, node: Node, inputs: tuple[str, ...]) -> str:
+        found = self._before(node, inputs)
+        if found is not None:
+            value = self.builder.emit(*found, f"{node.output}.before")
+        elif isinstance(node.op, Reshape) and inputs[0] not in self.builder.constants:
+            value = self.sources.get(inputs[0], inputs[0])
+        else:
+            return self.builder.emit(node.op, inputs, node.output)
+        shape = self.graph.types[node.output].shape
+        if self._shape(value) == shape:
+            return value
+        name = self.builder.emit(Reshape(shape), (value,), node.output)
+        self.sources[name] = value
+        return name
+
+    def _before(self, node: Node, inputs: tuple[str, ...]) -> tuple[Op, list[str]] | None:
+        """*node* and its operands as it is done before the reshape of one of these."""
+        op = node.op
+        for given, value in zip(node.inputs, inputs, strict=True):
+            if value not in self.sources or not self._may_sink(given, op):
+                continue
+            before, after = self._shape(self.sources[value]), self._shape(value)
+            if isinstance(op, LayerNorm):
+                return self._norm(op, value)
+            if any(self._holds(i, given) for i in node.inputs if i != given):
+                continue
+            shapes = [_followed(self._shape(i), before, after) for i in inputs]
+            wanted = [shape for shape in shapes if shape is not None]
+            if len(wanted) == len(inputs):
+                return op, [self._seen(i, shape) for i, shape in zip(inputs, wanted, strict=True)]
+        return None
+
+    def _norm(self, op: LayerNorm, value: str) -> tuple[Op, list[str]] | None:
+        """A norm as it is done before the reshape, or before as much of it as merges axes."""
+        source, shape = self.sources[value], self._shape(value)
+        axes = _axes(op.axes, self._shape(source), shape)
+        if axes is None:
+            split = _split(self._shape(source), shape)
+            axes = None if split is None else _axes(op.axes, split, shape)
+            if split is None or axes is None:
+                return None
+            source = self.builder.emit(Reshape(split), (source,), f"{value}.split")
+        return replace(op, axes=axes), [source]
+
+    def _may_sink(self, value: str, op: Op) -> bool:
+        """True when nothing but arithmetic needs the reshape that makes *value*, then no more.
+
+        Several readers do where they are one activation of a product: its kernel takes them all.
+        """
+        readers = self.readers[value]
+        if value in self.results or not isinstance(op, Elementwise | Cast | LayerNorm):
+            return False
+        if len(readers) == 1:
+            return True
+        before = self.producers[value].inputs[0]
+        made = self.producers.get(before)
+        return (
+            made is not None
+            and made.op.pattern is Pattern.COMPLEX
+            and len(self.readers[before]) == 1
+            and all(isinstance(reader.op, Elementwise) for reader in readers)
+        )
+
+    def _holds(self, other: str, value: str) -> bool:
+        """True when *other*, beside the reshape that makes *value*, keeps arithmetic where it is.
+
+        A kernel reads through a movement, but not under another shape; and the kernel of a product
+        takes arithmetic with movements behind it as it takes any.
+        """
+        node = self.producers.get(other)
+        if node is None or isinstance(node.op, Reshape):
+            return False
+        before = self.producers.get(self.producers[value].inputs[0])
+        is_moved = before is None or before.op.moves_only
+        return node.op.moves_only or (is_moved and node.op.pattern is Pattern.COMPLEX)
+
+    def _seen(self, value: str, shape: Shape) -> str:
+        """*value* under *shape*: what it is a reshape of, where that has it."""
+        source = self.sources.get(value, value)
+        for held in (value, source):
+            if self._shape(held) == shape:
+                return held
+        return self.builder.emit(Reshape(shape), (source,), f"{value}.before")
+
+    def _shape(self, value: str) -> Shape:
+        return self.builder.types[value].shape
+
+
+def _followed(own: Shape, before: Shape, after: Shape) -> Shape | None:
+    """The shape that an operand of shape *own*, which broadcasts to *after*, has in *before*."""
+    if len(own) > len(after):
+        return None
+    full = (1,) * (len(after) - len(own)) + own
+    shape = [1] * len(before)
+    for first, second in runs(before, after):
+        extents = [full[d] for d in second]
+        if all(e == 1 for e in extents):
+            continue
+        if extents != [after[d] for d in second]:
+            return None
+        for d in first:
+            shape[d] = before[d]
+    return tuple(shape)
+
+
+def _split(before: Shape, after: Shape) -> Shape | None:
+    """The shape with the fewest axes of which both are merged; None where there is none."""
+    strides = {1}
+    for shape in (before, after):
+        strides |= {prod(shape[d:]) for d in range(len(shape))}
+    places = sorted(strides, reverse=True)
+    if any(large % small for large, small in pairwise(places)):
+        return None
+    return tuple(large // small for large, small in pairwise(places))
+
+
+def _axes(axes: Collection[int], before: Shape, after: Shape) -> Shape | None:
+    """The axes of *before* that *axes* of *after* are made of."""
+    found: list[int] = []
+    for first, second in runs(before, after):
+        inside = [d in axes for d in second if after[d] > 1]
+        if any(inside) and not all(inside):
+            return None
+        found += [d for d in first if any(inside)]
+    return tuple(found) or None

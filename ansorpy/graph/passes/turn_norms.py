@@ -1,0 +1,107 @@
+"""Move whole rows before they are normalised instead of afterwards.
+
+    transpose(reshape(layer_norm(x) * s + t))   -->   layer_norm(transpose(reshape(x))) * s + t
+
+A norm of rows reads them wherever they lie, so the transpose (the windows of a vision transformer,
+say) is an index map of its kernel; behind the norm it is a copy.  Nobody else may read what is in
+between, and scale and offset have to be the same for all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Elementwise, LayerNorm, Reshape, Shape, Transpose
+from ansorpy.graph.uses import Uses
+
+__all__ = ["turn_norms"]
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """A norm, the arithmetic behind it, and the movements behind that, the last a transpose."""
+
+    norm: Node
+    arithmetic: Sequence[Node]
+    moves: Sequence[Node]
+
+
+def turn_norms(graph: Graph) -> Graph:
+    """*graph* (channels last) with such movements in front of the norms."""
+    finder = _Finder(graph)
+    chains = {c.moves[-1].output: c for c in map(finder.chain, graph.nodes) if c is not None}
+    gone = {
+        node.output
+        for chain in chains.values()
+        for node in (chain.norm, *chain.arithmetic, *chain.moves)
+    }
+    builder = GraphBuilder.like(graph)
+    for node in graph.nodes:
+        if node.output in chains:
+            _emit(graph, builder, chains[node.output])
+        elif node.output not in gone:
+            builder.emit(node.op, node.inputs, node.output)
+    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+def _emit(graph: Graph, builder: GraphBuilder, chain: _Chain) -> None:
+    value, last = chain.norm.inputs[0], chain.moves[-1].output
+    for move in chain.moves:
+        value = builder.emit(move.op, (value,), f"{move.output}.rows")
+    assert isinstance(chain.norm.op, LayerNorm)
+    axis = len(builder.types[value].shape) - 1
+    steps = [chain.norm, *chain.arithmetic]
+    for step, name in zip(steps, [*(f"{s.output}.turned" for s in steps[:-1]), last], strict=True):
+        if step is chain.norm:
+            value = builder.emit(replace(chain.norm.op, axes=(axis,)), (value,), name)
+            continue
+        inputs = [value if i not in graph.constants else _row(builder, i) for i in step.inputs]
+        value = builder.emit(step.op, inputs, name)
+
+
+def _row(builder: GraphBuilder, constant: str) -> str:
+    """*constant*, the same for all rows, with one axis at most."""
+    shape = builder.types[constant].shape
+    return builder.emit(Reshape(shape[-1:]), (constant,), f"{constant}.row")
+
+
+class _Finder:
+    def __init__(self, graph: Graph):
+        self.graph = graph
+        self.uses = Uses(graph)
+
+    def chain(self, node: Node) -> _Chain | None:
+        """The chain whose last transpose *node* is."""
+        if not isinstance(node.op, Transpose) or not self._moves_rows(node):
+            return None
+        moves, before = [node], self.uses.private(node.inputs[0])
+        while before is not None and self._moves_rows(before):
+            moves.insert(0, before)
+            before = self.uses.private(before.inputs[0])
+        arithmetic: list[Node] = []
+        while before is not None and isinstance(before.op, Elementwise):
+            others = [i for i in before.inputs if i not in self.graph.constants]
+            if len(others) != 1 or not all(map(self._is_row, before.inputs)):
+                return None
+            arithmetic.insert(0, before)
+            before = self.uses.private(others[0])
+        if before is None or not isinstance(before.op, LayerNorm):
+            return None
+        last = len(self._shape(before.output)) - 1
+        return _Chain(before, arithmetic, moves) if before.op.axes == (last,) else None
+
+    def _moves_rows(self, node: Node) -> bool:
+        """True for a movement that leaves the last axis as it is."""
+        shape = self._shape(node.output)
+        if isinstance(node.op, Reshape):
+            return shape[-1:] == self._shape(node.inputs[0])[-1:]
+        return isinstance(node.op, Transpose) and node.op.perm[-1] == len(shape) - 1
+
+    def _is_row(self, value: str) -> bool:
+        """True for what is computed, and for a constant that is the same for all rows."""
+        return value not in self.graph.constants or all(e == 1 for e in self._shape(value)[:-1])
+
+    def _shape(self, value: str) -> Shape:
+        return self.graph.types[value].shape

@@ -1,0 +1,48 @@
+"""Numbers that scale the operands of a product scale its result."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.frontend.onnx import load
+from ansorpy.graph.passes.scale_behind import scale_behind
+from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.nets import Net
+
+
+def labels(net: Net, *outputs: str) -> list[str]:
+    model = net.model(*outputs)
+    assert_same_as_onnxruntime(model, np.random.default_rng(4))
+    return [node.op.label for node in scale_behind(load(model)).nodes]
+
+
+@pytest.mark.parametrize("fn", ["Mul", "Div"])
+def test_scales_of_both_operands_become_one(fn: str) -> None:
+    net = Net(q=(2, 3, 8), k=(2, 5, 8))
+    q = net.op(fn, "q", net.constant(0.25))
+    k = net.op("Transpose", net.op("Mul", net.constant([3.0]), "k"), perm=[0, 2, 1])
+    assert labels(net, net.op("MatMul", q, k)) == ["transpose", "matmul", "mul"]
+
+
+def test_attention_takes_the_scale() -> None:
+    net = Net(q=(2, 3, 8), k=(2, 5, 8), v=(2, 5, 8))
+    q, k = (net.op("Mul", x, net.constant(0.5)) for x in "qk")
+    scores = net.op("MatMul", q, net.op("Transpose", k, perm=[0, 2, 1]))
+    mixed = net.op("MatMul", net.op("Softmax", scores, axis=-1), "v")
+    network = assert_same_as_onnxruntime(net.model(mixed), np.random.default_rng(4))
+    assert [c.name for c in network.calls] == ["transpose_attention_3x8"]
+
+
+def test_what_is_read_elsewhere_or_no_number_stays() -> None:
+    net = Net(q=(2, 3, 8), k=(2, 8, 5))
+    shared = net.op("Mul", "q", net.constant(0.25))
+    rows = net.op("Mul", "k", net.normal(8, 1))
+    product = net.op("MatMul", shared, rows)
+    assert labels(net, product, net.relu(shared)) == ["mul", "mul", "matmul", "relu"]
+
+
+def test_a_square_is_scaled_by_neither_of_its_operands() -> None:
+    net = Net(q=(2, 4, 4))
+    scaled = net.op("Mul", "q", net.constant(0.25))
+    assert labels(net, net.op("MatMul", scaled, scaled)) == ["mul", "matmul"]
