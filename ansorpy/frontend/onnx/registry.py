@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from ansorpy.frontend.onnx import (
     activation,
+    attention,
     constant,
     conv,
     conv_transpose,
@@ -30,6 +31,7 @@ __all__ = ["ON_SHAPES", "OPERATORS"]
 
 OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **activation.OPERATORS,
+    **attention.OPERATORS,
     **constant.OPERATORS,
     **conv.OPERATORS,
     **conv_transpose.OPERATORS,
