@@ -100,13 +100,17 @@ class _Sinker:
             return False
         if len(readers) == 1:
             return True
-        before = self.producers[value].inputs[0]
-        made = self.producers.get(before)
-        return (
-            made is not None
-            and made.op.pattern is Pattern.COMPLEX
-            and len(self.readers[before]) == 1
-            and all(isinstance(reader.op, Elementwise) for reader in readers)
+        return all(isinstance(r.op, Elementwise) for r in readers) and self._is_of_product(value)
+
+    def _is_of_product(self, value: str) -> bool:
+        """True for what arithmetic that nobody else reads makes of a product or a norm."""
+        node = self.producers.get(value)
+        if node is None or node.op.pattern is Pattern.COMPLEX:
+            return node is not None
+        return isinstance(node.op, Elementwise | Reshape) and any(
+            len(self.readers[i]) == 1 and self._is_of_product(i)
+            for i in node.inputs
+            if i not in self.graph.constants
         )
 
     def _holds(self, other: str, value: str) -> bool:
@@ -118,7 +122,9 @@ class _Sinker:
         node = self.producers.get(other)
         if node is None or isinstance(node.op, Reshape):
             return False
-        before = self.producers.get(self.producers[value].inputs[0])
+        before: Node | None = self.producers[value]
+        if before is not None and isinstance(before.op, Reshape):
+            before = self.producers.get(before.inputs[0])
         is_moved = before is None or before.op.moves_only
         return node.op.moves_only or (is_moved and node.op.pattern is Pattern.COMPLEX)
 
