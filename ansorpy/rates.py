@@ -25,7 +25,7 @@ class Rates:
         l3_bytes_per_s: Read by all cores together from the last cache.
         dram_core_bytes_per_s: Read from memory by one core alone.
         dram_bytes_per_s: Read from memory by all cores together.
-        fork_join_s: An empty parallel region of all cores; 0 where there is one core.
+        fork_join_s: What a parallel region of all cores adds; 0 where there is one core.
     """
 
     clock_hz: float

@@ -12,7 +12,7 @@ from ansorpy.phases import Part, phase
 
 __all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials", "transaction"]
 
-FORMAT = 4
+FORMAT = 5
 """Version of the tables; a file of another version is refused."""
 
 _APPLICATION_ID = 0x616E7370

@@ -20,7 +20,7 @@ class TimingPolicy:
     Args:
         warm_s: Untimed calls before the first sample.
         pause_s: What the first call may cost more: waking the threads after a pause takes
-            milliseconds (measured with libgomp: 7.7 ms after 100 ms idle), and so does another
+            milliseconds after 100 ms idle, and so does another
             process that has a core for a few ticks.
         touch_s_per_byte: What the first call may cost more for each byte that no call has touched
             yet: the system finds and clears the pages then.

@@ -158,7 +158,7 @@ def _llvm() -> Finding:
 
 
 def _libgomp() -> Finding:
-    advice = "apt install libgomp1, or dnf install libgomp"
+    advice = "LightGBM needs it: apt install libgomp1, or dnf install libgomp"
     try:
         ctypes.CDLL("libgomp.so.1")
     except OSError as error:

@@ -19,7 +19,7 @@ from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
 
-__all__ = ["Constants", "EntrySource", "build_entry", "emit_entry"]
+__all__ = ["Constants", "EntrySource", "baseline", "build_entry", "emit_entry"]
 
 _TENSOR_BYTES = 8 + 8 * MAX_RANK
 _ALIGNMENT = 64
@@ -75,10 +75,13 @@ def build_entry(source: EntrySource) -> bytes:
     if source.features and not is_x86(Target.host()):
         raise CodegenError(f"a library for {target.triple} can only be made on an x86 machine")
     _enable_inline_assembly()
-    baseline = replace(
-        target, cpu="x86-64" if is_x86(target) else "generic", features="", vector_bits=128
-    )
-    return compile_ir(emit_entry(source), baseline)
+    return compile_ir(emit_entry(source), baseline(target))
+
+
+def baseline(target: Target) -> Target:
+    """The first CPU of *target*'s architecture."""
+    cpu = "x86-64" if is_x86(target) else "generic"
+    return replace(target, cpu=cpu, features="", vector_bits=128)
 
 
 def _enable_inline_assembly() -> None:

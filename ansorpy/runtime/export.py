@@ -1,4 +1,4 @@
-"""A plan as a shared library with its C header and an example, depending on libc and libgomp."""
+"""A plan as a shared library with its C header and an example, depending on libc."""
 
 from __future__ import annotations
 
@@ -14,11 +14,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.llvm.build import compile_ir
-from ansorpy.codegen.llvm.gomp import LIBRARY, needs_gomp
+from ansorpy.codegen.llvm.team import needs_team, team_object
 from ansorpy.errors import UsageError
 from ansorpy.runtime.dataobject import write_data_object
-from ansorpy.runtime.entry import Constants, EntrySource, build_entry
+from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.in_memory import make_pool
@@ -34,12 +33,6 @@ FUNCTIONS = ("init", "context_bytes", "run", "metadata")
 
 _MAX_BYTES = (1 << 31) - (64 << 20)
 """Constants one library holds: its code addresses data within 2 GiB."""
-
-_GOMP_STUB = """
-define void @GOMP_parallel(ptr %f, ptr %data, i32 %threads, i32 %flags) { ret void }
-define i32 @omp_get_num_threads() { ret i32 1 }
-define i32 @omp_get_thread_num() { ret i32 0 }
-"""
 
 
 def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> Path:
@@ -114,9 +107,14 @@ class _Job:
         codes = [code.code for code in self.plan.objects]
         files = [self._write(f"task{k}.o", code) for k, code in enumerate(codes)]
         files += [self._write("entry.o", build_entry(source)), *constants]
-        if any(needs_gomp(code) for code in codes):
-            files.append(self._gomp())
-        self.linker.shared_library(self.library, self.soname, files, exports=self._exports())
+        has_threads = any(needs_team(code) for code in codes)
+        if has_threads:
+            team = team_object(baseline(self.plan.target), ends_with_library=True)
+            files.append(self._write("team.o", team))
+        self.linker.shared_library(
+            self.library, self.soname, files, exports=self._exports(),
+            needs=("-pthread",) if has_threads else (),
+        )  # fmt: skip
         return metadata
 
     def link_gpu(self, pool: NDArray[np.uint8] | None) -> Metadata:
@@ -149,19 +147,6 @@ class _Job:
         name = f"{self.name}_raw_data" if pool is None else f"{self.name}_pool_data"
         write_data_object(path, like, name, pieces, is_written=pool is None)
         return content.digest(), [path]
-
-    def _gomp(self) -> Path:
-        """A library with libgomp's name and functions: at run time the system's is found.
-
-        So linking needs no libgomp here, neither its development files nor another machine's.
-        """
-        folder = self.folder / "stub"
-        folder.mkdir()
-        target = self.plan.target
-        text = f'target triple = "{target.triple}"\n{_GOMP_STUB}'
-        stub = self._write("stub/gomp.o", compile_ir(text, target))
-        self.linker.shared_library(folder / LIBRARY, LIBRARY, [stub])
-        return folder / LIBRARY
 
     def _exports(self) -> Path:
         names = " ".join(f"{self.name}_{function};" for function in FUNCTIONS)

@@ -62,7 +62,7 @@ def load_plan(plan: Plan, name: str) -> InMemory:
     """Load *plan* and bind its constants.
 
     Raises:
-        MissingDependency: This machine cannot run its target, or libgomp is missing.
+        MissingDependency: This machine cannot run its target.
     """
     if not plan.target.runs_on_host():
         if plan.target.kind == "cuda":

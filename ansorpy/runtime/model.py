@@ -102,7 +102,7 @@ class Model:
 
         Raises:
             ForeignFile: Not a library of ours, or of another version of its interface.
-            MissingDependency: Built for a CPU this machine is not, or libgomp is missing.
+            MissingDependency: Built for a CPU this machine is not.
         """
         metadata, executable = open_library(Path(path))
         threads = NUM_THREADS.get() or min(metadata.threads, available_cores())

@@ -7,7 +7,6 @@ import shutil
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ansorpy.codegen.llvm.gomp import LIBRARY, load_gomp
 from ansorpy.errors import ForeignFile, MissingDependency
 from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.executable import Code, Executable
@@ -22,7 +21,7 @@ def open_library(path: Path) -> tuple[Metadata, Executable]:
 
     Raises:
         ForeignFile: Not a library of ours, or of another version of the interface.
-        MissingDependency: It was built for another CPU, or libgomp is missing.
+        MissingDependency: It was built for another CPU.
     """
     text = find_metadata(path)
     metadata = read_metadata(text, str(path))
@@ -56,8 +55,6 @@ def _load(path: Path) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(str(path))
     except OSError as error:
-        if LIBRARY in str(error):
-            load_gomp()  # says what to install
         raise ForeignFile(f"{path} cannot be loaded: {error}") from error
 
 

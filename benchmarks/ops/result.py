@@ -37,7 +37,7 @@ class Result(_Model):
         roofline_ms: Least time of the definition's operations at the measured peak, and of its
             bytes at the bandwidth measured for as many.
         bound: Which of the two, ``compute`` or ``bytes``.
-        fork_join_ms: An empty parallel region; 0 at one thread.
+        fork_join_ms: What a parallel region adds; 0 at one thread.
         algorithm: The definition it computes: ``direct`` or another's name.
         program: The loop nest found.
     """

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ctypes
 import re
 import shutil
 import subprocess
@@ -14,7 +13,6 @@ from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime import export as exporting
-from ansorpy.runtime import shared
 from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.export import export, library_name
 from ansorpy.runtime.kernel import Kernel
@@ -93,7 +91,7 @@ def test_only_documented_symbols_and_libraries(rng: Rng, tmp_path: Path, is_pack
     assert all(name in header for name in names)
     dynamic = subprocess.check_output(["readelf", "-d", library], text=True)
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
-    assert needed == {"libc.so.6", "libgomp.so.1"}
+    assert needed == {"libc.so.6"}
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == ["net.h", "net.so", "net_example.c"]
 
@@ -163,7 +161,7 @@ def test_a_moved_and_a_replaced_library_is_read_anew(rng: Rng, tmp_path: Path) -
 def test_a_kernel_without_threads_needs_libc_only(rng: Rng, tmp_path: Path) -> None:
     kernel = Kernel(programs.task_of(programs.tail(), "tail"), target=Target.host(), threads=1)
     library = kernel.export(tmp_path / "2nd-try.so")
-    assert b"libgomp" not in library.read_bytes()
+    assert b"pthread_create" not in library.read_bytes()
     assert "int net_2nd_try_init(void)" in (tmp_path / "2nd-try.h").read_text()
     y = rng.standard_normal((programs.N, programs.M), dtype=np.float32)
     _, plus = Model.load(library).run(None, {"Y": y})
@@ -208,23 +206,6 @@ def test_a_truncated_library(rng: Rng, tmp_path: Path) -> None:
         (tmp_path / "cut.so").write_bytes(content[:size])
         with pytest.raises(ForeignFile):
             Model.load(tmp_path / "cut.so")
-
-
-def test_a_library_without_libgomp(
-    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from ansorpy.codegen.llvm import gomp
-
-    exported(rng, tmp_path)
-
-    def refuse(path: str) -> None:
-        raise OSError("libgomp.so.1: cannot open shared object file: No such file or directory")
-
-    monkeypatch.setattr(ctypes, "CDLL", refuse)
-    monkeypatch.setattr(gomp, "LIBRARY", "libgomp-absent.so.1")
-    monkeypatch.setattr(shared, "load_gomp", gomp.load_gomp.__wrapped__)
-    with pytest.raises(MissingDependency, match="apt-get install libgomp1"):
-        Model.load(tmp_path / "net.so")
 
 
 def test_the_folder_has_to_exist(rng: Rng, tmp_path: Path) -> None:

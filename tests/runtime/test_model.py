@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from ansorpy.errors import CodegenError, MissingDependency, UsageError
+from ansorpy.errors import CodegenError, UsageError
 from ansorpy.runtime.executable import Executable
 from ansorpy.runtime.model import Model
 from ansorpy.target import Target
@@ -172,12 +172,3 @@ def test_two_codes_of_one_name_are_refused(rng: Rng) -> None:
     tasks[net.calls[2].key] = programs.task_of(programs.tail(), "dense_task")
     with pytest.raises(CodegenError, match="two different programs are both called dense_task"):
         Model.of(net, tasks, target=Target.host(), threads=1)
-
-
-def test_missing_libgomp_is_named(rng: Rng, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ansorpy.codegen.llvm import gomp, jit
-
-    monkeypatch.setattr(gomp, "LIBRARY", "libgomp-absent.so.1")
-    monkeypatch.setattr(jit, "load_gomp", gomp.load_gomp.__wrapped__)
-    with pytest.raises(MissingDependency, match="(?s)libgomp-absent.*apt-get install libgomp1"):
-        programs.model(rng)

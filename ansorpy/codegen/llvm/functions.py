@@ -12,13 +12,16 @@ from ansorpy.codegen.storage import ALIGNMENT, StoragePlan
 from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Program, Role, Scope, Stmt, substatements
 
 __all__ = [
-    "SCRATCH", "THREADS", "Parameter", "emit_entry", "main_parameters", "open_function",
+    "SCRATCH", "TEAM", "THREADS", "Parameter", "emit_entry", "main_parameters", "open_function",
     "own_buffers",
 ]  # fmt: skip
 
 SCRATCH = "%scratch"
 """Where the thread's scratch begins; in the main function, where that of thread 0 does."""
 THREADS = "%threads"
+TEAM = "ansorpy_team"
+"""``void ansorpy_team(void (*piece)(ptr data, i64 number, i64 pieces), ptr data, i32 threads)``
+calls *piece* for each number below ``pieces``, which *threads* makes (:mod:`.team` defines it)."""
 
 
 @dataclass(frozen=True)

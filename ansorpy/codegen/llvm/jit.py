@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import ctypes
 import itertools
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -9,8 +11,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.build import ObjectCode
-from ansorpy.codegen.llvm.gomp import load_gomp, needs_gomp
+from ansorpy.codegen.llvm.functions import TEAM
+from ansorpy.codegen.llvm.team import STOP, needs_team, team_object
 from ansorpy.errors import CodegenError
+from ansorpy.target import Target
 
 if TYPE_CHECKING:
     from llvmlite import binding
@@ -66,19 +70,18 @@ def load(objects: Sequence[ObjectCode | bytes], *, symbols: Sequence[str] = ()) 
         symbols: Functions to look up beside those of the :class:`ObjectCode` items.
 
     Raises:
-        MissingDependency: The code runs threads and libgomp is not installed.
         CodegenError: A symbol is undefined.
     """
     from llvmlite import binding
 
     images = [item.code if isinstance(item, ObjectCode) else bytes(item) for item in objects]
     wanted = [item.symbol for item in objects if isinstance(item, ObjectCode)] + list(symbols)
-    if any(needs_gomp(image) for image in images):
-        load_gomp()
     builder = binding.orcjit.JITLibraryBuilder()
     for image in images:
         builder.add_object_img(image)
     builder.add_current_process()
+    if TEAM not in wanted and any(needs_team(image) for image in images):
+        builder.import_symbol(TEAM, _team().address(TEAM))
     for symbol in wanted:
         builder.export_symbol(symbol)
     try:
@@ -95,3 +98,12 @@ def _linker() -> binding.LLJIT:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding.create_lljit_compiler(suppress_errors=True)
+
+
+@cache
+def _team() -> Library:
+    """The threads of this process's parallel loops."""
+    team = load([team_object(Target.host(), ends_with_library=False)], symbols=[TEAM, STOP])
+    # Before the interpreter frees the code that the threads run.
+    atexit.register(ctypes.CFUNCTYPE(None)(team.address(STOP)))
+    return team

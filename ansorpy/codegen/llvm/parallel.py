@@ -1,7 +1,7 @@
-"""Parallel loops: the body as a function of its own, run by a libgomp team.
+"""Parallel loops: the body as a function of its own, run by a team of threads.
 
-Each thread takes one contiguous piece of the collapsed iteration space, cut by the size the team
-really has.  With one thread the function is called directly.
+The collapsed iteration space is cut into contiguous pieces, one a thread (:mod:`.team`).  With one
+thread the function is called directly.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.affine import Affine, Symbol, constant, symbol
-from ansorpy.codegen.llvm.functions import SCRATCH, THREADS, Parameter, open_function
+from ansorpy.codegen.llvm.functions import SCRATCH, TEAM, THREADS, Parameter, open_function
 from ansorpy.codegen.llvm.indices import INDICES, scalar
 from ansorpy.codegen.llvm.loops import counted_loop
 from ansorpy.codegen.llvm.text import FunctionText
@@ -51,7 +51,7 @@ def emit_parallel(e: Emitter, loop: For) -> None:
     region = _region(e, loop)
     _emit_body(e, region)
     if region.total > 1:
-        _emit_team(e, region)
+        _emit_piece(e, region)
     _emit_call(e, region)
     for buffer, writes in buffers_used(region.body).items():
         if writes:
@@ -150,21 +150,17 @@ def _slots(region: _Region) -> list[str]:
     return ["ptr"] * len(region.parameters) + ["i64"] * len(region.variables) + ["ptr"]
 
 
-def _emit_team(e: Emitter, region: _Region) -> None:
-    """What each thread of the team runs: unpack, take this thread's piece, call the body."""
-    text = FunctionText(f"internal void @{region.name}.team(ptr %data)")
+def _emit_piece(e: Emitter, region: _Region) -> None:
+    """One piece for whichever thread takes it: unpack, find its iterations, call the body."""
+    text = FunctionText(f"internal void @{region.name}.piece(ptr %data, i64 %number, i64 %pieces)")
     e.module.functions.append(text)
     arguments = []
     for position, kind in enumerate(_slots(region)):
         slot = text.define(f"getelementptr i8, ptr %data, i64 {8 * position}")
         arguments.append((kind, text.define(f"load {kind}, ptr {slot}, align 8")))
-    e.module.declare("omp_get_num_threads", "i32", "")
-    e.module.declare("omp_get_thread_num", "i32", "")
-    team = _widened(text, "call i32 @omp_get_num_threads()")
-    rank = _widened(text, "call i32 @omp_get_thread_num()")
-    begin = _cut(text, rank, region.total, team)
-    end = _cut(text, text.define(f"add i64 {rank}, 1"), region.total, team)
-    bytes_ = text.define(f"mul i64 {rank}, {e.module.storage.thread_bytes}")
+    begin = _cut(text, "%number", region.total)
+    end = _cut(text, text.define("add i64 %number, 1"), region.total)
+    bytes_ = text.define(f"mul i64 %number, {e.module.storage.thread_bytes}")
     scratch = text.define(f"getelementptr i8, ptr {arguments[-1][1]}, i64 {bytes_}")
     some = text.define(f"icmp ult i64 {begin}, {end}")
     text.branch_if(some, "work", "done")
@@ -177,13 +173,9 @@ def _emit_team(e: Emitter, region: _Region) -> None:
     text.emit("ret void")
 
 
-def _widened(text: FunctionText, call: str) -> str:
-    return text.define(f"zext i32 {text.define(call)} to i64")
-
-
-def _cut(text: FunctionText, rank: str, total: int, team: str) -> str:
-    """First iteration of piece *rank* when *total* are dealt to *team* threads."""
-    return text.define(f"udiv i64 {text.define(f'mul i64 {rank}, {total}')}, {team}")
+def _cut(text: FunctionText, number: str, total: int) -> str:
+    """First iteration of piece *number* of *total* iterations."""
+    return text.define(f"udiv i64 {text.define(f'mul i64 {number}, {total}')}, %pieces")
 
 
 def _emit_call(e: Emitter, region: _Region) -> None:
@@ -219,7 +211,5 @@ def _fork(e: Emitter, region: _Region, passed: Sequence[str]) -> None:
     for position, argument in enumerate(passed):
         slot = text.define(f"getelementptr i8, ptr {data}, i64 {8 * position}")
         text.emit(f"store {argument}, ptr {slot}, align 8")
-    e.module.declare("GOMP_parallel", "void", "ptr, ptr, i32, i32")
-    text.emit(
-        f"call void @GOMP_parallel(ptr @{region.name}.team, ptr {data}, i32 {THREADS}, i32 0)"
-    )
+    e.module.declare(TEAM, "void", "ptr, ptr, i32")
+    text.emit(f"call void @{TEAM}(ptr @{region.name}.piece, ptr {data}, i32 {THREADS})")

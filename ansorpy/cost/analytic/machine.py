@@ -66,7 +66,7 @@ class MachineModel:
     dram_bytes_per_s: float = 27e9
     """Of all cores together."""
     fork_join_s: float = 3e-6
-    """libgomp: 0.6 µs when hot, 6 µs after a pause."""
+    """0.3 µs when hot, some microseconds after a pause."""
 
     @property
     def data_caches(self) -> tuple[SetCache, SetCache, SetCache]:

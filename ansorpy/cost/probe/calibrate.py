@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ansorpy.config import CALIBRATE, available_cores, cache_folder
 from ansorpy.cost.probe import limits
-from ansorpy.errors import ForeignFile, MissingDependency
+from ansorpy.errors import ForeignFile
 from ansorpy.measure.locks import lock_cores
 from ansorpy.rates import Rates
 from ansorpy.target import MIB, Target, machine_name
@@ -34,8 +34,7 @@ def calibrated(target: Target, *, again: bool = False) -> Target:
     """*target* with the rates of this machine, measured now if they never were (two seconds).
 
     A target whose code does not run here is returned as it is, as are GPUs, and every target under
-    ``ANSORPY_CALIBRATE=0`` and where libgomp is missing.  A kept file that cannot be read is
-    measured again and replaced.
+    ``ANSORPY_CALIBRATE=0``.  A kept file that cannot be read is measured again and replaced.
 
     Args:
         again: Measure even if rates are kept.
@@ -49,10 +48,7 @@ def calibrated(target: Target, *, again: bool = False) -> Target:
     except ForeignFile:
         kept = None
     if kept is None:
-        try:
-            kept = measure_rates()
-        except MissingDependency:
-            return target  # what a search needs it for says so, with advice
+        kept = measure_rates()
         _keep(kept)
     if target.vector_bits < Target.host().vector_bits:  # its widest vectors are narrow ones here
         kept = replace(kept, vector_ops_per_cycle=kept.narrow_ops_per_cycle)
@@ -85,11 +81,7 @@ def rates_file() -> Path:
 
 
 def measure_rates() -> Rates:
-    """Measure this machine with no other measurement of ansorpy beside it.
-
-    Raises:
-        MissingDependency: libgomp is not installed.
-    """
+    """Measure this machine with no other measurement of ansorpy beside it."""
     host, cores = Target.host(), available_cores()
     with lock_cores(limits.usable_cores()):
         clock = _best(limits.clock_hz)

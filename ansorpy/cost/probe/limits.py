@@ -80,14 +80,16 @@ def _bandwidth(name: str, threads: int, footprint: int) -> float:
 
 
 def fork_join_s(threads: int) -> float:
-    """Median seconds of an empty parallel region, entered again and again.
+    """Seconds that sharing work adds to a thread's own, where regions follow one another."""
+    place = aligned_empty((threads,), np.int64).ctypes.data
 
-    Raises:
-        MissingDependency: libgomp is not installed.
-    """
-    status, seconds = bench(fork_join_address(), [[0]], 0, threads=threads, warmup=2000, count=2000)
-    assert status == 0
-    return float(np.median(seconds))
+    def median_s(team: int) -> float:
+        address = fork_join_address()
+        status, seconds = bench(address, [[0]], place, threads=team, warmup=500, count=2000)
+        assert status == 0
+        return float(np.median(seconds))
+
+    return max(0.0, median_s(threads) - median_s(1))
 
 
 def usable_cores() -> list[int]:

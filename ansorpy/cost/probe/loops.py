@@ -11,6 +11,7 @@ from functools import cache
 from typing import TypeAlias
 
 from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.jit import Library, load
 from ansorpy.target import Target
 
@@ -24,6 +25,9 @@ _SIGNATURE = ctypes.CFUNCTYPE(
 
 BLOCK = 8
 """Vectors read or written in one step, each read into a sum of its own: hides the addition."""
+
+PIECE_STEPS = 3000
+"""Dependent multiplications of a piece: about 3 µs, so that threads that look can take theirs."""
 
 LINKS = 16
 """Operations of one cycle in a step of the chain, each waiting for the one before."""
@@ -47,10 +51,9 @@ def loop(name: str) -> Loop:
 
 @cache
 def fork_join_address() -> int:
-    """Address of a kernel that forks a team and joins it, and nothing else.
+    """Address of a kernel that has a team do a short piece of work a thread: some microseconds.
 
-    Raises:
-        MissingDependency: libgomp is not installed.
+    Its workspace has 8 bytes a thread.
     """
     return _threads().address("fork_join")
 
@@ -195,15 +198,27 @@ done:
 }}
 """
 
-_FORK_JOIN = """
-declare void @GOMP_parallel(ptr, ptr, i32, i32)
+_FORK_JOIN = f"""
+declare void @{TEAM}(ptr, ptr, i32)
 
-define internal void @nothing(ptr %unused) {
+define internal void @piece(ptr %sink, i64 %number, i64 %pieces) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %x = phi i64 [ %number, %entry ], [ %y, %loop ]
+  %y = mul i64 %x, 3
+  %next = add i64 %i, 1
+  %again = icmp ult i64 %next, {PIECE_STEPS}
+  br i1 %again, label %loop, label %done
+done:
+  %cell = getelementptr i64, ptr %sink, i64 %number
+  store volatile i64 %y, ptr %cell
   ret void
-}
+}}
 
-define i32 @fork_join(ptr %arguments, ptr %workspace, i32 %threads) {
-  call void @GOMP_parallel(ptr @nothing, ptr null, i32 %threads, i32 0)
+define i32 @fork_join(ptr %arguments, ptr %workspace, i32 %threads) {{
+  call void @{TEAM}(ptr @piece, ptr %workspace, i32 %threads)
   ret i32 0
-}
+}}
 """

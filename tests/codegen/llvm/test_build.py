@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm import gomp
 from ansorpy.codegen.llvm.build import assembly, build, compile_ir
 from ansorpy.codegen.llvm.emit import emit_llvm
 from ansorpy.codegen.llvm.jit import load
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.codegen.llvm.timing import bench
-from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.errors import CodegenError
 from ansorpy.target import Target
 from tests.codegen.programs import ZERO, Compiled, buffer, matmul, nest, program, put, random
 
@@ -95,9 +94,3 @@ def test_arrays_are_aligned_writable_and_outlive_their_pages(shape: Any, dtype: 
     del array
     gc.collect()
     assert (view == 1).all()
-
-
-def test_a_missing_libgomp_names_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gomp, "LIBRARY", "libgomp-that-is-not-here.so.1")
-    with pytest.raises(MissingDependency, match="libgomp1"):
-        gomp.load_gomp.__wrapped__()

@@ -11,7 +11,7 @@ import pytest
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.probe import calibrate
 from ansorpy.cost.probe.calibrate import calibrated, kept_rates, rates_file
-from ansorpy.errors import ForeignFile, MissingDependency
+from ansorpy.errors import ForeignFile
 from ansorpy.rates import Rates
 from ansorpy.target import Target
 
@@ -84,16 +84,6 @@ def test_other_machines_are_never_measured(probes: list[Rates]) -> None:
 
 def test_measuring_can_be_turned_off(probes: list[Rates], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ANSORPY_CALIBRATE", "0")
-    assert calibrated(Target.host()).rates is None
-
-
-def test_without_libgomp_the_constants_stand(
-    probes: list[Rates], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing() -> Rates:
-        raise MissingDependency("no libgomp")
-
-    monkeypatch.setattr(calibrate, "measure_rates", missing)
     assert calibrated(Target.host()).rates is None
 
 

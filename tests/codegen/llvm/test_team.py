@@ -1,0 +1,209 @@
+"""Threads of parallel loops: every piece runs once, whoever comes late, sleeps, forks or ends."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.functions import TEAM
+from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.codegen.llvm.team import needs_team, team_object
+from ansorpy.target import Target
+
+# Every piece adds 1 to a cell of its own and the number of pieces to the next.
+SOURCE = f"""
+declare void @{TEAM}(ptr, ptr, i32)
+
+define internal void @piece(ptr %data, i64 %number, i64 %pieces) {{
+  %at = shl i64 %number, 1
+  %cell = getelementptr i64, ptr %data, i64 %at
+  %count = load i64, ptr %cell
+  %more = add i64 %count, 1
+  store i64 %more, ptr %cell
+  %beside = getelementptr i64, ptr %cell, i64 1
+  store i64 %pieces, ptr %beside
+  ret void
+}}
+
+define void @regions(ptr %data, i32 %threads, i64 %repeats) {{
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  call void @{TEAM}(ptr @piece, ptr %data, i32 %threads)
+  %next = add i64 %i, 1
+  %again = icmp slt i64 %next, %repeats
+  br i1 %again, label %loop, label %done
+done:
+  ret void
+}}
+"""
+
+Cells = npt.NDArray[np.int64]
+
+
+@pytest.fixture(scope="module")
+def library() -> Library:
+    return load([compile_ir(SOURCE, Target.host())], symbols=["regions"])
+
+
+def run(library: Library, threads: int, repeats: int) -> Cells:
+    signature = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64)
+    cells = np.zeros((2000, 2), dtype=np.int64)
+    signature(library.address("regions"))(cells.ctypes.data, threads, repeats)
+    return cells
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 7, 33])
+def test_each_piece_of_each_region_runs_once(library: Library, threads: int) -> None:
+    cells = run(library, threads, 500)
+    assert (cells[:threads, 0] == 500).all() and (cells[:threads, 1] == threads).all()
+    assert not cells[threads:].any()
+
+
+def test_a_caller_that_finds_the_team_busy_does_all_pieces_itself(library: Library) -> None:
+    stop = threading.Event()
+
+    def hold() -> None:
+        while not stop.is_set():
+            run(library, 2, 20_000)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    try:
+        time.sleep(0.01)
+        for threads in (3, 5, 9):
+            assert (run(library, threads, 300)[:threads] == [300, threads]).all()
+    finally:
+        stop.set()
+        holder.join()
+
+
+def test_callers_do_not_disturb_each_other(library: Library) -> None:
+    found: list[Cells] = []
+    callers = [
+        threading.Thread(target=lambda: found.append(run(library, 3, 5000))) for _ in range(4)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert all((cells[:3, 0] == 5000).all() for cells in found) and len(found) == 4
+
+
+def test_threads_that_went_to_sleep_come_back(library: Library) -> None:
+    for _ in range(5):
+        time.sleep(0.03)
+        assert (run(library, 2, 2)[:2, 0] == 2).all()
+
+
+PRELUDE = f"""
+import ctypes, os, sys, time
+import numpy as np
+from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.llvm.jit import load
+from ansorpy.target import Target
+library = load([compile_ir({SOURCE!r}, Target.host())], symbols=["regions"])
+call = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64)
+regions = call(library.address("regions"))
+cells = np.zeros((64, 2), dtype=np.int64)
+"""
+
+
+def in_a_process(script: str) -> None:
+    text = PRELUDE + textwrap.dedent(script)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", text], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_forked_child_computes_too() -> None:
+    in_a_process("""
+        regions(cells.ctypes.data, 3, 10)
+        child = os.fork()
+        regions(cells.ctypes.data, 3, 10)
+        assert (cells[:3, 0] == 20).all()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+    """)
+
+
+def test_a_process_ends_with_its_threads_awake_and_asleep() -> None:
+    in_a_process("regions(cells.ctypes.data, 4, 10)")
+    in_a_process("regions(cells.ctypes.data, 4, 10); time.sleep(0.2)")
+
+
+def test_threads_that_share_one_core_get_through() -> None:
+    in_a_process("""
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+        regions(cells.ctypes.data, 4, 2000)
+        assert (cells[:4, 0] == 2000).all()
+    """)
+
+
+def test_signals_go_to_the_main_thread() -> None:
+    in_a_process("""
+        before = set(os.listdir("/proc/self/task"))
+        regions(cells.ctypes.data, 4, 10)
+        team = set(os.listdir("/proc/self/task")) - before
+        assert len(team) == 3
+        time.sleep(0.2)
+        for number in team:
+            status = open(f"/proc/self/task/{number}/status").read()
+            [blocked] = [line for line in status.splitlines() if line.startswith("SigBlk")]
+            assert blocked.endswith("fffffffe7ffbfeff"), blocked  # all that can be blocked
+    """)
+
+
+def test_a_library_can_be_unloaded_while_its_threads_look_for_work(tmp_path: Path) -> None:
+    from ansorpy.runtime.linker import find_linker
+
+    target = Target.host()
+    parts = {
+        "team.o": team_object(target, ends_with_library=True),
+        "regions.o": compile_ir(f'target triple = "{target.triple}"\n{SOURCE}', target),
+    }
+    for name, content in parts.items():
+        (tmp_path / name).write_bytes(content)
+    find_linker(target).shared_library(
+        tmp_path / "net.so", "net.so", [tmp_path / name for name in parts],
+        exports=_exports(tmp_path), needs=("-pthread",),
+    )  # fmt: skip
+    in_a_process(f"""
+        import _ctypes
+        before = os.listdir("/proc/self/task")
+        for pause in (0.0, 0.1):
+            handle = ctypes.CDLL({str(tmp_path / "net.so")!r})
+            handle.regions(ctypes.c_void_p(cells.ctypes.data), 3, ctypes.c_int64(100))
+            time.sleep(pause)
+            _ctypes.dlclose(handle._handle)
+            assert os.listdir("/proc/self/task") == before
+        assert (cells[:3, 0] == 200).all()
+    """)
+
+
+def _exports(folder: Path) -> Path:
+    path = folder / "exports.map"
+    path.write_text("{ global: regions; local: *; };\n")
+    return path
+
+
+def test_only_code_with_parallel_loops_needs_a_team() -> None:
+    assert needs_team(compile_ir(SOURCE, Target.host()))
+    assert not needs_team(compile_ir("define void @f() {\n  ret void\n}\n", Target.host()))
+
+
+@pytest.mark.parametrize("name", ["x86-64-v2", "cortex-a76"])
+def test_it_is_made_for_other_machines(name: str) -> None:
+    assert team_object(Target.parse(name), ends_with_library=True)[:4] == b"\x7fELF"
