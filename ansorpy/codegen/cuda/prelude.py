@@ -133,7 +133,7 @@ template <typename T> {_INLINE} void copy_async(T* to, const T* from, bool some 
   const unsigned at = (unsigned)__cvta_generic_to_shared(to);
   const int bytes = some ? (int)sizeof(T) : 0;
   if constexpr (sizeof(T) == 16) {{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
                  :: "r"(at), "l"(from), "r"(bytes) : "memory");
   }} else {{
     asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
