@@ -187,7 +187,7 @@ constants packed, chains in blocks, and algorithms as alternatives."""
 CUDA = Preset(
     "default",
     DEFAULT_CUDA_SKETCH,
-    (DrawRfactorFactors(most_parts=64),),
+    (DrawRfactorFactors(as_split=True),),
     (
         TileWarps(),
         ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128, 256, 512)),

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ansorpy.cost.access import AccessView, number_of
+from ansorpy.cost.access import AccessView, Masks, number_of
 from ansorpy.cost.gpu.banks import BANK_BYTES, turns_of
 from ansorpy.cost.gpu.bodies import Body
 from ansorpy.cost.gpu.machine import GpuMachine
@@ -45,6 +45,9 @@ _LOOP = 8.0
 
 _TURN = 16.0
 """Those around the tiles of one iteration: the wait, the barrier, where tiles lie now."""
+
+_CHOICE = 3.0
+"""Instructions of a product that is chosen by itself, beside its own."""
 
 _EXCHANGE = 12.0
 """Instructions of a sum that threads share, once for each result."""
@@ -105,7 +108,8 @@ class Statement:
         if self.view.written.in_warp:
             (ask_for_sum if self.view.leaf.op.reduce_axes else ask_for_operand)(self, found)
             return found
-        found.issued = self.mine * self._instructions + self.bodies * _LOOP * self.sums
+        arithmetic = self._instructions + _CHOICE * self._chooses_inside
+        found.issued = self.mine * self._held * arithmetic + self.bodies * _LOOP * self.sums
         if fills(self.view):
             self._fill(found)
         else:
@@ -140,6 +144,7 @@ class Statement:
             if buffer.is_written or (buffer.alloc_depth and not in_shared):
                 continue
             loads, width, along = self._loads(buffer)
+            loads = loads * self._held
             found.issued = found.issued + loads
             warps = np.ceil(self.threads / self.machine.warp)
             found.turns = found.turns + loads * warps * self.turns(buffer, width)
@@ -185,6 +190,21 @@ class Statement:
         fused = min(ops.addsub, ops.mul)
         plain = ops.addsub + ops.mul - fused + ops.cmp
         return max(0.0 if fills(self.view) else 1.0, plain + _SLOW * (ops.divmod + ops.mathfunc))
+
+    @cached_property
+    def _chooses_inside(self) -> Masks:
+        """Where the condition of a sum differs within the straight-line code: each product is
+        chosen by itself, and what it reads loaded by itself."""
+        found: Masks = np.zeros(self.view.rows, dtype=bool)
+        for n, asks in self.view.asks.items():
+            virtual = self.view.leaf.loops[n].annotation is ForKind.VTHREAD
+            found = found | (asks & (virtual | self.body.inside(n)))
+        return found
+
+    @cached_property
+    def _held(self) -> Floats:
+        """The share of a sum's steps that a thread does: those where its condition holds."""
+        return np.where(self._chooses_inside, 1.0, self.view.leaf.held)
 
     # Filling tiles
 
@@ -245,7 +265,7 @@ class Statement:
 
     def _neighbours(self, access: AccessView, most: int) -> tuple[Floats, Floats]:
         """Elements that one load moves at most, and how many of them are steps of the sum."""
-        run = self.body.run(access)
+        run = np.where(self._chooses_inside, 1.0, self.body.run(access))
         found: Floats = np.ones(self.view.rows)
         for width in (2.0, 4.0, 8.0):
             if width <= most:

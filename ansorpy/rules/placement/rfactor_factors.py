@@ -27,11 +27,13 @@ class DrawRfactorFactors(PlacementRule):
     The new stage's shape depends on it, so it is part of the structure and no column.
     Source: TVM opens these splits after enumeration; ``max_innermost`` is its.  Differs: with
     ``most_parts`` an outer loop that is factored out, to be shared by threads, has two iterations
-    or more and at most that many, where its extent has such a divisor.
+    or more and at most that many, where its extent has such a divisor.  With ``as_split`` it has at
+    most as many as in the sketch, and if those do not divide, powers of two of them as well.
     """
 
     max_innermost: int = 64
     most_parts: int | None = None
+    as_split: bool = False
 
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
         chosen = {
@@ -48,13 +50,28 @@ class DrawRfactorFactors(PlacementRule):
 
     def _factors(self, state: State, at: int, extent: int) -> npt.NDArray[np.int64]:
         """The inner factors to draw from for the split that is step number *at*."""
-        if self.most_parts is not None and _takes_outer_part(state, at):
+        most = self._most(state, at, extent)
+        if most is not None and _takes_outer_part(state, at):
             every = factorizations(extent, 1, extent)[:, 0]
             parts = extent // every
-            shared = every[(parts > 1) & (parts <= self.most_parts)]
+            shared = every[(parts > 1) & (parts <= most)]
+            if self.as_split and extent % _inner_factor(state, at):
+                powers = 2 ** np.arange(1, most.bit_length(), dtype=np.int64)
+                shared = np.union1d(shared, -(-extent // powers))
             if len(shared):
                 return shared
         return factorizations(extent, 1, self.max_innermost)[:, 0]
+
+    def _most(self, state: State, at: int, extent: int) -> int | None:
+        """The most parts of a loop that is factored out."""
+        return -(-extent // _inner_factor(state, at)) if self.as_split else self.most_parts
+
+
+def _inner_factor(state: State, at: int) -> int:
+    """The factor by which the split that is step number *at* of a sketch splits."""
+    step = state.history[at]
+    assert isinstance(step, SplitStep), step
+    return step.factors[0] or 1
 
 
 def _with_factors(state: State, chosen: Mapping[int, int]) -> State:

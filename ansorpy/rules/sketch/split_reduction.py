@@ -26,28 +26,34 @@ __all__ = ["SplitReduction"]
 
 @dataclass(frozen=True)
 class SplitReduction(SketchRule):
-    """Factor the outer part of the longest reduce axis out of what has few tiles, or few sums.
+    """Factor the outer part of a reduce axis out of what has few tiles, or few sums.
 
         C[i, j] = sum_k f(i, j, k)   -->   C.rf[s, i, j] = sum_k.1 f(i, j, (s, k.1))
                                            C[i, j] = sum_s C.rf[s, i, j]
 
     The new stage is scheduled like any other, its parts being blocks; a second kernel adds them
     up, with what follows element by element.  The split is made into as many parts as there can
-    be; how many is drawn for each structure.  Source: "split-K", as in CUTLASS.  Differs: Ansor's
-    GPU rules leave most of the chip idle there.
+    be; how many is drawn for each structure.  A product's longest axis is shared, in equal parts;
+    of other sums the outermost long one, so that blocks read rows, and its last part may be
+    shorter.  Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the chip
+    idle there.
 
     Args:
         tile: Elements of a product's tile that is worth a block; with fewer tiles than
             multiprocessors there are parts to share out.
         least: The shortest reduction of a product worth a second kernel.
         least_sum: The same of other reductions, which each use a block.
-        most_parts: Parts of one reduction; the placement draws no more.
+        most_parts: Parts of one product's reduction; the placement draws no more.
+        most_sums: The same of other reductions.
+        long: An axis with as many elements is shared before longer ones inside of it.
     """
 
     tile: int = 64 * 64
     least: int = 256
     least_sum: int = 1 << 14
     most_parts: int = 64
+    most_sums: int = 256
+    long: int = 128
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -62,26 +68,32 @@ class SplitReduction(SketchRule):
             return Verdict.skip("a short reduction")
         if space_extent(stage) >= (self.tile if is_product else 1) * target.cores:
             return Verdict.skip(f"enough to do for {target.cores} multiprocessors")
-        if self._parts(stage) == 1:
+        if is_product and self._part(_longest(stage).extent) == _longest(stage).extent:
             return Verdict.skip("no number of parts divides it")
         return Verdict.apply("few blocks: several can share the reduction")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         is_product = needs_multi_level_tiling(state, stage)
-        longest = _longest(stage)
-        part = longest.extent // self._parts(stage)
-        state, (outer, _) = state.split(stage.name, longest.name, (part,))
+        axis = _longest(stage) if is_product else self._outermost(stage)
+        most = self.most_parts if is_product else self.most_sums
+        part = self._part(axis.extent) if is_product else -(-axis.extent // most)
+        state, (outer, _) = state.split(stage.name, axis.name, (part,))
         state, partial = state.rfactor(stage.name, outer, 0)
         if not is_product:  # the sum of the parts is looked at again: threads may share it
             yield state, state.index(stage.name)
             return
         yield summed_in_registers(state, stage.name), state.index(partial)
 
-    def _parts(self, stage: Stage) -> int:
-        """As many parts as the longest reduce axis can be divided into."""
-        extent = _longest(stage).extent
-        return max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
+    def _part(self, extent: int) -> int:
+        """Elements of each of as many equal parts as there can be."""
+        parts = max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
+        return extent // parts
+
+    def _outermost(self, stage: Stage) -> Axis:
+        """The outermost long axis, the longest where none is long."""
+        axes = stage.compute.reduce_axes
+        return next((axis for axis in axes if axis.extent >= self.long), _longest(stage))
 
 
 def _longest(stage: Stage) -> Axis:

@@ -20,6 +20,7 @@ from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests import workloads
+from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import gelu
 from tests.tensor_cores import matmul
@@ -172,3 +173,19 @@ def test_narrow_products_may_be_faster_than_single_precision_allows() -> None:
     exact, narrow = (ComputeDAG.of(matmul(kind, 1024, 1024, 1024)) for kind in ("tf32", "float16"))
     least = [least_seconds(Task(dag, GPU, 1), dag) for dag in (exact, narrow)]
     assert least[1] < least[0] / 4
+
+
+def test_conditions_between_the_sums_of_a_thread_cost_what_they_choose() -> None:
+    """Rows that differ in the condition are best not in one thread's tile."""
+    tensors = convolution((5, 5), (3, 3), 64, 64, pad=1)
+    task = Task(ComputeDAG.of(tensors), GPU, 1)
+    found = [s for s in StructureSampler(task).every() if s.pair.definition == "clipped"]
+    structure = next(s for s in found if not any(".rf" in c for c in s.columns))
+    name = next(c for c in structure.columns if c.endswith(".h0/3")).removesuffix(".h0/3")
+    common = {f"{name}.o/2": 16, f"{name}.o/3": 4, f"{name}.rc/1": 16}
+    inside, across = seconds(
+        structure, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5}
+    )
+    (plain, *_) = (s for s in StructureSampler(task).every() if s.pair.definition == "direct")
+    direct, _ = seconds(plain, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5})
+    assert inside > 1.3 * direct and across < inside

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import ForKind
+from ansorpy.ir.task import Task
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import CUDA
 from ansorpy.rules.sketch.split_reduction import SplitReduction
+from ansorpy.rules.structure import StructureSampler
 from ansorpy.rules.tiling import factored_axes
 from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
+from tests.properties.random_operators import random_values
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import APPLY, SKIP, ask, derive
 from tests.rules.asking import CUDA as GPU
+from tests.rules.test_gpu_programs import check
 
 RULE = SplitReduction()
 
@@ -71,3 +79,29 @@ def test_what_follows_is_done_where_the_parts_are_added_up() -> None:
     attach = state.stage("conv").attach
     assert attach is not None
     assert (attach.stage, attach.iter) == ("relu", "i3")
+
+
+def test_of_other_sums_the_outermost_long_axis_is_shared() -> None:
+    """Also where no number of parts divides it: 127 is a prime number."""
+    tensors = workloads.matrix_norm(1, 127, 130)
+    for most, parts in ((256, 127), (50, 43)):
+        rule = SplitReduction(long=100, most_sums=most)
+        [(state, _)] = derive(rule, tensors, "squares", GPU)
+        made = state.stage("squares.rf").compute
+        assert [axis.extent for axis in made.axes] == [parts, 1]
+
+
+def test_parts_that_do_not_divide_compute_the_sum(rng: np.random.Generator) -> None:
+    dag = ComputeDAG.of(workloads.matrix_norm(1, 263, 67))
+    data = random_values(dag, rng)
+    expected = run_dag(dag, data, dtype=DType.FLOAT64)
+    sampler = StructureSampler(Task(dag, GPU, 1))
+    parts = set()
+    for structure in sampler.draw(12, rng):
+        names = {stage.name: stage for stage in structure.state.stages}
+        if "squares.rf" not in names:
+            continue
+        table = structure.sample(16, rng)
+        check(structure.bind(table[structure.valid(table)][0]), data, expected)
+        parts.add(names["squares.rf"].compute.axes[0].extent)
+    assert len(parts) > 1 and max(parts) <= 132
