@@ -37,8 +37,12 @@ _AGAIN = 2.0
 _SLOW = 8
 """Instructions of a division or an elementary function, about."""
 
-_COPY, _DIVISION = 3.0, 5.0
-"""Instructions to place a copy, and for each quotient by a number that is no power of two."""
+_COPY, _DIVISION, _COMPARISON = 3.0, 5.0, 2.0
+"""Instructions to place a copy, for each quotient by a number that is no power of two, and for each
+comparison of its condition."""
+
+_GUARDED = 6.0
+"""Instructions to load an element where a condition may keep it from being there."""
 
 _LOOP = 8.0
 """Instructions around a straight-line body: its counter and its first addresses."""
@@ -121,14 +125,20 @@ class Statement:
 
     def _fill(self, found: Asked) -> None:
         """What it takes to fill a tile of shared memory."""
-        ahead = number_of(self.view.leaf.instances)
+        instances = number_of(self.view.leaf.instances)
+        # What is computed is done by the thread itself, at once.
+        ahead = instances if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
         copies = self.mine / width
-        found.issued = found.issued / width + copies * (_COPY + _DIVISION * self._quotients)
+        asked = _COMPARISON * self.view.body_ops.ints.cmp
+        placed = copies * (_COPY + _DIVISION * self._quotients + asked)
+        found.issued = found.issued / width + placed
+        if not self._is_copy:
+            found.issued = found.issued + self.mine * self._read * _GUARDED
         found.issued = found.issued + self._steps * _TURN
         bytes_each = float(tile.elem_bytes)
         found.turns = self.mine * self.threads * bytes_each / BANK_BYTES
-        found.tiles = tile.elems * bytes_each * self._padded * ahead + np.zeros(self.view.rows)
+        found.tiles = tile.elems * bytes_each * self._padded * instances + np.zeros(self.view.rows)
         latency = self.machine.memory_latency
         alone = np.where(ahead > 1, latency / np.maximum(ahead - 1, 1), latency)
         found.fetched = self._steps * alone + latency
@@ -209,6 +219,16 @@ class Statement:
     # Filling tiles
 
     @cached_property
+    def _read(self) -> int:
+        """Elements that one of the tile is made from."""
+        reads = (b for b in self.view.buffers if not b.is_written)
+        return sum(access.times for buffer in reads for access in buffer.accesses)
+
+    @property
+    def _is_copy(self) -> bool:
+        return self._read <= 1 and not self._instructions
+
+    @cached_property
     def _rows(self) -> list[Floats]:
         """Extents of the tile, outermost first."""
         shape = [number_of(size) for size in self.view.leaf.write.shape]
@@ -218,7 +238,7 @@ class Statement:
     def _copied(self) -> Floats:
         """Elements that one copy moves: as the loop says, where the source has them in a row."""
         width: Floats = np.ones(self.view.rows)
-        for n in self.view.vector:
+        for n in self.view.vector if self._is_copy else ():
             width = width * np.where(self.view.vector[n], self.view.extent[n], 1.0)
         for buffer in self.view.buffers:
             for access in () if buffer.is_written else buffer.accesses:
