@@ -116,7 +116,7 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 )
 
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
-    AddCacheRead(),
+    AddCacheRead(by_source=True),
     SpecialComputeLocation(),
     AlwaysInline(most_loads=3, most_formulas=36),
     SimplifyComputeWithConstTensor(),

@@ -50,6 +50,14 @@ def transposed(n: int, m: int) -> list[Tensor]:
     return [x, y, compute((m, n), at, name="out")]
 
 
+def viewed_matmul(n: int, m: int, k: int) -> list[Tensor]:
+    """``C[n, m] = A[n, k] V[k, m]`` of a transposed view of ``B[m, k]``."""
+    a, b = placeholder((n, k), name="A"), placeholder((m, k), name="B")
+    view, r = compute((k, m), lambda i, j: b[j, i], name="V"), reduce_axis(k, name="k")
+    made = compute((n, m), lambda i, j: ap.sum(a[i, r] * view[r, j], axis=r), name="C")
+    return [a, b, made]
+
+
 WORKLOADS: dict[str, list[Tensor]] = {
     "matmul": workloads.matmul(12, 20, 6, constant=True),
     "even_matmul": workloads.matmul(64, 32, 16),
@@ -59,6 +67,7 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "outer_product": workloads.matmul(9, 14, 1),
     "transposed_matmul": workloads.transposed_matmul(18, 20, 12),
     "batch_matmul": batch_matmul(3, 10, 7, 5),
+    "viewed_matmul": viewed_matmul(17, 24, 12),
     "two_matmuls": workloads.double_matmul(8),
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.expr import AxisKind, Load, Select
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
     NO_SPLIT_AT_INNER,
@@ -30,10 +30,13 @@ class AddCacheRead(SketchRule):
 
     Returns the same stage number: the copy is never looked at itself.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
-    aborts, is left alone, and so are other consumers that are no tiled reductions.
+    aborts, is left alone, and so are other consumers that are no tiled reductions.  With
+    ``by_source`` a copy of a transposed view has its rows where the source has them, so that it is
+    copied by vectors; where these lie along the reduction, several steps are loaded at once.
     """
 
     scope: str = "shared"
+    by_source: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -56,12 +59,27 @@ class AddCacheRead(SketchRule):
             reader = state.stage(found.name)
             if not _takes_tiles(state, reader):
                 continue
-            state, cached = state.cache_read(stage_id, self.scope, [reader.name])
+            order = _source_order(state.stage(stage_id)) if self.by_source else ()
+            state, cached = state.cache_read(stage_id, self.scope, [reader.name], order=order)
             owner = reader.name if reader.attach is None else reader.attach.stage
             tiled = state.stage(owner if reader.fragment is not None else reader.name)
             host = _last_of_outermost_reduce_tile(tiled)
             state = state.compute_at(cached, tiled.name, host)
         yield state, stage_id
+
+
+def _source_order(stage: Stage) -> tuple[int, ...]:
+    """The dimensions of *stage* with the one last that its source has last; () for as they are."""
+    if stage.is_placeholder:
+        return ()
+    body = stage.compute.body
+    while isinstance(body, Select):
+        body = body.then
+    axes = list(stage.compute.axes)
+    if not isinstance(body, Load) or not body.indices or body.indices[-1] not in axes[:-1]:
+        return ()
+    last = axes.index(body.indices[-1])  # type: ignore[arg-type]
+    return (*(d for d in range(len(axes)) if d != last), last)
 
 
 def _is_tiled_reduction(state: State, stage: Stage) -> bool:

@@ -59,3 +59,18 @@ def test_not_through_an_inlined_stage() -> None:
     assert ask(RULE, state, "data", CUDA).reason == (
         "an inlined stage stands between it and its consumer"
     )
+
+
+def test_rows_of_a_copy_are_those_of_its_source() -> None:
+    """A transposed view is copied as the tensor behind it lies in memory."""
+    a, b = placeholder((16, 24), name="A"), placeholder((32, 24), name="B")
+    view = compute((24, 32), lambda i, j: b[j, i], name="view")
+    k = reduce_axis(24, name="k")
+    c = compute((16, 32), lambda i, j: ap.sum(a[i, k] * view[k, j], axis=k), name="C")
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRS"), [a, b, view, c], "C", CUDA)
+    shapes = {}
+    for rule in (RULE, AddCacheRead(by_source=True)):
+        [(state, _)] = derive(rule, tiled, "view", CUDA)
+        [(state, _)] = derive(rule, state, "A", CUDA)
+        shapes[rule.by_source] = [state.stage(f"{n}.shared").op.shape for n in ("view", "A")]
+    assert shapes == {False: [(24, 32), (16, 24)], True: [(32, 24), (16, 24)]}
