@@ -100,7 +100,8 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
     warps = np.ceil(threads / machine.warp)
     busiest = np.ceil(blocks / machine.processors)
     together = np.minimum(busiest, _together(warps, asked, machine))
-    issued = asked.issued + _START
+    lanes = machine.schedulers * machine.warp / machine.products_per_cycle
+    issued = np.maximum(asked.issued + _START, asked.arithmetic * lanes)
     issue = busiest * issued * warps / machine.schedulers / machine.clock_hz
     banks = busiest * asked.turns / machine.clock_hz
     tensor = busiest * asked.multiplied / machine.clock_hz

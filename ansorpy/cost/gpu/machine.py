@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from ansorpy.target import Target
 
 __all__ = ["GpuMachine"]
+
+_HALF_RATE = (70, 72, 75, 80)
+"""Architectures with 64 lanes of single precision (CUDA C++ Programming Guide, throughput of
+arithmetic instructions)."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +26,8 @@ class GpuMachine:
     warp: int = 32
     schedulers: float = 4.0
     """Each issues an instruction of one of its warps a cycle."""
+    products_per_cycle: float = 128.0
+    """Of single-precision floats, with their additions."""
     shared_bytes_per_cycle: float = 128.0
     l2_bytes_per_s: float = 5.5e12
     dram_bytes_per_s: float = 3.3e12
@@ -45,7 +52,9 @@ class GpuMachine:
     @staticmethod
     def of(target: Target) -> GpuMachine:
         """The machine of *target*, as far as it is known."""
+        number = re.match(r"sm_(\d+)", target.cpu)
         return GpuMachine(
+            products_per_cycle=64.0 if number and int(number[1]) in _HALF_RATE else 128.0,
             processors=target.cores, l2_bytes=float(target.l2_bytes), warp=target.warp_size,
             threads=float(target.max_threads_per_sm), blocks=float(target.max_blocks_per_sm),
             shared_bytes=float(target.shared_per_sm_bytes),

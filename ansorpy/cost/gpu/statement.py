@@ -67,6 +67,8 @@ class Asked:
     """Bytes of shared memory of one block."""
     issued: Floats
     """Instructions of one thread."""
+    arithmetic: Floats
+    """Of these those of floats."""
     turns: Floats
     """Cycles for which one block holds the banks of shared memory, or the first-level cache."""
     l2: Floats
@@ -117,6 +119,7 @@ class Statement:
         if fills(self.view):
             self._fill(found)
         else:
+            found.arithmetic = self.mine * self._held * arithmetic
             self._compute(found)
         for buffer in self.view.buffers:
             if not buffer.alloc_depth:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -189,3 +190,15 @@ def test_conditions_between_the_sums_of_a_thread_cost_what_they_choose() -> None
     (plain, *_) = (s for s in StructureSampler(task).every() if s.pair.definition == "direct")
     direct, _ = seconds(plain, {**common, f"{name}.h0/3": 5}, {**common, f"{name}.h0/2": 5})
     assert inside > 1.3 * direct and across < inside
+
+
+def test_half_as_many_lanes_take_twice_as_long() -> None:
+    (structure,) = structures(workloads.matmul(2048, 2048, 2048))
+    row = {**tile((2, 16, 4), (2, 16, 4), 16), "A.shared.pad": 4, "B.shared.pad": 0}
+    rows = np.array([[row[c] for c in structure.columns]])
+    views = view_nest(structure.space.nest(rows), 1)
+    machine = GpuMachine.of(GPU)
+    full = replace(machine, products_per_cycle=128.0)
+    assert GpuMachine.of(Target.parse("sm_90")).products_per_cycle == 128
+    half, whole = (gpu_seconds(GPU, views, m)[0] for m in (machine, full))
+    assert machine.products_per_cycle == 64 and 1.5 < half / whole < 2
