@@ -78,7 +78,7 @@ def _source_order(stage: Stage) -> tuple[int, ...]:
     axes = list(stage.compute.axes)
     if not isinstance(body, Load) or not body.indices or body.indices[-1] not in axes[:-1]:
         return ()
-    last = axes.index(body.indices[-1])  # type: ignore[arg-type]
+    last = axes.index(body.indices[-1])
     return (*(d for d in range(len(axes)) if d != last), last)
 
 
