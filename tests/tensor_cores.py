@@ -79,6 +79,29 @@ def batch_matmul(batch: int, n: int, m: int, k: int) -> list[Tensor]:
     return [x, y, bias, out]
 
 
+def heads(batch: int, n: int, m: int, h: int, k: int) -> list[Tensor]:
+    """The scores of attention: rows of each matrix are a step of all heads apart."""
+    x, y = (placeholder((batch, e, h, k), "float16", name=s) for e, s in ((n, "A"), (m, "B")))
+    r = reduce_axis(k, name="k")
+
+    def product(s: Expr, g: Expr, i: Expr, j: Expr) -> Expr:
+        return b.sum(_as(x[s, i, g, r], "float32") * _as(y[s, j, g, r], "float32"), axis=r)
+
+    return [x, y, compute((batch, h, n, m), product, name="C")]
+
+
+def viewed(n: int, m: int, k: int) -> list[Tensor]:
+    """A transposed view as an operand."""
+    x, y = placeholder((k, n), "float16", name="A"), placeholder((k, m), "float16", name="B")
+    turned_a = compute((n, k), lambda i, q: x[q, i], name="T")
+    r = reduce_axis(k, name="k")
+
+    def product(i: Expr, j: Expr) -> Expr:
+        return b.sum(_as(turned_a[i, r], "float32") * _as(y[r, j], "float32"), axis=r)
+
+    return [x, y, compute((n, m), product, name="C")]
+
+
 def gram(n: int, k: int) -> list[Tensor]:
     """``C = A A^T``: both operands are the same tensor."""
     x, r = placeholder((n, k), "float16", name="A"), reduce_axis(k, name="k")
@@ -144,6 +167,8 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "turned_bytes": turned("int8", 30, 19, 45, left=False),
     "batch": batch_matmul(3, 17, 12, 21),
     "gram": gram(19, 34),
+    "viewed": viewed(32, 24, 40),
+    "heads": heads(2, 18, 13, 3, 24),
     "activated": activated(18, 27, 20),
     "convolution": convolution((5, 9), 20, 14, 3, pad=1),
     "strided": convolution((7, 21), 12, 8, 3, stride=2),

@@ -43,6 +43,7 @@ def tune(
     effort: Effort = "quick",
     target: Target | str | None = None,
     threads: int | None = None,
+    precision: Precision = "default",
     db: str | Path | None = None,
     workers: str = LOCAL,
     rules: Sequence[SketchRule] | None = None,
@@ -59,9 +60,8 @@ def tune(
         trials: Programs to measure; nearly the whole running time goes there.
         time_limit: Seconds.  Either limit replaces the effort's (quick 30 s, full 3 minutes).
         effort: ``"none"`` measures nothing beyond checking that the result is right.
-        threads: Threads to tune for; default: the cores this process may use.
-        db: SQLite file.  Its records count as already measured, so running again resumes; each
-            new record is committed as soon as it exists.
+        threads: Threads to tune for; ``precision``: as :func:`compile` takes them.
+        db: SQLite file of records, each committed as soon as it exists; running again resumes.
         workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
         rules: Derivation rules in order; default: the target's preset.
         seed: Same seed, records and model give the same candidates; timings still vary.
@@ -73,8 +73,7 @@ def tune(
     Raises:
         UsageError: *tensors* do not make a computation, or an option is wrong.
         MissingDependency: No machine of *workers* can time the task, or Ray is missing.
-        NoValidProgram: No trial succeeded.  The message counts failures by kind and shows the
-            first full error of each kind.
+        NoValidProgram: No trial succeeded; the message counts failures and shows one of a kind.
 
     Paper: OSDI'20 §3.
     """
@@ -84,12 +83,13 @@ def tune(
         time_limit_s=time_limit,
         target=(made_for := as_target(target)),
         threads=as_threads(threads, made_for),
+        precision=precision,
         db=None if db is None else Path(db),
         workers=workers,
         parts=Parts.of(parts),
         seed=as_seed(seed),
+        preset=_preset(made_for, rules),
     )
-    request = replace(request, preset=_preset(request.target, rules))
     task = _task(tensors, request)
     with open_session(request) as session:
         uninterrupted(session.tune({task: 1.0}, network=False))
@@ -193,7 +193,7 @@ def load(path: str | Path) -> Model:
 def _task(tensors: Sequence[Tensor], request: Request) -> Task:
     dag = _definition(tensors)
     name = "_".join(op.name for op in dag.outputs)
-    return Task(dag, request.target, request.threads, name=name)
+    return Task(dag, request.target, request.threads, request.precision, name=name)
 
 
 def _preset(target: Target, rules: Sequence[SketchRule] | None) -> Preset | None:

@@ -15,7 +15,10 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.warp_products import axes_in, factors
 from ansorpy.target import Target
 
-__all__ = ["ROUNDED", "WarpChoice", "best_choice", "has_warp_products", "matrix_load", "may_round"]
+__all__ = [
+    "ROUNDED", "WarpChoice", "best_choice", "has_warp_products", "matrix_dims", "matrix_load",
+    "may_round",
+]  # fmt: skip
 
 ROUNDED = "tf32"
 """Attribute: True where float32 factors may be rounded to TF32."""
@@ -73,22 +76,32 @@ def may_round(op: ComputeOp, choice: WarpChoice) -> bool:
     return choice.by.types[1] is not DType.FLOAT32 or bool(op.attributes.get(ROUNDED))
 
 
+def matrix_dims(operand: Stage) -> tuple[int, ...]:
+    """The dimensions of what *operand* copies that its rows and columns move in; () where it
+    computes something."""
+    load, axes = operand.compute.body, set(operand.compute.axes[-2:])
+    if not isinstance(load, Load):
+        return ()
+    return tuple(d for d, index in enumerate(load.indices) if axes_in(index) & axes)
+
+
 def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
     """What loads fragments of *operand* from a copy of its source in shared memory.
 
     None where lanes must do it: the operand computes something, or its rows and columns are not
-    the last two dimensions of what it reads, as many along *depth* as there.
+    two dimensions of what it reads, the last among them, as many along *depth* as there.
     """
     load, axes = operand.compute.body, operand.compute.axes[-2:]
-    if not isinstance(load, Load) or len(load.indices) < 2 or operand.fragment is None:
+    dims = matrix_dims(operand)
+    if not isinstance(load, Load) or len(dims) != 2 or operand.fragment is None:
         return None
-    *outer, row, last = load.indices
-    if last not in axes or any(axes_in(index) & set(axes) for index in outer):
+    row, last = (load.indices[d] for d in dims)
+    if dims[1] != len(load.indices) - 1 or last not in axes:
         return None
     across = axes[0] if last is axes[1] else axes[1]
     if axes_in(row) & set(axes) != {across} or linear(row).terms[across] != 1:
         return None
-    there = dict(zip((row, last), load.source.shape[-2:], strict=True))
+    there = {load.indices[d]: load.source.shape[d] for d in dims}
     if any(a.name == depth and there.get(a) != a.extent for a in axes):
         return None
     fragment = tuple(filter(None, operand.fragment))

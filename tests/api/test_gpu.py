@@ -11,13 +11,14 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.errors import UsageError
-from ansorpy.ir.task import Task
+from ansorpy.ir.expr import Expr
+from ansorpy.ir.task import Precision, Task
 from ansorpy.measure import workers
 from ansorpy.measure.build_job import build_lowered
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.gpu.runner import GpuRunner
-from ansorpy.measure.result import MeasureResult
+from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -47,6 +48,30 @@ def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     monkeypatch.setattr(workers, "GpuRunner", runner)
     monkeypatch.setattr("ansorpy.runtime.in_memory.device_for", lambda target: made)
     return made
+
+
+@pytest.mark.parametrize(("dtype", "precision"), [("float16", "default"), ("float32", "tf32")])
+def test_products_are_tuned_for_tensor_cores(
+    dtype: str, precision: Precision, device: SimulatedDevice, tmp_path: Path,
+    rng: np.random.Generator,
+) -> None:  # fmt: skip
+    a, b = ap.placeholder((16, 16), dtype, name="A"), ap.placeholder((16, 8), dtype, name="B")
+    k = ap.reduce_axis(16, name="k")
+
+    def product(i: Expr, j: Expr) -> Expr:
+        return ap.sum(a[i, k].astype("float32") * b[k, j].astype("float32"), axis=k)
+
+    tensors = [a, b, ap.compute((16, 8), product, name="C")]
+    db = tmp_path / "tune.db"
+    kernel = ap.tune(tensors, trials=4, target=GPU, precision=precision, db=db)
+    with Database(db) as database:
+        (row,) = database.tasks()
+        records = database.records(row.key)
+    assert any("warp_product" in r.steps and r.median_s is not None for r in records)
+    assert not any(r.kind is TrialKind.WRONG_RESULT for r in records), [r.reason for r in records]
+    x, y = (rng.standard_normal(op.shape).astype(op.dtype.numpy) for op in (a, b))
+    want = x.astype(np.float64) @ y.astype(np.float64)
+    np.testing.assert_allclose(kernel(x, y), want, rtol=0, atol=0.02)
 
 
 def test_tuning_measures_on_the_gpu_and_gives_a_kernel_that_runs_there(

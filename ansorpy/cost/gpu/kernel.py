@@ -110,13 +110,22 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
     memory = asked.dram / (machine.dram_bytes_per_s * np.minimum(2 * used, 1.0))
     # One block alone: its warps share the schedulers, and its copies have their latencies.
     alone = issued * np.ceil(warps / machine.schedulers) + asked.waited
-    alone = alone + asked.multiplied * machine.schedulers / np.minimum(warps, machine.schedulers)
+    alone = np.where(asked.multiplied > 0, _by_tensor_cores(warps, issued, asked, machine), alone)
+    alone = alone + asked.stalled
     alone = np.maximum(alone, asked.fetched) + machine.memory_latency
     waves = np.ceil(busiest / together)
     terms = (issue, banks, tensor, fetched, memory, waves * alone / machine.clock_hz)
     largest = np.maximum.reduce(np.broadcast_arrays(*terms))
     found: Floats = largest + _OVERLAP * (sum(terms, np.zeros(1)) - largest)
     return found + machine.launch_s
+
+
+def _by_tensor_cores(warps: Floats, issued: Floats, asked: Asked, machine: GpuMachine) -> Floats:
+    """Cycles of a block that multiplies in tensor cores: of what its warps share, or of what one
+    of them does and waits for while the others work."""
+    shared = asked.multiplied * machine.schedulers / np.minimum(warps, machine.schedulers)
+    one = issued + asked.waited + asked.multiplied * machine.schedulers / warps
+    return np.maximum(np.maximum(shared, one), issued * np.ceil(warps / machine.schedulers))
 
 
 def _together(warps: Floats, asked: Asked, machine: GpuMachine) -> Floats:

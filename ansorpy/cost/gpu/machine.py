@@ -49,6 +49,11 @@ class GpuMachine:
     registers: float = 65536.0
     thread_registers: float = 255.0
 
+    @property
+    def l2_bytes_per_cycle(self) -> float:
+        """One multiprocessor's share of what the second-level cache moves."""
+        return self.l2_bytes_per_s / self.processors / self.clock_hz
+
     @staticmethod
     def of(target: Target) -> GpuMachine:
         """The machine of *target*, as far as it is known."""

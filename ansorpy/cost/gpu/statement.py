@@ -76,6 +76,8 @@ class Asked:
     dram: Floats
     waited: Floats
     """Cycles a block waits when it is alone, whatever it does meanwhile."""
+    stalled: Floats
+    """Cycles in which no warp of a block works."""
     fetched: Floats
     """Cycles that its copies take when it is alone: their latencies, one after another."""
     multiplied: Floats
@@ -145,10 +147,10 @@ class Statement:
         latency = self.machine.memory_latency
         alone = np.where(ahead > 1, latency / np.maximum(ahead - 1, 1), latency)
         found.fetched = self._steps * alone + latency
-        # Without copies under way a block waits before it computes.
-        found.waited = self._steps * (
-            self.machine.barrier_latency + np.where(ahead > 1, 0.0, latency)
-        )
+        # Without copies under way a block waits before it computes, for the bytes as well.
+        moved = self.mine * self.threads * bytes_each / self.machine.l2_bytes_per_cycle
+        found.stalled = self._steps * self.machine.barrier_latency
+        found.stalled = found.stalled + np.where(ahead > 1, 0.0, self._steps * latency + moved)
 
     def _compute(self, found: Asked) -> None:
         operands, latency = np.zeros(self.view.rows), 0.0
@@ -356,7 +358,7 @@ class Statement:
         """Bytes between the kernel and a tensor, with what comes along unasked."""
         if self.sums and buffer.is_written:
             count = self._stored
-        elif self.sums:
+        elif self.sums and not fills(self.view):
             tile = buffer.region[self.body.depth] * self._product(
                 frozenset({ForKind.VTHREAD}), buffer.moves
             )

@@ -15,6 +15,7 @@ from ansorpy.rules.predicates import (
 )
 from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
 from ansorpy.rules.verdict import Verdict
+from ansorpy.rules.warp_choice import matrix_dims
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -26,7 +27,8 @@ __all__ = ["AddCacheRead"]
 class AddCacheRead(SketchRule):
     """Copy what a tiled consumer reads into ``scope``, once per outermost reduce tile.
 
-    What warps load into their registers for a tiled sum is copied at the sum's tiles.
+    What warps load into their registers for a tiled sum is copied at the sum's tiles, rows of a
+    matrix next to each other.
 
     Returns the same stage number: the copy is never looked at itself.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
@@ -59,13 +61,20 @@ class AddCacheRead(SketchRule):
             reader = state.stage(found.name)
             if not _takes_tiles(state, reader):
                 continue
-            order = _source_order(state.stage(stage_id)) if self.by_source else ()
+            order = _order(state.stage(stage_id), reader, by_source=self.by_source)
             state, cached = state.cache_read(stage_id, self.scope, [reader.name], order=order)
             owner = reader.name if reader.attach is None else reader.attach.stage
             tiled = state.stage(owner if reader.fragment is not None else reader.name)
             host = _last_of_outermost_reduce_tile(tiled)
             state = state.compute_at(cached, tiled.name, host)
         yield state, stage_id
+
+
+def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:
+    """The order of dimensions in the copy; () for that of *stage*."""
+    if reader.tensorized is not None and reader.fragment is not None:
+        return _rows_together(reader)
+    return _source_order(stage) if by_source else ()
 
 
 def _source_order(stage: Stage) -> tuple[int, ...]:
@@ -80,6 +89,16 @@ def _source_order(stage: Stage) -> tuple[int, ...]:
         return ()
     last = axes.index(body.indices[-1])
     return (*(d for d in range(len(axes)) if d != last), last)
+
+
+def _rows_together(operand: Stage) -> tuple[int, ...]:
+    """The order of dimensions in which rows of the tile of a fragment's operand are rows of its
+    matrix; () where they are that as they lie."""
+    dims, body = matrix_dims(operand), operand.compute.body
+    ndim = len(body.indices) if isinstance(body, Load) else 0
+    if len(dims) != 2 or dims[1] != ndim - 1 or dims[0] == ndim - 2:
+        return ()
+    return (*(d for d in range(ndim) if d not in dims), *dims)
 
 
 def _is_tiled_reduction(state: State, stage: Stage) -> bool:

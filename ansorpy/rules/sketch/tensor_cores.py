@@ -7,7 +7,12 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import fusible_consumer, is_cache_write_stage
+from ansorpy.rules.predicates import (
+    UNROLL_AXES,
+    axis_names,
+    fusible_consumer,
+    is_cache_write_stage,
+)
 from ansorpy.rules.relations import is_input, is_tiled
 from ansorpy.rules.verdict import Verdict
 from ansorpy.rules.warp_choice import (
@@ -60,6 +65,8 @@ class TensorCores(SketchRule):
             return Verdict.skip("the target has no tensor cores of this kind")
         if is_input(state, stage) or is_tiled(stage) or is_cache_write_stage(state, stage):
             return Verdict.skip("an input, or it has loops of its own already")
+        if axis_names(stage.op, UNROLL_AXES):
+            return Verdict.skip("one of its factors is a matrix of constants")
         found = best_choice(stage.op)
         if found is None:
             return Verdict.skip("no sum of products that an instruction multiplies")

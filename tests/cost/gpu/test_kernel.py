@@ -12,6 +12,7 @@ from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.bound import least_seconds
 from ansorpy.cost.gpu.kernel import gpu_seconds
 from ansorpy.cost.gpu.machine import GpuMachine
+from ansorpy.cost.gpu.statement import Statement, fills
 from ansorpy.cost.view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
@@ -202,3 +203,31 @@ def test_half_as_many_lanes_take_twice_as_long() -> None:
     assert GpuMachine.of(Target.parse("sm_90")).products_per_cycle == 128
     half, whole = (gpu_seconds(GPU, views, m)[0] for m in (machine, full))
     assert machine.products_per_cycle == 64 and 1.5 < half / whole < 2
+
+
+def test_larger_tiles_of_warps_move_less_from_the_second_level_cache() -> None:
+    structure = next(s for s in products("float16", 4096)[1] if "C.warp.i/1" in s.columns)
+    common = {"C.warp.k/1": 2, "C.warp.pipeline": 3, "C.warp.i/2": 4, "C.warp.j/2": 8}
+    common |= {f"{t}.shared.{c}": 8 for t in "AB" for c in ("i1/1", "pad")}
+    rows = [{**common, "C.warp.i/1": i, "C.warp.j/1": j} for i, j in ((2, 2), (4, 2))]
+    table = np.array([[row.get(c, 1) for c in structure.columns] for row in rows])
+    found = np.zeros(2)
+    views = view_nest(structure.space.nest(table), 2)
+    shared = {view.written.name for view in views if fills(view)}
+    for view in views:
+        if view.written.name in shared:
+            asked = Statement(view, GpuMachine.of(GPU), shared).asked()
+            found = found + view.spread(asked.l2)
+    # Blocks of 128 x 128 and 256 x 128 read both operands, 2 bytes an element, 4096 deep.
+    blocks = [32 * 32 * (128 + 128), 16 * 32 * (256 + 128)]
+    assert found.tolist() == [n * 4096 * 2 for n in blocks]
+
+
+def test_warps_that_wait_for_a_large_tile_are_slow() -> None:
+    structure = next(s for s in products("float16", 4096)[1] if "C.warp.i/1" in s.columns)
+    common = {f"{t}.shared.{c}": 8 for t in "AB" for c in ("i1/1", "pad")}
+    common |= {"C.warp.i/1": 4, "C.warp.j/1": 2, "C.warp.i/2": 4, "C.warp.j/2": 8}
+    at_once = {**common, "C.warp.k/1": 8, "C.warp.pipeline": 1}
+    ahead = {**common, "C.warp.k/1": 2, "C.warp.pipeline": 3}
+    slow, fast = seconds(structure, at_once, ahead)
+    assert fast < 0.8 * slow

@@ -114,5 +114,6 @@ def test_matrices_are_loaded_whole_where_rows_allow_it() -> None:
     assert loads(WORKLOADS["turned_bytes"]) == ["ldmatrix.a.int8", "ldmatrix.b.int8"]
     assert loads(WORKLOADS["odd_uint8"]) == ["ldmatrix.a.uint8"]  # bytes are not turned
     assert loads(WORKLOADS["strided"]) == ["ldmatrix.b.float16.trans"]
+    assert loads(WORKLOADS["heads"]) == ["ldmatrix.a.float16", "ldmatrix.b.float16"]
     whole = convolution((16, 16), 32, 24, 3, pad=1)
     assert loads(whole) == ["ldmatrix.a.float16", "ldmatrix.b.float16.trans"]
