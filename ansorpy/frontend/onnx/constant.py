@@ -53,12 +53,19 @@ def cast(ctx: NodeContext) -> str:
     return ctx.input() if wanted is ctx.type().dtype else ctx.emit(Cast(wanted), [ctx.input()])
 
 
+def cast_like(ctx: NodeContext) -> str:
+    """Convert to the element type of the second operand."""
+    wanted = ctx.type(1).dtype
+    return ctx.input() if wanted is ctx.type().dtype else ctx.emit(Cast(wanted), [ctx.input()])
+
+
 def _add(ctx: NodeContext, array: Array) -> str:
     return ctx.builder.add_constant(ctx.node.output[0], array)
 
 
 OPERATORS = {
     "Cast": cast,
+    "CastLike": cast_like,
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
     "Shape": shape,

@@ -22,6 +22,7 @@ from ansorpy.frontend.onnx import (
     normalization,
     places,
     pool,
+    quantize,
     reduce,
     resize,
 )
@@ -47,6 +48,7 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **normalization.OPERATORS,
     **places.OPERATORS,
     **pool.OPERATORS,
+    **quantize.OPERATORS,
     **reduce.OPERATORS,
     **resize.OPERATORS,
 }
