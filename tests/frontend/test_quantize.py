@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto
@@ -31,7 +33,7 @@ def there_and_back(kind: str, axis: int | None, opset: int = 19) -> ModelProto:
     }
     if axis is None:
         constants = {name: array.reshape(()) for name, array in constants.items()}
-    given = {} if axis is None else {"axis": axis}
+    given: dict[str, Any] = {} if axis is None else {"axis": axis}
     nodes = [
         node("QuantizeLinear", ["x", "scale", "zero"], ["q"], **given),
         node("DequantizeLinear", ["q", "scale", "zero"], ["y"], **given),
@@ -60,7 +62,8 @@ def test_weights_are_floats_before_anything_runs() -> None:
     assert [n.op.label for n in load(model).nodes] == ["matmul"]
     network = compiled(model)
     feeds = random_feeds(network, np.random.default_rng(1))
-    (want,) = ReferenceEvaluator(model).run(None, feeds)  # onnxruntime rounds the data here, too
+    # onnxruntime would round the data here, too.
+    want = np.asarray(list(ReferenceEvaluator(model).run(None, feeds))[0])
     np.testing.assert_allclose(run_network(network, feeds)[0], want, rtol=0, atol=1e-5)
 
 
