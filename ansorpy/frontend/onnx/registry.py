@@ -55,7 +55,8 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
 
 ON_SHAPES = frozenset({
     *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
-    *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *reduce.OPERATORS,
+    *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
+    *reduce.OPERATORS,
 })  # fmt: skip
 """Operators that exporters compute shapes with: integers, and tensors without elements, which no
 kernel has.  Of others onnx's reference implementation leaves out attributes (the clip of an LSTM)
