@@ -183,9 +183,9 @@ def _kernels_s(project: Project, settings: Settings) -> float | None:
     with Database(settings.db) as database, LocalRunner(options) as runner:
         for task in project.tasks:
             record = database.best(task.key)
-            if record is None:
+            state = None if record is None else database.state(record)
+            if state is None:
                 return None
-            state = record.state(database.definition(record.definition))
             [result] = runner.measure(task, [state], incumbent_s=None)
             if result.median_s is None:
                 return None

@@ -20,16 +20,15 @@ from ansorpy.ir.loops import (
     Barrier,
     Instruction,
     Program,
-    Seq,
     Stmt,
     WaitCopies,
     walk_stmts,
 )
-from ansorpy.ir.rewrite import Rewriter
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.state import State
+from tests.faults import Less
 from tests.tensor_cores import TYPES, WORKLOADS, arguments, matmul, structures, tolerance, values
 
 
@@ -75,23 +74,6 @@ def test_products_of_any_shape_and_type(kind: str, n: int, m: int, k: int, seed:
             check(tensors, lower(structure.bind(row)).run, rng)
 
 
-class _Less(Rewriter):
-    """Leaves out a barrier, or lets a wait return too early."""
-
-    def __init__(self, kind: type[Stmt]):
-        super().__init__()
-        self.kind = kind
-        self.seen = 0
-
-    def stmt(self, s: Stmt) -> Stmt:
-        if isinstance(s, self.kind):
-            self.seen += 1
-            if isinstance(s, WaitCopies):
-                return WaitCopies(s.pending + 1)
-            return Seq(()) if self.seen == 2 else s
-        return super().stmt(s)
-
-
 @pytest.mark.parametrize("kind, depth, found", [
     (Barrier, 1, "two threads access"), (Barrier, 3, "two threads access"),
     (WaitCopies, 3, "read before the copy to it was waited for"),
@@ -106,7 +88,7 @@ def test_fragments_of_tiles_that_are_not_there_are_found(
     row |= {"C.warp.i/1": 2, "C.warp.j/1": 2, "C.warp.k/1": 2}
     program = lower(structure.bind([row[name] for name in structure.columns])).run
     check(tensors, program, rng)
-    wrong = Program(program.name, program.params, _Less(kind).stmt(program.body))
+    wrong = Program(program.name, program.params, Less(kind).stmt(program.body))
     with pytest.raises(LoweringError, match=found):
         run_program(wrong, arguments(wrong, values(tensors, rng)))
 

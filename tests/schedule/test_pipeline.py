@@ -15,13 +15,11 @@ from ansorpy.ir.loops import (
     Barrier,
     Program,
     Scope,
-    Seq,
     Stmt,
     Store,
     WaitCopies,
     walk_stmts,
 )
-from ansorpy.ir.rewrite import Rewriter
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.decisions import Choices, factorizations
 from ansorpy.schedule.lower import lower
@@ -29,6 +27,7 @@ from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
+from tests.faults import Less
 from tests.schedule.test_blocks import of_kind, run, tiled
 
 FACTORS = (2, 3, 2, 2)
@@ -58,29 +57,12 @@ def test_a_tile_has_an_instance_for_each_stage() -> None:
     assert [s.pending for s in walk_stmts(program.body) if isinstance(s, WaitCopies)] == [1]
 
 
-class _Less(Rewriter):
-    """Leaves out one statement of a kind, or lets a wait return too early."""
-
-    def __init__(self, kind: type[Stmt]):
-        super().__init__()
-        self.kind = kind
-        self.seen = 0
-
-    def stmt(self, s: Stmt) -> Stmt:
-        if isinstance(s, self.kind):
-            self.seen += 1
-            if isinstance(s, WaitCopies):
-                return WaitCopies(s.pending + 1)
-            return Seq(()) if self.seen == 2 else s
-        return super().stmt(s)
-
-
 @pytest.mark.parametrize("kind, found", [
     (Barrier, "two threads access"), (WaitCopies, "read before the copy to it was waited for"),
 ])  # fmt: skip
 def test_a_missing_barrier_and_an_early_wait_are_found(kind: type[Stmt], found: str) -> None:
     program = lower(ahead(workloads.matmul(24, 24, 12), 3)).run
-    wrong = Program(program.name, program.params, _Less(kind).stmt(program.body))
+    wrong = Program(program.name, program.params, Less(kind).stmt(program.body))
     arrays = [np.ones(p.buffer.shape, np.float32) for p in program.params]
     run_program(program, arrays)
     with pytest.raises(LoweringError, match=found):

@@ -14,6 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorpy.graph.choices import Choices
+from ansorpy.graph.factor import factor_of
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
 from ansorpy.graph.uses import Uses
@@ -77,7 +78,7 @@ class _Finder:
             value, masks = split[0], (split[1], *masks)
             nodes.insert(0, before)
             before = self.uses.private(value)
-        if before is not None and (factor := self._factor(before)) is not None:
+        if before is not None and (factor := factor_of(self.graph, before)) is not None:
             value, scale = factor
             nodes.insert(0, before)
         scores = self.uses.private(value)
@@ -102,18 +103,7 @@ class _Finder:
             before = self.uses.private(value)
             if before is None or self.graph.types[value].shape != shape:
                 continue
-            if isinstance(before.op, MatMul) or self._factor(before) or self._split(before):
+            is_scaled = factor_of(self.graph, before) is not None
+            if isinstance(before.op, MatMul) or is_scaled or self._split(before):
                 return value, mask
-        return None
-
-    def _factor(self, node: Node) -> tuple[str, float] | None:
-        """(x, c) for ``x * c`` or ``x / c`` with one constant *c*, 1 / c in the latter case."""
-        if not isinstance(node.op, Elementwise) or node.op.fn not in (Fn.MUL, Fn.DIV):
-            return None
-        pairs = [node.inputs] if node.op.fn is Fn.DIV else [node.inputs, node.inputs[::-1]]
-        for value, other in pairs:
-            array = self.graph.constants.get(other)
-            if array is not None and array.size == 1 and float(array.item()) != 0:
-                factor = float(array.item())
-                return value, 1 / factor if node.op.fn is Fn.DIV else factor
         return None

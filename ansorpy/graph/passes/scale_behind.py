@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ansorpy.graph.factor import factor_of
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Elementwise, Fn, MatMul, Reshape, Transpose
 from ansorpy.graph.uses import Uses
@@ -64,17 +65,6 @@ class _Finder:
         return before if before is not None and self.factor(before) is not None else None
 
     def factor(self, node: Node) -> tuple[str, float] | None:
-        """(x, c) where *node* is ``x * c`` or ``x / (1 / c)`` for a number *c*."""
-        fn = node.op.fn if isinstance(node.op, Elementwise) else None
-        kind = self.graph.types[node.output]
-        if fn not in (Fn.MUL, Fn.DIV) or kind.dtype is DType.FLOAT16:
-            return None
-        pairs = [node.inputs] if fn is Fn.DIV else [node.inputs, node.inputs[::-1]]
-        for value, other in pairs:
-            array = self.graph.constants.get(other)
-            if array is None or array.size != 1 or self.graph.types[value].shape != kind.shape:
-                continue
-            factor = float(np.asarray(array).item())
-            if factor != 0 and np.isfinite(factor):
-                return value, 1 / factor if fn is Fn.DIV else factor
-        return None
+        """(x, c) where *node* scales x by a number *c*, unless in half precision."""
+        is_half = self.graph.types[node.output].dtype is DType.FLOAT16
+        return None if is_half else factor_of(self.graph, node)

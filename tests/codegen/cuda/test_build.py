@@ -50,9 +50,11 @@ def test_the_same_program_gives_the_same_bytes() -> None:
 
 def test_random_expressions_and_vectors_compile() -> None:
     for seed in list(SEEDS)[:12]:
-        build_cuda(expression(seed)[0], SM_90, symbol=f"random{seed}")
+        code = build_cuda(expression(seed)[0], SM_90, symbol=f"random{seed}")
+        assert code.cubin[:4] == b"\x7fELF" and f"random{seed}".encode() in code.cubin
     for name, make in MAKERS.items():
-        build_cuda(make(), SM_80, symbol=name)
+        code = build_cuda(make(), SM_80, symbol=name)
+        assert code.cubin[:4] == b"\x7fELF" and name.encode() in code.cubin
 
 
 @pytest.mark.parametrize("name", ["sm_75", "sm_80", "sm_90a", "sm_120"])
