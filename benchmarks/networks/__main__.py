@@ -45,8 +45,9 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument(
-        "names", nargs="*", metavar="NAME", help=f"some of {', '.join(ALL)}; default: all of them"
-    )
+        "names", nargs="*", metavar="NAME",
+        help=f"some of {', '.join(ALL)}, or .onnx files; default: all of these",
+    )  # fmt: skip
     p.add_argument("--batch", type=int, default=1, help="of names that do not say one: NAME.b16")
     p.add_argument("--effort", choices=("none", "quick", "full"), default="quick")
     p.add_argument("--trials-per-task", type=int)

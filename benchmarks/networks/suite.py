@@ -1,4 +1,4 @@
-"""The networks of the suite by name, as ONNX files with seeded random weights."""
+"""The networks of the suite by name, as ONNX files with seeded random weights, and files given."""
 
 from __future__ import annotations
 
@@ -19,22 +19,33 @@ __all__ = ["ALL", "Entry", "with_batch"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A network at a batch size."""
+    """A network at a batch size; *given* is the file of one that the suite does not have."""
 
     name: str
     batch: int = 1
+    given: Path | None = None
 
     @staticmethod
     def parse(text: str, batch: int = 1) -> Entry:
-        """``resnet50`` or ``resnet50.b16``; *batch* is that of a name without one.
+        """``resnet50``, ``resnet50.b16`` or ``a/file.onnx``; *batch*: of a name without one.
 
         Raises:
             UsageError: There is no such network.
         """
+        if text.endswith(".onnx"):
+            return Entry._of_file(Path(text), batch)
         name, found, number = text.partition(".b")
         if name not in (*NAMES, *WRITTEN) or (found and not number.isdecimal()):
             raise UsageError(f"no network {text!r}", hint=f"choose from {', '.join(ALL)}")
         return Entry(name, int(number) if found else batch)
+
+    @staticmethod
+    def _of_file(path: Path, batch: int) -> Entry:
+        if not path.is_file():
+            raise UsageError(f"no file {path}", hint="give the path of an .onnx file that exists")
+        if batch != 1:
+            raise UsageError(f"{path} has the batch it was exported with", hint="leave --batch out")
+        return Entry(path.stem, given=path)
 
     @property
     def label(self) -> str:
@@ -47,7 +58,9 @@ class Entry:
         return with_batch(light_model(self.name, seed), self.batch)
 
     def file(self, seed: int, folder: Path) -> Path:
-        """:meth:`model` as a file in *folder*; written unless it is there."""
+        """:meth:`model` as a file in *folder*, written unless it is there; or the file given."""
+        if self.given is not None:
+            return self.given
         path = folder / f"{self.label}.{seed}.onnx"
         if not path.exists():
             folder.mkdir(parents=True, exist_ok=True)

@@ -21,6 +21,17 @@ def test_names_with_and_without_a_batch() -> None:
             Entry.parse(wrong)
 
 
+def test_a_file_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.onnx"
+    onnx.save(operator_model("Relu", [(2, 3)]), path)
+    entry = Entry.parse(str(path))
+    assert entry.label == "mine" and entry.file(0, tmp_path / "elsewhere") == path
+    with pytest.raises(UsageError, match="no file"):
+        Entry.parse(str(tmp_path / "other.onnx"))
+    with pytest.raises(UsageError, match="exported with"):
+        Entry.parse(str(path), 4)
+
+
 def test_a_file_is_written_once(tmp_path: Path) -> None:
     path = Entry("dcgan").file(0, tmp_path)
     onnx.checker.check_model(path)
