@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import TensorProto, numpy_helper
+from onnx import TensorProto
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ir import Array
 from ansorpy.graph.op import Cast
 
@@ -25,13 +26,13 @@ def constant(ctx: NodeContext) -> str:
     if tensor is None:
         raise Unsupported("value", "only tensors and numbers can be constants")
     dtype_of(tensor.data_type)
-    return _add(ctx, numpy_helper.to_array(tensor))
+    return _add(ctx, array_of(tensor))
 
 
 def constant_of_shape(ctx: NodeContext) -> str:
     """A tensor of one repeated value; its shape must be known."""
     tensor: TensorProto | None = ctx.attr("value", None)
-    fill = np.zeros(1, np.float32) if tensor is None else numpy_helper.to_array(tensor)
+    fill = np.zeros(1, np.float32) if tensor is None else array_of(tensor)
     shape = ctx.constant_ints(0, "input shape")
     return _add(ctx, np.full(shape, fill.reshape(-1)[0], fill.dtype))
 

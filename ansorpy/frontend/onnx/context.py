@@ -33,7 +33,8 @@ def dtype_of(code: int) -> DType:
     try:
         return as_dtype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
     except (KeyError, ValueError, TypeError):
-        name = onnx.TensorProto.DataType.Name(code)
+        names = onnx.TensorProto.DataType
+        name = names.Name(code) if code in names.values() else code
         raise Unsupported(f"element type {name}", "convert the model to float32") from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.frontend.onnx.windows import biased, kernel_of
+from ansorpy.frontend.onnx.windows import biased, kernel_of, require_positive
 from ansorpy.graph.op import ConvTranspose, Shape
 
 __all__ = ["OPERATORS"]
@@ -29,6 +29,7 @@ def _extent(
     more = ctx.ints("output_padding", (0,) * rank)
     if not len(strides) == len(dilations) == len(more) == rank:
         raise Unsupported("strides, dilations, output_padding", f"give {rank} numbers each")
+    require_positive(strides=strides, dilations=dilations)
     size = ctx.shape()[2:]
     whole = tuple(
         (n - 1) * s + d * (k - 1) + 1 + extra
@@ -41,6 +42,9 @@ def _extent(
     same = tuple(min(w, n * s) for w, n, s in zip(whole, size, strides, strict=True))
     out = ctx.ints("output_shape", same if auto.startswith("SAME") else ())[-rank:]
     if out:
+        if len(out) != rank:
+            raise Unsupported(f"output_shape={out}", f"give {rank} numbers")
+        require_positive(output_shape=out)
         cut = [max(w - o, 0) for w, o in zip(whole, out, strict=True)]
         begin = tuple(c // 2 if auto == "SAME_UPPER" else c - c // 2 for c in cut)
         return begin, out

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, numpy_helper
+from onnx import ModelProto, NodeProto, ValueInfoProto
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
@@ -20,12 +20,12 @@ from ansorpy.frontend.onnx.narrow import (
     narrow_type,
     refused,
 )
-from ansorpy.frontend.onnx.reader import check, opset_of, read, upgraded
+from ansorpy.frontend.onnx.reader import array_of, check, opset_of, read, upgraded
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
-from ansorpy.graph.op import TensorType
+from ansorpy.graph.op import Shape, TensorType
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["load"]
@@ -103,7 +103,8 @@ class _Importer:
     def run(self) -> Graph:
         for node in self.nodes:
             self._import(node)
-        self._refuse_outputs()
+        for output in self.model.graph.output:
+            self._refuse_output(output)
         if self.rows:
             raise UnsupportedModel(
                 f"{len(self.rows)} node(s) of the model cannot be compiled",
@@ -113,21 +114,23 @@ class _Importer:
         outputs = [o.name for o in self.model.graph.output]
         return self.builder.finish(Output(name, self.values[name]) for name in outputs)
 
-    def _refuse_outputs(self) -> None:
-        """Outputs that are narrow constants become rows."""
-        for output in self.model.graph.output:
-            if output.name in self.narrow:
-                array = self.narrow[output.name]
-                why = refused(array)
-                shape = str(list(array.shape))
-                self.rows.append(
-                    UnsupportedRow(output.name, "output", why.attribute, shape, why.advice)
-                )
+    def _refuse_output(self, output: ValueInfoProto) -> None:
+        """Make a row of *output* when it is a narrow constant or no tensor of the type declared."""
+        if output.name in self.narrow:
+            array = self.narrow[output.name]
+            self._blame(output.name, "output", array.shape, refused(array))
+        elif output.name in self.values:
+            made = self.builder.types[self.values[output.name]]
+            declared = self._declared(output, "output", made.shape)
+            if declared is not None and declared is not made.dtype:
+                advice = f"the nodes give {made.dtype.value}"
+                reason = Unsupported(f"element type {declared.value}", advice)
+                self._blame(output.name, "output", made.shape, reason)
 
     def _add_inputs(self, shapes: Mapping[str, tuple[int, ...]]) -> None:
         for info in network_inputs(self.model):
             shape = shapes[info.name]
-            dtype = self._dtype(info.name, "input", info.type.tensor_type.elem_type, shape)
+            dtype = self._declared(info, "input", shape)
             if dtype is not None:
                 name = self.builder.add_input(info.name, TensorType(shape, dtype))
                 self.values[info.name] = name
@@ -137,19 +140,30 @@ class _Importer:
             if tensor.name not in self.used:
                 continue
             if narrow_type(tensor.data_type):
-                self.narrow[tensor.name] = numpy_helper.to_array(tensor)
+                self.narrow[tensor.name] = array_of(tensor)
             elif self._dtype(tensor.name, "initializer", tensor.data_type, tensor.dims) is not None:
-                array = numpy_helper.to_array(tensor)
+                array = array_of(tensor)
                 self.values[tensor.name] = self.builder.add_constant(tensor.name, array)
+
+    def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> DType | None:
+        """The element type that the input or output *info* declares; a row if it is none."""
+        if info.type.HasField("tensor_type"):
+            return self._dtype(info.name, what, info.type.tensor_type.elem_type, shape)
+        self._blame(info.name, what, shape, Unsupported("no tensor", "only tensors are supported"))
+        return None
 
     def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> DType | None:
         """The element type of the tensor *name*; without one of ours it becomes a row."""
         try:
             return dtype_of(code)
         except Unsupported as reason:
-            row = UnsupportedRow(name, what, reason.attribute, str(list(shape)), reason.advice)
-            self.rows.append(row)
+            self._blame(name, what, shape, reason)
             return None
+
+    def _blame(self, name: str, what: str, shape: Iterable[int], reason: Unsupported) -> None:
+        """Make a row of the tensor *name*."""
+        shown = str(list(shape))
+        self.rows.append(UnsupportedRow(name, what, reason.attribute, shown, reason.advice))
 
     def _import(self, node: NodeProto) -> None:
         """Translate one node; a refusal becomes a row, and stand-ins let the rest be examined."""

@@ -8,9 +8,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import onnx
-from onnx import NodeProto, TensorProto, numpy_helper
+from onnx import NodeProto, TensorProto
 
 from ansorpy.frontend.onnx.context import Unsupported
+from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.ir.dtypes import as_dtype
 
 __all__ = ["NarrowArray", "is_narrow", "narrow_constant", "narrow_type", "refused"]
@@ -42,7 +43,7 @@ def narrow_constant(node: NodeProto) -> NarrowArray | None:
     if node.op_type != "Constant":
         return None
     tensors: list[TensorProto] = [a.t for a in node.attribute if a.name == "value"]
-    narrow = [numpy_helper.to_array(t) for t in tensors if narrow_type(t.data_type)]
+    narrow = [array_of(t) for t in tensors if narrow_type(t.data_type)]
     return narrow[0] if narrow else None
 
 

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto
+from onnx import ModelProto, TensorProto, external_data_helper, inliner, numpy_helper
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
+from ansorpy.graph.ir import Array
 
-__all__ = ["OLDEST_OPSET", "check", "opset_of", "read", "upgraded"]
+__all__ = ["OLDEST_OPSET", "array_of", "check", "opset_of", "read", "upgraded"]
 
 OLDEST_OPSET = 7
 """Importers know the operators' meanings from this operator set on; older models are converted."""
@@ -18,34 +19,83 @@ OLDEST_OPSET = 7
 _CONVERT_TO = 13
 
 
+_EXPORT_AGAIN = "export it again; `python -m onnx.checker` reports the same fault"
+
+
 def read(source: str | Path | ModelProto) -> ModelProto:
     """The model in a file (external data included) or the object itself, unchecked.
+
+    Functions that the model defines are replaced by their nodes.
 
     Raises:
         ForeignFile: The file cannot be read or holds no ONNX model.
     """
     if isinstance(source, ModelProto):
-        model, what = source, "the model object"
-    else:
-        model, what = _read_file(Path(source)), str(source)
-    if not model.ir_version or not model.graph.output:
+        return _inlined(_whole(source, "the model object"))
+    path = Path(source)
+    model = _inlined(_whole(_read_file(path), str(path)))
+    try:
+        external_data_helper.load_external_data_for_model(model, str(path.parent))
+    except (OSError, ValueError, onnx.checker.ValidationError) as error:
         raise ForeignFile(
-            f"{what} is not an ONNX model: it has no graph with outputs",
-            hint="give a .onnx file as torch.onnx.export or onnx.save writes it",
-        )
+            f"the weights of {path} cannot be read: {_reason(error)}",
+            hint="they are in files of their own; copy those along, under the names that it states",
+        ) from None
     return model
 
 
 def _read_file(path: Path) -> ModelProto:
     try:
-        return onnx.load_model(str(path))
+        return onnx.load_model(str(path), load_external_data=False)
     except OSError as error:
         reason = error.strerror or str(error)
         raise ForeignFile(f"cannot read {path}: {reason}", hint="check the path") from None
-    except (DecodeError, ValueError, RuntimeError, onnx.checker.ValidationError) as error:
+    except (DecodeError, ValueError, RuntimeError) as error:
+        raise _not_onnx(str(path), _reason(error)) from None
+
+
+def _whole(model: ModelProto, what: str) -> ModelProto:
+    """*model* itself, unless what any model holds is missing: *what* was no model then."""
+    if not model.ir_version:
+        raise _not_onnx(what, "it states no version of the format")
+    if not model.graph.output:
+        raise _not_onnx(what, "it has no graph with outputs")
+    return model
+
+
+def _not_onnx(what: str, why: str) -> ForeignFile:
+    return ForeignFile(
+        f"{what} is not an ONNX model: {why}",
+        hint="give a .onnx file as torch.onnx.export or onnx.save writes it",
+    )
+
+
+def _inlined(model: ModelProto) -> ModelProto:
+    """*model* with the nodes of its functions in place of calls to them."""
+    if not model.functions:
+        return model
+    try:
+        return inliner.inline_local_functions(model)
+    except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
+        raise _not_valid(error) from None
+
+
+def _not_valid(error: Exception) -> ForeignFile:
+    return ForeignFile(f"the ONNX model is not valid: {_reason(error)}", hint=_EXPORT_AGAIN)
+
+
+def array_of(tensor: TensorProto) -> Array:
+    """The values of an initializer.
+
+    Raises:
+        ForeignFile: It holds another number of bytes than its shape and type need.
+    """
+    try:
+        return numpy_helper.to_array(tensor)
+    except (ValueError, TypeError) as error:
         raise ForeignFile(
-            f"{path} is not an ONNX model: {_first_line(error)}",
-            hint="give a .onnx file as torch.onnx.export or onnx.save writes it",
+            f"the ONNX model is not valid: initializer {tensor.name}: {_reason(error)}",
+            hint="its data were cut short; copy or export them again",
         ) from None
 
 
@@ -56,14 +106,27 @@ def opset_of(model: ModelProto) -> int:
 
 
 def check(model: ModelProto, source: str | Path | ModelProto) -> None:
-    """Run onnx's checker; by path for files, so that models over 2 GiB pass."""
+    """Run onnx's checker; by path for files, so that models over 2 GiB pass.
+
+    Outputs may leave their shapes open, which the checker does not allow: they follow anyway.
+
+    Raises:
+        ForeignFile: The checker refuses the model.
+    """
+    unranked = [
+        o for o in model.graph.output
+        if o.type.HasField("tensor_type") and not o.type.tensor_type.HasField("shape")
+    ]  # fmt: skip
+    for output in unranked:
+        output.type.tensor_type.shape.SetInParent()
+    by_path = not (unranked or isinstance(source, ModelProto))
     try:
-        onnx.checker.check_model(model if isinstance(source, ModelProto) else str(source))
+        onnx.checker.check_model(str(source) if by_path else model)
     except (onnx.checker.ValidationError, ValueError) as error:
-        raise ForeignFile(
-            f"the ONNX model is not valid: {_first_line(error)}",
-            hint="export it again; `python -m onnx.checker` reports the same fault",
-        ) from None
+        raise _not_valid(error) from None
+    finally:
+        for output in unranked:
+            output.type.tensor_type.ClearField("shape")
 
 
 def upgraded(model: ModelProto) -> ModelProto:
@@ -84,11 +147,12 @@ def upgraded(model: ModelProto) -> ModelProto:
         return onnx.version_converter.convert_version(model, _CONVERT_TO)
     except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
         raise UnsupportedModel(
-            f"operator set {opset} is too old and onnx cannot convert it: {_first_line(error)}",
+            f"operator set {opset} is too old and onnx cannot convert it: {_reason(error)}",
             hint=f"export the model with opset {OLDEST_OPSET} or later",
         ) from None
 
 
-def _first_line(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+def _reason(error: Exception) -> str:
+    """What *error* says, on one line, without the context that onnx adds below."""
+    said = " ".join(str(error).partition("==> Context")[0].split())
+    return said or type(error).__name__

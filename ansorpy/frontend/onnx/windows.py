@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.op import Fn, Shape
 
-__all__ = ["Windows", "biased", "kernel_of", "windows_of"]
+__all__ = ["Windows", "biased", "kernel_of", "require_positive", "windows_of"]
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
     dilations = ctx.ints("dilations", (1,) * rank)
     if not len(kernel) == len(strides) == len(dilations) == rank:
         raise Unsupported("kernel_shape, strides, dilations", f"give {rank} numbers each")
+    require_positive(kernel_shape=kernel, strides=strides, dilations=dilations)
     begin, end = _pads(ctx, spatial, kernel, strides, dilations)
     reach = tuple(d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True))
     extended = end
@@ -68,6 +69,13 @@ def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
             _ceil_end(*axis) for axis in zip(spatial, reach, strides, begin, end, strict=True)
         )
     return Windows(kernel, strides, dilations, begin, extended, end)
+
+
+def require_positive(**given: Shape) -> None:
+    """Refuse an attribute, by its name, with a number less than 1."""
+    for name, numbers in given.items():
+        if min(numbers, default=1) < 1:
+            raise Unsupported(f"{name}={numbers}", "none may be less than 1")
 
 
 def _pads(

@@ -37,7 +37,7 @@ class OnnxRuntime:
             ) from error
         names = [o.name for o in self._session.get_outputs()]
         first = self._session.run(names, dict(feeds))
-        self._feeds = {name: np.ascontiguousarray(value) for name, value in feeds.items()}
+        self._feeds = {name: np.asarray(value, order="C") for name, value in feeds.items()}
         self._outputs = {n: np.zeros_like(v) for n, v in zip(names, first, strict=True)}
         self._binding = self._session.io_binding()
         self._values = [self._bind_input(n, v) for n, v in self._feeds.items()]

@@ -33,7 +33,7 @@ class OpenVino:
         }
         compiled = core.compile_model(model, "CPU", options)
         self._request = compiled.create_infer_request()
-        self._feeds = {name: np.ascontiguousarray(value) for name, value in feeds.items()}
+        self._feeds = {name: np.asarray(value, order="C") for name, value in feeds.items()}
         for name, value in self._feeds.items():
             self._request.set_tensor(name, openvino.Tensor(value, shared_memory=True))
         self._outputs = {}

@@ -1,0 +1,170 @@
+"""Files and models that are broken in some way: one plain reason each, and what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+from ansorpy.errors import ForeignFile, UnsupportedModel
+from ansorpy.frontend.onnx import load
+from tests.frontend.models import graph_model, node, operator_model
+from tests.graph.executor import assert_same_as_onnxruntime
+
+RNG = np.random.default_rng(11)
+
+
+def product() -> ModelProto:
+    weight = RNG.standard_normal((8, 5)).astype(np.float32)
+    return graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 8)}, ["y"], {"w": weight})
+
+
+def external(location: str) -> ModelProto:
+    """A product whose weight is in the file *location*."""
+    model = product()
+    weight = model.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    entry = weight.external_data.add()
+    entry.key, entry.value = "location", location
+    return model
+
+
+@pytest.mark.parametrize("location", ["gone.bin", "/etc/hostname", "../up.bin", ""])
+def test_weights_in_a_file_that_is_not_beside_the_model(tmp_path: Path, location: str) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(external(location).SerializeToString())
+    with pytest.raises(ForeignFile, match=r"the weights of .*net.onnx cannot be read") as caught:
+        load(path)
+    assert caught.value.hint is not None and "copy those along" in caught.value.hint
+
+
+@pytest.mark.parametrize("held", [5, 100])
+def test_weights_that_were_cut_short(tmp_path: Path, held: int) -> None:
+    path = tmp_path / "net.onnx"
+    path.write_bytes(external("w.bin").SerializeToString())
+    (tmp_path / "w.bin").write_bytes(bytes(held))
+    with pytest.raises(ForeignFile, match=r"initializer w: (.|\n)*cut short"):
+        load(path)
+
+
+def test_weights_in_a_file_of_their_own_are_read(tmp_path: Path) -> None:
+    path, whole = tmp_path / "net.onnx", product()
+    path.write_bytes(external("w.bin").SerializeToString())
+    weight = numpy_helper.to_array(whole.graph.initializer[0])
+    (tmp_path / "w.bin").write_bytes(weight.tobytes())
+    [found] = load(path).constants.values()
+    np.testing.assert_array_equal(found, weight)
+
+
+def test_a_missing_weight_is_named() -> None:
+    model = product()
+    del model.graph.initializer[:]
+    with pytest.raises(ForeignFile, match="input 'w' of node.* is not output of any previous"):
+        load(model)
+
+
+def test_what_no_model_is_without(tmp_path: Path) -> None:
+    model = operator_model("Relu", [(3,)])
+    model.ClearField("ir_version")
+    with pytest.raises(ForeignFile, match="states no version of the format"):
+        load(model)
+    del model.graph.output[:]
+    model.ir_version = 8
+    with pytest.raises(ForeignFile, match="no graph with outputs"):
+        load(model)
+
+
+@pytest.mark.parametrize("as_file", [False, True])
+def test_outputs_may_leave_their_shapes_open(tmp_path: Path, as_file: bool) -> None:
+    model = product()
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    path = tmp_path / "net.onnx"
+    path.write_bytes(model.SerializeToString())
+    graph = load(path if as_file else model)
+    assert graph.types[graph.outputs[0].value].shape == (3, 5)
+    assert not model.graph.output[0].type.tensor_type.HasField("shape")
+
+
+def function_model(called: str) -> ModelProto:
+    """x -> relu(2 x), through a function of the model that calls *called* of its domain."""
+    body = [node("Add", ["a", "a"], ["s"]), node(called, ["s"], ["b"], domain="mine")]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("mine", 1)]
+    twice = helper.make_function("mine", "Twice", ["a"], ["b"], body, opsets)
+    relu = helper.make_function("mine", "R", ["a"], ["b"], [node("Relu", ["a"], ["b"])], opsets)
+    graph = helper.make_graph(
+        [node("Twice", ["x"], ["y"], domain="mine")], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 4])],
+    )  # fmt: skip
+    return helper.make_model(graph, functions=[twice, relu], opset_imports=opsets, ir_version=8)
+
+
+def test_functions_of_the_model_are_their_nodes() -> None:
+    model = function_model("R")
+    assert {n.op.label for n in load(model).nodes} == {"add", "relu"}
+    assert_same_as_onnxruntime(model, RNG)
+
+
+def test_functions_in_a_file_with_weights_elsewhere(tmp_path: Path) -> None:
+    model = function_model("R")
+    model.graph.node[0].output[0] = "t"
+    model.graph.node.append(node("Add", ["t", "w"], ["y"]))
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(4, np.float32), "w"))
+    path = tmp_path / "net.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    [found] = load(path).constants.values()
+    np.testing.assert_array_equal(found, np.ones(4, np.float32))
+
+
+def test_a_function_that_calls_itself_is_refused() -> None:
+    with pytest.raises(ForeignFile, match="not valid.*recursive"):
+        load(function_model("Twice"))
+
+
+def test_an_output_of_another_type_than_declared_is_refused() -> None:
+    model = operator_model("Relu", [(3, 4)])
+    model.graph.output[0].type.tensor_type.elem_type = TensorProto.INT32
+    with pytest.raises(UnsupportedModel, match="element type int32 .*the nodes give float32"):
+        load(model)
+
+
+def test_inputs_and_outputs_that_are_no_tensors_are_refused() -> None:
+    graph = helper.make_graph(
+        [node("Identity", ["s"], ["t"])], "g",
+        [helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [3])],
+        [helper.make_tensor_sequence_value_info("t", TensorProto.FLOAT, [3])],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(UnsupportedModel, match="s +input +no tensor .*only tensors"):
+        load(model)
+
+
+@pytest.mark.parametrize(
+    ("op_type", "attributes", "blame"),
+    [
+        ("Conv", {"strides": [0, 1]}, "strides"),
+        ("Conv", {"dilations": [1, -1]}, "dilations"),
+        ("ConvTranspose", {"strides": [0, 1]}, "strides"),
+        ("ConvTranspose", {"output_shape": [0, 9]}, "output_shape"),
+        ("ConvTranspose", {"output_shape": [9]}, "output_shape"),
+        ("MaxPool", {"kernel_shape": [0, 1]}, "kernel_shape"),
+        ("Cast", {"to": 77}, "element type 77"),
+    ],
+)
+def test_attributes_out_of_range_are_blamed(
+    op_type: str, attributes: dict[str, Any], blame: str
+) -> None:
+    weights = [np.ones((2, 2, 3, 3), np.float32)] if "Conv" in op_type else []
+    model = operator_model("Relu", [(1, 2, 7, 7)], weights)
+    model.graph.node[0].CopyFrom(node(op_type, ["x0", "c0"][: len(weights) + 1], ["y0"]))
+    model.graph.node[0].attribute.extend(
+        helper.make_attribute(name, value) for name, value in attributes.items()
+    )
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    assert caught.value.rows[0].attribute.startswith(blame)
