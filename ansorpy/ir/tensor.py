@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
@@ -78,10 +79,10 @@ class ComputeOp(Tensor):
     reduce_axes: tuple[Axis, ...]
     body: Expr
     attrs: tuple[tuple[str, object], ...]
+    dtype: DType = field(init=False)  # asked of the body once: it asks the stages before this one
 
-    @property
-    def dtype(self) -> DType:  # type: ignore[override]
-        return self.body.dtype
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dtype", self.body.dtype)
 
     @property
     def attributes(self) -> Mapping[str, object]:
