@@ -169,13 +169,12 @@ def open_project(
         UnsupportedModel: Operators that cannot be compiled, all of them in its table.
         UsageError: A dynamic dimension without a size, or an unknown name.
     """
-    cuts = cuts_of(load_onnx(model, shapes, dims))
+    cuts = cuts_of(load_onnx(model, shapes, dims), _own_caches(request))
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
     project = Project(name, cuts.network, (), request.target)
-    touched = project.touched_bytes
 
     def make(workload: Workload) -> Task:
-        between = _between(touched, workload, request)
+        between = _between(workload, request)
         return Task(
             workload.dag, request.target, request.threads, request.precision, between, workload.name
         )
@@ -186,18 +185,23 @@ def open_project(
     return replace(project, tasks=own, open=_Open(cuts, tasks, make) if cuts.regions else None)
 
 
-def _between(touched_bytes: int, workload: Workload, request: Request) -> int:
-    """What a run of the network touches between two calls of *workload*, beside its constants.
+def _own_caches(request: Request) -> int:
+    """What the second-level caches of the cores that run it hold."""
+    return request.target.l2_bytes * request.threads
+
+
+def _between(workload: Workload, request: Request) -> int:
+    """What the network touches between two calls of *workload*, beside its constants.
 
     In eighths of the last cache, so that networks of about one size share their records; all that
     is far beyond it is one case.
     """
-    own_caches = request.target.l2_bytes * request.threads
+    own_caches = _own_caches(request)
     last = max(request.target.l3_bytes, own_caches)
-    if touched_bytes <= own_caches:
+    if workload.touched_bytes <= own_caches:
         return 0
-    if touched_bytes > _NEAR * last:
+    if workload.touched_bytes > _NEAR * last:
         return _FAR * last
     unit = max(1, last // 8)
-    others = touched_bytes - sum(op.bytes for op in workload.dag.constant_ops)
+    others = workload.touched_bytes - sum(op.bytes for op in workload.dag.constant_ops)
     return unit * max(1, round(others / unit))

@@ -14,10 +14,12 @@ class Choices:
 
     Args:
         decided: Question -> the way to take.  What is not in it is answered with the first way.
+        cache_bytes: What the caches next to the cores hold; 0 where that is not known.
     """
 
-    def __init__(self, decided: Mapping[str, str] | None = None) -> None:
+    def __init__(self, decided: Mapping[str, str] | None = None, cache_bytes: int = 0) -> None:
         self.decided = dict(decided or {})
+        self.cache_bytes = cache_bytes
         self.asked: dict[str, tuple[str, ...]] = {}
 
     def way(self, question: str, ways: Sequence[str]) -> str:

@@ -62,23 +62,27 @@ class Cuts:
     network: Network
     regions: tuple[Region, ...]
     others: Mapping[str, Workload]
+    cache_bytes: int = 0
 
     def taking(self, ways: Sequence[int]) -> Network:
         """The network with the way of that number taken in each region."""
         answers: dict[str, str] = {}
         for region, at in zip(self.regions, ways, strict=True):
             answers |= region.ways[at].answers
-        return _cut(self.graph, answers)
+        return _cut(self.graph, answers, self.cache_bytes)
 
 
-def cuts_of(graph: Graph) -> Cuts:
+def cuts_of(graph: Graph, cache_bytes: int = 0) -> Cuts:
     """*graph*, as it was imported, cut in all ways that its passes leave open.
+
+    Args:
+        cache_bytes: What the caches next to the cores that will run it hold; 0: not known.
 
     Raises:
         UnsupportedModel: As :func:`~ansorpy.graph.partition.partition` does.
     """
     graph = simplify(graph)
-    choices = Choices()
+    choices = Choices(cache_bytes=cache_bytes)
     network = partition(arrange(graph, choices))
     calls = _calls(network)
     found = {w.key: w for w in network.workloads()}
@@ -87,7 +91,7 @@ def cuts_of(graph: Graph) -> Cuts:
     def calls_of(answers: Mapping[str, str]) -> Counter[str]:
         key = tuple(answers.items())
         if key not in tried:
-            other = _cut(graph, answers)
+            other = _cut(graph, answers, cache_bytes)
             for workload in other.workloads():
                 found.setdefault(workload.key, workload)
             tried[key] = _calls(other)
@@ -109,11 +113,11 @@ def cuts_of(graph: Graph) -> Cuts:
             Region(tuple(Way(a, dict(c - common)) for a, c in zip(answers, counts, strict=True)))
         )
     others = {key: w for key, w in found.items() if key not in calls}
-    return Cuts(graph, network, tuple(regions), others)
+    return Cuts(graph, network, tuple(regions), others, cache_bytes)
 
 
-def _cut(graph: Graph, answers: Mapping[str, str]) -> Network:
-    return partition(arrange(graph, Choices(answers)))
+def _cut(graph: Graph, answers: Mapping[str, str], cache_bytes: int) -> Network:
+    return partition(arrange(graph, Choices(answers, cache_bytes)))
 
 
 def _calls(network: Network) -> Counter[str]:

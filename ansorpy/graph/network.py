@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import takewhile
 
 from ansorpy.graph.ir import Array
 from ansorpy.graph.memory import ArenaPlan, Lifetime
@@ -63,12 +64,17 @@ class Call:
 
 @dataclass(frozen=True)
 class Workload:
-    """A definition that ``weight`` calls of a network share."""
+    """A definition that ``weight`` calls of a network share.
+
+    ``touched_bytes`` are what the network reads and writes from one call to the next with the same
+    constants, where there is one before the next run.
+    """
 
     key: str
     name: str
     dag: ComputeDAG
     weight: int
+    touched_bytes: int
 
 
 @dataclass(frozen=True)
@@ -89,10 +95,29 @@ class Network:
 
     def workloads(self) -> list[Workload]:
         """The different definitions, in order of first use."""
-        calls: dict[str, list[Call]] = {}
-        for call in self.calls:
-            calls.setdefault(call.key, []).append(call)
-        return [Workload(key, same[0].name, same[0].dag, len(same)) for key, same in calls.items()]
+        places: dict[str, list[int]] = {}
+        for place, call in enumerate(self.calls):
+            places.setdefault(call.key, []).append(place)
+        found = []
+        for key, same in places.items():
+            first = self.calls[same[0]]
+            touched = self._touched_bytes(same[0])
+            found.append(Workload(key, first.name, first.dag, len(same), touched))
+        return found
+
+    def _touched_bytes(self, place: int) -> int:
+        """What calls touch from number *place* to the next one with its constants."""
+        own = set(map(id, self.calls[place].constants.values()))
+        after = (*self.calls[place + 1 :], *self.calls[:place])
+        different = takewhile(lambda c: not own or own != {*map(id, c.constants.values())}, after)
+        between = (self.calls[place], *different)
+        constants = {id(a): a.nbytes for call in between for a in call.constants.values()}
+        touched = {name for call in between for name in (*call.inputs, *call.outputs)}
+        roots = {self.parts[name].of if name in self.parts else name for name in touched}
+        ends = {t.name: t.bytes for t in (*self.inputs, *self.outputs)}
+        inside = sum(self.values[name].bytes for name in roots - ends.keys())
+        outside = sum(ends[name] for name in roots & ends.keys())
+        return sum(constants.values()) + min(inside, self.arena.bytes) + outside
 
     def lifetimes(self) -> dict[str, Lifetime]:
         """When each value of the arena is there; one made in parts is from the first part on."""

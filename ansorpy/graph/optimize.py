@@ -16,6 +16,7 @@ from ansorpy.graph.passes.pool_first import pool_first
 from ansorpy.graph.passes.scale_behind import scale_behind
 from ansorpy.graph.passes.simplify_moves import simplify_moves
 from ansorpy.graph.passes.sink_reshapes import sink_reshapes
+from ansorpy.graph.passes.split_batch import split_batch
 from ansorpy.graph.passes.turn_norms import turn_norms
 from ansorpy.graph.passes.turn_products import turn_products
 
@@ -42,6 +43,7 @@ ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
     fuse_attention,
     lambda graph, choices: turn_products(graph),
     lambda graph, choices: fuse_siblings(graph),
+    split_batch,
 )
 """What becomes one operator; a pass asks where it may be better to leave several."""
 

@@ -82,54 +82,43 @@ class _Placer:
         joined: set[str] = set()
         for node in reversed(self.graph.nodes):
             if isinstance(node.op, Concat) and (found := self._held_by(node)) is not None:
-                before = dict(self.holders)
                 self.holders.update(found)
-                places, accepted = self._tried(places, (node.output, *node.inputs))
-                if accepted:
+                moved = self._moved(found, places, (node.output, *node.inputs))
+                if moved is not None:
+                    places.update(moved)
                     joined.add(node.output)
                 else:
-                    self.holders = before
+                    for value in found:
+                        del self.holders[value]
         for node in self.graph.nodes:
             if isinstance(node.op, Slice) and node.output not in self.holders:
-                places.update(self._sliced(node.output, places))
+                self.slices.add(node.output)
+                moved = self._moved((node.output,), places, (node.output,))
+                if moved is not None:
+                    places.update(moved)
+                else:
+                    self.slices.discard(node.output)
         views = {n.output for n in self.graph.nodes if isinstance(n.op, Reshape)}
         return Placement(self.graph, places, frozenset(views | joined | self.slices))
 
-    def _tried(
-        self, before: dict[str, Place], moved: Iterable[str]
-    ) -> tuple[dict[str, Place], bool]:
-        """The places under the present choices, or *before* where those cannot be.
+    def _moved(
+        self, values: Iterable[str], places: dict[str, Place], aligned: Iterable[str]
+    ) -> Mapping[str, Place] | None:
+        """The places that change when *values* become parts: theirs and those of their reshapes.
 
-        *moved* are the values whose offsets have to be aligned.
+        None where a place cannot be expressed, or one of *aligned* would not begin a cache line.
+        What else lies in *values* is decided later.
         """
-        try:
-            places = self._places()
-        except _Inexpressible:
-            return before, False
-        if all(self._is_aligned(value, places) for value in moved):
-            return places, True
-        return before, False
-
-    def _sliced(self, value: str, places: dict[str, Place]) -> Mapping[str, Place]:
-        """The places that change when the slice *value* becomes a view; none where it cannot.
-
-        These are its own and, as later slices are still kernels, those of its reshapes.
-        """
-        self.slices.add(value)
         changed = ChainMap[str, Place]({}, places)
-        todo = [value]
+        todo = list(values)
         try:
             while todo:
                 at = todo.pop()
                 changed[at] = self._found(at, changed)
                 todo += [r.output for r in self.readers[at] if isinstance(r.op, Reshape)]
         except _Inexpressible:
-            self.slices.discard(value)
-            return {}
-        if not self._is_aligned(value, changed):
-            self.slices.discard(value)
-            return {}
-        return changed.maps[0]
+            return None
+        return changed.maps[0] if all(self._is_aligned(v, changed) for v in aligned) else None
 
     def _is_aligned(self, value: str, places: Mapping[str, Place]) -> bool:
         size = self.graph.types[value].dtype.bytes

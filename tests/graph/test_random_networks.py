@@ -29,10 +29,10 @@ class RandomNetwork:
     Numbers of channels are odd or, with *block* 16, such that parts of values can be views.
     """
 
-    def __init__(self, seed: int, steps: int = 14, block: int = 1):
+    def __init__(self, seed: int, steps: int = 14, block: int = 1, batch: int | None = None):
         self.rng = np.random.default_rng(seed)
         self.block = block
-        self.batch = int(self.rng.integers(1, 3))
+        self.batch = int(self.rng.integers(1, 3)) if batch is None else batch
         c, h, w = (int(v) for v in self.rng.integers(2, 9, 3))
         self.net = Net(seed=seed, x=(self.batch, c, h, w))
         self.images = [Image("x", c, h, w)]

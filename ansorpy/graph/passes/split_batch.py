@@ -1,0 +1,203 @@
+"""A large batch goes through the first part of a network in pieces.
+
+    y = f(x)   -->   y = f(x[:n]) | f(x[n:2n]) | ...
+
+What the layers of `f` hand on then stays in the caches, where that of the whole batch would go to
+memory and back; the constants are read once a piece instead.  Later layers, whose values are small
+beside their constants, are better off with the whole batch.  So the pass asks how far to go.  The
+pieces are views of the inputs and of the results: nothing is copied, and as all pieces call the
+same kernels, there is no more code.
+
+Source: the depth-first tiling of networks (Alwani et al., 2016, "Fused-layer CNN accelerators"),
+along the batch, where nothing overlaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from ansorpy.graph.choices import Choices
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Concat, Op, Pattern, Slice
+from ansorpy.graph.rows import Operand, on_rows
+from ansorpy.graph.uses import Uses
+
+__all__ = ["WHOLE", "split_batch"]
+
+WHOLE = "whole"
+"""The answer that leaves a network as it is."""
+
+SMALLER = (4, 16)
+"""Where the pieces may be put together: what is handed on there and all values behind are that much
+smaller than the largest one before."""
+
+
+def split_batch(graph: Graph, choices: Choices) -> Graph:
+    """*graph* with its batch in pieces up to where *choices* say; as it is if that is small."""
+    batch = _batch(graph)
+    if batch < 2 or not choices.cache_bytes:
+        return graph
+    largest = max((graph.types[node.output].bytes for node in graph.nodes), default=0)
+    if largest <= 2 * choices.cache_bytes:
+        return graph
+    fitting = (n for n in range(2, batch) if batch % n == 0 and largest <= n * choices.cache_bytes)
+    front = _Front(graph, next(fitting, batch))
+    ends = {front.text(end): end for end in front.ends()}
+    if not ends:
+        return graph
+    taken = choices.way(f"batch of {batch}", (WHOLE, *ends))
+    return graph if taken == WHOLE else front.split(ends[taken])
+
+
+def _batch(graph: Graph) -> int:
+    """The extent of the first axis of all inputs; 0 where they have none in common."""
+    found = {graph.types[name].shape[:1] for name in graph.inputs}
+    extents = found.pop() if len(found) == 1 else ()
+    return extents[0] if extents else 0
+
+
+class _Front:
+    """The nodes up to the first that needs rows of several of *pieces* equal parts at once."""
+
+    def __init__(self, graph: Graph, pieces: int):
+        self.graph = graph
+        self.uses = Uses(graph)
+        self.pieces = pieces
+        self.ops: dict[str, Op] = {}
+        """The operator of each value that is cut, for one piece."""
+        self.last = self._cut()
+        """The number of the first node that cannot be cut although what it reads is."""
+
+    def _cut(self) -> int:
+        cut = set(self.graph.inputs)
+        for place, node in enumerate(self.graph.nodes):
+            shapes = [self.graph.types[value].shape for value in node.inputs]
+            operands = [
+                Operand(shape, value in cut or self.is_repeated(node, value))
+                for value, shape in zip(node.inputs, shapes, strict=True)
+            ]
+            if cut.isdisjoint(node.inputs):
+                continue
+            op = on_rows(node.op, operands, self.graph.types[node.output].shape, self.pieces)
+            if op is None:
+                return place
+            self.ops[node.output] = op
+            cut.add(node.output)
+        return len(self.graph.nodes)
+
+    def is_repeated(self, node: Node, value: str) -> bool:
+        """True for a constant with the same rows for each piece of *node*'s result."""
+        shape = self.graph.types[node.output].shape
+        if value not in self.graph.constants or node.op.pattern > Pattern.INJECTIVE:
+            return False
+        array = self.graph.constants[value]
+        if array.ndim != len(shape) or array.shape[:1] != shape[:1] or shape[0] % self.pieces:
+            return False
+        first, *others = np.split(array, self.pieces)
+        return all(np.array_equal(first, other) for other in others)
+
+    def ends(self) -> list[int]:
+        """Numbers of the nodes before which the pieces may be put together, last first."""
+        made = [node.output for node in self.graph.nodes]
+        largest = max(self._bytes(made[: self.last]), default=0)
+        found = {
+            next((n for n in range(self.last) if self._is_neck(n, largest // part)), self.last)
+            for part in SMALLER
+        }
+        return sorted(found - {0}, reverse=True)
+
+    def _is_neck(self, end: int, most_bytes: int) -> bool:
+        """True when one value is handed on before *end*, and nothing from there on is larger.
+
+        Arithmetic that may be fused behind it is not torn off.
+        """
+        handed_on = self.handed_on(end)
+        behind = (node.output for node in self.graph.nodes[end:])
+        if len(handed_on) != 1 or max(self._bytes((*handed_on, *behind))) > most_bytes:
+            return False
+        reader = self.uses.only_reader(handed_on[0])
+        return reader is None or reader.op.pattern is not Pattern.ELEMENTWISE
+
+    def _bytes(self, values: Iterable[str]) -> Iterator[int]:
+        return (self.graph.types[value].bytes for value in values)
+
+    def handed_on(self, end: int) -> list[str]:
+        """Values made in pieces that the caller reads, or a node from number *end* on."""
+        read = {output.value for output in self.graph.outputs}
+        read.update(value for node in self.graph.nodes[end:] for value in node.inputs)
+        made = (node.output for node in self.graph.nodes[:end])
+        return [value for value in made if value in self.ops and value in read]
+
+    def text(self, end: int) -> str:
+        """How far the pieces go, in words."""
+        shapes = (self.graph.types[value].shape[1:] for value in self.handed_on(end))
+        to = " ".join("x".join(map(str, shape)) for shape in shapes)
+        return f"in {self.pieces} up to {to}"
+
+    def split(self, end: int) -> Graph:
+        """The graph with all nodes before number *end* in pieces."""
+        return _Splitter(self, end).run()
+
+
+class _Splitter:
+    def __init__(self, front: _Front, end: int):
+        self.front = front
+        self.graph = front.graph
+        self.end = end
+        self.builder = GraphBuilder.like(self.graph)
+        self.names = {value: value for value in self.builder.types}
+        self.repeated: dict[str, str] = {}
+
+    def run(self) -> Graph:
+        for node in self.graph.nodes[: self.end]:
+            if node.output not in self.front.ops:
+                self._emit(node)
+        handed_on = self.front.handed_on(self.end)
+        parts: dict[str, list[str]] = {value: [] for value in handed_on}
+        for piece in range(self.front.pieces):
+            names = self._piece(piece)
+            for value, made in parts.items():
+                made.append(names[value])
+        for value, made in parts.items():
+            self.names[value] = self.builder.emit(Concat(0), made, value)
+        for node in self.graph.nodes[self.end :]:
+            self._emit(node)
+        return self.builder.finish(Output(o.name, self.names[o.value]) for o in self.graph.outputs)
+
+    def _emit(self, node: Node) -> None:
+        inputs = [self.names[value] for value in node.inputs]
+        self.names[node.output] = self.builder.emit(node.op, inputs, node.output)
+
+    def _piece(self, piece: int) -> dict[str, str]:
+        """Emit all nodes that are cut once, for the part number *piece*; the names of values."""
+        names = {value: self._part(value, piece) for value in self.graph.inputs}
+        for node in self.graph.nodes[: self.end]:
+            if node.output not in self.front.ops:
+                continue
+            inputs = [self._operand(node, value, names) for value in node.inputs]
+            op = self.front.ops[node.output]
+            names[node.output] = self.builder.emit(op, inputs, f"{node.output}.{piece}")
+        return names
+
+    def _operand(self, node: Node, value: str, names: Mapping[str, str]) -> str:
+        if value in names:
+            return names[value]
+        return self._rows(value) if self.front.is_repeated(node, value) else self.names[value]
+
+    def _part(self, value: str, piece: int) -> str:
+        """Part number *piece* of a network input."""
+        rows, *rest = self.graph.types[value].shape
+        each = rows // self.front.pieces
+        none = (0,) * len(rest)
+        cut = Slice((piece * each, *none), (each, *rest), (1,) * (1 + len(rest)))
+        return self.builder.emit(cut, (value,), f"{value}.{piece}")
+
+    def _rows(self, value: str) -> str:
+        """A constant that all pieces read, of which each is one."""
+        if value not in self.repeated:
+            array = self.graph.constants[value]
+            part = np.ascontiguousarray(array[: len(array) // self.front.pieces])
+            self.repeated[value] = self.builder.add_constant(f"{value}.piece", part)
+        return self.repeated[value]
