@@ -101,7 +101,7 @@ class _Partition:
 
 
 def _title(graph: Graph, group: Group) -> str:
-    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape without the batch."""
+    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape but a batch of 1."""
     parts: list[str] = []
     for node in group.nodes:
         label = node.op.label
@@ -112,7 +112,8 @@ def _title(graph: Graph, group: Group) -> str:
             label += _window(node.op.kernel, node.op)
         parts.append(label)
     shape = graph.types[group.output].shape
-    return "_".join([*parts, "x".join(map(str, shape[1:] or shape))])
+    said = shape[1:] if shape[:1] == (1,) and len(shape) > 1 else shape
+    return "_".join([*parts, "x".join(map(str, said))])
 
 
 def _window(kernel: Shape, op: Conv | ConvTranspose | Pool) -> str:

@@ -77,7 +77,7 @@ def test_the_callers_buffer_is_written_in_parts() -> None:
     net = Net(x=(3, 16), z=(3, 32))
     y = net.op("Concat", net.relu("x"), net.op("Tanh", "z"), axis=1)
     network = checked(net, y)
-    assert titles(network) == ["relu_16", "tanh_32"]
+    assert titles(network) == ["relu_3x16", "tanh_3x32"]
     assert {part.of for part in network.parts.values()} == {network.outputs[0].name}
     assert network.arena.bytes == 0
 
@@ -87,7 +87,7 @@ def test_a_part_that_is_an_output_too_is_copied_there() -> None:
     a = net.relu("x")
     y = net.op("Concat", a, net.op("Tanh", "z"), axis=1)
     network = checked(net, a, net.op("ReduceMax", y, axes=[1]))
-    assert titles(network) == ["relu_16", "tanh_32", "reduce_max_1", f"copy_{a}"]
+    assert titles(network) == ["relu_3x16", "tanh_3x32", "reduce_max_3x1", f"copy_{a}"]
 
 
 def test_a_slice_of_channels_is_read_where_it_is() -> None:
@@ -115,7 +115,7 @@ def test_a_split_into_equal_parts_copies_nothing() -> None:
     qkv = net.op("MatMul", "x", net.normal(8, 48))
     parts = [cut(net, qkv, n, n + 16) for n in (0, 16, 32)]
     total = net.op("Add", net.op("Mul", parts[0], parts[1]), net.op("Tanh", parts[2]))
-    assert titles(checked(net, total)) == ["matmul_48", "mul_tanh_add_16"]
+    assert titles(checked(net, total)) == ["matmul_6x48", "mul_tanh_add_6x16"]
 
 
 def test_a_part_that_is_seen_flat_elsewhere_is_no_part() -> None:

@@ -28,7 +28,7 @@ def test_projections_of_one_value_are_one_product() -> None:
     q, k, v = (
         net.op("Add", net.op("MatMul", "x", net.normal(8, 16)), net.normal(16)) for _ in range(3)
     )
-    assert checked(net, mixed(net, q, k, v)) == ["matmul_add_48", "transpose_matmul_6", "matmul_16"]
+    assert checked(net, mixed(net, q, k, v)) == ["matmul_add_6x48", "transpose_matmul_6x6", "matmul_6x16"]
 
 
 def test_branches_of_one_image_are_one_convolution_and_the_odd_one_comes_last() -> None:
@@ -62,7 +62,7 @@ def test_what_has_other_arithmetic_behind_it_stays_alone() -> None:
 def test_outputs_of_the_network_stay_alone() -> None:
     net = Net(x=(6, 8))
     found = checked(net, *(net.op("MatMul", "x", net.normal(8, 16)) for _ in range(2)))
-    assert found == ["matmul_16", "matmul_16"]
+    assert found == ["matmul_6x16", "matmul_6x16"]
 
 
 def test_scalars_and_rows_behind_the_products_are_put_side_by_side() -> None:
@@ -72,7 +72,7 @@ def test_scalars_and_rows_behind_the_products_are_put_side_by_side() -> None:
     )
     rows = net.op("Add", net.op("MatMul", "x", net.normal(8, 16)), net.normal(16))
     found = checked(net, mixed(net, one, other, rows))
-    assert found == ["matmul_add_48", "transpose_matmul_6", "matmul_16"]
+    assert found == ["matmul_add_6x48", "transpose_matmul_6x6", "matmul_6x16"]
 
 
 def test_a_sibling_that_is_seen_flat_stays_alone() -> None:
@@ -80,4 +80,4 @@ def test_a_sibling_that_is_seen_flat_stays_alone() -> None:
     a, b = (net.op("MatMul", "x", net.normal(8, 16)) for _ in range(2))
     y = net.op("MatMul", net.reshape(a, 1, 96), net.normal(96, 3))
     found = checked(net, net.op("Add", y, net.op("ReduceMax", b)))
-    assert found[:2] == ["matmul_16", "matmul_16"]
+    assert found[:2] == ["matmul_6x16", "matmul_6x16"]

@@ -31,7 +31,7 @@ def test_attention_takes_the_scale() -> None:
     scores = net.op("MatMul", q, net.op("Transpose", k, perm=[0, 2, 1]))
     mixed = net.op("MatMul", net.op("Softmax", scores, axis=-1), "v")
     network = assert_same_as_onnxruntime(net.model(mixed), np.random.default_rng(4))
-    assert [c.name for c in network.calls] == ["transpose_attention_3x8"]
+    assert [c.name for c in network.calls] == ["transpose_attention_2x3x8"]
 
 
 def test_what_is_read_elsewhere_or_no_number_stays() -> None:

@@ -42,7 +42,7 @@ def test_a_batch_norm_behind_a_product_is_in_its_weights() -> None:
     network = assert_same_as_onnxruntime(
         net.model(net.reshape(norm, 2, 3, 16)), np.random.default_rng(4)
     )
-    assert [c.name for c in network.calls] == ["matmul_add_3x16"]
+    assert [c.name for c in network.calls] == ["matmul_add_2x3x16"]
 
 
 def test_an_operand_that_varies_within_a_group_of_axes_stays() -> None:
