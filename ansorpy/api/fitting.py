@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from math import inf
 
@@ -34,10 +34,9 @@ SLACK = 32 << 20
 
 @dataclass(frozen=True)
 class Way:
-    """One program of a task: seconds of a call, and how it is got.
+    """One program of a task: seconds of all its calls in a run, and how it is got.
 
-    ``bytes``: of its constants, which every call has its own of.  ``workspace``: bytes of scratch,
-    which all calls share.
+    ``bytes``: of all their constants.  ``workspace``: bytes of scratch, which all tasks share.
     """
 
     seconds: float
@@ -77,16 +76,16 @@ def choose_within(session: Session, project: Project) -> list[Chosen]:
         UsageError: No programs found fit the memory that was allowed.
     """
     chosen = session.choose(project.tasks)
-    calls = [project.weights[task.key] for task in project.tasks]
     room = room_of(project)
-    firsts = [_way_of(program) for program in chosen]
-    if room.holds(*_taken_bytes([[way] for way in firsts], calls, [0] * len(firsts))):
+    firsts = [_in_run(project, program.task, _way_of(program)) for program in chosen]
+    if room.holds(*_taken_bytes(firsts)):
         return chosen
     ways = [
-        [way, *_other_ways(session, program)] for way, program in zip(firsts, chosen, strict=True)
+        [first, *(_in_run(project, program.task, way) for way in _other_ways(session, program))]
+        for first, program in zip(firsts, chosen, strict=True)
     ]
-    taken = fastest_within(ways, calls, room)
-    constants, workspace = _taken_bytes(ways, calls, taken)
+    taken = fastest_within(ways, room)
+    constants, workspace = _taken_bytes([of[at] for of, at in zip(ways, taken, strict=True)])
     left = room.constants if room.together is None else room.together
     if project.memory is not None and not room.holds(constants, workspace):
         total = constants + workspace
@@ -99,52 +98,46 @@ def choose_within(session: Session, project: Project) -> list[Chosen]:
     return [of[at].make() for of, at in zip(ways, taken, strict=True)]
 
 
-def fastest_within(ways: Sequence[Sequence[Way]], calls: Sequence[int], room: Room) -> list[int]:
-    """The number of the way each task takes, so that all calls together fit into *room*.
+def fastest_within(ways: Sequence[Sequence[Way]], room: Room) -> list[int]:
+    """The number of the way each task takes, so that all together fit into *room*.
 
     Begins with the fastest ways, and gives up the least time for each byte until they fit; ends
     with the smallest when nothing fits.  Every size that the workspace may have is tried: what it
     is allowed, the constants are not.
     """
     if room.together is None:
-        return _within(ways, calls, room.constants, inf)
+        return _within(ways, room.constants, inf)
     caps = sorted({way.workspace for of in ways for way in of})
     # Below the largest of the smallest ones some task has no way left.
     least = max(min(way.workspace for way in of) for of in ways)
     found = [
-        _within(ways, calls, min(room.constants, room.together - cap), cap)
+        _within(ways, min(room.constants, room.together - cap), cap)
         for cap in caps if cap >= least
     ]  # fmt: skip
 
     def rank(taken: list[int]) -> tuple[bool, float]:
-        constants, workspace = _taken_bytes(ways, calls, taken)
+        chosen = [of[at] for of, at in zip(ways, taken, strict=True)]
+        constants, workspace = _taken_bytes(chosen)
         if not room.holds(constants, workspace):
             return True, constants + workspace
-        of = zip(calls, ways, taken, strict=True)
-        return False, sum(n * own[at].seconds for n, own, at in of)
+        return False, sum(way.seconds for way in chosen)
 
     return min(found, key=rank)
 
 
-def _taken_bytes(
-    ways: Sequence[Sequence[Way]], calls: Sequence[int], taken: Sequence[int]
-) -> tuple[int, int]:
-    """Bytes of all constants, and of the workspace that all calls share."""
-    chosen = [of[at] for of, at in zip(ways, taken, strict=True)]
-    constants = sum(n * way.bytes for n, way in zip(calls, chosen, strict=True))
-    return constants, max((way.workspace for way in chosen), default=0)
+def _taken_bytes(chosen: Sequence[Way]) -> tuple[int, int]:
+    """Bytes of all constants, and of the workspace that all tasks share."""
+    return sum(way.bytes for way in chosen), max((way.workspace for way in chosen), default=0)
 
 
-def _within(
-    ways: Sequence[Sequence[Way]], calls: Sequence[int], most: int, cap: float
-) -> list[int]:
+def _within(ways: Sequence[Sequence[Way]], most: int, cap: float) -> list[int]:
     """The same with at most *most* bytes of constants, of ways whose workspace is within *cap*."""
     usable = [[at for at, way in enumerate(of) if way.workspace <= cap] for of in ways]
     taken = [
         min(among, key=[way.seconds for way in of].__getitem__)
         for of, among in zip(ways, usable, strict=True)
     ]
-    total = sum(n * of[at].bytes for n, of, at in zip(calls, ways, taken, strict=True))
+    total = sum(of[at].bytes for of, at in zip(ways, taken, strict=True))
     while total > most:
         swaps = [
             ((of[at].seconds - now.seconds) / (now.bytes - of[at].bytes), task, at)
@@ -155,9 +148,15 @@ def _within(
         if not swaps:
             break
         _, task, at = min(swaps)
-        total -= calls[task] * (ways[task][taken[task]].bytes - ways[task][at].bytes)
+        total -= ways[task][taken[task]].bytes - ways[task][at].bytes
         taken[task] = at
     return taken
+
+
+def _in_run(project: Project, task: Task, way: Way) -> Way:
+    """*way*, which is that of one call of *task*, as all its calls in *project* take it."""
+    calls, packs = project.weights[task.key], project.packs[task.key]
+    return replace(way, seconds=calls * way.seconds, bytes=packs * way.bytes)
 
 
 def _packed_bytes(chosen: Chosen) -> int:

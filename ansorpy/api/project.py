@@ -66,6 +66,12 @@ class Project:
         return {t.key: w.weight for t, w in zip(self.tasks, workloads, strict=True)}
 
     @cached_property
+    def packs(self) -> dict[str, int]:
+        """Task key -> sets of constants that its calls in the network are given."""
+        workloads = self.network.workloads()
+        return {t.key: w.packs for t, w in zip(self.tasks, workloads, strict=True)}
+
+    @cached_property
     def regions(self) -> tuple[OpenRegion, ...]:
         """What can be cut in several ways; nothing when that is decided."""
         if self.open is None:
@@ -112,21 +118,22 @@ class Project:
             return self
         if not any(ways):
             return replace(self, open=None)
-        network = self.open.cuts.taking(ways)
-        known, make = self.open.tasks, self.open.make_task
-        tasks = tuple(known.get(w.key) or make(w) for w in network.workloads())
-        return replace(self, network=network, tasks=tasks, open=None)
+        return replace(self._of(self.open.cuts.taking(ways), self.open), open=None)
+
+    def _of(self, network: Network, known: _Open) -> Project:
+        """The project with another *network*, whose tasks are made where they are not *known*."""
+        tasks = (known.tasks.get(w.key) or known.make_task(w) for w in network.workloads())
+        return replace(self, network=network, tasks=tuple(tasks))
 
     @property
     def constant_bytes(self) -> int:
         """Size of all constants, each counted once."""
-        arrays = {id(a): a.nbytes for call in self.network.calls for a in call.constants.values()}
-        return sum(arrays.values())
+        return _constant_bytes(self.network)
 
     @property
     def memory_bytes(self) -> int:
         """What one context of the compiled model holds at least: arena and constants."""
-        return self.network.arena.bytes + self.constant_bytes
+        return _memory_bytes(self.network)
 
     @property
     def touched_bytes(self) -> int:
@@ -140,14 +147,29 @@ class Project:
         Raises:
             UsageError: It needs more, whatever programs are taken.
         """
-        if memory is not None and self.memory_bytes > memory:
-            needs, allowed = (f"{b / (1 << 20):.1f} MiB" for b in (self.memory_bytes, memory))
+        if memory is None:
+            return replace(self, memory=None)
+        found = self
+        if self.open is not None:
+            cuts = self.open.cuts.within(_memory_bytes, memory)
+            found = replace(self._of(cuts.network, self.open), open=replace(self.open, cuts=cuts))
+        if found.memory_bytes > memory:
+            needs, allowed = (f"{b / (1 << 20):.1f} MiB" for b in (found.memory_bytes, memory))
             raise UsageError(
-                f"the model needs {needs} ({self.constant_bytes >> 20} MiB of it constants), "
+                f"the model needs {needs} ({found.constant_bytes >> 20} MiB of it constants), "
                 f"more than the {allowed} allowed",
-                hint=memory_hint(self.memory_bytes),
+                hint=memory_hint(found.memory_bytes),
             )
-        return replace(self, memory=memory)
+        return replace(found, memory=memory)
+
+
+def _constant_bytes(network: Network) -> int:
+    arrays = {id(a): a.nbytes for call in network.calls for a in call.constants.values()}
+    return sum(arrays.values())
+
+
+def _memory_bytes(network: Network) -> int:
+    return network.arena.bytes + _constant_bytes(network)
 
 
 def memory_hint(bytes_needed: int) -> str:

@@ -8,8 +8,8 @@ the same calls are one region, with a way for each combination.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import product
 from math import prod
@@ -70,6 +70,30 @@ class Cuts:
         for region, at in zip(self.regions, ways, strict=True):
             answers |= region.ways[at].answers
         return _cut(self.graph, answers, self.cache_bytes)
+
+    def within(self, size: Callable[[Network], int], most: int) -> Cuts:
+        """The cuts without the ways whose network has a *size* over *most*, all else by default.
+
+        A region of which no way is within keeps its smallest.
+        """
+        kept = []
+        for number, region in enumerate(self.regions):
+            sizes = [size(self._taking_one(number, at)) for at in range(len(region.ways))]
+            bound = max(most, min(sizes))
+            kept.append([at for at, its in enumerate(sizes) if its <= bound])
+        network = self.taking([ways[0] for ways in kept])
+        regions = tuple(
+            Region(tuple(region.ways[at] for at in ways))
+            for region, ways in zip(self.regions, kept, strict=True)
+        )
+        known = {w.key: w for w in (*self.network.workloads(), *self.others.values())}
+        called = {key for region in regions for way in region.ways for key in way.calls}
+        own = {w.key for w in network.workloads()}
+        others = {key: w for key, w in known.items() if key in called - own}
+        return replace(self, network=network, regions=regions, others=others)
+
+    def _taking_one(self, region: int, way: int) -> Network:
+        return self.taking([way if n == region else 0 for n in range(len(self.regions))])
 
 
 def cuts_of(graph: Graph, cache_bytes: int = 0) -> Cuts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "plan_arena"]
+__all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "padded", "plan_arena"]
 
 ALIGNMENT_BYTES = 64
 """A cache line and the widest vector."""
@@ -42,12 +42,12 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
     for name in order:
         mine = lifetimes[name]
         taken = sorted(
-            (offsets[other], offsets[other] + _padded(lifetimes[other].size_bytes))
+            (offsets[other], offsets[other] + padded(lifetimes[other].size_bytes))
             for other in offsets
             if mine.overlaps(lifetimes[other])
         )
         offsets[name] = _first_gap(taken, mine.size_bytes)
-    total = max((offsets[n] + _padded(lifetimes[n].size_bytes) for n in offsets), default=0)
+    total = max((offsets[n] + padded(lifetimes[n].size_bytes) for n in offsets), default=0)
     return ArenaPlan(offsets, total)
 
 
@@ -61,5 +61,6 @@ def _first_gap(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:
     return offset
 
 
-def _padded(size_bytes: int) -> int:
+def padded(size_bytes: int) -> int:
+    """What a value of *size_bytes* takes up in an arena."""
     return -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

@@ -8,7 +8,7 @@ from functools import cached_property
 from itertools import takewhile
 
 from ansorpy.graph.ir import Array
-from ansorpy.graph.memory import ArenaPlan, Lifetime
+from ansorpy.graph.memory import ArenaPlan, Lifetime, padded
 from ansorpy.graph.op import Shape
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -61,10 +61,15 @@ class Call:
         """Structural hash of the definition."""
         return structural_hash(self.dag)
 
+    @cached_property
+    def pack(self) -> frozenset[int]:
+        """Which constants it is given: equal for calls that are given the same arrays."""
+        return frozenset(map(id, self.constants.values()))
+
 
 @dataclass(frozen=True)
 class Workload:
-    """A definition that ``weight`` calls of a network share.
+    """A definition that ``weight`` calls of a network share, with ``packs`` sets of constants.
 
     ``touched_bytes`` are what the network reads and writes from one call to the next with the same
     constants, where there is one before the next run.
@@ -74,6 +79,7 @@ class Workload:
     name: str
     dag: ComputeDAG
     weight: int
+    packs: int
     touched_bytes: int
 
 
@@ -101,21 +107,22 @@ class Network:
         found = []
         for key, same in places.items():
             first = self.calls[same[0]]
+            packs = {self.calls[place].pack for place in same}
             touched = self._touched_bytes(same[0])
-            found.append(Workload(key, first.name, first.dag, len(same), touched))
+            found.append(Workload(key, first.name, first.dag, len(same), len(packs), touched))
         return found
 
     def _touched_bytes(self, place: int) -> int:
         """What calls touch from number *place* to the next one with its constants."""
-        own = set(map(id, self.calls[place].constants.values()))
+        own = self.calls[place].pack
         after = (*self.calls[place + 1 :], *self.calls[:place])
-        different = takewhile(lambda c: not own or own != {*map(id, c.constants.values())}, after)
+        different = takewhile(lambda call: not own or call.pack != own, after)
         between = (self.calls[place], *different)
         constants = {id(a): a.nbytes for call in between for a in call.constants.values()}
         touched = {name for call in between for name in (*call.inputs, *call.outputs)}
         roots = {self.parts[name].of if name in self.parts else name for name in touched}
         ends = {t.name: t.bytes for t in (*self.inputs, *self.outputs)}
-        inside = sum(self.values[name].bytes for name in roots - ends.keys())
+        inside = sum(padded(self.values[name].bytes) for name in roots - ends.keys())
         outside = sum(ends[name] for name in roots & ends.keys())
         return sum(constants.values()) + min(inside, self.arena.bytes) + outside
 

@@ -29,22 +29,21 @@ def way(seconds: float, size: int, workspace: int = 0) -> Way:
 
 
 def test_the_fastest_are_taken_while_they_fit() -> None:
-    ways = [[way(1.0, 40), way(2.0, 10)], [way(3.0, 20)]]
-    assert fastest_within(ways, [2, 1], Room(100)) == [0, 0]
-    assert fastest_within(ways, [2, 1], Room(99)) == [1, 0]
-    assert fastest_within(ways, [2, 1], Room(5)) == [1, 0], "the smallest, though it does not fit"
+    ways = [[way(1.0, 80), way(2.0, 20)], [way(3.0, 20)]]
+    assert fastest_within(ways, Room(100)) == [0, 0]
+    assert fastest_within(ways, Room(99)) == [1, 0]
+    assert fastest_within(ways, Room(5)) == [1, 0], "the smallest, though it does not fit"
 
 
 def test_who_loses_least_for_a_byte_gives_way() -> None:
     ways = [[way(1.0, 100), way(1.5, 50)], [way(1.0, 100), way(1.1, 50)]]
-    assert fastest_within(ways, [1, 1], Room(150)) == [0, 1]
-    assert fastest_within(ways, [1, 1], Room(100)) == [1, 1]
+    assert fastest_within(ways, Room(150)) == [0, 1]
+    assert fastest_within(ways, Room(100)) == [1, 1]
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_it_fits_where_anything_does_and_is_not_far_from_the_best(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    calls = [int(n) for n in rng.integers(1, 4, 4)]
     ways = [
         [way(float(s), int(b)) for s, b in zip(rng.uniform(1, 3, n), rng.integers(0, 50, n),
                                               strict=True)]
@@ -53,30 +52,28 @@ def test_it_fits_where_anything_does_and_is_not_far_from_the_best(seed: int) -> 
 
     def cost(taken: tuple[int, ...]) -> tuple[float, int]:
         of = [ways[task][at] for task, at in enumerate(taken)]
-        pairs = list(zip(calls, of, strict=True))
-        return sum(n * w.seconds for n, w in pairs), sum(n * w.bytes for n, w in pairs)
+        return sum(w.seconds for w in of), sum(w.bytes for w in of)
 
     every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in ways))]
     most = int(rng.integers(min(size for _, size in every), 300))
-    seconds, size = cost(tuple(fastest_within(ways, calls, Room(most))))
+    seconds, size = cost(tuple(fastest_within(ways, Room(most))))
     assert size <= most
     assert seconds <= 1.6 * min(s for s, b in every if b <= most)
 
 
 def test_the_workspace_that_all_calls_share_counts_once() -> None:
     ways = [[way(1.0, 10, 50), way(2.0, 10, 20)], [way(1.0, 10, 40)], [way(1.0, 10, 5)]]
-    assert fastest_within(ways, [1, 1, 1], Room(1000, 80)) == [0, 0, 0]
-    assert fastest_within(ways, [1, 1, 1], Room(1000, 79)) == [1, 0, 0]
-    assert fastest_within(ways, [1, 1, 1], Room(1000, 60)) == [1, 0, 0], "the smallest there is"
+    assert fastest_within(ways, Room(1000, 80)) == [0, 0, 0]
+    assert fastest_within(ways, Room(1000, 79)) == [1, 0, 0]
+    assert fastest_within(ways, Room(1000, 60)) == [1, 0, 0], "the smallest there is"
     tie = [[way(1.0, 10, 50), way(2.0, 15, 20)], [way(1.0, 10, 50), way(2.0, 15, 20)]]
-    assert fastest_within(tie, [1, 1], Room(1000, 60)) == [1, 1], "one alone would save nothing"
-    assert fastest_within(tie, [1, 1], Room(20, 60)) == [1, 1], "the smallest, though it fits not"
+    assert fastest_within(tie, Room(1000, 60)) == [1, 1], "one alone would save nothing"
+    assert fastest_within(tie, Room(20, 60)) == [1, 1], "the smallest, though it fits not"
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_constants_and_workspace_fit_where_anything_does(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    calls = [int(n) for n in rng.integers(1, 4, 4)]
     ways = [
         [way(float(rng.uniform(1, 3)), int(rng.integers(50)), int(rng.integers(80)))
          for _ in range(int(n))]
@@ -85,14 +82,13 @@ def test_constants_and_workspace_fit_where_anything_does(seed: int) -> None:
 
     def cost(taken: tuple[int, ...]) -> tuple[float, int, int]:
         of = [ways[task][at] for task, at in enumerate(taken)]
-        pairs = list(zip(calls, of, strict=True))
-        constants = sum(n * w.bytes for n, w in pairs)
-        return sum(n * w.seconds for n, w in pairs), constants, max(w.workspace for w in of)
+        size, scratch = sum(w.bytes for w in of), max(w.workspace for w in of)
+        return sum(w.seconds for w in of), size, scratch
 
     every = [cost(taken) for taken in itertools.product(*(range(len(of)) for of in ways))]
     smallest = min(size + scratch for _, size, scratch in every)
     room = Room(10_000, int(rng.integers(smallest, 400)))
-    seconds, size, scratch = cost(tuple(fastest_within(ways, calls, room)))
+    seconds, size, scratch = cost(tuple(fastest_within(ways, room)))
     assert room.holds(size, scratch)
     assert seconds <= 1.6 * min(s for s, *b in every if room.holds(*b))
 
@@ -105,8 +101,8 @@ def project(request: Request) -> Project:
 
 
 def constants(programs: list[Chosen], of: Project) -> int:
-    calls = [of.weights[task.key] for task in of.tasks]
-    return sum(n * fitting._packed_bytes(p) for n, p in zip(calls, programs, strict=True))
+    packs = [of.packs[task.key] for task in of.tasks]
+    return sum(n * fitting._packed_bytes(p) for n, p in zip(packs, programs, strict=True))
 
 
 def record(session: Session, of: Project) -> None:

@@ -14,6 +14,7 @@ from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.target import Target
+from tests.graph.nets import Net
 
 REQUEST = Request(effort="none", threads=2)
 
@@ -81,6 +82,30 @@ def test_memory_is_counted_and_limited(network: onnx.ModelProto) -> None:
     project.fit(1 << 20)
     with pytest.raises(UsageError, match=r"(?s)than the 0.0 MiB allowed.*allow 1 MiB .*--memory"):
         project.fit(100)
+
+
+def test_little_memory_leaves_the_ways_that_fit() -> None:
+    net = Net(x=(8, 16, 8, 8))
+    y = "x"
+    for _ in range(3):
+        y = net.relu(net.conv(y, 16, 16, 3))
+    model = net.model(net.op("GlobalAveragePool", y))
+    target = replace(Target.parse("x86-64-v4"), l2_bytes=1 << 10)
+    project = open_project(model, replace(REQUEST, target=target))
+    [region] = project.regions
+    whole, pieces = project, project.decided([1])
+    assert pieces.memory_bytes < whole.memory_bytes == project.memory_bytes
+    assert {t.key for t in pieces.tasks} <= {t.key for t in project.all_tasks}
+    [task] = [t for t in pieces.tasks if pieces.weights[t.key] == 16]
+    assert pieces.packs[task.key] == 2
+
+    fitting = project.fit(whole.memory_bytes - 1)
+    assert [list(r.ways) for r in fitting.regions] == [list(region.ways)[1:]]
+    assert fitting.network.arena.bytes == pieces.network.arena.bytes
+    assert {t.key for t in fitting.all_tasks} == {t.key for t in pieces.tasks}
+    assert [list(r.ways) for r in project.fit(whole.memory_bytes).regions] == [list(region.ways)]
+    with pytest.raises(UsageError, match=f"needs {pieces.memory_bytes / 2**20:.1f} MiB"):
+        project.fit(pieces.memory_bytes - 1)
 
 
 def test_an_open_dimension_is_named(network: onnx.ModelProto) -> None:

@@ -28,7 +28,11 @@ def test_projections_of_one_value_are_one_product() -> None:
     q, k, v = (
         net.op("Add", net.op("MatMul", "x", net.normal(8, 16)), net.normal(16)) for _ in range(3)
     )
-    assert checked(net, mixed(net, q, k, v)) == ["matmul_add_6x48", "transpose_matmul_6x6", "matmul_6x16"]
+    assert checked(net, mixed(net, q, k, v)) == [
+        "matmul_add_6x48",
+        "transpose_matmul_6x6",
+        "matmul_6x16",
+    ]
 
 
 def test_branches_of_one_image_are_one_convolution_and_the_odd_one_comes_last() -> None:
