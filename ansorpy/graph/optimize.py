@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.passes.channels_last import channels_last
+from ansorpy.graph.passes.drop_taps import drop_taps
 from ansorpy.graph.passes.fold_scale import fold_scale
 from ansorpy.graph.passes.fuse_attention import fuse_attention
 from ansorpy.graph.passes.fuse_siblings import fuse_siblings
@@ -28,6 +29,7 @@ SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
     guard_softmax,
     sink_reshapes,
     scale_behind,
+    drop_taps,
     pool_first,
     fold_scale,
     channels_last,

@@ -1,0 +1,77 @@
+"""Leave out the taps of a convolution that meet nothing but padding.
+
+    conv3x3(x[16 x 16], dilation 24, padding 24)   -->   conv1x1(x)
+
+Far dilated windows (atrous pyramids on small images) reach beyond the image on both sides.  Only
+the first and the last taps of an axis go, as long as what stays is an ordinary convolution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.op import Conv
+
+__all__ = ["drop_taps"]
+
+
+def drop_taps(graph: Graph) -> Graph:
+    """*graph* (channels first) with convolutions by constants without such taps."""
+    builder = GraphBuilder.like(graph)
+    for node in graph.nodes:
+        kept = _axes(graph, node)
+        if all(axis.is_whole for axis in kept):
+            builder.emit(node.op, node.inputs, node.output)
+            continue
+        data, weight = node.inputs
+        taps = tuple(slice(axis.first, axis.first + axis.taps) for axis in kept)
+        fewer = np.ascontiguousarray(graph.constants[weight][:, :, *taps])
+        assert isinstance(node.op, Conv)
+        op = replace(
+            node.op,
+            pads_begin=tuple(axis.pad_begin for axis in kept),
+            pads_end=tuple(axis.pad_end for axis in kept),
+        )
+        builder.emit(op, (data, builder.add_constant(f"{weight}.taps", fewer)), node.output)
+    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A spatial axis of a convolution: the taps that stay, and the padding around the image."""
+
+    first: int
+    taps: int
+    pad_begin: int
+    pad_end: int
+    is_whole: bool
+
+
+def _axes(graph: Graph, node: Node) -> list[_Axis]:
+    """What stays of each axis of *node*; nothing where it is no convolution by a constant."""
+    op = node.op
+    if not isinstance(op, Conv) or node.inputs[1] not in graph.constants:
+        return []
+    sizes, kernel = graph.types[node.inputs[0]].shape[2:], graph.types[node.inputs[1]].shape[2:]
+    outs = graph.types[node.output].shape[2:]
+    return [
+        _kept(*axis)
+        for axis in zip(
+            sizes, kernel, outs, op.strides, op.dilations, op.pads_begin, op.pads_end, strict=True
+        )
+    ]
+
+
+def _kept(
+    size: int, taps: int, outs: int, stride: int, dilation: int, begin: int, end: int
+) -> _Axis:
+    first, last = 0, taps - 1
+    # A tap reads ``o * stride + tap * dilation - begin`` for each output o.
+    while first < last and begin >= dilation and (outs - 1) * stride < begin:
+        first, begin = first + 1, begin - dilation
+    while first < last and end >= dilation and (last - first) * dilation - begin >= size:
+        last, end = last - 1, end - dilation
+    return _Axis(first, last - first + 1, begin, end, last - first + 1 == taps)
