@@ -33,7 +33,8 @@ class Target:
     Args:
         name: What was asked for: ``"host"``, ``"x86-64-v3"``, ``"sm_90"``, or the triple.
         triple: LLVM triple; empty for CUDA.
-        cpu: LLVM CPU name (``"znver5"``), or the CUDA architecture (``"sm_90"``).
+        cpu: LLVM CPU name (``"znver5"``), or the CUDA architecture (``"sm_90"``; ``"sm_90a"`` with
+            instructions that no other one has).
         features: LLVM feature string (``"+avx2,+fma"``); sorted; empty when ``cpu`` implies them.
             Of a CUDA device that is here its name, which tells its timings from others'.
         cores: Physical execution units: CPU cores, or SMs.
@@ -154,7 +155,7 @@ class Target:
         """Code for an architecture runs on later ones of its generation too (``sm_80``: 8.x)."""
         if self.features not in ("", gpu.features):
             return False
-        mine, its = int(self.cpu[3:].rstrip("af")), int(gpu.cpu[3:])
+        mine, its = self.capability, gpu.capability
         same = mine == its or (mine // 10 == its // 10 and mine < its and self.cpu[-1].isdigit())
         return same and self.max_shared_optin_bytes <= gpu.max_shared_optin_bytes
 
@@ -254,6 +255,9 @@ _CHIPS = {
     120: _Chip(188, 128, 128 << 10, 100, 1536, 24),
     121: _Chip(48, 128, 24 << 10, 100, 1536, 24),
 }
+_WITH_OWN = (90,)
+"""Those with instructions of their own that rules know (PTX ISA, ``wgmma``)."""
+
 _MAX_VTHREAD = 8
 """TVM's default."""
 
@@ -304,7 +308,9 @@ def _device(number: int) -> Target:
 def _of_properties(found: Mapping[str, Any]) -> Target:
     """The device that CUDA describes by *found*."""
     capability = found["major"] * 10 + found["minor"]
-    known = _of_architecture(f"sm_{capability}", capability)
+    # Some instructions are of one architecture alone, and no part of what later ones run.
+    own = "a" if capability in _WITH_OWN else ""
+    known = _of_architecture(f"sm_{capability}{own}", capability)
     return replace(
         known,
         name="cuda",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ansorpy.ir.loops import Seq, Stmt, WaitCopies
+from ansorpy.ir.loops import Seq, Stmt, WaitCopies, WaitProducts
 from ansorpy.ir.rewrite import Rewriter
 
 __all__ = ["Less"]
@@ -19,7 +19,7 @@ class Less(Rewriter):
     def stmt(self, s: Stmt) -> Stmt:
         if isinstance(s, self.kind):
             self.seen += 1
-            if isinstance(s, WaitCopies):
-                return WaitCopies(s.pending + 1)
+            if isinstance(s, WaitCopies | WaitProducts):
+                return type(s)(s.pending + 1)
             return Seq(()) if self.seen == 2 else s
         return super().stmt(s)

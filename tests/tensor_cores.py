@@ -20,13 +20,14 @@ from ansorpy.schedule.steps.warp_product import WarpProductStep
 from ansorpy.target import Target
 
 __all__ = [
-    "GPU", "TYPES", "WORKLOADS", "arguments", "matmul", "structures", "tolerance",
-    "values",
+    "GPU", "HOPPER", "TYPES", "WORKLOADS", "arguments", "group_structures", "matmul", "structures",
+    "tolerance", "turned", "values",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
 
 GPU = Target.parse("sm_80")
+HOPPER = Target.parse("sm_90a")
 
 TYPES = {
     "float16": ("float16", "float16", "float32"), "bfloat16": ("bfloat16", "bfloat16", "float32"),
@@ -188,6 +189,12 @@ def structures(
         if any(isinstance(step, WarpProductStep) for step in sketch.history)
     ]
     return [sampler.place(n, rng) for n in chosen]
+
+
+def group_structures(tensors: Sequence[Tensor], rng: np.random.Generator) -> list[Structure]:
+    """Those that multiply by instructions of warpgroups."""
+    found = structures(tensors, rng, HOPPER)
+    return [structure for structure in found if "wgmma" in str(structure.placed.history)]
 
 
 def values(tensors: Sequence[Tensor], rng: np.random.Generator) -> dict[str, Array]:

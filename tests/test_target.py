@@ -92,13 +92,13 @@ def test_the_device_is_what_cuda_says_it_is() -> None:
         "maxBlocksPerMultiProcessor": 32,
     }  # fmt: skip
     device = module._of_properties(found)
-    assert device.cpu == "sm_90" and device.name == "cuda"
+    assert device.cpu == "sm_90a" and device.name == "cuda" and device.capability == 90
     assert (device.cores, device.l2_bytes) == (131, 60 << 20)
     assert device.key != Target.parse("sm_90").key and "H200" in device.key
 
 
 def test_gpus_of_this_machine_are_chosen_by_what_they_run(monkeypatch) -> None:
-    big = replace(Target.parse("sm_90"), name="cuda", features="H200")
+    big = replace(Target.parse("sm_90a"), name="cuda", features="H200")
     small = replace(Target.parse("sm_86"), name="cuda", features="A10")
     monkeypatch.setattr(module, "_devices", lambda: (big, small, big))
     assert Target.parse("cuda") == big

@@ -48,8 +48,8 @@ class BufferView:
     accesses: tuple[AccessView, ...]
     is_read: bool
     is_written: bool
-    in_warp: bool = False
-    """True for what lies in the registers of a warp."""
+    team: int = 0
+    """Lanes that hold it in their registers together; 0 for memory."""
 
     @cached_property
     def moves(self) -> Mapping[int, Masks]:
@@ -250,7 +250,7 @@ def _buffers(
                 ),
                 is_read=is_reduction or any(not is_write for _, is_write in alike),
                 is_written=any(is_write for _, is_write in alike),
-                in_warp=first.in_warp,
+                team=first.team,
             )
         )
     return tuple(views)

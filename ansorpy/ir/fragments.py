@@ -1,9 +1,9 @@
-"""Fragments: how the 32 lanes of a warp share a matrix that lies in their registers.
+"""Fragments: how the lanes of a warp, or of four in a row, share a matrix in their registers.
 
 An index along one dimension is written in mixed radix, outermost digit first; each digit counts
 lanes or registers.  Rows of a 16 x 16 operand of ``mma.m16n8k16``, for one, are ``(hi, lo)`` of 2
 and 8: ``lo`` counts lanes in steps of 4, ``hi`` registers in steps of 2.  A tensor larger than one
-fragment is a grid of them, of which each lane holds its share.
+fragment is a grid of them, of which each lane holds its share.  Lanes that share one are a team.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 __all__ = [
-    "WARP", "Digit", "Fragment", "fragment_registers", "fragment_shape", "in_lane", "in_register",
-    "in_tile",
+    "WARP", "Digit", "Fragment", "fragment_lanes", "fragment_registers", "fragment_shape",
+    "in_lane", "in_register", "in_tile",
 ]  # fmt: skip
 
 WARP = 32
@@ -36,6 +36,11 @@ Fragment = tuple[tuple[Digit, ...], ...]
 def fragment_shape(fragment: Fragment) -> tuple[int, ...]:
     """Elements of one fragment along each dimension."""
     return tuple(prod(digit.extent for digit in digits) for digits in fragment)
+
+
+def fragment_lanes(fragment: Fragment) -> int:
+    """Lanes of the team that shares one fragment: those of a warp, or of a warpgroup."""
+    return prod(digit.extent for digits in fragment for digit in digits if digit.lane)
 
 
 def fragment_registers(fragment: Fragment) -> int:

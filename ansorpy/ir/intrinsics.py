@@ -1,8 +1,8 @@
 """Declared hardware instructions: a small compute pattern each, and nothing else.
 
 An :class:`~ansorpy.ir.loops.Instruction` statement means what its pattern says, so interpreters
-and generators without the instruction run :func:`expand`, the pattern as loops.  Those of a warp
-say besides which lane holds which element of each operand.
+and generators without the instruction run :func:`expand`, the pattern as loops.  Those of a warp,
+or of a warpgroup (four in a row), say besides which lane holds which element of each operand.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr, Load, Reduce, Var, walk
-from ansorpy.ir.fragments import Digit, Fragment, fragment_shape
+from ansorpy.ir.expr import Axis, Expr, Load, Reduce, Var, walk
+from ansorpy.ir.fragments import Digit, Fragment, fragment_lanes, fragment_shape
 from ansorpy.ir.loops import Buffer, For, ForKind, Instruction, Stmt, Store
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
 __all__ = [
-    "MATRIX_LOADS", "WARP_PRODUCTS", "Intrinsic", "declare", "expand", "intrinsic", "operand_dims",
-    "operand_tensors",
+    "GROUP_PRODUCTS", "MATRIX_LOADS", "WARP_PRODUCTS", "Intrinsic", "declare", "expand",
+    "intrinsic", "is_along", "operand_axes", "operand_dims", "operand_tensors",
 ]  # fmt: skip
 
 _Operands = Mapping[Tensor, tuple[Buffer, tuple[Expr, ...]]]
@@ -31,18 +31,25 @@ _Operands = Mapping[Tensor, tuple[Buffer, tuple[Expr, ...]]]
 class Intrinsic:
     """``pattern`` over its axes is one execution; a reduction adds to what the output holds.
 
-    ``fragments`` say, for each of :func:`operand_tensors`, how lanes hold it where a warp executes
-    it together (an empty one is in shared memory); none for instructions of one thread.
+    ``fragments`` say, for each of :func:`operand_tensors`, how lanes hold it where a team executes
+    it together (an empty one is in shared memory); none for instructions of one thread.  One that
+    is ``later`` done reads shared memory and adds to registers until it is waited for.
     """
 
     name: str
     pattern: ComputeOp
     fragments: tuple[Fragment, ...] = ()
+    later: bool = False
 
     @property
     def types(self) -> tuple[DType, ...]:
         """Of the operands, in their order."""
         return tuple(tensor.dtype for tensor in operand_tensors(self.pattern))
+
+    @property
+    def team(self) -> int:
+        """Lanes that execute it together."""
+        return fragment_lanes(self.fragments[0]) if self.fragments else 1
 
 
 _DECLARED: dict[str, Intrinsic] = {}
@@ -81,6 +88,21 @@ def operand_tensors(pattern: ComputeOp) -> tuple[Tensor, ...]:
         if isinstance(e, Load) and isinstance(e.source, Tensor):
             found.setdefault(e.source)
     return tuple(found)
+
+
+def operand_axes(by: Intrinsic, tensor: Tensor) -> tuple[Axis, ...]:
+    """The axes of the pattern that the dimensions of an operand run over."""
+    if tensor is by.pattern:
+        return by.pattern.axes
+    for e in walk(by.pattern.body):
+        if isinstance(e, Load) and e.source is tensor:
+            return tuple(index for index in e.indices if isinstance(index, Axis))
+    raise UsageError(f"{by.name} has no operand {tensor.name}")
+
+
+def is_along(by: Intrinsic, tensor: Tensor) -> bool:
+    """True when neighbours of an operand are neighbours along the reduction."""
+    return operand_axes(by, tensor)[-1] in by.pattern.reduce_axes
 
 
 def operand_dims(buffer: Buffer, tensor: Tensor) -> tuple[int, ...]:
@@ -243,3 +265,54 @@ MATRIX_LOADS: tuple[Intrinsic, ...] = tuple(
     for turned in ((False, True) if product.types[1].bits == 16 else (False,))
 )
 """Loads of fragments; what is turned has 16 bits."""
+
+
+_GROUP_ROWS = 64
+_COLUMNS = (16, 32, 64, 128, 256)
+"""Of the multiples of 8 that there are, those that tiles of round sizes are made of."""
+
+
+def _group_product(
+    left: DType, right: DType, total: DType, columns: int, rows_first: bool, columns_first: bool
+) -> Intrinsic:
+    """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], done later.
+
+    The factors are in shared memory, each with neighbours along the reduction, or across it where
+    *rows_first* or *columns_first*.
+    Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*": each warp has 16 of the rows,
+    shared as those of ``mma.sync``.
+    """
+    depth = 256 // left.bits
+    shapes = ((_GROUP_ROWS, depth), (depth, columns))
+    a = placeholder(shapes[0][::-1] if rows_first else shapes[0], left, name="a")
+    b = placeholder(shapes[1] if columns_first else shapes[1][::-1], right, name="b")
+    k = reduce_axis(depth, name="k")
+
+    def term(i: Expr, j: Expr) -> Expr:
+        x, y = a[k, i] if rows_first else a[i, k], b[k, j] if columns_first else b[j, k]
+        return sum_over(_as(x, total) * _as(y, total), axis=k)
+
+    order = f"{'kr'[rows_first]}{'kc'[columns_first]}"
+    name = f"wgmma.m64n{columns}k{depth}.{order}.{total.value}.{left.value}.{right.value}"
+    share: Fragment = (
+        (Digit(4, lane=32), Digit(2, register=2), _ROW),
+        (Digit(columns // 8, register=4), _COLUMN, Digit(2, register=1)),
+    )
+    pattern = compute((_GROUP_ROWS, columns), term, name="c")
+    return declare(Intrinsic(name, pattern, (share, (), ()), later=True))
+
+
+GROUP_PRODUCTS: tuple[Intrinsic, ...] = (
+    *(
+        _group_product(dtype, dtype, _F32, columns, rows_first, columns_first)
+        for dtype in (_F16, _BF16)
+        for columns in _COLUMNS
+        for rows_first in (False, True)
+        for columns_first in (False, True)
+    ),
+    *(
+        _group_product(a, b, DType.INT32, columns, False, False)
+        for a in _BYTES for b in _BYTES for columns in _COLUMNS
+    ),
+)  # fmt: skip
+"""Products of ``sm_90a``; bytes lie along the reduction."""

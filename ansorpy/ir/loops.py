@@ -9,6 +9,7 @@ Grammar::
               | Store(Buffer, index*, Expr, reduce?) | Instruction(name, operands)
               | Prefetch(Buffer, Expr)
               | AsyncCopy(Buffer, index*, Expr) | CommitCopies() | WaitCopies(pending)
+              | Fence(scope) | CommitProducts() | WaitProducts(pending)
               | Shuffle(Buffer, index*, Expr, distance)
     ForKind  := serial | parallel | vectorized | unrolled
               | vthread | blockIdx.{x,y,z} | threadIdx.{x,y,z}
@@ -30,9 +31,10 @@ from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
-    "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "For", "ForKind", "If",
-    "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt",
-    "Store", "WaitCopies", "expressions", "substatements", "walk_stmts",
+    "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "CommitProducts", "Fence", "For",
+    "ForKind", "If", "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq",
+    "Shuffle", "Stmt", "Store", "WaitCopies", "WaitProducts", "expressions", "substatements",
+    "walk_stmts",
 ]  # fmt: skip
 
 
@@ -41,7 +43,7 @@ class Scope(Enum):
 
     GLOBAL: passed by the caller.  WORKSPACE: one instance a call, shared by all threads.
     LOCAL: one instance a thread (or a GPU thread's registers).  SHARED: one instance a GPU block.
-    WARP: one instance a warp, each element in a register of one of its lanes.
+    WARP: one instance a warp, or four in a row, each element in a register of one of their lanes.
     """
 
     GLOBAL = "global"
@@ -79,6 +81,11 @@ class Buffer:
 
     In a warp's registers, ``fragment`` says which lane holds which element; only that lane reads
     and writes it, instructions of the whole warp apart.
+
+    In shared memory, rows may be cut into parts of ``swizzle`` bytes, the first parts of all rows
+    lying one after another, then the second ones.  Of each part the 16-byte units take turns: bits
+    4 to 6 of the address of a byte are those of its offset, with bits 7 to 9 added without carry,
+    of these as many as tell the units of a part apart.  So instructions of warpgroups read them.
     """
 
     name: str
@@ -87,6 +94,7 @@ class Buffer:
     scope: Scope
     strides: Strides | None = None
     fragment: Fragment | None = None
+    swizzle: int = 0
 
     @property
     def size(self) -> int:
@@ -110,11 +118,16 @@ class Buffer:
         return span(self.shape, self.steps)
 
     def offset(self, indices: Sequence[Expr]) -> Expr:
-        """Elements from the first to the one at *indices*."""
+        """Elements from the first to the one at *indices*, before units of 16 bytes take turns."""
         total: Expr = as_expr(0)
         for index, step in zip(indices, self.steps, strict=True):
             total = total + index * step
-        return total
+        if not self.swizzle:
+            return total
+        width, (rows, columns) = self.swizzle // self.dtype.bytes, self.shape[-2:]
+        row, column = indices[-2:]
+        inside = column // width * (rows * width) + row * width + column % width
+        return total - row * columns - column + inside
 
 
 class Stmt:
@@ -185,7 +198,9 @@ class Barrier(Stmt):
 class Instruction(Stmt):
     """A declared hardware instruction: ``operands`` are (buffer, indices of its first element).
 
-    Where these are in a warp's registers, its lanes run it together.
+    Where these are in a warp's registers, its lanes run it together.  One that is declared so is
+    done at some time before a :class:`WaitProducts` for it returns; until then what it adds to is
+    undefined, and what it reads in shared memory must stay.
     """
 
     name: str
@@ -222,6 +237,29 @@ class CommitCopies(Stmt):
 @node
 class WaitCopies(Stmt):
     """All groups of copies of this thread have arrived but its last *pending*."""
+
+    pending: int
+
+
+@node
+class Fence(Stmt):
+    """What this thread wrote before is there for instructions that are done later.
+
+    SHARED: its stores to shared memory and the copies it waited for, after a barrier.  WARP: its
+    registers, which such instructions must not be given otherwise.
+    """
+
+    scope: Scope
+
+
+@node
+class CommitProducts(Stmt):
+    """The instructions this team started since it last committed some are its next group."""
+
+
+@node
+class WaitProducts(Stmt):
+    """All groups of instructions of this team are done but its last *pending*."""
 
     pending: int
 

@@ -29,6 +29,8 @@ from ansorpy.ir.loops import (
     Barrier,
     Buffer,
     CommitCopies,
+    CommitProducts,
+    Fence,
     For,
     ForKind,
     If,
@@ -41,6 +43,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    WaitProducts,
     expressions,
 )
 from ansorpy.ir.sharing import shared_parts
@@ -214,7 +217,8 @@ class _Printer:
     def _alloc(self, s: Alloc) -> Iterator[str]:
         b = s.buffer
         kind = f"{_type(b.dtype, b.shape)}{_apart(b.strides)}"
-        yield f"alloc {self._bind(b)}: {kind} in {b.scope.value}"
+        turns = f" swizzled by {b.swizzle}" if b.swizzle else ""
+        yield f"alloc {self._bind(b)}: {kind}{turns} in {b.scope.value}"
         yield from self.stmt(s.body)
         self._free(b)
 
@@ -248,6 +252,15 @@ class _Printer:
 
     def _wait(self, s: WaitCopies) -> Iterator[str]:
         yield f"wait_copies({s.pending})"
+
+    def _fence(self, s: Fence) -> Iterator[str]:
+        yield f"fence({s.scope.value})"
+
+    def _commit_products(self, s: CommitProducts) -> Iterator[str]:
+        yield "commit_products()"
+
+    def _wait_products(self, s: WaitProducts) -> Iterator[str]:
+        yield f"wait_products({s.pending})"
 
     # Programs and definitions
 
@@ -294,5 +307,6 @@ _STMTS: dict[type[Stmt], Callable[..., Iterator[str]]] = {
     Alloc: _Printer._alloc, Store: _Printer._store, Barrier: _Printer._barrier,
     Instruction: _Printer._instruction, Prefetch: _Printer._prefetch, AsyncCopy: _Printer._copy,
     CommitCopies: _Printer._commit, WaitCopies: _Printer._wait,
-    Shuffle: _Printer._shuffle,
+    Shuffle: _Printer._shuffle, Fence: _Printer._fence,
+    CommitProducts: _Printer._commit_products, WaitProducts: _Printer._wait_products,
 }  # fmt: skip

@@ -24,6 +24,8 @@ from ansorpy.ir.loops import (
     Barrier,
     Buffer,
     CommitCopies,
+    CommitProducts,
+    Fence,
     For,
     If,
     Instruction,
@@ -34,6 +36,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    WaitProducts,
 )
 from ansorpy.ir.tensor import Tensor
 
@@ -209,8 +212,8 @@ def _instruction(r: Rewriter, s: Instruction) -> Stmt:
 _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
     Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _plain,
     Instruction: _instruction, AsyncCopy: _copy, CommitCopies: _plain, WaitCopies: _plain,
-    Prefetch: _prefetch,
-    Shuffle: _shuffle,
+    Prefetch: _prefetch, Shuffle: _shuffle, Fence: _plain, CommitProducts: _plain,
+    WaitProducts: _plain,
 }  # fmt: skip
 
 

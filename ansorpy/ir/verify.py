@@ -30,6 +30,8 @@ from ansorpy.ir.loops import (
     Barrier,
     Buffer,
     CommitCopies,
+    CommitProducts,
+    Fence,
     For,
     ForKind,
     If,
@@ -45,6 +47,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    WaitProducts,
 )
 from ansorpy.ir.printer import text
 
@@ -214,11 +217,18 @@ class _Checker:
             self.fail("only what lies in global memory, or 0 in its place, can be copied")
         self._in_launch("a copy")
 
-    def _groups(self, s: CommitCopies | WaitCopies) -> None:
+    def _groups(self, s: CommitCopies | WaitCopies | CommitProducts | WaitProducts) -> None:
         self.current = s
-        if isinstance(s, WaitCopies) and s.pending < 0:
-            self.fail(f"{s.pending} groups of copies cannot be pending")
-        self._in_launch("a group of copies")
+        what = "copies" if isinstance(s, CommitCopies | WaitCopies) else "instructions"
+        if isinstance(s, WaitCopies | WaitProducts) and s.pending < 0:
+            self.fail(f"{s.pending} groups of {what} cannot be pending")
+        self._in_launch(f"a group of {what}")
+
+    def _fence(self, s: Fence) -> None:
+        self.current = s
+        if s.scope not in (Scope.SHARED, Scope.WARP):
+            self.fail(f"there is no fence for {s.scope.value} memory")
+        self._in_launch("a fence")
 
     def _barrier(self, s: Barrier) -> None:
         self.current = s
@@ -345,4 +355,5 @@ _STMTS: dict[type[Stmt], Callable[[_Checker, Any], None]] = {
     Alloc: _Checker._alloc, Store: _Checker._store, Instruction: _Checker._instruction,
     Barrier: _Checker._barrier, AsyncCopy: _Checker._copy, CommitCopies: _Checker._groups,
     WaitCopies: _Checker._groups, Prefetch: _Checker._prefetch, Shuffle: _Checker._shuffle,
+    Fence: _Checker._fence, CommitProducts: _Checker._groups, WaitProducts: _Checker._groups,
 }  # fmt: skip

@@ -9,7 +9,10 @@ from ansorpy.schedule.stage import Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.storage import RfactorStep
 
-__all__ = ["factored_axes", "follow_tile", "multi_level_tile", "reduce_in_one", "space_splits"]
+__all__ = [
+    "factored_axes", "follow_tile", "last_of_outermost_reduce_tile", "multi_level_tile",
+    "reduce_in_one", "space_splits",
+]  # fmt: skip
 
 LETTER = {AxisKind.SPACE: "S", AxisKind.REDUCE: "R"}
 
@@ -103,3 +106,12 @@ def reduce_in_one(state: State, name: str) -> tuple[State, Iter]:
     """Fuse all reduce loops of stage *name*, which has at least one."""
     reduce = [it for it in state.stage(name).iters if it.kind is AxisKind.REDUCE]
     return (state, reduce[0]) if len(reduce) == 1 else state.fuse(name, reduce)
+
+
+def last_of_outermost_reduce_tile(stage: Stage) -> Iter:
+    """The loop of *stage* at which tiles of what it reads are made: the last that steps through its
+    reduction from one tile to the next."""
+    whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
+    split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
+    reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
+    return reduce[max(len(split), 1) - 1]

@@ -1,23 +1,31 @@
-"""Which instruction of a warp multiplies an operator's factors, and along which axes."""
+"""Which instruction of a warp or warpgroup multiplies an operator's factors, along which axes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
+from math import prod
 
 from ansorpy.ir.affine import linear
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, Expr, Load
-from ansorpy.ir.fragments import fragment_shape
-from ansorpy.ir.intrinsics import MATRIX_LOADS, WARP_PRODUCTS, Intrinsic
+from ansorpy.ir.expr import Axis, Expr, Load, walk
+from ansorpy.ir.intrinsics import (
+    GROUP_PRODUCTS,
+    MATRIX_LOADS,
+    WARP_PRODUCTS,
+    Intrinsic,
+    operand_axes,
+    operand_tensors,
+)
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.warp_products import axes_in, factors
 from ansorpy.target import Target
 
 __all__ = [
-    "ROUNDED", "WarpChoice", "best_choice", "has_warp_products", "matrix_dims", "matrix_load",
-    "may_round",
+    "ROUNDED", "WarpChoice", "best_choice", "group_choices", "has_group_products",
+    "has_warp_products", "matrix_dims", "matrix_load", "may_round",
 ]  # fmt: skip
 
 ROUNDED = "tf32"
@@ -25,6 +33,20 @@ ROUNDED = "tf32"
 
 FIRST_WITH_THEM = 80
 """The first architecture with all of these instructions (PTX ISA, ``mma``)."""
+
+WITH_GROUPS = "sm_90a"
+"""The only one whose warpgroups multiply (PTX ISA, ``wgmma``)."""
+
+
+_WORTH = 2.0
+"""Instructions of warpgroups multiply so many times as fast as those of warps (NVIDIA, "H100 Tensor
+Core GPU Architecture"); what fills them worse by as much is none for them."""
+
+_NEAR_BEST = 1.1
+"""Of several widths those that waste at most so many times what the best one does."""
+
+_WIDTHS = 2
+"""How many of these are tried, the widest first."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +68,35 @@ def has_warp_products(target: Target) -> bool:
     return target.capability >= FIRST_WITH_THEM
 
 
+def has_group_products(target: Target) -> bool:
+    """True for GPUs whose warpgroups have instructions (PTX ISA, ``wgmma``)."""
+    return target.kind == "cuda" and target.cpu == WITH_GROUPS
+
+
 def best_choice(op: Tensor) -> WarpChoice | None:
-    """The axes that fill fragments best; of equal ones, those along which factors are stored, then
-    columns that results are stored along, then the longest rows and depth.
+    """The axes that fill fragments of warps best; of equal ones, those along which factors are
+    stored, then columns that results are stored along, then the longest rows and depth.
 
     None for what no instruction multiplies.
     """
+    return _best(op, WARP_PRODUCTS)
+
+
+def group_choices(op: Tensor) -> list[WarpChoice]:
+    """The best axes for instructions of warpgroups, for some widths of these, the widest first;
+    none where they would compute too much that nobody asks for."""
+    by_warps = best_choice(op)
+    if by_warps is None:
+        return []
+    widths = dict.fromkeys(by.pattern.shape[1] for by in GROUP_PRODUCTS)
+    found = [_best(op, [by for by in GROUP_PRODUCTS if by.pattern.shape[1] == n]) for n in widths]
+    some = [choice for choice in found if choice is not None]
+    least = min((choice.waste for choice in some), default=0.0)
+    most = min(least * _NEAR_BEST, by_warps.waste * _WORTH)
+    return [choice for choice in reversed(some) if choice.waste <= most][:_WIDTHS]
+
+
+def _best(op: Tensor, among: Sequence[Intrinsic]) -> WarpChoice | None:
     if not isinstance(op, ComputeOp):
         return None
 
@@ -60,7 +105,7 @@ def best_choice(op: Tensor) -> WarpChoice | None:
         across = choice.columns is not op.axes[-1]
         return choice.waste, apart, across, -choice.depth.extent * choice.rows.extent
 
-    return min(_choices(op), key=order, default=None)
+    return min(_choices(op, among), key=order, default=None)
 
 
 def _is_along(factor: Expr, choice: WarpChoice) -> bool:
@@ -114,29 +159,47 @@ def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
     return None
 
 
-def _choices(op: ComputeOp) -> Iterator[WarpChoice]:
+def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[WarpChoice]:
     found = factors(op)
     for left, right in (found, found[::-1]) if found is not None else ():
-        by = _instruction(op, left.dtype, right.dtype)
-        if by is None:
-            continue
-        m, n = fragment_shape(by.fragments[0])
-        k = fragment_shape(by.fragments[1])[1]
         both = axes_in(left) & axes_in(right)
-        for rows in _of_one(op.axes, left, right):
-            for columns in _of_one(op.axes, right, left):
-                for depth in (axis for axis in op.reduce_axes if axis in both):
-                    waste = _filled(rows, m) * _filled(columns, n) * _filled(depth, k)
-                    yield WarpChoice(by, rows, columns, depth, waste)
+        depths = [axis for axis in op.reduce_axes if axis in both]
+        ends = list(product(_of_one(op.axes, left, right), _of_one(op.axes, right, left), depths))
+        for by in (by for by in among if _multiplies(by, op, left.dtype, right.dtype)):
+            sizes = [axis.extent for axis in (*by.pattern.axes, *by.pattern.reduce_axes)]
+            for axes in ends:
+                waste = prod(_filled(axis, n) for axis, n in zip(axes, sizes, strict=True))
+                choice = WarpChoice(by, *axes, waste)
+                if _lies_so(choice, left, right):
+                    yield choice
 
 
-def _instruction(op: ComputeOp, left: DType, right: DType) -> Intrinsic | None:
-    """What multiplies such values, and adds them up as *op* does or more exactly."""
-    for by in WARP_PRODUCTS:
-        total = by.types[0]
-        if by.types[1:] == (left, right) and op.dtype.is_float is total.is_float:
-            return by
-    return None
+def _multiplies(by: Intrinsic, op: ComputeOp, left: DType, right: DType) -> bool:
+    """True for what multiplies such values, and adds them up as *op* does or more exactly."""
+    return by.types[1:] == (left, right) and op.dtype.is_float is by.types[0].is_float
+
+
+def _lies_so(choice: WarpChoice, left: Expr, right: Expr) -> bool:
+    """True when factors have the neighbours in memory that operands in shared memory have, so that
+    vectors are copied; where none of their axes has, these lie along the reduction."""
+    by = choice.by
+    ends = (choice.rows, choice.columns, choice.depth)
+    axes = dict(zip((*by.pattern.axes, *by.pattern.reduce_axes), ends, strict=True))
+    operands = zip(operand_tensors(by.pattern)[1:], by.fragments[1:], (left, right), strict=True)
+    for tensor, fragment, factor in operands:
+        mine = [axes[axis] for axis in operand_axes(by, tensor)]
+        if not fragment and mine[-1] is not _nearest(factor, mine, choice.depth):
+            return False
+    return True
+
+
+def _nearest(factor: Expr, among: Sequence[Axis], otherwise: Axis) -> Axis:
+    """The axis along which elements that *factor* reads are neighbours in memory."""
+    for e in walk(factor):
+        if isinstance(e, Load) and e.indices:
+            steps = linear(e.indices[-1]).terms
+            return next((axis for axis in among if steps.get(axis) == 1), otherwise)
+    return otherwise
 
 
 def _of_one(axes: Iterable[Axis], one: Expr, other: Expr) -> list[Axis]:

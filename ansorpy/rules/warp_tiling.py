@@ -1,11 +1,14 @@
-"""Tiles of kernels that multiply in tensor cores: blocks, warps, fragments of each warp, lanes."""
+"""Tiles of kernels that multiply in tensor cores: blocks, teams, fragments of each team, lanes.
+
+A team is a warp or a warpgroup, as the instruction wants it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from ansorpy.ir.expr import Axis, AxisKind
-from ansorpy.ir.fragments import Digit, fragment_shape
+from ansorpy.ir.fragments import Digit, fragment_lanes, fragment_shape
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.tiling import space_splits
@@ -16,8 +19,8 @@ from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "fill_by_lanes", "fill_by_matrices", "tile_for_warps", "tile_like_warps", "warp_factors",
-    "warp_sum",
+    "fill_by_lanes", "fill_by_matrices", "team_of", "tile_for_warps", "tile_like_warps",
+    "warp_factors", "warp_sum",
 ]  # fmt: skip
 
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value
@@ -33,8 +36,14 @@ def warp_sum(state: State, kernel: Stage) -> Stage | None:
 
 
 def warp_factors(stage: Stage) -> Product:
-    """The warps of a block, by the sum in their registers."""
+    """The teams of a block, by the sum in their registers."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[0])
+
+
+def team_of(stage: Stage) -> int:
+    """The lanes that hold a fragment of the sum *stage* together."""
+    assert stage.fragment is not None, stage.name
+    return fragment_lanes(stage.fragment)
 
 
 def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
@@ -48,8 +57,7 @@ def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
     assert stage.fragment is not None, name
     shape = fragment_shape(stage.fragment)
     thick = {axis.name: n for axis, n in zip(stage.compute.axes, shape, strict=True)}
-    _, rows, _ = intrinsic(by).fragments
-    depth = fragment_shape(rows)[-1]
+    depth = intrinsic(by).pattern.reduce_axes[0].extent
     levels: list[list[Iter]] = [[] for _ in range(6)]
     for it in stage.iters:
         if it.kind is AxisKind.SPACE and thick[it.name] > 1:
@@ -75,7 +83,7 @@ def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
 def tile_like_warps(state: State, name: str, source: str) -> tuple[State, str]:
     """Tile and bind stage *name* as its producer *source*, the sum; and the loop to compute it at.
 
-    Blocks are blockIdx.x, warps threadIdx.z, lanes threadIdx.y and threadIdx.x; each lane stores
+    Blocks are blockIdx.x, teams threadIdx.z, lanes threadIdx.y and threadIdx.x; each lane stores
     what it holds.
     """
     sum_of = _axes_of_sum(state, name, source)
@@ -145,11 +153,14 @@ def _each_its_own(
     near = [it for it, d in parts if d is not None and d.register == 1]
     far = [it for it, d in parts if d is None or d.register > 1]
     state = state.reorder(name, [*outer, *(it for it, _ in lanes), *far, *near])
-    for it, digit in lanes:
-        state = state.bind(name, it, lane_index(digit).value)
+    innermost = ""
+    for index in dict.fromkeys(lane_index(digit) for _, digit in lanes):
+        counted = [it for it, digit in lanes if lane_index(digit) is index]
+        state, thread = state.fuse(name, counted) if len(counted) > 1 else (state, counted[0])
+        state, innermost = state.bind(name, thread, index.value), thread.name
     for it in far:
         state = state.unroll(name, it)
-    return state.vectorize(name, near[-1:]) if near else state, lanes[-1][0].name
+    return state.vectorize(name, near[-1:]) if near else state, innermost
 
 
 def _digits(stage: Stage) -> dict[str, tuple[Digit, ...]]:

@@ -24,6 +24,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.tensor import Tensor
+from ansorpy.schedule.later import grouped, made_visible
 
 __all__ = ["is_bound", "is_launched", "launched", "reads_any", "synchronised", "without_vthreads"]
 
@@ -53,7 +54,7 @@ def synchronised(
 
     One barrier is before the first that fills shared memory, as threads may still read what
     was there in the iteration before, and one before each statement that reads what was filled
-    since the last.
+    since the last.  What *rest* starts is done at its end.
     """
     barrier = Barrier(Scope.SHARED)
     shared = [buffer for buffer, _ in made if buffer.scope is Scope.SHARED]
@@ -66,7 +67,7 @@ def synchronised(
         if buffer.scope is Scope.SHARED:
             filled.add(buffer)
         parts.append((stmt,))
-    return parts, Seq((barrier, rest)) if filled else rest
+    return parts, Seq((*made_visible(rest), barrier, grouped(rest, 0))) if filled else rest
 
 
 def reads_any(stmt: Stmt, buffers: Iterable[Buffer]) -> bool:

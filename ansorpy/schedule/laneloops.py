@@ -1,4 +1,4 @@
-"""Loops over what one lane of a warp holds of the fragments in its registers."""
+"""Loops over what one lane of a team holds of the fragments in its registers."""
 
 from __future__ import annotations
 
@@ -18,41 +18,56 @@ if TYPE_CHECKING:
 
 __all__ = ["LaneLoops", "lane_index", "require_whole_fragments"]
 
-_INDICES = {1: ForKind.THREAD_X, 4: ForKind.THREAD_Y}
-"""The index that counts lanes in steps of so many: threads are numbered along x first."""
+_ALONG_X = 4
+"""Lanes that threadIdx.x counts; threadIdx.y counts such groups."""
 
 
 def lane_index(digit: Digit) -> ForKind:
-    """The thread index that a loop over lanes is bound to."""
-    return _INDICES[digit.lane]
+    """The thread index that counts the lanes of a digit; one may count those of several."""
+    return ForKind.THREAD_X if digit.lane < _ALONG_X else ForKind.THREAD_Y
 
 
 @dataclass(frozen=True)
 class LaneLoops:
-    """For each of some loops its index in one fragment, in terms of loops over its digits."""
+    """For each of some loops its index in one fragment, in terms of loops over lanes and registers.
+
+    ``loops`` have their extents and kinds, outermost first.
+    """
 
     values: Mapping[str, Expr]
-    loops: Sequence[tuple[Var, Digit]]
+    loops: Sequence[tuple[Var, int, ForKind]]
 
     @staticmethod
     def of(digits: Mapping[str, Sequence[Digit]], fresh: Callable[[str], Var]) -> LaneLoops:
         """Digits of each loop, outermost first; *fresh* makes variables."""
+        named = [(f"{name}.{n}", d) for name, parts in digits.items() for n, d in enumerate(parts)]
+        lanes = [(name, d) for name, d in named if d.lane]
+        own: dict[str, Expr] = {}
+        loops: list[tuple[Var, int, ForKind]] = []
+        for kind in (ForKind.THREAD_Y, ForKind.THREAD_X):
+            counted = sorted((d.lane, name, d.extent) for name, d in lanes if lane_index(d) is kind)
+            if not counted:
+                continue
+            var, inner = fresh(counted[0][1]), 1
+            for _, name, extent in counted:
+                own[name] = var if len(counted) == 1 else var // inner % extent
+                inner *= extent
+            loops.append((var, inner, kind))
+        for name, digit in reversed([part for part in named if not part[1].lane]):
+            own[name] = var = fresh(name)
+            loops.append((var, digit.extent, ForKind.UNROLLED))
         values: dict[str, Expr] = {}
-        loops: list[tuple[Var, Digit]] = []
         for name, parts in digits.items():
             value: Expr = as_expr(0)
-            for n, digit in enumerate(parts):
-                var = fresh(f"{name}.{n}")
-                value = value + var * prod(d.extent for d in parts[n + 1 :])
-                loops.append((var, digit))
+            for n in range(len(parts)):
+                value = value + own[f"{name}.{n}"] * prod(d.extent for d in parts[n + 1 :])
             values[name] = value
         return LaneLoops(values, loops)
 
     def around(self, stmt: Stmt) -> Stmt:
         """*stmt*, which each lane runs for its own elements."""
-        for var, digit in sorted(self.loops, key=lambda loop: loop[1].lane):
-            kind = lane_index(digit) if digit.lane else ForKind.UNROLLED
-            stmt = For(var, digit.extent, kind, stmt)
+        for var, extent, kind in reversed(self.loops):
+            stmt = For(var, extent, kind, stmt)
         return stmt
 
 

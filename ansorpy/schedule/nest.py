@@ -17,6 +17,7 @@ import numpy.typing as npt
 from ansorpy.ir.affine import index_terms, linear
 from ansorpy.ir.conditions import share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Const, Expr, Reduce, walk
+from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
@@ -72,8 +73,8 @@ class LeafAccess:
     """For each loop the dimensions that it may move; those that are not exact count always."""
     strides: Strides | None = None
     pad: Size = 0
-    in_warp: bool = False
-    """True for what lies in the registers of a warp."""
+    team: int = 0
+    """Lanes that hold it in their registers together: a warp, or a warpgroup; 0 for memory."""
 
 
 @dataclass(frozen=True)
@@ -285,7 +286,7 @@ class _Builder:
             tensor.name in self.state.stage(name).packed,
             self.state.dag.is_output(tensor), exact, moving(coefs, exact, len(loops)),
             self.state.dag.strides.get(tensor.name), self.bounds.number(source.pad),
-            source.fragment is not None,
+            0 if source.fragment is None else fragment_lanes(source.fragment),
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:

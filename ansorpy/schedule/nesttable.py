@@ -153,5 +153,5 @@ def _access(access: LeafAccess, known: _Known) -> LeafAccess:
         access.exact,
         access.moving,
         pad=known(access.pad, access.pad),
-        in_warp=access.in_warp,
+        team=access.team,
     )

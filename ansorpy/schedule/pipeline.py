@@ -3,6 +3,9 @@
 With a depth of ``n`` there are ``n`` instances of each tile.  Each iteration waits for its own
 copies, meets the other threads once - who then see these copies, and have read what the next one
 overwrites -, starts those of iteration ``k + n - 1`` and computes.
+
+Where instructions compute that are done later, those of one iteration are left under way during
+the next one, which overwrites no tile they read: copies are an iteration less ahead.
 """
 
 from __future__ import annotations
@@ -27,10 +30,12 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    WaitProducts,
 )
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
 from ansorpy.schedule.blocks import reads_any
+from ansorpy.schedule.later import grouped, made_visible, runs_later
 
 __all__ = ["Tile", "bound_to", "can_pipeline", "padded_strides", "pipelined"]
 
@@ -55,7 +60,8 @@ def can_pipeline(tiles: Sequence[Tile]) -> bool:
 
 def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Tile], use: Stmt) -> Stmt:
     """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
-    ahead = depth - 1
+    under_way = int(runs_later(use) and depth > 2)
+    ahead = depth - 1 - under_way
     slots = {tile.buffer: _instances(tile.buffer, depth) for tile in tiles}
     step = Var(f"{var.name}.first")
     barrier = Barrier(Scope.SHARED)
@@ -65,13 +71,13 @@ def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Tile], use: Stm
                                                        CommitCopies()))))  # fmt: skip
     begin += [CommitCopies()] * (ahead - first)
     lets = [let for tile in tiles for let in tile.lets]
-    used = bound_to(lets, _InSlot(slots, var % depth).stmt(use))
-    body: list[Stmt] = [WaitCopies(ahead - 1), barrier]
+    used = bound_to(lets, grouped(_InSlot(slots, var % depth).stmt(use), under_way))
+    body: list[Stmt] = [WaitCopies(ahead - 1), *made_visible(use), barrier]
     if ahead < extent:
         later = _fetched(tiles, slots, var, var + ahead, depth)
         body.append(If(var + ahead < as_expr(extent), later, None))
     loop = For(var, extent, ForKind.SERIAL, Seq((*body, CommitCopies(), used)))
-    stmt: Stmt = Seq((*begin, loop))
+    stmt: Stmt = Seq((*begin, loop, *([WaitProducts(0)] if under_way else [])))
     for buffer in slots.values():
         stmt = Alloc(buffer, stmt)
     return stmt
@@ -95,7 +101,8 @@ def _instances(buffer: Buffer, depth: int) -> Buffer:
     strides = None
     if buffer.strides is not None:
         strides = (buffer.shape[0] * buffer.strides[0], *buffer.strides)
-    return Buffer(buffer.name, (depth, *buffer.shape), buffer.dtype, buffer.scope, strides)
+    shape = (depth, *buffer.shape)
+    return Buffer(buffer.name, shape, buffer.dtype, buffer.scope, strides, swizzle=buffer.swizzle)
 
 
 def _fetched(

@@ -117,6 +117,8 @@ class Stage:
     """The reduce loop that is a vector whose lanes sum apart."""
     fragment: Fragment | None = None
     """How the lanes of a warp share what is in its registers."""
+    swizzle: int = 0
+    """Bytes of the parts that rows of a tile in shared memory are cut into, at most."""
 
     @property
     def name(self) -> str:

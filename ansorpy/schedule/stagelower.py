@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from math import prod
+from math import gcd, prod
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.affine import linear
@@ -17,6 +17,7 @@ from ansorpy.ir.expr import (
     Var,
     as_expr,
 )
+from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     Alloc,
     Buffer,
@@ -85,9 +86,12 @@ class _Nest(StageIndices):
         """Number of the loop around which the sum starts: the outermost reduce loop that repeats.
 
         Those of one iteration count as long as nothing repeats further in, so that a result is
-        cleared right before it is summed up and not in a pass of its own.
+        cleared right before it is summed up and not in a pass of its own; but before all, where
+        instructions add to it that are under way until they are waited for.
         """
         reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
+        if self.stage.tensorized is not None and intrinsic(self.stage.tensorized[1]).later:
+            return reduce[0]
         return next((n for n in reduce if self._repeats(n)), reduce[-1] if reduce else None)
 
     def _repeats(self, level: int) -> bool:
@@ -253,7 +257,8 @@ class _Nest(StageIndices):
         shape = tuple(int(span.extent) for span in region if isinstance(span.extent, int))
         strides = padded_strides(shape, number(stage.pad))
         scope = self._scope(stage, level)
-        buffer = Buffer(stage.name, shape, stage.op.dtype, scope, strides, stage.fragment)
+        swizzle = gcd(stage.swizzle, shape[-1] * stage.op.dtype.bytes) if stage.swizzle else 0
+        buffer = Buffer(stage.name, shape, stage.op.dtype, scope, strides, stage.fragment, swizzle)
         require_whole_fragments(self.state, stage, buffer)
         self.outer.buffers[stage.name] = buffer
         return Tile(buffer, lets, self.outer.statement(stage.name))

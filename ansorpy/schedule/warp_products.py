@@ -1,4 +1,4 @@
-"""Products of a warp: sums of products as sums of products of fragments in its registers.
+"""Products of a team: sums of products as sums of products of fragments in its registers.
 
 What takes an operator's place, producers first::
 
@@ -6,6 +6,7 @@ What takes an operator's place, producers first::
                                                   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
                                                   C[i, j] = C.warp[i, j]
 
+Instructions of warpgroups take the operands from shared memory, where they are ``A.shared``.
 Operands are indexed by the axes of the sum, whatever the tensors are that they are read from, so
 windows of a convolution and slices are operands like any other.
 """
@@ -31,7 +32,7 @@ from ansorpy.ir.expr import (
     Var,
     walk,
 )
-from ansorpy.ir.intrinsics import Intrinsic
+from ansorpy.ir.intrinsics import Intrinsic, operand_axes, operand_tensors
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
@@ -85,9 +86,17 @@ def in_fragments(
     Args:
         name: Makes names for the new operators.
     """
-    _, left_type, right_type = by.types
-    left = _operand(op, form.left, (form.rows, form.depth), left_type, name)
-    right = _operand(op, form.right, (form.depth, form.columns), right_type, name)
+    ends = (form.rows, form.columns, form.depth)
+    runs = dict(zip((*by.pattern.axes, *by.pattern.reduce_axes), ends, strict=True))
+
+    def operand(factor: Expr, number: int) -> _Operand:
+        tensor = operand_tensors(by.pattern)[number]
+        place = "warp" if by.fragments[number] else "shared"
+        last = tuple(runs[axis] for axis in operand_axes(by, tensor))
+        base = factor.source.name if isinstance(factor, Load) else f"{op.name}.{last[0].name}"
+        return _operand(op, factor, last, tensor.dtype, name(f"{base}.{place}"))
+
+    left, right = operand(form.left, 1), operand(form.right, 2)
     order = (*(a for a in op.axes if a not in (form.rows, form.columns)), form.rows, form.columns)
     axes = _fresh(order, AxisKind.SPACE)
     reduce = _fresh(op.reduce_axes, AxisKind.REDUCE)
@@ -110,17 +119,16 @@ _Operand = tuple[ComputeOp, tuple[Axis, ...]]
 
 
 def _operand(
-    op: ComputeOp, factor: Expr, last: tuple[Axis, Axis], wanted: DType, name: Callable[[str], str]
+    op: ComputeOp, factor: Expr, last: tuple[Axis, ...], wanted: DType, name: str
 ) -> _Operand:
     """The stage of one factor, and the axes of *op* it is read at; those of a fragment last."""
     used = axes_in(factor)
     order = (*(a for a in (*op.axes, *op.reduce_axes) if a in used and a not in last), *last)
     axes = _fresh(order, AxisKind.SPACE)
     body = substitute(factor, dict(zip(order, axes, strict=True)))
-    base = factor.source.name if isinstance(factor, Load) else f"{op.name}.{last[0].name}"
     shape = tuple(axis.extent for axis in order)
     body = _rounded(body) if wanted is DType.FLOAT32 else body
-    return ComputeOp(name(f"{base}.warp"), shape, axes, (), body, ()), order
+    return ComputeOp(name, shape, axes, (), body, ()), order
 
 
 def _rounded(x: Expr) -> Expr:

@@ -8,15 +8,39 @@ import pytest
 from ansorpy.ir.fragments import (
     WARP,
     Digit,
+    fragment_lanes,
     fragment_registers,
     fragment_shape,
     in_lane,
     in_register,
     in_tile,
 )
-from ansorpy.ir.intrinsics import WARP_PRODUCTS, Intrinsic, intrinsic, operand_tensors
+from ansorpy.ir.intrinsics import (
+    GROUP_PRODUCTS,
+    WARP_PRODUCTS,
+    Intrinsic,
+    intrinsic,
+    is_along,
+    operand_tensors,
+)
 
 NAMES = [by.name for by in WARP_PRODUCTS]
+
+
+@pytest.mark.parametrize("by", GROUP_PRODUCTS, ids=[by.name for by in GROUP_PRODUCTS])
+def test_warpgroups_share_their_sums_alone(by: Intrinsic) -> None:
+    share, *others = by.fragments
+    total, a, b = operand_tensors(by.pattern)
+    assert by.later and by.team == fragment_lanes(share) == 4 * WARP and others == [(), ()]
+    assert fragment_shape(share) == total.shape == (64, int(by.name.split("n")[1].split("k")[0]))
+    at = list(np.indices(total.shape).reshape(2, -1))
+    places = in_lane(share, at) * fragment_registers(share) + in_register(share, at)
+    assert sorted(places.tolist()) == list(range(total.size))
+    # PTX ISA: warps have 16 rows each; register 6 is in the second 8 columns, 8 rows down.
+    rows = [i for i, j in zip(*at, strict=True) if in_lane(share, (i, j)) == 37 and j % 8 == 2]
+    assert set(rows) == {17, 25} and in_register(share, (25, 10)) == 6
+    order = by.name.split(".")[2]
+    assert (is_along(by, a), is_along(by, b)) == (order[0] == "k", order[1] == "k")
 
 
 @pytest.mark.parametrize("by", WARP_PRODUCTS, ids=NAMES)

@@ -9,6 +9,7 @@ from ansorpy.codegen.cuda.choices import written_choices
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter, Tables
 from ansorpy.codegen.cuda.expressions import HALF, value
 from ansorpy.codegen.cuda.fragments import held_by_lanes
+from ansorpy.codegen.cuda.group_products import swizzle_alignment
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
 from ansorpy.codegen.cuda.names import identifier
 from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
@@ -120,6 +121,8 @@ class _Kernel:
             s.buffer for s in walk_stmts(nest.body)
             if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
         ]  # fmt: skip
+        # The strictest first, so that nothing is left free between.
+        self.shared.sort(key=lambda buffer: -_shared_alignment(buffer))
         size = sum(_shared_bytes(buffer) for buffer in self.shared)
         self.dynamic = size > target.max_shared_bytes
         self.launch = Launch(
@@ -160,7 +163,8 @@ class _Kernel:
 
     def _declare_shared(self, e: Emitter) -> None:
         if self.dynamic:
-            e.line(f"extern __shared__ __align__({ALIGNMENT}) unsigned char shared_memory[];")
+            most = _shared_alignment(self.shared[0])
+            e.line(f"extern __shared__ __align__({most}) unsigned char shared_memory[];")
         offset = 0
         for buffer in self.shared:
             name, kind = e.names.give(buffer), C_TYPES[buffer.dtype]
@@ -169,9 +173,8 @@ class _Kernel:
                 place = f"reinterpret_cast<{kind}*>(shared_memory + {offset})"
                 e.line(f"{kind}* const {name} = {place};  // [{shape}]")
             else:
-                e.line(
-                    f"__shared__ __align__({ALIGNMENT}) {kind} {name}[{buffer.span}];  // [{shape}]"
-                )
+                aligned = f"__align__({_shared_alignment(buffer)})"
+                e.line(f"__shared__ {aligned} {kind} {name}[{buffer.span}];  // [{shape}]")
             offset += _shared_bytes(buffer)
 
 
@@ -187,5 +190,10 @@ def _counted(extents: Extents, what: str) -> str:
     return f"{number} {what}" if number == "1" else f"{number} {what}s"
 
 
+def _shared_alignment(buffer: Buffer) -> int:
+    return max(ALIGNMENT, swizzle_alignment(buffer))
+
+
 def _shared_bytes(buffer: Buffer) -> int:
-    return -(-buffer.span * buffer.dtype.bytes // ALIGNMENT) * ALIGNMENT
+    aligned = _shared_alignment(buffer)
+    return -(-buffer.span * buffer.dtype.bytes // aligned) * aligned

@@ -94,6 +94,8 @@ class Emitter:
         """Those of the present statement that get one when they are met."""
         self.in_lanes: dict[Load, Code] = {}
         """Loads of the present vector loop that were loaded at once, by lane."""
+        self.adding: list[Buffer] = []
+        """The sums in scope that instructions add to which are done later."""
         self._depth = 1
 
     def value(self, expr: Expr) -> Code:

@@ -16,6 +16,8 @@ from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
     CommitCopies,
+    CommitProducts,
+    Fence,
     For,
     ForKind,
     If,
@@ -26,12 +28,15 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     WaitCopies,
+    WaitProducts,
     walk_stmts,
 )
 
 __all__ = ["for_host"]
 
-_TOGETHER = (Barrier, Shuffle, AsyncCopy, CommitCopies, WaitCopies)
+_TOGETHER = (
+    Barrier, Shuffle, AsyncCopy, CommitCopies, WaitCopies, Fence, CommitProducts, WaitProducts,
+)  # fmt: skip
 
 
 def for_host(program: Program) -> Program:

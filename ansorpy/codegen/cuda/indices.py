@@ -25,7 +25,7 @@ from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import Buffer, Scope
 from ansorpy.ir.simplify import simplify
 
-__all__ = ["element", "flat_index", "index", "is_index"]
+__all__ = ["element", "flat_index", "index", "is_index", "position"]
 
 Values = Callable[[Emitter, Expr], Code]
 
@@ -45,11 +45,20 @@ def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
     if buffer.scope is Scope.LOCAL:
         inside = [index(e, simplify(i, e.ranges)).text for i in indices] or ["0"]
         return name + "".join(f"[{i}]" for i in inside)
-    return f"{name}[{index(e, flat_index(e, buffer, indices)).text}]"
+    return f"{name}[{position(e, buffer, indices)}]"
+
+
+def position(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
+    """Where an element of memory is, counted in elements."""
+    flat = index(e, flat_index(e, buffer, indices)).text
+    if not buffer.swizzle:
+        return flat
+    e.need("swizzled")
+    return f"swizzled<{buffer.swizzle}, {buffer.dtype.bytes}>({flat})"
 
 
 def flat_index(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    """Elements from the first of *buffer* to the one at *indices*."""
+    """Elements from the first of *buffer* to the one at *indices*, as it lies without swizzling."""
     return simplify(buffer.offset(indices), e.ranges)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from ansorpy.codegen.cuda.group_products import GROUP_HELPERS, GROUP_NEEDS
 from ansorpy.codegen.cuda.warp_products import WARP_HELPERS, WARP_NEEDS
 
 __all__ = ["HELPERS", "prelude"]
@@ -168,10 +169,11 @@ HELPERS: Mapping[str, str] = {
     "dot_bf16": _DOT_BF16,
     "scaled": _SCALE,
     **WARP_HELPERS,
+    **GROUP_HELPERS,
 }
 """In the order they are written: later ones use earlier ones."""
 
-_NEEDS = {"word": ("bfloat16",), **WARP_NEEDS}
+_NEEDS = {"word": ("bfloat16",), **WARP_NEEDS, **GROUP_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:

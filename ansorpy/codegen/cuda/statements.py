@@ -13,20 +13,24 @@ from ansorpy.codegen.cuda.assignment import assignment
 from ansorpy.codegen.cuda.copies import async_copy, commit, wait
 from ansorpy.codegen.cuda.emitter import C_TYPES, Code, Emitter
 from ansorpy.codegen.cuda.expressions import narrowed, sharing, value
+from ansorpy.codegen.cuda.group_products import commit_products, fence, matrix, wait_products
 from ansorpy.codegen.cuda.indices import element, flat_index, index
 from ansorpy.codegen.cuda.launches import INDICES
 from ansorpy.codegen.cuda.vectorized import vector_loop
 from ansorpy.codegen.cuda.warp_products import ROW_BYTES, function_name
 from ansorpy.errors import CodegenError
 from ansorpy.ir.affine import linear
-from ansorpy.ir.expr import Expr, Load, walk
+from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.interval import bounds
+from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
     Barrier,
     Buffer,
     CommitCopies,
+    CommitProducts,
+    Fence,
     For,
     ForKind,
     If,
@@ -39,6 +43,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    WaitProducts,
     expressions,
     walk_stmts,
 )
@@ -184,7 +189,14 @@ def _alloc(e: Emitter, s: Alloc) -> None:
         name = e.names.give(s.buffer)
         sizes = "".join(f"[{extent}]" for extent in s.buffer.shape) or "[1]"
         e.line(f"{C_TYPES[s.buffer.dtype]} {name}{sizes};")
+    adds = any(_adds_later(inner, s.buffer) for inner in walk_stmts(s.body))
+    e.adding += [s.buffer] * adds
     statement(e, s.body)
+    del e.adding[len(e.adding) - adds :]
+
+
+def _adds_later(s: Stmt, buffer: Buffer) -> bool:
+    return isinstance(s, Instruction) and s.operands[0][0] is buffer and intrinsic(s.name).later
 
 
 def _barrier(e: Emitter, s: Barrier) -> None:
@@ -225,13 +237,16 @@ def _instruction(e: Emitter, s: Instruction) -> None:
     if e.left_out:
         raise CodegenError(f"{s.name} is outside of the thread loops")
     e.need(function_name(s.name))
-    operands = ", ".join(_operand(e, buffer, at) for buffer, at in s.operands)
+    operands = ", ".join(_operand(e, s, n) for n in range(len(s.operands)))
     e.line(f"{function_name(s.name)}({operands});")
 
 
-def _operand(e: Emitter, buffer: Buffer, at: tuple[Expr, ...]) -> str:
+def _operand(e: Emitter, s: Instruction, number: int) -> str:
     """The registers of a fragment, or where its rows in shared memory begin and how far apart
     they are."""
+    buffer, at = s.operands[number]
+    if intrinsic(s.name).later and buffer.scope is not Scope.LOCAL:
+        return matrix(e, s.name, number, buffer, at)
     if buffer.scope is Scope.LOCAL:
         return element(e, buffer, at[:-1])
     width, form = ROW_BYTES // buffer.dtype.bytes, linear(flat_index(e, buffer, at))
@@ -247,5 +262,6 @@ def _operand(e: Emitter, buffer: Buffer, at: tuple[Expr, ...]) -> str:
 STATEMENTS: Mapping[type[Stmt], Callable[[Emitter, Any], None]] = {
     Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _barrier,
     Shuffle: _shuffle, Instruction: _instruction, AsyncCopy: async_copy, CommitCopies: commit,
-    WaitCopies: wait, Prefetch: _prefetch,
+    WaitCopies: wait, Prefetch: _prefetch, Fence: fence, CommitProducts: commit_products,
+    WaitProducts: wait_products,
 }  # fmt: skip

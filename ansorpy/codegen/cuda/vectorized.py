@@ -18,7 +18,7 @@ from ansorpy.codegen.cuda.assignment import assignment
 from ansorpy.codegen.cuda.copies import LEAST_BYTES, copied, source_of
 from ansorpy.codegen.cuda.emitter import ADD, C_TYPES, UNARY, Code, Emitter
 from ansorpy.codegen.cuda.expressions import sharing, value
-from ansorpy.codegen.cuda.indices import element, flat_index, index
+from ansorpy.codegen.cuda.indices import element, flat_index, position
 from ansorpy.codegen.cuda.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.affine import linear
@@ -231,8 +231,7 @@ def _vec(
     """All lanes of an access as one place."""
     e.need("vec")
     moved = tuple(substitute(i, at) for i in indices)
-    where = index(e, flat_index(e, buffer, moved)).text
-    return f"vec<{width}>(&{e.place(buffer)}[{where}])"
+    return f"vec<{width}>(&{e.place(buffer)}[{position(e, buffer, moved)}])"
 
 
 def _guarded(e: Emitter, guards: _Guards, found: str, kind: str) -> str:

@@ -9,15 +9,16 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.fragments import fragment_registers, fragment_shape
 from ansorpy.ir.intrinsics import MATRIX_LOADS, WARP_PRODUCTS, Intrinsic
 
-__all__ = ["ROW_BYTES", "WARP_HELPERS", "WARP_NEEDS", "function_name"]
+__all__ = ["PTX", "ROW_BYTES", "WARP_HELPERS", "WARP_NEEDS", "function_name"]
 
 ROW_BYTES = 16
 """A row of a matrix in shared memory, which starts at a multiple of that."""
 
-_PTX = {
+PTX = {
     DType.FLOAT16: "f16", DType.BFLOAT16: "bf16", DType.FLOAT32: "tf32", DType.INT8: "s8",
     DType.UINT8: "u8", DType.INT32: "s32",
 }  # fmt: skip
+"""How instructions name types."""
 
 _PACKED = """\
 // The bits of neighbours in a register, the first lowest.
@@ -111,7 +112,7 @@ def _function(by: Intrinsic) -> str:
     m, n = fragment_shape(by.fragments[0])
     depth = fragment_shape(by.fragments[1])[1]
     wide = "s32" if total is DType.INT32 else "f32"
-    kind = f"{wide}.{_PTX[left]}.{_PTX[right]}.{wide}"
+    kind = f"{wide}.{PTX[left]}.{PTX[right]}.{wide}"
     held = "r" if total is DType.INT32 else "f"
     packs = [
         f'"r"(packed(&{name}[{at}]))'

@@ -34,6 +34,8 @@ from ansorpy.ir.loops import (
     AsyncCopy,
     Barrier,
     CommitCopies,
+    CommitProducts,
+    Fence,
     For,
     ForKind,
     If,
@@ -44,6 +46,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    WaitProducts,
     walk_stmts,
 )
 from ansorpy.ir.printer import text
@@ -327,4 +330,7 @@ STATEMENTS: Mapping[type[Stmt], Callable[[Any, Any], None]] = {
     AsyncCopy: _of_blocks,
     CommitCopies: _of_blocks,
     WaitCopies: _of_blocks,
+    Fence: _of_blocks,
+    CommitProducts: _of_blocks,
+    WaitProducts: _of_blocks,
 }

@@ -21,7 +21,12 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Reduce, Select, walk
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.rules.warp_choice import best_choice, has_warp_products, may_round
+from ansorpy.rules.warp_choice import (
+    best_choice,
+    has_group_products,
+    has_warp_products,
+    may_round,
+)
 from ansorpy.target import Target
 
 __all__ = ["gpu_least_seconds", "gpu_seconds"]
@@ -52,10 +57,11 @@ def gpu_seconds(
     machine = machine or GpuMachine.of(target)
     kernels: dict[str, list[Statement]] = {}
     shared = {view.written.name for view in views if fills(view)}
+    later = any(view.written.team > machine.warp for view in views)
     for view in views:
         loops = view.leaf.loops
         name = loops[0].stage if loops else view.leaf.stage
-        kernels.setdefault(name, []).append(Statement(view, machine, shared))
+        kernels.setdefault(name, []).append(Statement(view, machine, shared, later=later))
     total: Floats = np.zeros(1)
     for statements in kernels.values():
         blocks, threads = np.ones(1), np.ones(1)
@@ -93,7 +99,9 @@ def _least_cycles(op: ComputeOp, target: Target, machine: GpuMachine) -> float:
     found = best_choice(op) if has_warp_products(target) else None
     if found is None or not may_round(op, found):
         return products / (machine.schedulers * machine.warp)
-    return products * found.by.types[1].bits / machine.tensor_bits_per_cycle
+    groups = has_group_products(target)
+    bits = machine.group_bits_per_cycle if groups else machine.tensor_bits_per_cycle
+    return products * found.by.types[1].bits / bits
 
 
 def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuMachine) -> Floats:

@@ -39,8 +39,12 @@ class GpuMachine:
     step_latency: float = 35.0
     """Cycles from a load of shared memory to the sum that needs it."""
     tensor_bits_per_cycle: float = 16 * 1024.0
-    """Products of tensor cores, times the bits of a factor; by ``mma.sync``, not ``wgmma``."""
+    """Products of tensor cores, times the bits of a factor, by ``mma.sync``."""
+    group_bits_per_cycle: float = 32 * 1024.0
+    """The same by ``wgmma``."""
     tensor_latency: float = 33.0
+    group_latency: float = 128.0
+    """Cycles from the last instruction of a warpgroup to the end of a wait for it."""
     threads: float = 2048.0
     blocks: float = 32.0
     shared_bytes: float = 228 * 1024.0

@@ -88,17 +88,24 @@ def fills(view: LeafView) -> bool:
     """True for what threads of another stage's loops do together: filling a tile."""
     own = view.leaf.loops[view.leaf.own_from :]
     sums = any(loop.kind is AxisKind.REDUCE for loop in own)
-    is_tile = view.leaf.own_from > 0 and not sums and not view.written.in_warp
+    is_tile = view.leaf.own_from > 0 and not sums and not view.written.team
     return is_tile and any(loop.annotation in THREADS for loop in own)
 
 
 class Statement:
-    """What one statement asks for; *shared* are the tiles that threads of its kernel fill."""
+    """What one statement asks for; *shared* are the tiles that threads of its kernel fill.
 
-    def __init__(self, view: LeafView, machine: GpuMachine, shared: Collection[str]):
+    *later* tells whether these are read by instructions of warpgroups, a group of which may be
+    under way while the next one starts.
+    """
+
+    def __init__(
+        self, view: LeafView, machine: GpuMachine, shared: Collection[str], *, later: bool = False
+    ):
         self.view = view
         self.machine = machine
         self.shared = shared
+        self.later = later
         self.blocks, self.threads = self._product(BLOCKS), self._product(THREADS)
         self.mine = view.evaluations / (self.blocks * self.threads)
         """Evaluations of one thread; of a warp, where its lanes work as one."""
@@ -113,7 +120,7 @@ class Statement:
         """What the statement asks for."""
         zeros = np.zeros(self.view.rows)
         found = Asked(*(zeros for _ in fields(Asked)))
-        if self.view.written.in_warp:
+        if self.view.written.team:
             (ask_for_sum if self.view.leaf.op.reduce_axes else ask_for_operand)(self, found)
             return found
         arithmetic = self._instructions + _CHOICE * self._chooses_inside
@@ -131,8 +138,10 @@ class Statement:
     def _fill(self, found: Asked) -> None:
         """What it takes to fill a tile of shared memory."""
         instances = number_of(self.view.leaf.instances)
+        # One more tile is in use where a group of instructions is left under way.
+        under_way = np.where(self.later & (np.asarray(instances) > 2), 1.0, 0.0)
         # What is computed is done by the thread itself, at once.
-        ahead = instances if self._is_copy else 1.0
+        ahead = instances - under_way if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
         copies = self.mine / width
         asked = _COMPARISON * self.view.body_ops.ints.cmp
@@ -149,7 +158,8 @@ class Statement:
         found.fetched = self._steps * alone + latency
         # Without copies under way a block waits before it computes, for the bytes as well.
         moved = self.mine * self.threads * bytes_each / self.machine.l2_bytes_per_cycle
-        found.stalled = self._steps * self.machine.barrier_latency
+        drained = np.where(self.later & (under_way == 0), self.machine.group_latency, 0.0)
+        found.stalled = self._steps * (self.machine.barrier_latency + drained)
         found.stalled = found.stalled + np.where(ahead > 1, 0.0, self._steps * latency + moved)
 
     def _compute(self, found: Asked) -> None:

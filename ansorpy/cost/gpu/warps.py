@@ -8,6 +8,7 @@ import numpy as np
 
 from ansorpy.cost.gpu.banks import BANK_BYTES
 from ansorpy.cost.view import Floats
+from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:
@@ -18,8 +19,8 @@ __all__ = ["ask_for_operand", "ask_for_sum"]
 _REGISTER = 4
 """Bytes."""
 
-_PRODUCTS, _SUMS = 1024.0, 128.0
-"""Products of an instruction for each factor that a register holds, and sums it adds to."""
+_DESCRIPTORS = 6.0
+"""Instructions beside one of a warpgroup: where its operands start."""
 
 _MATRIX = 128.0
 """Bytes of a matrix that one instruction loads for a warp, one for each eight of its lanes."""
@@ -29,17 +30,36 @@ _BESIDE = 40.0
 
 
 def ask_for_sum(statement: Statement, found: Asked) -> None:
-    """One instruction of a warp adds products of fragments."""
+    """One instruction of a team adds products of fragments; its loops are the innermost ones."""
     view, machine = statement.view, statement.machine
     width = max(b.elem_bytes for b in view.buffers if not b.is_written)
-    instructions = statement.mine / (_PRODUCTS * _REGISTER / width)
+    innermost = len(view.leaf.loops) - 1
+    depth, columns, rows = (view.extent[innermost - n] for n in range(3))
+    instructions = statement.mine / (rows * columns * depth)
     elements = view.written.region[view.leaf.own_from]
-    steps = instructions / np.maximum(elements / _SUMS, 1.0)
-    found.issued = instructions
+    steps = instructions / np.maximum(elements / (rows * columns), 1.0)
     found.multiplied = statement.mine * statement.threads * (8.0 * width)
-    found.multiplied = found.multiplied / machine.tensor_bits_per_cycle
-    found.registers = elements / machine.warp + _BESIDE
-    found.waited = steps * (machine.step_latency + machine.tensor_latency)
+    found.registers = elements / view.written.team + _BESIDE
+    if view.written.team == machine.warp:
+        found.issued = instructions
+        found.multiplied = found.multiplied / machine.tensor_bits_per_cycle
+        found.waited = steps * (machine.step_latency + machine.tensor_latency)
+        return
+    # Operands are read where they lie, and waited for once a tile.
+    moved = instructions * statement.threads * (rows + columns) * depth * width
+    found.issued = instructions * _DESCRIPTORS
+    found.multiplied = found.multiplied / machine.group_bits_per_cycle
+    found.turns = moved / BANK_BYTES
+    found.waited = steps / _unrolled(statement) * machine.group_latency
+
+
+def _unrolled(statement: Statement) -> Floats:
+    """Steps of the reduction that are written out."""
+    view, total = statement.view, np.ones(statement.view.rows)
+    for n, loop in enumerate(view.leaf.loops):
+        if loop.kind is AxisKind.REDUCE and loop.annotation is ForKind.UNROLLED:
+            total = total * view.extent[n]
+    return total
 
 
 def ask_for_operand(statement: Statement, found: Asked) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.expr import Var
-from ansorpy.ir.fragments import WARP
 from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.loops import Buffer, ForKind
 
@@ -36,10 +35,9 @@ class Launch:
         """Threads of one block."""
         return self._product(THREADS)
 
-    @property
-    def warps(self) -> int:
-        """Warps of one block, the last of which may lack threads."""
-        return -(-self.threads // WARP)
+    def teams(self, size: int) -> int:
+        """Warps of one block, or other teams of *size*, the last of which may lack threads."""
+        return -(-self.threads // size)
 
     def stride(self, kind: ForKind) -> int:
         """By how much the thread number grows when the index *kind* grows by one."""
@@ -78,17 +76,15 @@ class Lanes:
         """Number of the block each lane belongs to; all lanes of a parallel loop are in one."""
         return 0 if self.launch is None else self.thread // self.launch.threads
 
-    @property
-    def in_warp(self) -> Value:
-        """Number of each lane's thread in its warp."""
-        return self.thread if self.launch is None else self.thread % self.launch.threads % WARP
+    def in_team(self, size: int) -> Value:
+        """Number of each lane's thread in its team of *size*."""
+        return self.thread if self.launch is None else self.thread % self.launch.threads % size
 
-    @property
-    def warp(self) -> Value:
-        """Number of the warp each lane belongs to, in the launch."""
+    def team(self, size: int) -> Value:
+        """Number of the team of *size* each lane belongs to, in the launch."""
         assert self.launch is not None
         inside = self.thread % self.launch.threads
-        return self.block * self.launch.warps + inside // WARP
+        return self.block * self.launch.teams(size) + inside // size
 
     def bind(self, name: Var | Buffer | ForKind, value: Value) -> Lanes:
         """The same lanes with one more name."""

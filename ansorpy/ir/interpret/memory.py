@@ -11,11 +11,12 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError
 from ansorpy.ir.expr import ReduceKind
-from ansorpy.ir.fragments import Fragment, in_lane
+from ansorpy.ir.fragments import Fragment, fragment_lanes, in_lane
 from ansorpy.ir.interpret.copies import Arrived, Copies
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask, out_of_bounds
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.numerics import COMBINE, Value
+from ansorpy.ir.interpret.products import Products
 from ansorpy.ir.interpret.races import AccessLog, Clock, Race
 from ansorpy.ir.loops import Buffer, Scope, Stmt
 from ansorpy.ir.printer import text
@@ -25,21 +26,28 @@ __all__ = ["LaneFrame", "Memory", "Storage"]
 
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass
 class Storage:
-    """All instances of one buffer one after another, and which elements were written."""
+    """All instances of one buffer one after another, and which elements were written.
+
+    ``fenced`` are those not written since a fence for them, in a kernel's own memory.
+    """
 
     data: Array
-    defined: npt.NDArray[np.bool_]
+    defined: Bools
     log: AccessLog | None = None
+    fenced: Bools | None = None
 
     @staticmethod
     def undefined(buffer: Buffer, instances: int) -> Storage:
         """Fresh storage that nothing was written to."""
         size = buffer.size * instances
-        return Storage(np.zeros(size, dtype=buffer.dtype.numpy), np.zeros(size, dtype=np.bool_))
+        data, defined = np.zeros(size, dtype=buffer.dtype.numpy), np.zeros(size, dtype=np.bool_)
+        own = buffer.scope in (Scope.SHARED, Scope.WARP)
+        return Storage(data, defined, fenced=np.zeros(size, dtype=np.bool_) if own else None)
 
 
 class LaneFrame(Frame):
@@ -58,9 +66,10 @@ class Memory(Evaluator):
         self.storage: dict[Buffer, Storage] = {}
         self.clock: Clock | None = None
         self.copies: Copies | None = None
+        self.products: Products | None = None
         self.agreement = True
         self.whole_warps = False
-        """True while each lane stands for its warp and reaches what others hold."""
+        """True while each lane stands for its team and reaches what others hold."""
         self.statement: Stmt | None = None
         self._numbers: dict[Stmt, int] = {}
         self._statements: list[Stmt] = []
@@ -71,7 +80,7 @@ class Memory(Evaluator):
 
     def end(self) -> None:
         """The parallel region is over; all its threads have joined."""
-        self.clock = self.copies = None
+        self.clock = self.copies = self.products = None
         for storage in self.storage.values():
             storage.log = None
 
@@ -92,13 +101,13 @@ class Memory(Evaluator):
         for d, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             wrong = out_of_bounds(index, extent, mask)
             if wrong is not None:
-                raise self._error(
+                raise self.error(
                     f"{buffer.name} is accessed at {wrong} in dimension {d}, "
                     f"which has {extent} elements"
                 )
             flat = flat * extent + (index if mask is None else np.clip(index, 0, extent - 1))
         if buffer not in lanes.env:
-            raise self._error(f"{buffer.name} is not allocated here")
+            raise self.error(f"{buffer.name} is not allocated here")
         if buffer.fragment is not None and not self.whole_warps:
             self._check_holder(buffer, buffer.fragment, indices, lanes, mask)
         return flat + lanes.env[buffer]
@@ -109,11 +118,11 @@ class Memory(Evaluator):
     ) -> None:  # fmt: skip
         """Each lane reaches what its own registers hold."""
         holder = in_lane(fragment, indices)
-        wrong = np.asarray(holder != lanes.in_warp)
+        wrong = np.asarray(holder != lanes.in_team(fragment_lanes(fragment)))
         wrong = wrong if mask is None else wrong & mask
         if wrong.any():
             first = np.broadcast_to(holder, wrong.shape)[wrong][0]
-            raise self._error(f"another lane than {first}, which holds it, accesses {buffer.name}")
+            raise self.error(f"another lane than {first}, which holds it, accesses {buffer.name}")
 
     # Accesses
 
@@ -142,6 +151,10 @@ class Memory(Evaluator):
         if reduce is not None and not np.all(storage.defined[at]):
             element = np.asarray(at)[~storage.defined[at]].flat[0]
             raise self._undefined(buffer, int(element))
+        if not self.whole_warps:
+            self._leave_alone(buffer, at)
+        if storage.fenced is not None:
+            storage.fenced[at] = False
         watched = self._is_watched(buffer)
         before = storage.data[at] if watched else None
         if reduce is None:
@@ -154,12 +167,25 @@ class Memory(Evaluator):
         if watched:
             self._watch_write(buffer, storage, at, (value, before), lanes, reduce is not None)
 
+    def _leave_alone(self, buffer: Buffer, at: Value) -> None:
+        """Nothing that an instruction under way needs is written."""
+        if self.products is None or not self.products.started:
+            return
+        for needed, what in (
+            (self.products.reads(buffer), "may still read it"),
+            (self.products.adds_to(buffer), "adds to it"),
+        ):
+            wrong = np.isin(at, needed)
+            if wrong.any():
+                name = self.name(buffer, int(np.asarray(at)[wrong].flat[0]))
+                raise self.error(f"{name} is written while an instruction {what}")
+
     def start_copy(
         self, buffer: Buffer, at: Value, value: Value, statement: Stmt, lanes: Lanes
     ) -> None:
         """Write *value* so that nobody may see it before :meth:`arrive`."""
         if self.copies is None:
-            raise self._error("a copy outside of a kernel launch")
+            raise self.error("a copy outside of a kernel launch")
         self.write(buffer, at, value, None, lanes)
         where = np.array(lanes.spread(at))
         self.storage[buffer].defined[where] = False
@@ -176,6 +202,14 @@ class Memory(Evaluator):
             found = log.write(copy.at, copy.thread, self._number(), disputed, disputed)
             if found is not None:
                 raise self._race(copy.buffer, *found)
+
+    def note_read(self, buffer: Buffer, at: Ints, thread: int) -> None:
+        """*thread* has read elements *at* of shared memory until now."""
+        found = self._log(buffer, self.storage[buffer]).read(
+            at, np.full(at.shape, thread), self._number()
+        )
+        if found is not None:
+            raise self._race(buffer, *found)
 
     def _is_watched(self, buffer: Buffer) -> bool:
         return self.clock is not None and buffer.scope not in (Scope.LOCAL, Scope.WARP)
@@ -229,26 +263,30 @@ class Memory(Evaluator):
             self._statements.append(self.statement)
         return number
 
-    def _name(self, buffer: Buffer, position: int) -> str:
+    def name(self, buffer: Buffer, position: int) -> str:
+        """How an element is written."""
         index = np.unravel_index(position % buffer.size, buffer.shape) if buffer.shape else ()
         return f"{buffer.name}[{', '.join(str(int(i)) for i in index)}]"
 
     def _undefined(self, buffer: Buffer, position: int) -> LoweringError:
-        name = self._name(buffer, position)
+        name = self.name(buffer, position)
         under_way = () if self.copies is None else self.copies.started
         if any(c.buffer is buffer and (c.at == position).any() for c in under_way):
-            return self._error(f"{name} is read before the copy to it was waited for")
-        return self._error(f"{name} is read before it is written")
+            return self.error(f"{name} is read before the copy to it was waited for")
+        if self.products is not None and position in self.products.adds_to(buffer):
+            return self.error(f"{name} is read before the instruction that adds to it is done")
+        return self.error(f"{name} is read before it is written")
 
     def _race(self, buffer: Buffer, position: int, other: int) -> Race:
         assert self.statement is not None
         return Race(
-            f"two threads access {self._name(buffer, position)} with no barrier between: "
+            f"two threads access {self.name(buffer, position)} with no barrier between: "
             f'"{_line(self._statements[other])}" and "{_line(self.statement)}"',
             hint="put a barrier between the two statements, or let one thread do both",
         )
 
-    def _error(self, message: str) -> LoweringError:
+    def error(self, message: str) -> LoweringError:
+        """An error about the present statement."""
         where = "" if self.statement is None else f' in "{_line(self.statement)}"'
         return LoweringError(message + where)
 
@@ -257,6 +295,6 @@ def _line(s: Stmt) -> str:
     return text(s).split("\n", 1)[0]
 
 
-def _equal(a: Array, b: Array) -> npt.NDArray[np.bool_]:
+def _equal(a: Array, b: Array) -> Bools:
     """True where the bits agree, or both are NaN."""
     return np.asarray((a == b) | ((a != a) & (b != b)))

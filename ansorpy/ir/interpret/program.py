@@ -18,11 +18,15 @@ import numpy.typing as npt
 
 from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.copies import Copies
 from ansorpy.ir.interpret.lanes import BLOCKS, THREADS, Lanes, Launch
+from ansorpy.ir.interpret.later import fence, finish, start_later
 from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
+from ansorpy.ir.interpret.numerics import Value
+from ansorpy.ir.interpret.products import Products
 from ansorpy.ir.interpret.races import Clock
-from ansorpy.ir.interpret.warps import one_a_warp
+from ansorpy.ir.interpret.warps import one_a_team
 from ansorpy.ir.intrinsics import expand, intrinsic
 from ansorpy.ir.loops import (
     Alloc,
@@ -30,6 +34,8 @@ from ansorpy.ir.loops import (
     Barrier,
     Buffer,
     CommitCopies,
+    CommitProducts,
+    Fence,
     For,
     ForKind,
     If,
@@ -44,6 +50,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
     WaitCopies,
+    WaitProducts,
     walk_stmts,
 )
 
@@ -208,6 +215,7 @@ class _Runner:
         launch = Launch(extents)
         self.memory.begin(Clock(launch.blocks, launch.threads), agreement=False)
         self.memory.copies = Copies(launch.blocks * launch.threads)
+        self.memory.products = Products(launch.blocks * launch.threads)
         started = replace(lanes, env=dict(lanes.env), launch=launch)
         kept = {}
         for key in started.env:
@@ -246,6 +254,9 @@ class _Runner:
             self.memory.storage[buffer] = Storage.undefined(buffer, 1)
             inner.env[buffer] = 0
         self.run(s.body, inner)
+        under_way = () if self.memory.products is None else self.memory.products.started
+        if any(buffer in product.buffers for product in under_way):
+            raise LoweringError(f"{buffer.name} is gone while an instruction uses it")
         del self.memory.storage[buffer]
         if buffer.scope is Scope.SHARED and self.memory.copies is not None:
             self.memory.copies.forget(buffer)
@@ -264,13 +275,16 @@ class _Runner:
         lanes.env[buffer] = 0 if lanes.count == 1 else np.arange(lanes.count) * size
 
     def _in_warps(self, buffer: Buffer, lanes: Lanes) -> None:
-        """One instance a warp, once all indices of its threads are bound."""
+        """One instance a team, once all indices of its threads are bound."""
         launch = lanes.launch
+        assert buffer.fragment is not None, buffer.name
+        size = fragment_lanes(buffer.fragment)
         unbound = () if launch is None else [k for k in THREADS if k not in lanes.env]
         if launch is None or any(launch.extents.get(kind, 1) > 1 for kind in unbound):
             raise LoweringError(f"{buffer.name} of a warp is allocated outside of its threads")
-        self.memory.storage[buffer] = Storage.undefined(buffer, launch.blocks * launch.warps)
-        lanes.env[buffer] = lanes.warp * buffer.size
+        instances = launch.blocks * launch.teams(size)
+        self.memory.storage[buffer] = Storage.undefined(buffer, instances)
+        lanes.env[buffer] = lanes.team(size) * buffer.size
 
     def _store(self, s: Store, lanes: Lanes) -> None:
         memory, frame = self.memory, LaneFrame(lanes)
@@ -292,9 +306,20 @@ class _Runner:
             self.run(loops, lanes)
             return
         self.memory.statement = s
+        lanes = one_a_team(s, lanes, (i for at in self._places(s, lanes) for i in at))
+        if not intrinsic(s.name).later:
+            self._by_teams(loops, lanes)
+            return
+        places = self._places(s, lanes)
+        start_later(self.memory, s, lanes, places, lambda: self._by_teams(loops, lanes))
+
+    def _places(self, s: Instruction, lanes: Lanes) -> list[list[Value]]:
+        """The indices of the operands."""
         frame = LaneFrame(lanes)
-        places = [self.memory.value(i, frame) for _, at in s.operands for i in at]
-        lanes = one_a_warp(s, lanes, places)
+        return [[self.memory.value(i, frame) for i in at] for _, at in s.operands]
+
+    def _by_teams(self, loops: Stmt, lanes: Lanes) -> None:
+        """Run *loops*, those of an instruction, with a lane a team."""
         while isinstance(loops, For):
             lanes, loops = lanes.expand(loops.var, loops.extent), loops.body
         assert isinstance(loops, Store)
@@ -324,6 +349,25 @@ class _Runner:
         if self.memory.copies is None:
             raise LoweringError("a group of copies outside of a kernel launch")
         return self.memory.copies
+
+    # Instructions that are done later
+
+    def _fence(self, s: Fence, lanes: Lanes) -> None:
+        if lanes.launch is None:
+            raise LoweringError(f"a fence({s.scope.value}) outside of a kernel launch")
+        fence(self.memory, s.scope, lanes)
+
+    def _commit_products(self, s: CommitProducts, lanes: Lanes) -> None:
+        self._products().commit(lanes.spread(lanes.thread))
+
+    def _wait_products(self, s: WaitProducts, lanes: Lanes) -> None:
+        done = self._products().wait(lanes.spread(lanes.thread), s.pending)
+        finish(self.memory, done)
+
+    def _products(self) -> Products:
+        if self.memory.products is None:
+            raise LoweringError("a group of instructions outside of a kernel launch")
+        return self.memory.products
 
     # Synchronisation
 
@@ -395,4 +439,6 @@ _RUN: dict[type[Stmt], Callable[[_Runner, Any, Lanes], None]] = {
     Alloc: _Runner._alloc, Store: _Runner._store, Barrier: _Runner._barrier,
     Instruction: _Runner._instruction, AsyncCopy: _Runner._copy, CommitCopies: _Runner._commit,
     WaitCopies: _Runner._wait, Prefetch: _Runner._prefetch, Shuffle: _Runner._shuffle,
+    Fence: _Runner._fence, CommitProducts: _Runner._commit_products,
+    WaitProducts: _Runner._wait_products,
 }  # fmt: skip

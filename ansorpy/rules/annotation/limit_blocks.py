@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
-from ansorpy.ir.fragments import WARP
+from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.kernels import (
     is_block_tiled,
@@ -18,7 +18,7 @@ from ansorpy.rules.kernels import (
 )
 from ansorpy.rules.predicates import space_extent
 from ansorpy.rules.tiling import space_splits
-from ansorpy.rules.warp_tiling import warp_factors, warp_sum
+from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import effective
@@ -121,7 +121,7 @@ def _threads(state: State, kernel: Stage) -> Product | None:
     if is_block_tiled(kernel):
         return thread_factors(kernel)
     total = warp_sum(state, kernel)
-    return None if total is None else (WARP, *warp_factors(total))
+    return None if total is None else (team_of(total), *warp_factors(total))
 
 
 def _shared(state: State, kernel: Stage, most: int) -> Constraint:
@@ -172,7 +172,8 @@ def _registers_of_lane(bounds: Bounds, kernel: Stage) -> Size:
     for stage in members(bounds.state, kernel):
         if stage.fragment is not None:
             elements = product(span.extent for span in _region(bounds, stage))
-            total = total + ceil_div(elements * stage.op.dtype.bytes, WARP * WORD)
+            held = fragment_lanes(stage.fragment) * WORD
+            total = total + ceil_div(elements * stage.op.dtype.bytes, held)
     return total
 
 

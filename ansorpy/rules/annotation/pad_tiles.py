@@ -35,6 +35,8 @@ class PadTiles(AnnotationRule):
         for stage in space.state.stages:
             if stage.scope is not Scope.SHARED or stage.inlined or stage.op.ndim < 2:
                 continue
+            if stage.swizzle:  # its rows are in different banks already
+                continue
             size = stage.op.dtype.bytes
             pads = tuple(n // size for n in self.bytes if n % size == 0)
             state = state.pad(stage.name, Choices(pads))

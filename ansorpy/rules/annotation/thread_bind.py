@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.fragments import WARP
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles, threads_of
@@ -21,6 +20,7 @@ from ansorpy.rules.predicates import (
 )
 from ansorpy.rules.relations import host_iters
 from ansorpy.rules.tiling import space_splits
+from ansorpy.rules.warp_tiling import team_of
 from ansorpy.rules.wide_copies import draw_reductions, row_of, widen_copies
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Choices, Product
@@ -38,7 +38,7 @@ BOUND_LEVELS = (BLOCK, VTHREAD, THREAD)
 
 WORD = 4
 LANES_ALONG_X = 4
-"""Of the 4 x 8 lanes of a warp, in kernels that multiply in tensor cores."""
+"""Of the 4 x 8 lanes of a warp, or 4 x 32 of a warpgroup, in kernels of tensor cores."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class ThreadBind(AnnotationRule):
         state = state.vectorize(name, [vector])
         state, fused = _fuse(state, name, [*stage.iters[:-1], row])
         if by_warps:
-            return _bind_warps(state, name, fused, sources)
+            return _bind_warps(state, name, fused, sources, team_of(reader))
         state, (_, thread) = state.follow_fused_split(name, fused, sources, 1)
         return state.bind(name, thread, THREAD)
 
@@ -202,9 +202,11 @@ def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:
     return (state, iters[0]) if len(iters) == 1 else state.fuse(name, iters)
 
 
-def _bind_warps(state: State, name: str, fused: Iter, sources: Sequence[tuple[str, str]]) -> State:
-    """Share a loop out among the lanes of all warps of a block."""
-    state, (rest, lanes) = state.split_by(name, fused, WARP)
+def _bind_warps(
+    state: State, name: str, fused: Iter, sources: Sequence[tuple[str, str]], team: int
+) -> State:
+    """Share a loop out among the lanes of all teams of a block."""
+    state, (rest, lanes) = state.split_by(name, fused, team)
     state, (_, warps) = state.follow_fused_split(name, rest, sources, 0)
     state, (y, x) = state.split(name, lanes, (LANES_ALONG_X,))
     for it, index in ((warps, ForKind.THREAD_Z), (y, ForKind.THREAD_Y), (x, ForKind.THREAD_X)):

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.ir.fragments import WARP
+from ansorpy.ir.fragments import fragment_registers
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.annotation.extents import column_of, set_column
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles
 from ansorpy.rules.kernels import kernels
-from ansorpy.rules.warp_tiling import warp_factors, warp_sum
+from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.rules.wide_copies import draw_reductions
 from ansorpy.schedule.size import Size, above, product
 from ansorpy.schedule.space import Constraint, Space, Table
@@ -29,24 +29,24 @@ CONFLICT_FREE = 16
 
 @dataclass(frozen=True)
 class TileWarps(AnnotationRule):
-    """Limit the warps of a block, and draw new rows with tiles that registers can hold.
+    """Limit the teams of a block, and draw new rows with tiles that registers can hold.
 
-    Their shared tiles have rows apart, so that a warp loads a fragment from different banks.
+    Where warps load fragments, shared tiles have rows apart, so that these lie in different banks.
 
     Differs: Ansor has no such kernels.
 
     Args:
-        most_fragments: Fragments of the sum that a warp of a new row keeps, at most.
+        most_sums: Registers for sums that a lane of a new row has, at most.
         redraws: How often rows that break a constraint are drawn anew.
     """
 
-    most_fragments: int = 32
+    most_sums: int = 128
     redraws: int = 12
 
     def declare(self, space: Space, target: Target) -> Space:
         constraints = list(space.constraints)
         for stage in _sums(space.state):
-            constraints.append(_few_warps(stage, target.max_threads_per_block // WARP))
+            constraints.append(_few_teams(stage, target.max_threads_per_block // team_of(stage)))
         return Space(space.state, tuple(constraints))
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
@@ -65,10 +65,12 @@ class TileWarps(AnnotationRule):
         self, space: Space, sums: Sequence[Stage], table: Table, target: Target,
         rng: np.random.Generator,
     ) -> Table:  # fmt: skip
-        # Warps of a block stand for virtual threads here, fragments of a warp for threads.
-        warps = target.max_threads_per_block // WARP
-        limits = BlockLimits(1, self.most_fragments, warps, 1 << 31, 1)
         for stage in sums:
+            # Teams of a block stand for virtual threads here, fragments of a team for threads.
+            assert stage.fragment is not None, stage.name
+            teams = target.max_threads_per_block // team_of(stage)
+            fragments = max(1, self.most_sums // fragment_registers(stage.fragment))
+            limits = BlockLimits(1, fragments, teams, 1 << 31, 1)
             table = draw_block_tiles(space, stage, table, limits, rng)
             table = draw_reductions(space, stage, table, rng)
             for tile in _tiles(space.state, stage):
@@ -77,8 +79,9 @@ class TileWarps(AnnotationRule):
 
 
 def _tiles(state: State, total: Stage) -> list[Stage]:
-    """The tiles in shared memory that operands of the sum are loaded from."""
-    return [stage for stage in state.attached(total) if stage.scope is Scope.SHARED]
+    """The tiles in shared memory that operands of the sum are loaded from by warps."""
+    found = [stage for stage in state.attached(total) if stage.scope is Scope.SHARED]
+    return [stage for stage in found if not stage.swizzle]
 
 
 def _rows_apart(space: Space, table: Table, tile: Stage) -> Table:
@@ -95,7 +98,7 @@ def _sums(state: State) -> list[Stage]:
     return [stage for stage in found if stage is not None]
 
 
-def _few_warps(stage: Stage, most: int) -> Constraint:
+def _few_teams(stage: Stage, most: int) -> Constraint:
     factors = warp_factors(stage)
 
     def holds(values: Mapping[str, Size]) -> Size:

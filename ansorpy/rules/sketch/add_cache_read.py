@@ -5,18 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import AxisKind, Load, Select
+from ansorpy.ir.expr import Load, Select
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import (
-    NO_SPLIT_AT_INNER,
-    axis_names,
-    has_cross_thread_reduction,
-    needs_multi_level_tiling,
-)
+from ansorpy.rules.predicates import has_cross_thread_reduction, needs_multi_level_tiling
 from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
+from ansorpy.rules.tiling import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.rules.warp_choice import matrix_dims
-from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -65,7 +61,7 @@ class AddCacheRead(SketchRule):
             state, cached = state.cache_read(stage_id, self.scope, [reader.name], order=order)
             owner = reader.name if reader.attach is None else reader.attach.stage
             tiled = state.stage(owner if reader.fragment is not None else reader.name)
-            host = _last_of_outermost_reduce_tile(tiled)
+            host = last_of_outermost_reduce_tile(tiled)
             state = state.compute_at(cached, tiled.name, host)
         yield state, stage_id
 
@@ -109,10 +105,3 @@ def _takes_tiles(state: State, reader: Stage) -> bool:
     if reader.fragment is not None:
         return True
     return _is_tiled_reduction(state, reader) and not has_cross_thread_reduction(state, reader)
-
-
-def _last_of_outermost_reduce_tile(stage: Stage) -> Iter:
-    whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
-    split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
-    reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
-    return reduce[max(len(split), 1) - 1]

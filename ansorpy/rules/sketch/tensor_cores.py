@@ -14,10 +14,14 @@ from ansorpy.rules.predicates import (
     is_cache_write_stage,
 )
 from ansorpy.rules.relations import is_input, is_tiled
+from ansorpy.rules.tiling import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.rules.warp_choice import (
     ROUNDED,
+    WarpChoice,
     best_choice,
+    group_choices,
+    has_group_products,
     has_warp_products,
     matrix_load,
     may_round,
@@ -49,8 +53,10 @@ class TensorCores(SketchRule):
           D[...] = f(C.warp[...])  # each lane its own
 
     Axes that the fragments do not divide are filled up with zeros, which nothing stores.  The
-    structure of plain threads is tried as well, but for definitions that may be rounded.
-    Source: the tiles of CUTLASS's kernels for mma.sync.
+    structure of plain threads is tried as well, but for definitions that may be rounded.  Where
+    warpgroups have instructions that take tiles from shared memory as they are, some widths of
+    these are structures of their own, with copies of the operands there in place of fragments.
+    Source: the tiles of CUTLASS's kernels for mma.sync and wgmma.
     Differs: Ansor has no such instructions.
 
     Args:
@@ -79,9 +85,16 @@ class TensorCores(SketchRule):
         return Verdict.apply_and_skip_rest(reason) if rounds else Verdict.apply(reason)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        op = state.stage(stage_id).op
+        by_warps = best_choice(op)
+        assert by_warps is not None
+        by_groups = group_choices(op) if has_group_products(target) else []
+        for found in (by_warps, *by_groups):
+            yield self._multiplied(state, stage_id, found)
+
+    def _multiplied(self, state: State, stage_id: int, found: WarpChoice) -> Derived:
+        """The stage in fragments, as *found* says."""
         stage = state.stage(stage_id)
-        found = best_choice(stage.op)
-        assert found is not None, stage.name
         state = state.warp_product(
             stage.name, found.by.name, found.rows.name, found.columns.name, found.depth.name
         )
@@ -96,10 +109,14 @@ class TensorCores(SketchRule):
         state = state.compute_at(total, host, loop)
         inner = [it for it in state.stage(total).iters if it.kind is AxisKind.REDUCE]
         for operand in (left, right):
+            if state.stage(operand).fragment is None:
+                tiles = last_of_outermost_reduce_tile(state.stage(total))
+                state = state.compute_at(operand, total, tiles)
+                continue
             load = matrix_load(state.stage(operand), found.depth.name)
             if load is None:
                 state = fill_by_lanes(state, operand)
             else:
                 state = fill_by_matrices(state, operand, load.name)
             state = state.compute_at(operand, total, inner[-2])
-        yield state, state.index(left) - 1
+        return state, state.index(left) - 1

@@ -1,4 +1,4 @@
-"""The step that computes a sum of products by instructions of whole warps."""
+"""The step that computes a sum of products by instructions of whole warps, or of warpgroups."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.fragments import Fragment
-from ansorpy.ir.intrinsics import intrinsic
+from ansorpy.ir.intrinsics import Intrinsic, intrinsic, is_along, operand_tensors
 from ansorpy.ir.loops import Scope
+from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step
 from ansorpy.schedule.steps.storage import free_name, insert_stages
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 __all__ = ["WarpProductStep"]
 
+MOST_SWIZZLED = 128
+"""Bytes of a part of a row (PTX ISA, "Swizzling modes")."""
+
 
 @dataclass(frozen=True)
 class WarpProductStep(Step):
@@ -27,7 +31,8 @@ class WarpProductStep(Step):
 
     C[i, j] = sum_k A[i, k] * B[k, j]   -->   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
 
-    *rows*, *columns* and *depth* are the axes that the instruction runs over.
+    *rows*, *columns* and *depth* are the axes that the instruction runs over.  Operands that it
+    takes from shared memory are tiles there, ``A.shared``.
     """
 
     intrinsic: str
@@ -43,6 +48,7 @@ class WarpProductStep(Step):
             raise self._error(state, "it is no untiled sum of products over these axes")
         if not by.fragments or by.types[1:] != (form.left.dtype, form.right.dtype):
             raise self._error(state, f"{by.name} does not multiply such values in a warp")
+        tensors = operand_tensors(by.pattern)
         taken: list[str] = []
 
         def name(wanted: str) -> str:
@@ -54,12 +60,14 @@ class WarpProductStep(Step):
 
         new, extra = in_fragments(stage.compute, form, by, name)
         state = insert_stages(state, stage.compute, new, extra)
-        total, left, right = by.fragments
-        for op, fragment in zip(extra, (left, right, total), strict=True):
+        found = zip(tensors, by.fragments, strict=True)
+        for op, (tensor, fragment) in zip((extra[2], *extra[:2]), found, strict=True):
             made = state.stage(op.name)
-            state = state.replace_stage(
-                replace(made, scope=Scope.WARP, fragment=_in_last(made, fragment))
-            )
+            if fragment:
+                held = replace(made, scope=Scope.WARP, fragment=_in_last(made, fragment))
+            else:
+                held = replace(made, scope=Scope.SHARED, swizzle=_swizzle(by, tensor))
+            state = state.replace_stage(held)
         return state
 
     def _form(self, stage: Stage) -> WarpProduct | None:
@@ -89,6 +97,13 @@ class WarpProductStep(Step):
 
 def _is_of(axis: Axis, one: Expr, other: Expr) -> bool:
     return axis in axes_in(one) - axes_in(other)
+
+
+def _swizzle(by: Intrinsic, tensor: Tensor) -> int:
+    """The longest parts of rows that an operand in shared memory may be cut into: those along the
+    reduction may have several steps of it in each, others hold rows of one matrix."""
+    along = is_along(by, tensor)
+    return MOST_SWIZZLED if along else min(MOST_SWIZZLED, tensor.shape[-1] * tensor.dtype.bytes)
 
 
 def _in_last(stage: Stage, fragment: Fragment) -> Fragment:

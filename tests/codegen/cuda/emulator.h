@@ -18,7 +18,7 @@ struct Dim3 {
   int x, y, z;
 };
 static Dim3 threadIdx, blockIdx;
-alignas(16) static unsigned char shared_memory[1 << 18];
+alignas(1024) static unsigned char shared_memory[1 << 18];
 
 enum { READY, WAITING, EXCHANGING, DONE };
 struct Fiber {
@@ -150,6 +150,97 @@ template <int Pending> static void wait_copies() {
   started[current] = left;
 }
 
+// wgmma.mma_async: done when it is waited for, of what is in shared memory then; until that the sums
+// hold nothing.  A descriptor has 18 bits of an address, of which the others are kept here.
+struct Product {
+  void *sums, *kept;
+  size_t bytes;
+  uintptr_t a, b;
+  unsigned long long form_a, form_b;
+  void (*run)(const Product&);
+  int group;
+};
+static const int PRODUCTS = 1 << 10;
+static Product* products[1024];
+static int under_way[1024], groups[1024];
+static uintptr_t named[1 << 14];
+
+static unsigned long long matrix_at(const void* at, unsigned long long form) {
+  const uintptr_t address = (uintptr_t)at, low = (address & 0x3ffff) >> 4;
+  if (address % 16) failure = "a matrix starts between 16 bytes";
+  named[low] = address;
+  return form | low;
+}
+
+// Where element (mn, k) of a matrix is: the canonical layouts of the PTX ISA in units of 16 bytes,
+// then the units of a part, swizzled by bits 7 to 9 of the address.
+static uintptr_t placed(uintptr_t start, unsigned long long form, int mn, int k, int size, bool across) {
+  const int lead = (int)(form >> 16 & 0x3fff) << 4, stride = (int)(form >> 32 & 0x3fff) << 4;
+  const int mode = (int)(form >> 62), near = 16 / size, part = mode ? 16 >> mode : 1;
+  if (!mode) failure = "matrices are swizzled here";
+  uintptr_t at = start;
+  if (across) {
+    at += mn % near * size + mn / near % part * 16 + mn / (near * part) * lead;
+    at += k % 8 * part * 16 + k / 8 * stride;
+  } else {
+    at += mn % 8 * part * 16 + mn / 8 * stride + k / near * 16 + k % near * size;
+  }
+  return at ^ (at >> 7 & (part - 1)) << 4;
+}
+
+template <typename Acc, typename A, typename B, int N, int Depth, bool RowsFirst, bool ColumnsFirst>
+static void done_later(const Product& p) {
+  Acc* c = (Acc*)p.kept;
+  const int lane = current % 128, group = lane % 32 / 4, place = lane % 4;
+  for (int r = 0; r < N / 2; ++r) {
+    const int row = lane / 32 * 16 + r / 2 % 2 * 8 + group, column = r / 4 * 8 + place * 2 + r % 2;
+    Acc total = 0;
+    for (int k = 0; k < Depth; ++k) {
+      const A* a = (const A*)placed(p.a, p.form_a, row, k, sizeof(A), RowsFirst);
+      const B* b = (const B*)placed(p.b, p.form_b, column, k, sizeof(B), ColumnsFirst);
+      total += operand(*a) * operand(*b);
+    }
+    c[r] += total;
+  }
+}
+
+template <typename A, typename B, int N, int Depth, bool RowsFirst, bool ColumnsFirst, typename Acc>
+static void group_product(Acc (&c)[N / 2], unsigned long long a, unsigned long long b) {
+  if (!products[current]) products[current] = (Product*)malloc(PRODUCTS * sizeof(Product));
+  Product* mine = products[current];
+  void* kept = 0;
+  for (int n = 0; n < under_way[current]; ++n) {
+    if (mine[n].sums == c) kept = mine[n].kept;
+  }
+  if (!kept) {
+    kept = malloc(sizeof(c));
+    memcpy(kept, c, sizeof(c));
+    memset(c, 0xff, sizeof(c));
+  }
+  mine[under_way[current]++] = {c, kept, sizeof(c), named[a & 0x3fff], named[b & 0x3fff], a, b,
+      done_later<Acc, A, B, N, Depth, RowsFirst, ColumnsFirst>, groups[current]};
+}
+static void fence_shared() {}
+static void fence_registers() {}
+template <typename T> static void settled(T&) {}
+static void commit_products() { ++groups[current]; }
+template <int Pending> static void wait_products() {
+  Product* mine = products[current];
+  int left = 0;
+  for (int n = 0; n < under_way[current]; ++n) {
+    const Product p = mine[n];
+    if (p.group >= groups[current] - Pending) {
+      mine[left++] = p;
+      continue;
+    }
+    p.run(p);
+    bool last = true;
+    for (int later = n + 1; later < under_way[current]; ++later) last &= mine[later].sums != p.sums;
+    if (last) memcpy(p.sums, p.kept, p.bytes), free(p.kept);
+  }
+  under_way[current] = left;
+}
+
 static void run_fiber() {
   body(arguments);
   yield(DONE, 0);
@@ -174,7 +265,7 @@ static void run_block(int x, int y, int z, uint32_t* seed) {
     f.context.uc_stack.ss_size = STACK;
     f.context.uc_link = 0;
     f.state = READY, f.parity = 0, order[t] = t;
-    started[t] = committed[t] = 0;
+    started[t] = committed[t] = under_way[t] = groups[t] = 0;
     makecontext(&f.context, run_fiber, 0);
   }
   for (;;) {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Sequence
@@ -20,7 +21,13 @@ from ansorpy.codegen.cuda.plan import LaunchPlan
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.warp_products import function_name
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.intrinsics import WARP_PRODUCTS, Intrinsic
+from ansorpy.ir.intrinsics import (
+    GROUP_PRODUCTS,
+    WARP_PRODUCTS,
+    Intrinsic,
+    is_along,
+    operand_tensors,
+)
 from ansorpy.ir.loops import Program, Role
 from ansorpy.target import Target
 
@@ -81,8 +88,21 @@ static void {function_name(by.name)}(
 }}"""
 
 
+def _group_product(by: Intrinsic) -> str:
+    total, left, right = (C_TYPES[dtype] for dtype in by.types)
+    _, a, b = operand_tensors(by.pattern)
+    columns, depth = by.pattern.shape[1], by.pattern.reduce_axes[0].extent
+    across = ", ".join(str(not is_along(by, tensor)).lower() for tensor in (a, b))
+    return f"""\
+static void {function_name(by.name)}(
+    {total} (&c)[{columns // 2}], unsigned long long a, unsigned long long b) {{
+  group_product<{left}, {right}, {columns}, {depth}, {across}>(c, a, b);
+}}"""
+
+
 _OWN = {function_name(by.name): _warp_product(by) for by in WARP_PRODUCTS}
-_ON_HOST |= _OWN | {"matrices": ""}
+_OWN |= {function_name(by.name): _group_product(by) for by in GROUP_PRODUCTS}
+_ON_HOST |= _OWN | {"matrices": "", "order": "", "matrix_at": ""}
 
 needs_compiler = pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here")
 
@@ -137,8 +157,8 @@ def emulate(programs: dict[str, Program], folder: Path, target: Target = TARGET)
 
 
 def _kernels(source: CudaSource) -> str:
-    dynamic = "extern __shared__ __align__(16) unsigned char shared_memory[];"
-    return source.kernels.replace(dynamic, "")
+    dynamic = r"extern __shared__ __align__\(\d+\) unsigned char shared_memory\[\];"
+    return re.sub(dynamic, "", source.kernels)
 
 
 def _entries(program: Program, plan: LaunchPlan) -> str:

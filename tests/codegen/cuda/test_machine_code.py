@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.cuda.build import CudaCode, build_cuda
+from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
@@ -22,7 +23,7 @@ from ansorpy.schedule.lower import lower
 from ansorpy.target import Target
 from tests import workloads
 from tests.codegen.cuda.compiling import needs_nvrtc
-from tests.tensor_cores import matmul, structures
+from tests.tensor_cores import HOPPER, group_structures, matmul, structures
 
 pytestmark = [
     needs_nvrtc,
@@ -109,3 +110,27 @@ def test_tensor_cores_load_whole_fragments(
     assert found["LDGSTS.128"] == 8 and found["PRMT"] <= 4 and found["LDS"] <= 4
     (taken,) = code.resources
     assert taken.spilled_bytes == taken.stack_bytes == 0
+
+
+@pytest.mark.parametrize(("columns", "fragments", "kind"), [
+    (256, 1, "float16"), (128, 2, "bfloat16"),
+])  # fmt: skip
+def test_warpgroups_multiply_while_tiles_are_copied(
+    columns: int, fragments: int, kind: str, tmp_path: Path
+) -> None:
+    found = group_structures(matmul(kind, 4096, 4096, 4096), np.random.default_rng(0))
+    structure = next(s for s in found if f"n{columns}k16" in str(s.placed.history))
+    given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": fragments}
+    given |= {"C.warp.k/1": 4, "C.warp.pipeline": 4}
+    row = [given.get(column, 8) for column in structure.columns]
+    assert structure.space.contains(np.array(row))
+    program = lower(structure.bind(row)).run
+    code = build_cuda(program, HOPPER, symbol="product")
+    _, report = compile_source(code.source, HOPPER)
+    assert "serialized" not in report
+    loop = innermost(code, tmp_path, "HGMMA")
+    # Four steps of 16; 128 and 256 rows of 128 bytes are copied by 256 threads.
+    assert loop["HGMMA"] == 4 * fragments and loop["LDGSTS.128"] == 12
+    assert loop["LDS"] == loop["LDSM"] == 0 and loop["WARPGROUP"] == 2
+    (taken,) = code.resources
+    assert taken.spilled_bytes == taken.stack_bytes == 0 and taken.registers <= 168

@@ -25,7 +25,8 @@ from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
 from tests.rules.asking import CUDA as GPU
 from tests.rules.gpu_workloads import gelu
-from tests.tensor_cores import matmul
+from tests.tensor_cores import HOPPER, group_structures, matmul
+from tests.tensor_cores import structures as in_tensor_cores
 
 
 def structures(tensors: Sequence[Tensor], n: int = 1, target: Target = GPU) -> list[Structure]:
@@ -231,3 +232,28 @@ def test_warps_that_wait_for_a_large_tile_are_slow() -> None:
     ahead = {**common, "C.warp.k/1": 2, "C.warp.pipeline": 3}
     slow, fast = seconds(structure, at_once, ahead)
     assert fast < 0.8 * slow
+
+
+def test_instructions_of_warpgroups_are_expected_to_be_faster() -> None:
+    best: dict[str, float] = {}
+    rng = np.random.default_rng(0)
+    for structure in in_tensor_cores(matmul("float16", 4096, 4096, 4096), rng, HOPPER):
+        table = structure.sample(256, rng)
+        table = table[structure.valid(table)]
+        views = view_nest(structure.space.nest(table), len(table))
+        by = "wgmma" if "wgmma" in str(structure.placed.history) else "mma"
+        fastest = float(np.min(gpu_seconds(HOPPER, views)))
+        best[by] = min(best.get(by, np.inf), fastest)
+    assert best["wgmma"] < best["mma"] < 4 * best["wgmma"]
+    dag = ComputeDAG.of(matmul("float16", 4096, 4096, 4096))
+    assert least_seconds(Task(dag, HOPPER, 1), dag) < best["wgmma"]
+
+
+def test_instructions_left_under_way_need_a_tile_more() -> None:
+    rng = np.random.default_rng(0)
+    structure = group_structures(matmul("float16", 4096, 4096, 4096), rng)[0]
+    common = {"C.warp.i/1": 2, "C.warp.k/1": 2, "A.shared.k/1": 8, "B.shared.j/1": 8}
+    one, two, four = seconds(
+        structure, *({**common, "C.warp.pipeline": depth} for depth in (1, 2, 4)), target=HOPPER
+    )
+    assert four < two < one

@@ -1,0 +1,85 @@
+"""Instructions under way: what they add to is undefined, and what they read must stay."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.ir.loops import Buffer, Stmt
+
+__all__ = ["NOT_COMMITTED", "Products", "UnderWay"]
+
+Ints = npt.NDArray[np.int64]
+NOT_COMMITTED = -1
+"""The group of what no group has yet."""
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """An instruction that *thread*, for its team, started as a part of *group*.
+
+    It adds to elements *at* of *total*, and reads elements of tiles in shared memory.
+    """
+
+    statement: Stmt
+    thread: int
+    group: int
+    total: Buffer
+    at: Ints
+    reads: tuple[tuple[Buffer, Ints], ...]
+
+    @property
+    def buffers(self) -> tuple[Buffer, ...]:
+        """All that it needs while it is under way."""
+        return (self.total, *(buffer for buffer, _ in self.reads))
+
+
+class Products:
+    """The asynchronous instructions of one launch: each team counts its groups by itself.
+
+    A team is known by its first thread.
+    """
+
+    def __init__(self, threads: int):
+        self.committed = np.zeros(threads, dtype=np.int64)
+        self.started: list[UnderWay] = []
+
+    def start(self, found: UnderWay) -> None:
+        """An instruction is under way."""
+        self.started.append(found)
+
+    def commit(self, threads: Ints) -> None:
+        """What *threads* started since they last committed is a group of each."""
+        taking_part = set(threads.tolist())
+        self.started = [
+            UnderWay(p.statement, p.thread, int(self.committed[p.thread]), p.total, p.at, p.reads)
+            if p.group == NOT_COMMITTED and p.thread in taking_part
+            else p
+            for p in self.started
+        ]
+        self.committed[np.unique(threads)] += 1
+
+    def wait(self, threads: Ints, pending: int) -> list[UnderWay]:
+        """All but the last *pending* groups of *threads* are done; returns their instructions."""
+        taking_part = set(threads.tolist())
+        done, left = list[UnderWay](), list[UnderWay]()
+        for p in self.started:
+            mine = p.thread in taking_part
+            is_done = mine and NOT_COMMITTED < p.group < self.committed[p.thread] - pending
+            (done if is_done else left).append(p)
+        self.started = left
+        return done
+
+    def adds_to(self, buffer: Buffer) -> Ints:
+        """The elements of *buffer* that instructions under way add to."""
+        return _joined([p.at for p in self.started if p.total is buffer])
+
+    def reads(self, buffer: Buffer) -> Ints:
+        """The elements of *buffer* that instructions under way may still read."""
+        return _joined([at for p in self.started for b, at in p.reads if b is buffer])
+
+
+def _joined(parts: list[Ints]) -> Ints:
+    return np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)

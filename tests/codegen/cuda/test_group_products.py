@@ -1,0 +1,121 @@
+"""Programs for instructions of warpgroups as C text: run on the host, and compiled for sm_90a."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.nvrtc import compile_source
+from ansorpy.codegen.cuda.resources import parse_report
+from ansorpy.errors import CodegenError
+from ansorpy.ir.interpret import run_program
+from ansorpy.ir.loops import Buffer, Program
+from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.tensor import Tensor
+from ansorpy.schedule.lower import lower
+from tests.codegen.cuda.compiling import needs_nvrtc
+from tests.codegen.cuda.emulator import Emulated, needs_compiler
+from tests.conftest import session_seed
+from tests.tensor_cores import (
+    HOPPER,
+    WORKLOADS,
+    arguments,
+    group_structures,
+    matmul,
+    tolerance,
+    turned,
+    values,
+)
+
+CASES = {
+    "even": matmul("float16", 70, 80, 100), "odd": matmul("bfloat16", 65, 39, 50),
+    "both_along": turned("float16", 60, 130, 96, left=False),
+    "both_across": turned("bfloat16", 72, 64, 80, left=True),
+    "bytes": turned("int8", 64, 70, 96, left=False), "short": matmul("float16", 130, 64, 16),
+    "mixed": turned("u8s8", 61, 33, 70, left=False),
+    **{name: WORKLOADS[name] for name in ("batch", "heads", "half_sums")},
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
+    """A random program of each case and sketch."""
+    rng, found = np.random.default_rng(session_seed(request.config)), dict[str, Program]()
+    for name, tensors in CASES.items():
+        for structure in group_structures(tensors, rng):
+            table = structure.sample(32, rng)
+            rows = table[structure.valid(table)]
+            found[f"{name}_{len(found)}"] = lower(structure.bind(rows[0])).run
+    assert {symbol.rsplit("_", 1)[0] for symbol in found} >= {"even", "both_across", "bytes"}
+    return found
+
+
+@needs_compiler
+def test_the_text_computes_what_the_program_does(
+    drawn: dict[str, Program], tmp_path: Path, rng: np.random.Generator
+) -> None:
+    sources: list[tuple[str, Program, CudaSource]] = [
+        (symbol, program, emit_cuda(program, HOPPER, symbol)) for symbol, program in drawn.items()
+    ]
+    run = Emulated(sources, tmp_path)
+    for symbol, program, source in sources:
+        assert any(helper.startswith("wgmma_") for helper in source.helpers)
+        tensors = CASES[symbol.rsplit("_", 1)[0]]
+        data = values(tensors, rng)
+        got, want = arguments(program, data), arguments(program, data)
+        run(symbol, got)
+        run_program(program, want)
+        atol = tolerance(tensors, want[-1])
+        np.testing.assert_allclose(
+            got[-1].astype(np.float64), want[-1].astype(np.float64), rtol=0, atol=atol,
+            err_msg=symbol,
+        )  # fmt: skip
+
+
+@needs_nvrtc
+def test_programs_compile_and_instructions_overlap(drawn: dict[str, Program]) -> None:
+    for symbol, program in drawn.items():
+        source = emit_cuda(program, HOPPER, symbol)
+        cubin, report = compile_source(source.text, HOPPER)
+        assert cubin and "serialized" not in report, f"{symbol}: {report}"
+        assert all(found.spilled_bytes == 0 for found in parse_report(report, source.plan))
+
+
+def a_program() -> Program:
+    rng = np.random.default_rng(7)
+    structure = group_structures(matmul("float16", 128, 64, 64), rng)[0]
+    table = structure.sample(16, rng)
+    return lower(structure.bind(table[structure.valid(table)][0])).run
+
+
+class _Laid(Rewriter):
+    """Gives swizzled tiles parts of other sizes."""
+
+    def __init__(self, part: int) -> None:
+        super().__init__()
+        self.part = part
+        self.made: dict[Buffer, Buffer] = {}
+
+    def source(self, source: Tensor | Buffer) -> Tensor | Buffer:
+        if not isinstance(source, Buffer) or not source.swizzle:
+            return source
+        new = Buffer(source.name, source.shape, source.dtype, source.scope, swizzle=self.part)
+        return self.made.setdefault(source, new)
+
+
+@pytest.mark.parametrize("part", [0, 16, 48])
+def test_tiles_must_be_laid_out_as_descriptors_say(part: int) -> None:
+    program = a_program()
+    with pytest.raises(CodegenError, match="not laid out as wgmma"):
+        emit_cuda(replace(program, body=_Laid(part).stmt(program.body)), HOPPER, "kernel")
+
+
+def test_swizzled_tiles_start_where_their_pattern_does() -> None:
+    text = emit_cuda(a_program(), HOPPER, "kernel").kernels
+    assert "__align__(1024)" in text and "swizzled<" in text
+    assert text.index("fence_shared();") < text.rindex("__syncthreads();")
+    assert text.index("wait_products<0>();") < text.index("settled(C_warp);")

@@ -1,0 +1,186 @@
+"""Whatever the rules make of products for warpgroups computes them; what is missing is found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers, sampled_from
+
+from ansorpy.errors import LoweringError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag, run_program
+from ansorpy.ir.loops import (
+    Barrier,
+    CommitProducts,
+    Fence,
+    Instruction,
+    Program,
+    Scope,
+    Seq,
+    Stmt,
+    WaitCopies,
+    WaitProducts,
+    walk_stmts,
+)
+from ansorpy.ir.rewrite import Rewriter
+from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.verify import verify
+from ansorpy.rules.structure import Structure
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.records import steps_from_json, steps_to_json
+from ansorpy.schedule.state import State
+from tests.faults import Less
+from tests.tensor_cores import (
+    GPU,
+    HOPPER,
+    WORKLOADS,
+    arguments,
+    group_structures,
+    matmul,
+    structures,
+    tolerance,
+    turned,
+    values,
+)
+
+SOME = ("even", "prime", "odd_bfloat16", "turned", "turned_bytes", "batch", "heads", "convolution")
+
+
+def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator) -> None:
+    """Assert that *program* multiplies by warpgroups and computes *tensors*."""
+    verify(program)
+    used = [s.name for s in walk_stmts(program.body) if isinstance(s, Instruction)]
+    assert used and all(name.startswith("wgmma") for name in used)
+    data = values(tensors, rng)
+    (want,) = run_dag(ComputeDAG.of(tensors), data, dtype=DType.FLOAT64)
+    arrays = arguments(program, data)
+    run_program(program, arrays)
+    got = arrays[-1].astype(np.float64)
+    atol = tolerance(tensors, want)
+    np.testing.assert_allclose(got, want.astype(np.float64), rtol=0, atol=atol)
+
+
+def fitting(structure: Structure, rng: np.random.Generator, n: int = 16) -> np.ndarray:
+    table = structure.sample(n, rng)
+    both = np.concatenate((table, structure.mutate(table, rng)))
+    return np.asarray(both[structure.valid(both)])
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
+    for structure in group_structures(WORKLOADS[name], rng):
+        check(WORKLOADS[name], lower(structure.bind(fitting(structure, rng)[0])).run, rng)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    kind=sampled_from(["float16", "bfloat16"]), n=integers(40, 140), m=integers(10, 90),
+    k=integers(8, 90), across=integers(0, 2), seed=integers(0, 2**31),
+)  # fmt: skip
+def test_products_of_any_shape_and_order(
+    kind: str, n: int, m: int, k: int, across: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    tensors = turned(kind, n, m, k, left=across == 2) if across else matmul(kind, n, m, k)
+    for structure in group_structures(tensors, rng)[:1]:
+        check(tensors, lower(structure.bind(fitting(structure, rng)[0])).run, rng)
+
+
+def test_they_are_an_alternative_where_the_target_has_them(rng: np.random.Generator) -> None:
+    tensors = matmul("float16", 256, 256, 64)
+    assert not [s for s in structures(tensors, rng, GPU) if "wgmma" in str(s.placed.history)]
+    found = [str(s.placed.history) for s in structures(tensors, rng, HOPPER)]
+    assert sum("mma.m16n8" in history for history in found) == 1
+    assert sum("wgmma.m64n256" in history for history in found) == 1
+    assert sum("wgmma.m64n128" in history for history in found) == 1
+    # A few rows would fill a sixteenth of 64; bytes across the reduction cannot be read.
+    assert not group_structures(matmul("float16", 8, 8, 64), rng)
+    assert not group_structures(matmul("int8", 128, 128, 64), rng)
+
+
+class _Without(Rewriter):
+    """Leaves out fences of one memory."""
+
+    def __init__(self, scope: Scope):
+        super().__init__()
+        self.scope = scope
+
+    def stmt(self, s: Stmt) -> Stmt:
+        s = super().stmt(s)
+        return Seq(()) if isinstance(s, Fence) and s.scope is self.scope else s
+
+
+def a_product(depth: int, rng: np.random.Generator) -> tuple[list[Tensor], Program]:
+    """Two warpgroups, five steps of the reduction, *depth* tiles at once."""
+    tensors = matmul("float16", 128, 32, 80)
+    structure = group_structures(tensors, rng)[0]
+    given = {"C.warp.i/1": 2, "C.warp.i/2": 1, "C.warp.j/1": 1, "C.warp.j/2": 1, "C.warp.k/1": 1}
+    given |= {"C.warp.pipeline": depth}
+    row = [given.get(name, 8) for name in structure.columns]
+    assert structure.space.contains(np.array(row))
+    return tensors, lower(structure.bind(row)).run
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+@pytest.mark.parametrize("fault, found", [
+    (Less(Barrier), "two threads access"),
+    (_Without(Scope.SHARED), r"was written with no fence\(shared\) since"),
+    (_Without(Scope.WARP), r"was written with no fence\(warp\) since"),
+    (Less(WaitProducts), "instruction"), (Less(CommitProducts), "instruction"),
+])  # fmt: skip
+def test_what_is_missing_is_found(
+    depth: int, fault: Rewriter, found: str, rng: np.random.Generator
+) -> None:
+    tensors, program = a_product(depth, rng)
+    check(tensors, program, rng)
+    again = Less(fault.kind) if isinstance(fault, Less) else fault
+    if isinstance(again, Less) and again.kind is CommitProducts:
+        again.seen = 1  # there is one
+    wrong = Program(program.name, program.params, again.stmt(program.body))
+    with pytest.raises(LoweringError, match=found):
+        run_program(wrong, arguments(wrong, values(tensors, rng)))
+
+
+@pytest.mark.parametrize("depth", [2, 3])
+def test_copies_that_are_not_waited_for_are_found(depth: int, rng: np.random.Generator) -> None:
+    tensors, program = a_product(depth, rng)
+    wrong = Program(program.name, program.params, Less(WaitCopies).stmt(program.body))
+    with pytest.raises(LoweringError, match="before the copy to it was waited for"):
+        run_program(wrong, arguments(wrong, values(tensors, rng)))
+
+
+class _Further(Rewriter):
+    """Lets every wait for instructions leave one more under way."""
+
+    def stmt(self, s: Stmt) -> Stmt:
+        s = super().stmt(s)
+        return WaitProducts(s.pending + 1) if isinstance(s, WaitProducts) else s
+
+
+def test_tiles_must_not_be_overwritten_while_they_are_read(rng: np.random.Generator) -> None:
+    tensors, program = a_product(3, rng)
+    wrong = Program(program.name, program.params, _Further().stmt(program.body))
+    with pytest.raises(LoweringError, match="is written while an instruction may still read it"):
+        run_program(wrong, arguments(wrong, values(tensors, rng)))
+
+
+def test_one_group_is_under_way_while_the_next_tiles_are_copied(rng: np.random.Generator) -> None:
+    waits = {
+        depth: [
+            s.pending for s in walk_stmts(a_product(depth, rng)[1].body)
+            if isinstance(s, WaitProducts)
+        ]
+        for depth in (1, 2, 3, 4)
+    }  # fmt: skip
+    assert waits == {1: [0], 2: [0], 3: [1, 0], 4: [1, 0]}
+
+
+def test_records_replay(rng: np.random.Generator) -> None:
+    structure = group_structures(WORKLOADS["even"], rng)[0]
+    bound = structure.bind(fitting(structure, rng)[0])
+    again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
+    assert again.text() == bound.text() and str(again.history) == str(bound.history)
