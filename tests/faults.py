@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from ansorpy.ir.loops import Seq, Stmt, WaitCopies, WaitProducts
+import numpy as np
+
+from ansorpy.ir.interpret import run_program
+from ansorpy.ir.interpret.races import Race
+from ansorpy.ir.loops import (
+    Alloc,
+    Barrier,
+    Program,
+    Role,
+    Scope,
+    Seq,
+    Stmt,
+    WaitCopies,
+    WaitProducts,
+    walk_stmts,
+)
 from ansorpy.ir.rewrite import Rewriter
 
-__all__ = ["Less"]
+__all__ = ["Less", "planted_races"]
 
 
 class Less(Rewriter):
-    """Leaves out the second statement of a kind, or lets waits return too early."""
+    """Leaves out the *number*-th statement of a kind, or lets waits return too early."""
 
-    def __init__(self, kind: type[Stmt]):
+    def __init__(self, kind: type[Stmt], number: int = 2):
         super().__init__()
         self.kind = kind
+        self.number = number
         self.seen = 0
 
     def stmt(self, s: Stmt) -> Stmt:
@@ -21,5 +37,29 @@ class Less(Rewriter):
             self.seen += 1
             if isinstance(s, WaitCopies | WaitProducts):
                 return type(s)(s.pending + 1)
-            return Seq(()) if self.seen == 2 else s
+            return Seq(()) if self.seen == self.number else s
         return super().stmt(s)
+
+
+def planted_races(program: Program, rng: np.random.Generator) -> set[str]:
+    """The shared buffers that two threads meet in, of *program* without one of its barriers each.
+
+    With all of them it must run.
+    """
+    arrays = [
+        np.zeros(p.buffer.shape, np.float32) if p.role is Role.OUTPUT
+        else rng.standard_normal(p.buffer.shape).astype(np.float32)
+        for p in program.params
+    ]  # fmt: skip
+    run_program(program, arrays)
+    allocated = [s.buffer for s in walk_stmts(program.body) if isinstance(s, Alloc)]
+    shared = {buffer.name for buffer in allocated if buffer.scope is Scope.SHARED}
+    barriers = sum(isinstance(s, Barrier) for s in walk_stmts(program.body))
+    found: set[str] = set()
+    for number in range(1, barriers + 1):
+        wrong = Less(Barrier, number).stmt(program.body)
+        try:
+            run_program(Program(program.name, program.params, wrong), arrays)
+        except Race as race:
+            found |= {name for name in shared if f"{name}[" in str(race)}
+    return found

@@ -18,7 +18,7 @@ from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
-__all__ = ["Chain", "find_chain", "is_read_once"]
+__all__ = ["Chain", "ancestors", "find_chain", "is_read_once"]
 
 
 @dataclass(frozen=True)

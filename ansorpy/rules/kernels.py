@@ -13,8 +13,8 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "is_block_tiled", "is_in_shared", "kernels", "members", "tile_host", "thread_factors",
-    "vthread_factors",
+    "is_block_tiled", "is_in_shared", "kernel_of", "kernels", "members", "tile_host",
+    "thread_factors", "vthread_factors",
 ]  # fmt: skip
 
 
@@ -24,6 +24,13 @@ def kernels(state: State) -> Iterator[Stage]:
         is_root = stage.attach is None and not stage.inlined and not stage.is_placeholder
         if is_root and stage.name not in state.bind_stages:
             yield stage
+
+
+def kernel_of(state: State, stage: Stage) -> Stage:
+    """The stage in whose kernel *stage* is computed, at any depth."""
+    while stage.attach is not None:
+        stage = state.stage(stage.attach.stage)
+    return stage
 
 
 def members(state: State, kernel: Stage) -> list[Stage]:
@@ -39,7 +46,8 @@ def members(state: State, kernel: Stage) -> list[Stage]:
 
 def is_block_tiled(stage: Stage) -> bool:
     """True for the stage whose tiles are a kernel's blocks, virtual threads and threads."""
-    return any(it.annotation is ForKind.VTHREAD for it in stage.iters)
+    virtual = any(it.annotation is ForKind.VTHREAD for it in stage.iters)
+    return virtual and stage.attach is None
 
 
 def vthread_factors(stage: Stage) -> Product:

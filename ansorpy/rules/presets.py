@@ -40,11 +40,13 @@ from ansorpy.rules.sketch.add_operand_copy import AddOperandCopy
 from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.always_inline import AlwaysInline
 from ansorpy.rules.sketch.chain_at_block import ChainAtBlock
+from ansorpy.rules.sketch.chain_in_rows import ChainInRows
 from ansorpy.rules.sketch.compute_at_block import ComputeAtBlock
 from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.dot_words import DotWords
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
+from ansorpy.rules.sketch.rows_at_block import RowsAtBlock
 from ansorpy.rules.sketch.simplify_const import SimplifyComputeWithConstTensor
 from ansorpy.rules.sketch.skip_stage import SkipStage
 from ansorpy.rules.sketch.special_compute_location import SpecialComputeLocation
@@ -116,6 +118,8 @@ CUDA_SKETCH: tuple[SketchRule, ...] = (
 )
 
 DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
+    ChainInRows(),
+    RowsAtBlock(),
     AddCacheRead(by_source=True),
     SpecialComputeLocation(),
     AlwaysInline(most_loads=3, most_formulas=36),

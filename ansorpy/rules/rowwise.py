@@ -8,7 +8,7 @@ from ansorpy.ir.affine import index_terms
 from ansorpy.ir.dag import loads_of
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.rules.predicates import is_strictly_inlineable
+from ansorpy.rules.predicates import is_strictly_inlineable, needs_multi_level_tiling
 from ansorpy.rules.relations import has_reduce_iters, is_input
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.inlining import effective
@@ -19,7 +19,8 @@ from ansorpy.target import Target
 
 __all__ = [
     "COSTLY", "block_axes", "contiguous_reduction", "fills_lanes", "is_costly_broadcast",
-    "is_evaluated_once", "is_worth_inlining", "space_loops_of", "streams",
+    "is_evaluated_once", "is_worth_inlining", "passes_once", "space_loops_of", "streams",
+    "with_cheap_inlined",
 ]  # fmt: skip
 
 COSTLY = frozenset({
@@ -44,6 +45,26 @@ def streams(state: State, stage: Stage) -> bool:
     if largest is None or largest in state.dag.constant_ops:
         return False
     return domain <= largest.size
+
+
+def passes_once(state: State, stage: Stage) -> bool:
+    """True for what streams and is no product; products have rules of their own."""
+    product = has_reduce_iters(stage) and needs_multi_level_tiling(state, stage)
+    return streams(state, stage) and not product
+
+
+def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
+    """*state* with what costs nothing inlined, and the stages that remain to be placed, those
+    before *last* first."""
+    members = []
+    for stage in reversed(state.stages):
+        if stage.is_placeholder or stage is last or stage.op in state.dag.constant_ops:
+            continue
+        if is_worth_inlining(state, stage):
+            state = state.compute_inline(stage.name)
+        else:
+            members.append(stage.name)
+    return state, members
 
 
 def is_evaluated_once(state: State, stage: Stage) -> bool:

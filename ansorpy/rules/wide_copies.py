@@ -13,7 +13,7 @@ from ansorpy.schedule.size import Size, as_array
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
 
-__all__ = ["draw_reductions", "row_of", "widen_copies"]
+__all__ = ["draw_reductions", "draw_splits", "row_of", "widen_copies"]
 
 _WIDEST = 0.8
 """The share of rows with the widest vectors; the others keep what was drawn."""
@@ -65,5 +65,14 @@ def draw_reductions(space: Space, stage: Stage, table: Table, rng: np.random.Gen
     columns = {f for split in splits for factors in split.factors for f in factors}
     for decision in space.decisions:
         if columns & set(decision.columns) and isinstance(decision.domain, Factors):
+            table[:, space.slices[decision.name]] = draw_round(decision.domain, len(table), rng)
+    return table
+
+
+def draw_splits(space: Space, table: Table, rng: np.random.Generator) -> Table:
+    """*table* with the open factors of all splits drawn anew, round ones more often."""
+    table = table.copy()
+    for decision in space.decisions:
+        if isinstance(decision.domain, Factors):
             table[:, space.slices[decision.name]] = draw_round(decision.domain, len(table), rng)
     return table

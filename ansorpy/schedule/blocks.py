@@ -53,16 +53,16 @@ def synchronised(
     """The statements that fill the buffers *made*, and *rest* that reads them, with barriers.
 
     One barrier is before the first that fills shared memory, as threads may still read what
-    was there in the iteration before, and one before each statement that reads what was filled
-    since the last.  What *rest* starts is done at its end.
+    was there in the iteration before, one before each statement that reads what was filled
+    since the last, and one before what fills a buffer anew.  What *rest* starts is done at its end.
     """
     barrier = Barrier(Scope.SHARED)
     shared = [buffer for buffer, _ in made if buffer.scope is Scope.SHARED]
     parts: list[tuple[Stmt, ...]] = []
     filled: set[Buffer] = set()
-    for buffer, stmt in made:
+    for n, (buffer, stmt) in enumerate(made):
         first = bool(shared) and buffer is shared[0]
-        if reads_any(stmt, filled) or first:
+        if reads_any(stmt, filled) or first or any(buffer is other for other, _ in made[:n]):
             stmt, filled = Seq((barrier, stmt)), set()
         if buffer.scope is Scope.SHARED:
             filled.add(buffer)

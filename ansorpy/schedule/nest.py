@@ -22,6 +22,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds import Bounds, shared_by
+from ansorpy.schedule.overlays import overlays
 from ansorpy.schedule.size import Size, above
 from ansorpy.schedule.spans import ZERO, Origin
 from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
@@ -110,7 +111,8 @@ class Leaf:
     """The share of evaluations in which that condition holds; 1 without one."""
     settings: Settings | None = None
     instances: Size = 1
-    """Tiles that are there at once, where they are copied ahead of their use."""
+    """Tiles that are there at once, where they are copied ahead of their use; none of what lies
+    where another one was."""
 
 
 @dataclass(frozen=True)
@@ -129,6 +131,7 @@ class _Builder:
     def __init__(self, bounds: Bounds):
         self.bounds = bounds
         self.state = bounds.state
+        self.overlays = overlays(bounds.state)
         self._loops: dict[str, tuple[Loop, ...]] = {}
         self._strides: dict[str, dict[str, dict[tuple[str, str], Size]]] = {}
 
@@ -152,6 +155,8 @@ class _Builder:
         )  # fmt: skip
 
     def _instances(self, stage: Stage) -> Size:
+        if stage.name in self.overlays:
+            return 0
         host = None if stage.attach is None else self.state.stage(stage.attach.stage)
         if host is None or stage.attach is None or host.pipeline is None:
             return 1

@@ -163,7 +163,7 @@ class StageIndices:
     def _adds_nothing_beyond(self, relation: Relation) -> bool:
         """True when what a split of a reduce axis has outside is a product of two zeros.
 
-        Both operands are read along the axis from boxes that have zeros there.
+        Both operands are read along the axis from tiles that have zeros there.
         """
         body = self.op.body
         if not isinstance(body, Reduce) or body.kind is not ReduceKind.SUM:
@@ -172,7 +172,14 @@ class StageIndices:
         source = body.source
         if not axes or not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
             return False
-        return all(self._is_zero_beyond(e, axes[0]) for e in (source.a, source.b))
+        factors = (source.a, source.b)
+        return all(self._is_own_tile(e) and self._is_zero_beyond(e, axes[0]) for e in factors)
+
+    def _is_own_tile(self, e: Expr) -> bool:
+        """True for an element of what is computed in loops of this stage, as far as they run."""
+        e = e.x if isinstance(e, Cast) else e
+        attach = self.state.stage(e.source.name).attach if isinstance(e, Load) else None
+        return attach is not None and attach.stage == self.name
 
     def _is_zero_beyond(self, e: Expr, axis: Axis) -> bool:
         e = e.x if isinstance(e, Cast) else e

@@ -236,8 +236,11 @@ class _Nest(StageIndices):
     def _with_producers(self, producers: Sequence[Tile], stmt: Stmt) -> Stmt:
         """*stmt* after what fills the buffers it reads."""
         parts, stmt = synchronised([(tile.buffer, tile.fill) for tile in producers], stmt)
-        for tile, part in zip(reversed(producers), reversed(parts), strict=True):
-            stmt = bound_to(tile.lets, Alloc(tile.buffer, Seq((*part, stmt))))
+        for n, (tile, part) in reversed([*enumerate(zip(producers, parts, strict=True))]):
+            stmt = Seq((*part, stmt))
+            if all(tile.buffer is not before.buffer for before in producers[:n]):
+                stmt = Alloc(tile.buffer, stmt)
+            stmt = bound_to(tile.lets, stmt)
         return stmt
 
     def _producers(self, level: int) -> list[Tile]:
@@ -260,6 +263,8 @@ class _Nest(StageIndices):
         swizzle = gcd(stage.swizzle, shape[-1] * stage.op.dtype.bytes) if stage.swizzle else 0
         buffer = Buffer(stage.name, shape, stage.op.dtype, scope, strides, stage.fragment, swizzle)
         require_whole_fragments(self.state, stage, buffer)
+        if stage.name in self.outer.overlays:
+            buffer = self.outer.buffers[self.outer.overlays[stage.name]]
         self.outer.buffers[stage.name] = buffer
         return Tile(buffer, lets, self.outer.statement(stage.name))
 
@@ -371,7 +376,7 @@ class _Nest(StageIndices):
         kind, var, threads = self.kinds[across], fresh(across), self.extents[across]
         inner = [self.extents[self.stage.iters[n].name] for n in self._space_from(level)]
         around = [(other, n) for other, (_, n) in self.outer.threads_around().items()]
-        sums = ThreadSums.of(self.name, body.dtype, inner, body.kind, var, threads, around)
+        sums = ThreadSums.of(self.name, body.dtype, inner, body.kind, var, threads, around, kind)
 
         def at() -> Index:
             return self._element(level)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
@@ -235,10 +235,14 @@ class State:
         return self._split(step, _name(it), 1)
 
     def split_by(
-        self, stage: StageRef, it: IterRef, number: Count
-    ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a loop in two, the inner of *number* iterations, which may be an open choice."""
-        step = blocks.SplitByStep(self._on(stage), _name(it), number)
+        self, stage: StageRef, it: IterRef, number: Count, *,
+        tail: Literal["guard", "whole"] = "guard",
+    ) -> tuple[State, tuple[Iter, ...]]:  # fmt: skip
+        """Split a loop in two, the inner of *number* iterations, which may be an open choice.
+
+        With *tail* ``"whole"`` it has as many of a shorter loop too, and skips those outside.
+        """
+        step = blocks.SplitByStep(self._on(stage), _name(it), number, tail)
         return self._split(step, _name(it), 1)
 
     def _split(self, step: Step, name: str, parts: int) -> tuple[State, tuple[Iter, ...]]:

@@ -13,6 +13,7 @@ from ansorpy.ir.loops import Buffer, ForKind
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
 from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds, Kinds
+from ansorpy.schedule.overlays import overlays
 from ansorpy.schedule.packing import Packing, plan_packing
 from ansorpy.schedule.spans import Span
 
@@ -31,6 +32,7 @@ class Surroundings:
         self.state = bounds.state
         self.buffers: dict[str, Buffer] = {}
         self.packings: dict[tuple[str, str], Packing] = {}
+        self.overlays = overlays(bounds.state)
         self._origins: dict[str, Index] = {}
         self._loops: dict[LoopKey, tuple[Var, int]] = {}
         self._threads: dict[Var, tuple[ForKind, int]] = {}

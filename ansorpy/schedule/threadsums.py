@@ -12,7 +12,8 @@
         for w in 0..3: total[0] += warps[0, w]
         sum[i] = total[0]
 
-Threads exchange registers as far as their number has factors of two, up to a warp.
+Threads along x exchange registers as far as their number has factors of two, up to a warp; those
+along another index, which are no neighbours, meet in shared memory alone.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dtypes import DType
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["ThreadSums", "shared_reduce_loop"]
 
 Index = tuple[Expr, ...]
+T = TypeVar("T")
 WARP = 32
 ZERO = as_expr(0)
 
@@ -65,6 +67,7 @@ class ThreadSums:
     thread: Var
     threads: int
     around: tuple[tuple[Var, int], ...]
+    index: ForKind = ForKind.THREAD_X
 
     @staticmethod
     def of(
@@ -75,22 +78,23 @@ class ThreadSums:
         thread: Var,
         threads: int,
         around: Sequence[tuple[Var, int]],
+        index: ForKind = ForKind.THREAD_X,
     ) -> ThreadSums:
-        """Sums of *dtype* (or wider) for stage *name* in the loop *thread* over so many."""
+        """Sums of *dtype* (or wider) for stage *name* in the loop *thread*, bound to *index*."""
         wide = DType.FLOAT32 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype
         part = Buffer(f"{name}.part", tuple(shape) or (1,), wide, Scope.LOCAL)
-        return ThreadSums(part, kind, thread, threads, tuple(around))
+        return ThreadSums(part, kind, thread, threads, tuple(around), index)
 
     @property
     def width(self) -> int:
         """Threads that exchange registers: neighbours along x are neighbours in a warp."""
-        return gcd(self.threads, WARP)
+        return gcd(self.threads, WARP) if self.index is ForKind.THREAD_X else 1
 
     @property
     def scratch(self) -> Buffer:
         """What the first of each such group found, in shared memory."""
-        lead = (*(extent for _, extent in self.around), *self.part.shape)
-        shape = (*lead, self.threads // self.width)
+        around = tuple(extent for _, extent in self.around)
+        shape = self._ordered(around, self.part.shape, self.threads // self.width)
         return Buffer(f"{self.part.name[:-5]}.warps", shape, self.part.dtype, Scope.SHARED)
 
     def cleared(self, at: Index) -> Stmt:
@@ -118,7 +122,7 @@ class ThreadSums:
         """Have the first of each group write its sum of element *at* to *scratch*."""
         at = at or (ZERO,)
         group = self.thread // self.width if self.width > 1 else self.thread
-        write = Store(scratch, (*self._lead, *at, group), Load(self.part, at), None)
+        write = Store(scratch, self._place(at, group), Load(self.part, at), None)
         if self.width == 1:
             return write
         return If((self.thread % self.width).equal(0), write, None)
@@ -132,10 +136,10 @@ class ThreadSums:
         buffer, index = target
         steps: list[Stmt] = []
         if scratch is not None:
-            group, groups = fresh("group"), scratch.shape[-1]
-            read = Load(scratch, (*self._lead, *at, group + 1))
+            group, groups = fresh("group"), self.threads // self.width
+            read = Load(scratch, self._place(at, group + 1))
             steps = [
-                Store(self.part, at, Load(scratch, (*self._lead, *at, ZERO)), None),
+                Store(self.part, at, Load(scratch, self._place(at, ZERO)), None),
                 For(group, groups - 1, ForKind.SERIAL, Store(self.part, at, read, self.kind)),
             ]
         store = Store(buffer, index, _cast(Load(self.part, at), buffer.dtype), None)
@@ -160,11 +164,17 @@ class ThreadSums:
             share = each(lambda: self.shared(at(), scratch))
             body = Seq((*steps, wait, share, wait, each(lambda: total(scratch))))
             body = Alloc(scratch, body)
-        return For(self.thread, self.threads, ForKind.THREAD_X, Alloc(self.part, body))
+        return For(self.thread, self.threads, self.index, Alloc(self.part, body))
 
-    @property
-    def _lead(self) -> Index:
-        return tuple(var for var, _ in self.around)
+    def _place(self, at: Index, group: Expr) -> Index:
+        """Where in the scratch memory what a group found of element *at* is."""
+        return self._ordered(tuple(var for var, _ in self.around), at, group)
+
+    def _ordered(self, around: tuple[T, ...], element: tuple[T, ...], group: T) -> tuple[T, ...]:
+        """Groups last; but where threads along x are around, neighbours in neighbouring banks."""
+        if self.index is ForKind.THREAD_X:
+            return (*around, *element, group)
+        return (group, *element, *around)
 
 
 def shared_reduce_loop(

@@ -24,6 +24,7 @@ from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import Ending, TuneOptions, Tuning, WeightedTask, tune_tasks
 from ansorpy.tasks.ways import SETTLED
@@ -169,3 +170,16 @@ def test_a_way_that_is_far_behind_is_measured_no_further(slow: str) -> None:
     # One task that is known and too slow is enough: then the others of its way are left.
     assert SETTLED <= max(trials[key] for key in behind) < SETTLED + 7
     assert max(trials[key] for key in ahead) > 1.5 * SETTLED
+
+
+def test_a_gpu_is_asked_in_the_same_way(tmp_path: Path) -> None:
+    """By the model of its kernels, of which the attention is one in the first way."""
+    request = replace(REQUEST, target=Target.parse("sm_80"), db=tmp_path / "t.db")
+    net = open_project(transformer(2), request)
+    (region,) = net.regions
+    with open_session(request) as session:
+        seconds = session.predicted_s(net.all_tasks)
+        chosen = decide(session, net)
+    sums = [sum(n * (seconds[key] or 0.0) for key, n in w.items()) for w in region.ways.values()]
+    assert 0 < sums[0] < sums[1] / DOUBT
+    assert chosen.weights == net.decided([0]).weights

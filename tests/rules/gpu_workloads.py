@@ -7,6 +7,7 @@ from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution, first_layout
+from tests.rules.attentions import heads_attend
 
 __all__ = ["WORKLOADS"]
 
@@ -50,6 +51,27 @@ def transposed(n: int, m: int) -> list[Tensor]:
     return [x, y, compute((m, n), at, name="out")]
 
 
+def vector_matmul(n: int, m: int, k: int, *, transposed: bool) -> list[Tensor]:
+    """``relu(A[n, k] B[k, m] + bias)``, or of ``B[m, k]``."""
+    a, bias = placeholder((n, k), name="A"), placeholder((m,), name="bias")
+    b, r = placeholder((m, k) if transposed else (k, m), name="B"), reduce_axis(k, name="k")
+
+    def product(i: Expr, j: Expr) -> Expr:
+        return ap.sum(a[i, r] * (b[j, r] if transposed else b[r, j]), axis=r)
+
+    made = compute((n, m), product, name="C")
+    out = compute((n, m), lambda i, j: ap.maximum(made[i, j] + bias[j], 0.0), name="out")
+    return [a, b, bias, out]
+
+
+def channel_means(n: int, h: int, w: int, c: int) -> list[Tensor]:
+    """The mean of each channel over a whole image, channels last."""
+    x = placeholder((n, h, w, c), name="X")
+    ry, rx = reduce_axis(h, name="ry"), reduce_axis(w, name="rx")
+    total = compute((n, c), lambda i, o: ap.sum(x[i, ry, rx, o], axis=(ry, rx)), name="total")
+    return [x, compute((n, c), lambda i, o: total[i, o] * (1.0 / (h * w)), name="mean")]
+
+
 def viewed_matmul(n: int, m: int, k: int) -> list[Tensor]:
     """``C[n, m] = A[n, k] V[k, m]`` of a transposed view of ``B[m, k]``."""
     a, b = placeholder((n, k), name="A"), placeholder((m, k), name="B")
@@ -68,6 +90,9 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "transposed_matmul": workloads.transposed_matmul(18, 20, 12),
     "batch_matmul": batch_matmul(3, 10, 7, 5),
     "viewed_matmul": viewed_matmul(17, 24, 12),
+    "vector_matmul": vector_matmul(1, 37, 300, transposed=False),
+    "vector_rows": vector_matmul(2, 19, 260, transposed=True),
+    "channel_means": channel_means(2, 5, 7, 13),
     "two_matmuls": workloads.double_matmul(8),
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),
@@ -91,6 +116,9 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "short_sum": workloads.min_reduce(37, 9),
     "long_sum": workloads.min_reduce(5, 100),
     "scalar_sum": workloads.zero_rank_reduce(12),
+    "attention": workloads.attention(2, 6, 9, 16),
+    "decoder_attention": heads_attend(1, 1, 11, 3, 5, guarded=True),
+    "masked_attention": heads_attend(2, 5, 7, 3, 6, masks=((1, 3, 5, 7), (2, 1, 1, 7))),
     "softmax": workloads.softmax(3, 45),
     "layer_norm": workloads.layer_norm(13, 37),
     "matrix_norm": workloads.matrix_norm(3, 5, 7),

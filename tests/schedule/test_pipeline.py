@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,8 @@ from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
     Barrier,
+    For,
+    ForKind,
     Program,
     Scope,
     Stmt,
@@ -121,6 +125,25 @@ def test_a_pipeline_is_of_a_reduce_loop_and_a_pad_of_a_shared_tile() -> None:
         state.pad("C.local", 1)
     with pytest.raises(ScheduleError, match="0 is impossible here; it is at least 1"):
         state.split_by("C.local", "i", 0)
+
+
+@pytest.mark.parametrize("tail", ["guard", "whole"])
+@pytest.mark.parametrize("n", [1, 5, 8, 19])
+def test_threads_of_a_shorter_loop_are_as_many_where_it_is_split_whole(
+    n: int, tail: Literal["guard", "whole"]
+) -> None:
+    a = placeholder((n,), name="A")
+    state = State.initial([a, compute((n,), lambda i: a[i] + 1.0, name="B")])
+    state, (_, thread) = state.split_by("B", "i", 8, tail=tail)
+    state = state.bind("B", thread, "threadIdx.x")
+    again = State.replay(state.base, steps_from_json(steps_to_json(state.history)))
+    assert again.history == state.history
+    assert f"split_by('B', 'i', 8{', tail=' if tail == 'whole' else ''}" in str(state.history)
+    loops = [s for s in walk_stmts(lower(state).run.body) if isinstance(s, For)]
+    assert [s.extent for s in loops if s.kind is ForKind.THREAD_X] == [
+        8 if tail == "whole" else min(n, 8)
+    ]
+    run(state)
 
 
 def test_choices_are_columns_and_records_replay() -> None:

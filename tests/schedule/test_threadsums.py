@@ -102,6 +102,21 @@ def test_rows_on_other_threads_have_sums_of_their_own() -> None:
     computes_the_definition(state, lowered)
 
 
+@pytest.mark.parametrize("index", ["threadIdx.y", "threadIdx.z"])
+@pytest.mark.parametrize("threads", [1, 3, 8])
+def test_threads_that_are_no_neighbours_meet_in_shared_memory(threads: int, index: str) -> None:
+    """Rows are neighbours: what each thread found of them lies in different banks."""
+    state = State.initial(ComputeDAG.of(row_sums(9, 40)))
+    state, (block, row) = state.split("sum", "i", (4,))
+    state = state.bind("sum", block, "blockIdx.x").bind("sum", row, "threadIdx.x")
+    state, (_, inner) = state.split("sum", "k", (threads,))
+    lowered = lower(state.bind("sum", inner, index))
+    assert not [s for s in walk_stmts(lowered.run.body) if isinstance(s, Shuffle)]
+    scratch = f"alloc sum.warps: float32[{threads}, 1, 4] in shared"
+    assert (scratch in text(lowered.run)) is (threads > 1)
+    computes_the_definition(state, lowered)
+
+
 def test_elements_inside_the_sum_are_summed_together() -> None:
     x = placeholder((2, 5, 40), name="x")
     k = reduce_axis(40, name="k")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -83,7 +84,8 @@ def _operands(store: Store, loops: tuple[For, ...]) -> int:
     indexing = set().union(*(free_vars(index) for index in store.indices))
     space = [loop for loop in loops if loop.var in indexing]
     steps = {loop.var for loop in loops} - indexing
-    grid = np.indices([loop.extent for loop in space]).reshape(len(space), -1)
+    extents = [loop.extent for loop in space]
+    grid = np.indices(extents).reshape(len(space), prod(extents))
     at = dict(zip((loop.var for loop in space), grid, strict=True))
     total = 0
     for load in {e for e in walk(store.value) if isinstance(e, Load) and e.indices}:

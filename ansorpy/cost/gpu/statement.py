@@ -153,13 +153,17 @@ class Statement:
         bytes_each = float(tile.elem_bytes)
         found.turns = self.mine * self.threads * bytes_each / BANK_BYTES
         found.tiles = tile.elems * bytes_each * self._padded * instances + np.zeros(self.view.rows)
+        found.stalled = self._steps * self.machine.barrier_latency
+        if not self._is_from_memory:
+            found.stalled = found.stalled + self._steps * self.machine.step_latency
+            return
         latency = self.machine.memory_latency
         alone = np.where(ahead > 1, latency / np.maximum(ahead - 1, 1), latency)
         found.fetched = self._steps * alone + latency
         # Without copies under way a block waits before it computes, for the bytes as well.
         moved = self.mine * self.threads * bytes_each / self.machine.l2_bytes_per_cycle
         drained = np.where(self.later & (under_way == 0), self.machine.group_latency, 0.0)
-        found.stalled = self._steps * (self.machine.barrier_latency + drained)
+        found.stalled = found.stalled + self._steps * drained
         found.stalled = found.stalled + np.where(ahead > 1, 0.0, self._steps * latency + moved)
 
     def _compute(self, found: Asked) -> None:
@@ -238,6 +242,11 @@ class Statement:
         """Elements that one of the tile is made from."""
         reads = (b for b in self.view.buffers if not b.is_written)
         return sum(access.times for buffer in reads for access in buffer.accesses)
+
+    @property
+    def _is_from_memory(self) -> bool:
+        """False for a tile that is made of what the block has already."""
+        return any(not (b.is_written or b.alloc_depth) for b in self.view.buffers)
 
     @property
     def _is_copy(self) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from ansorpy.ir.fragments import fragment_lanes
+from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.kernels import (
     is_block_tiled,
@@ -17,12 +18,14 @@ from ansorpy.rules.kernels import (
     vthread_factors,
 )
 from ansorpy.rules.predicates import space_extent
+from ansorpy.rules.row_blocks import threads_in_rows
 from ansorpy.rules.tiling import space_splits
 from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import effective
-from ansorpy.schedule.size import Size, above, ceil_div, product, size_gcd, size_min
+from ansorpy.schedule.overlays import overlays
+from ansorpy.schedule.size import Size, above, ceil_div, product, size_gcd, size_max, size_min
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.spans import Span
 from ansorpy.schedule.stage import Stage
@@ -48,12 +51,14 @@ class LimitBlocks(AnnotationRule):
     Args:
         registers: Whether registers are limited; TVM does not.
         spare: Registers that a kernel needs for other things than its tile.
+        spare_in_rows: The same of kernels of rows and lanes, where one nest follows another.
         asks: Whether kernels ask for all shared memory there is; TVM's use what they have anyway.
         most_blocks: The largest grid along x.
     """
 
     registers: bool = True
     spare: int = 48
+    spare_in_rows: int = 64
     asks: bool = True
     most_blocks: int = (1 << 31) - 1
 
@@ -74,9 +79,11 @@ class LimitBlocks(AnnotationRule):
     def _registers(
         self, state: State, kernel: Stage, threads: Product, target: Target
     ) -> Constraint:
+        spare = self.spare_in_rows if threads_in_rows(kernel) else self.spare
+
         def holds(values: Mapping[str, Size]) -> Size:
             bounds = Bounds(state, values)
-            used = registers_of(bounds, kernel) + self.spare
+            used = registers_of(bounds, kernel) + spare
             most = 1 - above(used, target.vector_registers)
             return most * (1 - above(used * bounds.number(threads), target.registers_per_block))
 
@@ -117,9 +124,11 @@ def _whole_rows(state: State, tile: Stage) -> Constraint:
 
 
 def _threads(state: State, kernel: Stage) -> Product | None:
-    """The threads of a block of a tiled kernel; None of others."""
+    """The threads of a block of a kernel that says how many; None of others."""
     if is_block_tiled(kernel):
         return thread_factors(kernel)
+    if threads_in_rows(kernel):
+        return threads_in_rows(kernel)
     total = warp_sum(state, kernel)
     return None if total is None else (team_of(total), *warp_factors(total))
 
@@ -135,8 +144,9 @@ def shared_bytes_of(bounds: Bounds, kernel: Stage) -> Size:
     """Shared memory of one block: all tiles, with their pads and instances."""
     state = bounds.state
     total: Size = 0
+    overlaid = overlays(state)
     for stage in members(state, kernel):
-        if not is_in_shared(state, stage) or stage.attach is None:
+        if not is_in_shared(state, stage) or stage.attach is None or stage.name in overlaid:
             continue
         host = state.stage(stage.attach.stage)
         extents = [s.extent for s in _region(bounds, stage)] or [1]
@@ -154,16 +164,25 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
     state = bounds.state
     if warp_sum(state, kernel) is not None:
         return _registers_of_lane(bounds, kernel)
-    vthreads, total = bounds.number(vthread_factors(kernel)), cast(Size, 0)
+    total = cast(Size, 0)
     for stage in members(state, kernel):
         if is_in_shared(state, stage) or stage.attach is None:
             continue
         extents = [span.extent for span in _region(bounds, stage)]
         words = max(1, stage.op.dtype.bytes // WORD)
-        total = total + product(extents) * vthreads * words
-        for extent in extents:
-            total = total + extent
+        vthreads = _virtual_threads(bounds, kernel, state.stage(stage.attach.stage))
+        held = product(extents) * vthreads * words + sum(extents, cast(Size, 0))
+        # Sums of rows are there one after the other, those of a tile with what follows them.
+        total = size_max(total, held) if threads_in_rows(kernel) else total + held
     return total
+
+
+def _virtual_threads(bounds: Bounds, kernel: Stage, host: Stage) -> Size:
+    """Those of a thread of *kernel*, or of the stage in it that a sum is computed at."""
+    if is_block_tiled(kernel):
+        return bounds.number(vthread_factors(kernel))
+    extents = bounds.extents(host.name)
+    return product(extents[it.name] for it in host.iters if it.annotation is ForKind.VTHREAD)
 
 
 def _registers_of_lane(bounds: Bounds, kernel: Stage) -> Size:

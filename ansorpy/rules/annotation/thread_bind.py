@@ -12,16 +12,17 @@ from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.block_tiles import BlockLimits, draw_block_tiles, threads_of
 from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
-from ansorpy.rules.kernels import is_block_tiled, thread_factors, vthread_factors
+from ansorpy.rules.kernels import is_block_tiled, kernel_of, thread_factors, vthread_factors
 from ansorpy.rules.predicates import (
     has_cross_thread_reduction,
     needs_multi_level_tiling,
     space_extent,
 )
 from ansorpy.rules.relations import host_iters
+from ansorpy.rules.row_blocks import thread_sources, threads_in_rows
 from ansorpy.rules.tiling import space_splits
 from ansorpy.rules.warp_tiling import team_of
-from ansorpy.rules.wide_copies import draw_reductions, row_of, widen_copies
+from ansorpy.rules.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Choices, Product
 from ansorpy.schedule.inlining import effective
@@ -71,7 +72,11 @@ class ThreadBind(AnnotationRule):
             stage = state.stage(name)
             if stage.is_placeholder or stage.inlined or name in state.bind_stages:
                 continue
-            if has_cross_thread_reduction(state, stage):
+            if threads_in_rows(stage):
+                most = target.max_threads_per_block
+                limits = (threads_in_rows(stage), target.warp_size, most)
+                constraints.append(_between(f"{name}.threads", *limits))
+            elif has_cross_thread_reduction(state, stage):
                 state = state if stage.attach else _bind_blocks(state, name)
             elif any(it.annotation is ForKind.THREAD_X for it in stage.iters):
                 continue
@@ -86,8 +91,9 @@ class ThreadBind(AnnotationRule):
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
         tiled = [stage for stage in space.state.stages if is_block_tiled(stage)]
+        limited = bool(tiled) or any(threads_in_rows(stage) for stage in space.state.stages)
         table = self._drawn(space, tiled, table, target, rng)
-        for turn in range(self.redraws if tiled else 0):
+        for turn in range(self.redraws if limited else 0):
             wrong = ~space.valid(table)
             for stage in tiled if 2 * turn < self.redraws else ():
                 wrong |= threads_of(space, stage, table) % target.warp_size != 0
@@ -111,6 +117,8 @@ class ThreadBind(AnnotationRule):
         for stage in space.state.stages if self.untiled_threads and tiled else ():
             if stage.attach is not None and stage.compute.reduce_axes:
                 table = draw_reductions(space, stage, table, rng)
+        if any(threads_in_rows(stage) for stage in space.state.stages):
+            table = draw_splits(space, table, rng)
         return widen_copies(space, _vector_columns(space.state), table, rng)
 
     def _bind_untiled(self, state: State, name: str, target: Target) -> State:
@@ -167,6 +175,7 @@ class ThreadBind(AnnotationRule):
         stage = state.stage(name)
         assert stage.attach is not None, name
         reader = state.stage(stage.attach.stage)
+        grid = thread_sources(kernel_of(state, reader))
         sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
         by_warps = reader.fragment is not None
         vectors = self._vectors(state, stage, by_warps)
@@ -178,6 +187,8 @@ class ThreadBind(AnnotationRule):
         state, fused = _fuse(state, name, [*stage.iters[:-1], row])
         if by_warps:
             return _bind_warps(state, name, fused, sources, team_of(reader))
+        if grid:
+            return _bind_rows(state, name, fused, grid)
         state, (_, thread) = state.follow_fused_split(name, fused, sources, 1)
         return state.bind(name, thread, THREAD)
 
@@ -211,6 +222,18 @@ def _bind_warps(
     state, (y, x) = state.split(name, lanes, (LANES_ALONG_X,))
     for it, index in ((warps, ForKind.THREAD_Z), (y, ForKind.THREAD_Y), (x, ForKind.THREAD_X)):
         state = state.bind(name, it, index.value)
+    return state
+
+
+def _bind_rows(
+    state: State, name: str, fused: Iter, grid: Mapping[ForKind, tuple[str, str]]
+) -> State:
+    """Share a loop out among the lanes of all rows of threads of a block."""
+    rest = fused
+    for index in (ForKind.THREAD_X, ForKind.THREAD_Y):
+        if index in grid:
+            state, (rest, thread) = state.follow_split(name, rest, grid[index], 1)
+            state = state.bind(name, thread, index.value)
     return state
 
 

@@ -16,7 +16,7 @@ from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["AddCacheRead"]
+__all__ = ["AddCacheRead", "source_order"]
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:
     """The order of dimensions in the copy; () for that of *stage*."""
     if reader.tensorized is not None and reader.fragment is not None:
         return _rows_together(reader)
-    return _source_order(stage) if by_source else ()
+    return source_order(stage) if by_source else ()
 
 
-def _source_order(stage: Stage) -> tuple[int, ...]:
+def source_order(stage: Stage) -> tuple[int, ...]:
     """The dimensions of *stage* with the one last that its source has last; () for as they are."""
     if stage.is_placeholder:
         return ()

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import needs_multi_level_tiling
 from ansorpy.rules.relations import has_reduce_iters
 from ansorpy.rules.rowwise import (
     block_axes,
-    is_worth_inlining,
+    passes_once,
     space_loops_of,
-    streams,
+    with_cheap_inlined,
 )
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -51,10 +49,10 @@ class ComputeAtBlock(SketchRule):
             return Verdict.skip("not the only output")
         if last.is_placeholder or last.relations or last.op in state.dag.constant_ops:
             return Verdict.skip("it has loops of its own already, or runs at bind time")
-        state, members = _inlined(state, last)
+        state, members = with_cheap_inlined(state, last)
         if not members:
             return Verdict.skip("no producer needs a place")
-        reused = [n for n in (*members, last.name) if not _passes_once(state, state.stage(n))]
+        reused = [n for n in (*members, last.name) if not passes_once(state, state.stage(n))]
         if reused:
             return Verdict.skip(f'"{reused[0]}" re-reads its inputs')
         axes = block_axes(state, last, members)
@@ -67,7 +65,7 @@ class ComputeAtBlock(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         last = state.stage(stage_id)
-        state, members = _inlined(state, last)
+        state, members = with_cheap_inlined(state, last)
         axes = block_axes(state, last, members)
         state, (outer, inner) = state.split(
             last.name, axes[-1], (None,), max_innermost=self.max_rows,
@@ -80,22 +78,3 @@ class ComputeAtBlock(SketchRule):
         for name in members:
             state = state.compute_at(name, last.name, outer)
         yield state, -1
-
-
-def _passes_once(state: State, stage: Stage) -> bool:
-    """True for what streams and is no product; products have rules of their own."""
-    product = has_reduce_iters(stage) and needs_multi_level_tiling(state, stage)
-    return streams(state, stage) and not product
-
-
-def _inlined(state: State, last: Stage) -> tuple[State, list[str]]:
-    """*state* with what costs nothing inlined, and the stages that remain to be placed."""
-    members = []
-    for stage in reversed(state.stages):
-        if stage.is_placeholder or stage is last or stage.op in state.dag.constant_ops:
-            continue
-        if is_worth_inlining(state, stage):
-            state = state.compute_inline(stage.name)
-        else:
-            members.append(stage.name)
-    return state, members

@@ -136,6 +136,10 @@ class PragmaUnrollStep(Step):
         return replace(self, max_step=0)
 
 
+_SHARING = (ForKind.UNROLLED, ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
+"""What a reduce loop may be: the threads of a block can share a sum."""
+
+
 @dataclass(frozen=True)
 class AnnotateStep(Step):
     """Unroll one loop, or bind it to a GPU index (``blockIdx.x``, ``threadIdx.x``, ``vthread``)."""
@@ -148,7 +152,7 @@ class AnnotateStep(Step):
         stage = state.stage(self.stage)
         annotation = named("loop annotation", self.annotation, self, _ANNOTATIONS)
         reduces = stage.iter(self.iter).kind is AxisKind.REDUCE
-        if reduces and annotation not in (ForKind.UNROLLED, ForKind.THREAD_X):
+        if reduces and annotation not in _SHARING:
             raise ScheduleError(
                 f"a reduce iterator cannot be bound to {self.annotation}",
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {self.iter}),

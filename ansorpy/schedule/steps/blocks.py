@@ -23,11 +23,13 @@ class SplitByStep(Step):
     """Split *iter* in two, the inner part of *number* iterations; it need not divide the loop.
 
     Unlike a split's open factors, those of a choice are the same whatever the loop's extent:
-    the threads of a block, the elements of one load.
+    the threads of a block, the elements of one load.  Of a shorter loop they are cut down to it
+    unless *tail* is ``whole``.
     """
 
     iter: str
     number: Count
+    tail: Literal["guard", "whole"] = "guard"
     kind: Literal["split_by"] = field(default="split_by")
 
     @property
@@ -39,10 +41,12 @@ class SplitByStep(Step):
         it = stage.iter(self.iter)
         _at_least(1, self.number, self, state)
         number, decisions = opened(self._column, self.number)
-        return split_into(state, stage, it, (number,), "guard").open(*decisions)
+        return split_into(state, stage, it, (number,), self.tail).open(*decisions)
 
     def call(self) -> str:
-        return f"state, _ = state.split_by({self.stage!r}, {self.iter!r}, {printed(self.number)})"
+        options = "" if self.tail == "guard" else f", tail={self.tail!r}"
+        number = printed(self.number)
+        return f"state, _ = state.split_by({self.stage!r}, {self.iter!r}, {number}{options})"
 
     def resolve(self, values: Mapping[str, int]) -> SplitByStep:
         return replace(self, number=chosen(self._column, self.number, values))

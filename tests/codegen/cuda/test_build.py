@@ -5,22 +5,30 @@ from __future__ import annotations
 import struct
 import sys
 
+import numpy as np
 import pytest
 
 from ansorpy.codegen.cuda import nvrtc
 from ansorpy.codegen.cuda.build import build_cuda
 from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
+from ansorpy.cost.gpu.kernel import gpu_seconds
+from ansorpy.cost.view import view_nest
 from ansorpy.errors import CodegenError, MissingDependency
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Var
 from ansorpy.ir.loops import Alloc, For, ForKind, Program, Scope
+from ansorpy.ir.task import Task
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import lower
 from ansorpy.target import Target
 from tests.codegen.cuda.compiling import needs_nvrtc
 from tests.codegen.cuda.test_expressions import SEEDS, expression
 from tests.codegen.cuda.test_programs import reversed_rows, two_kernels
 from tests.codegen.cuda.test_vectorized import MAKERS
 from tests.codegen.programs import at, buffer, program, put
+from tests.rules.attentions import heads_attend
 
 pytestmark = needs_nvrtc
 SM_80, SM_90 = Target.parse("sm_80"), Target.parse("sm_90")
@@ -118,3 +126,29 @@ def test_neighbours_are_one_instruction() -> None:
     made = api.createProgram(text, "k.cu", (), ())
     api.compileProgram(made, ("--gpu-architecture=compute_80", "--std=c++17"))
     assert ".v4" in api.getPTX(made).decode()
+
+
+ATTENTIONS = {
+    "bert": heads_attend(1, 128, 128, 12, 64, masks=((1, 1, 1, 128),)),
+    "vit": heads_attend(1, 197, 197, 3, 64),
+    "decoder": heads_attend(1, 1, 128, 12, 64, guarded=True),
+    "windows": heads_attend(64, 49, 49, 3, 32, masks=((1, 3, 49, 49), (64, 1, 49, 49))),
+    "long": heads_attend(1, 512, 512, 16, 16),
+}
+
+
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_attention_is_one_kernel_without_spills(name: str) -> None:
+    """Of networks' sizes: the programs that the closed-form model puts first."""
+    dag, rng = ComputeDAG.of(ATTENTIONS[name]), np.random.default_rng(0)
+    for target in (SM_80, SM_90):
+        sampler = StructureSampler(Task(dag, target, 1))
+        structure = sampler.place(0, rng)
+        table = structure.sample(256, rng)
+        table = table[structure.valid(table)]
+        seconds = gpu_seconds(target, view_nest(structure.space.nest(table), len(table)))
+        run = lower(structure.bind(table[int(np.argmin(seconds))])).run
+        code = build_cuda(run, target, symbol=name)
+        assert len(code.plan.launches) == 1
+        assert code.resources[0].spilled_bytes == 0
+        assert code.plan.workspace_bytes == 0

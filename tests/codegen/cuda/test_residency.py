@@ -99,3 +99,9 @@ def test_a_kernel_that_would_spill_has_fewer_blocks(monkeypatch: pytest.MonkeyPa
     assert " 0 bytes spill stores" not in report
     code = build_cuda(made, TARGET, symbol="k")
     assert "__launch_bounds__(256)" in code.source and not code.resources[0].spilled_bytes
+
+
+def test_a_single_sum_has_the_operands_of_its_steps() -> None:
+    x, own = buffer("x", 8), buffer("own", 1, scope=Scope.LOCAL)
+    body = For(k, 8, ForKind.UNROLLED, put(own, (0,), at(x, k), ReduceKind.MAX))
+    assert operands_of(Alloc(own, body)) == 1

@@ -17,6 +17,7 @@ from ansorpy.cost.view import view_nest
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
+from ansorpy.rules.kernels import kernels
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
@@ -257,3 +258,37 @@ def test_instructions_left_under_way_need_a_tile_more() -> None:
         structure, *({**common, "C.warp.pipeline": depth} for depth in (1, 2, 4)), target=HOPPER
     )
     assert four < two < one
+
+
+def in_one_kernel(tensors: Sequence[Tensor]) -> Structure:
+    sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+    numbers = [n for n, s in enumerate(sampler.sketches) if len(list(kernels(s))) == 1]
+    return sampler.place(numbers[0], np.random.default_rng(0))
+
+
+def test_what_a_block_makes_of_its_own_is_not_waited_for_as_memory_is(
+    rng: np.random.Generator,
+) -> None:
+    structure = in_one_kernel(workloads.attention(2, 64, 96, 32))
+    table = structure.sample(64, rng)
+    views = {v.leaf.stage: v for v in view_nest(structure.space.nest(table), len(table))}
+    machine, shared = GpuMachine.of(GPU), {n for n, v in views.items() if fills(v)}
+    asked = {name: Statement(v, machine, shared).asked() for name, v in views.items()}
+    assert (asked["E"].fetched == 0).all() and (asked["scaled"].fetched == 0).all()
+    assert (asked["K.shared"].fetched >= machine.memory_latency).all()
+
+
+def test_attention_in_one_kernel_is_predicted_to_be_faster(rng: np.random.Generator) -> None:
+    """The sizes of BERT: its scores are written and read by others of three kernels."""
+    tensors = workloads.attention(12, 128, 128, 64)
+    sampler = StructureSampler(Task(ComputeDAG.of(tensors), GPU, 1))
+    best: dict[bool, float] = {}
+    for number, sketch in enumerate(sampler.sketches):
+        structure = sampler.place(number, rng)
+        table = structure.sample(512, rng)
+        table = table[structure.valid(table)]
+        views = view_nest(structure.space.nest(table), len(table))
+        alone = len(list(kernels(sketch))) == 1
+        found = float(np.min(gpu_seconds(GPU, views)))
+        best[alone] = min(found, best.get(alone, found))
+    assert best[True] < best[False]

@@ -75,3 +75,21 @@ def test_new_rows_mostly_fit(rng: np.random.Generator) -> None:
         for structure in sampler.draw(2, rng):
             table = structure.sample(256, rng)
             assert structure.valid(table).mean() > 0.5
+
+
+def test_of_a_chain_the_larger_sums_count(rng: np.random.Generator) -> None:
+    """They are in registers one after the other; the rows between them are in shared memory."""
+    space = annotated(workloads.attention(2, 24, 40, 16))
+    table = space.sample(400, rng)
+    table = table[space.valid(table)][:16]
+    (kernel,) = kernels(space.state)
+    bounds = Bounds(space.state, space.values(table))
+    shared = as_array(shared_bytes_of(bounds, kernel), len(table))
+    registers = as_array(registers_of(bounds, kernel), len(table))
+    for row, expected, most in zip(table, shared, registers, strict=True):
+        body = lower(space.bind(row)).run.body
+        buffers = [s.buffer for s in walk_stmts(body) if isinstance(s, Alloc)]
+        tiles = [b for b in buffers if b.scope is Scope.SHARED and ".warps" not in b.name]
+        assert sum(b.shape[0] * b.steps[0] * b.dtype.bytes for b in tiles) == expected
+        sums = [b.size for b in buffers if b.name in ("S", "P")]
+        assert max(sums) < most <= max(sums) + 32

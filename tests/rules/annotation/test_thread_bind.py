@@ -11,11 +11,13 @@ from ansorpy.rules.annotation.thread_bind import ThreadBind
 from ansorpy.rules.derive import generate_sketches
 from ansorpy.rules.presets import ANSOR_CUDA
 from ansorpy.rules.presets import CUDA as DEFAULT_CUDA
+from ansorpy.rules.sketch.chain_in_rows import ChainInRows
+from ansorpy.schedule.size import as_array
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
-from tests.rules.asking import CUDA
+from tests.rules.asking import CUDA, derive
 from tests.rules.gpu_spaces import annotated
 
 
@@ -100,3 +102,31 @@ def test_new_rows_copy_by_the_widest_vectors_mostly(rng: np.random.Generator) ->
     vector = table[:, space.columns.index("B.shared.i1/1")]
     widest = np.where(tile % 4 == 0, 4, np.where(tile % 2 == 0, 2, 1))
     assert 0.75 < (vector == widest).mean() < 1
+
+
+def in_rows() -> Space:
+    """Attention as one kernel of rows and lanes, its copies bound."""
+    [(state, _)] = derive(ChainInRows(), workloads.attention(2, 64, 96, 32), "out", CUDA)
+    rule = ThreadBind(vectors=(1, 2, 4), untiled_threads=(64, 128))
+    return rule.declare(Space(state), CUDA)
+
+
+def test_rows_and_lanes_of_a_block_fetch_tiles_together() -> None:
+    stage = in_rows().state.stage("K.shared")
+    assert [it.annotation.value for it in stage.iters] == [
+        "serial", "threadIdx.y", "threadIdx.x", "serial",
+    ]  # fmt: skip
+    assert stage.vectorize is not None and stage.vectorize.iters == (stage.iters[-1].name,)
+
+
+def test_rows_and_lanes_are_whole_warps_within_the_limit(rng: np.random.Generator) -> None:
+    space = in_rows()
+    table = space.sample(400, rng)
+    columns = {name: table[:, at] for at, name in enumerate(space.columns)}
+    threads = columns["out.i.0/1"] * columns["out.j.0/1"]
+    (limit,) = [c for c in space.constraints if c.name == "out.threads"]
+    held = as_array(limit.holds(space.values(table)), len(table)).astype(bool)
+    assert np.array_equal(held, (threads >= 32) & (threads <= 1024))
+    assert not (threads[held] % 32).any()
+    drawn = ThreadBind(vectors=(1, 2, 4)).sample(space, table, CUDA, rng)
+    assert space.valid(drawn).mean() > 0.95

@@ -22,6 +22,6 @@ def test_one_choice_of_every_row_changes(rng: np.random.Generator) -> None:
 
 
 def test_without_choices_nothing_changes(rng: np.random.Generator) -> None:
-    space = annotated(workloads.min_reduce(3, 5))
+    space = annotated(workloads.min_reduce(1, 5))
     table = space.sample(4, rng)
     assert np.array_equal(MutateBlockChoice().apply(space, table, rng), table)

@@ -1,0 +1,177 @@
+"""The rule that computes a chain of two products in one kernel (CUDA)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ansorpy.ir.expr import Axis, AxisKind, walk
+from ansorpy.rules.base import Derived, SketchRule
+from ansorpy.rules.chain import ancestors, find_chain
+from ansorpy.rules.predicates import fusible_consumer, needs_multi_level_tiling
+from ansorpy.rules.relations import has_reduce_iters
+from ansorpy.rules.row_blocks import Kernel, RowBlock, is_single, row_kernel
+from ansorpy.rules.rowwise import is_evaluated_once
+from ansorpy.rules.sketch.add_cache_read import source_order
+from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = ["ChainInRows"]
+
+
+@dataclass(frozen=True)
+class ChainInRows(SketchRule):
+    """Compute what a product reads, another product among it, at blocks of rows of the result.
+
+        for i, j: S[i, j] += Q[i, d] * K[d, j]      for i.0:                    # blocks
+        for i: top[i] max= S[i, j]                    for i.1, j: S[i, j] += ...  # shared memory
+        for i, j: E[i, j] = exp(S - top)       -->    for i.1: top[i] max= ...    # lanes of a row
+        for i: sum[i] += E[i, j]                      for i.1, j: E[i, j] = ...
+        for i, d: O[i, d] += E[i, j] * V[j, d]        for i.1: sum[i] += ...
+        for i, d: Y[i, d] = O / sum                   for i.1, d: O += ...; Y = O / sum
+
+    What passes between the stages are whole rows in shared memory; both products are summed in
+    registers, from tiles of their other operands in shared memory.
+    Source: none in Ansor, whose fusion ends at one elementwise consumer.
+    """
+
+    def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
+        if stage_id != len(state.stages) - 1:
+            return Verdict.skip("not the last stage")
+        plan = _plan(state)
+        if isinstance(plan, str):
+            return Verdict.skip(plan)
+        return Verdict.apply(f'blocks of rows of "{plan.kernel.last}" need disjoint parts of all')
+
+    def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
+        plan = _plan(state)
+        assert isinstance(plan, _Plan)
+        made = RowBlock(plan.state, plan.kernel)
+        inner = made.tile_last(own_rows=True)
+        self._sum_up(made, plan.product, plan.kernel.last, inner)
+        for name in reversed(plan.kernel.members):
+            if name == plan.rows:
+                self._sum_up(made, plan.first, name, made.place(name, own_rows=True))
+            else:
+                made.place(name)
+        yield made.state, -1
+
+    def _sum_up(self, made: RowBlock, name: str, host: str, at: str) -> None:
+        """Sum product *name* up in registers, where threads of *host* store their results, from
+        tiles in shared memory of what the block does not compute."""
+        state = made.state.compute_at(name, host, at)
+        steps, inner = [], []
+        for it in state.stage(name).iters:
+            if it.kind is AxisKind.REDUCE:
+                state, (step, part) = state.split(name, it, (None,), tail="cover")
+                steps.append(step)
+                inner.append(part)
+        space = [it for it in state.stage(name).iters if it.kind is AxisKind.SPACE]
+        state = state.reorder(name, [*steps, *inner, *space])
+        for it in space:
+            state = state.unroll(name, it)
+        given = [
+            p for p in state.dag.reads(state.stage(name).op) if p.name not in made.kernel.members
+        ]
+        for producer in given:
+            order = source_order(state.stage(producer.name))
+            state, tile = state.cache_read(producer.name, "shared", [name], order)
+            state = state.compute_at(tile, name, steps[-1])
+        made.state = state
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """A chain with its cheap stages inlined, and which stage does what.
+
+    ``product`` is the last sum of products, ``first`` the one before, whose results ``rows``
+    keeps for the block.
+    """
+
+    state: State
+    kernel: Kernel
+    product: str
+    first: str
+    rows: str
+
+
+def _plan(state: State) -> _Plan | str:
+    """The kernel that *state*, nothing of which is scheduled, can be; or why it cannot."""
+    chain = find_chain(state)
+    if isinstance(chain, str):
+        return chain
+    state, product = chain.state, chain.state.stage(chain.product)
+    last = state.stage(chain.last)
+    if chain.after or has_reduce_iters(last) or not is_evaluated_once(state, product):
+        return f'"{chain.product}" is not used element by element, and at once, by the result'
+    products = [n for n in chain.before if _is_product(state, state.stage(n))]
+    if len(products) != 1 or not _is_product(state, product):
+        return "there are not two products"
+    given = _given(state, (products[0], product.name))
+    if isinstance(given, str):
+        return given
+    state, first, keeper = _kept(given, products[0])
+    apart = {first, chain.product, chain.last, *state.bind_stages}
+    kept = [s.name for s in state.stages if not (s.is_placeholder or s.inlined or s.name in apart)]
+    kernel = row_kernel(
+        state, chain.last, kept, (first, chain.product), _rows_of(state, chain.last, product.name)
+    )
+    if isinstance(kernel, str):
+        return kernel
+    if is_single(state, kernel):
+        return f'"{chain.last}" has single elements in its rows'
+    return _Plan(state, kernel, chain.product, first, keeper)
+
+
+def _given(state: State, products: tuple[str, str]) -> State | str:
+    """*state* with what the products read inlined where it does not depend on the first one; or
+    why that cannot be: blocks would each sum it up."""
+    first = products[0]
+    for stage in reversed(state.stages):
+        if stage.is_placeholder or stage.inlined or stage.name in (*products, *state.bind_stages):
+            continue
+        read_by = {name for name in products if stage.name in ancestors(state, state.stage(name))}
+        if read_by and first not in ancestors(state, stage):
+            if has_reduce_iters(stage):
+                return f'"{stage.name}" would be summed up in each block that reads it'
+            state = state.compute_inline(stage.name)
+    return state
+
+
+def _is_product(state: State, stage: Stage) -> bool:
+    return has_reduce_iters(stage) and needs_multi_level_tiling(state, stage)
+
+
+def _kept(state: State, name: str) -> tuple[State, str, str]:
+    """*state* with product *name* summed apart from the stage that keeps its results, and the
+    names of both: that is what is done to each sum before several others read it, or a copy."""
+    keeper = state.stage(name)
+    while True:
+        readers = [state.stage(r.name) for r in state.dag.readers(keeper.op)]
+        if len(readers) != 1 or has_reduce_iters(readers[0]):
+            break
+        keeper = readers[0]
+    if keeper.inlined:
+        state = state.compute_root(keeper.name)
+    reader = fusible_consumer(state, state.stage(name), once_inlined=True)
+    if reader is not None and reader.name == keeper.name:
+        return state, name, keeper.name
+    state, local = state.cache_write(name, "local")
+    return state, local, name
+
+
+def _rows_of(state: State, last: str, product: str) -> frozenset[str]:
+    """The axes of *last* along which *product* reads some operand again and again."""
+    op = state.stage(product).compute
+    used = [
+        {e for indices in tuples for index in indices for e in walk(index) if isinstance(e, Axis)}
+        for tuples in state.dag.reads(op).values()
+    ]
+    (indices,) = effective(state).index_tuples(last, product)
+    pairs = zip(indices, op.axes, strict=True)
+    return frozenset(
+        e.name for e, axis in pairs if isinstance(e, Axis) and not all(axis in u for u in used)
+    )
