@@ -20,8 +20,8 @@ from ansorpy.schedule.steps.warp_product import WarpProductStep
 from ansorpy.target import Target
 
 __all__ = [
-    "GPU", "HOPPER", "TYPES", "WORKLOADS", "arguments", "group_structures", "matmul", "structures",
-    "tolerance", "turned", "values",
+    "GPU", "HOPPER", "LARGE", "TYPES", "WORKLOADS", "arguments", "group_structures", "matmul",
+    "structures", "tolerance", "turned", "values",
 ]  # fmt: skip
 
 Array = npt.NDArray[Any]
@@ -176,6 +176,23 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "pointwise": convolution((3, 17), 33, 10, 1),
     "deep": matmul("float16", 9, 14, 520),
 }
+
+
+LARGE: dict[str, list[Tensor]] = {
+    "even": matmul("float16", 70, 80, 100),
+    "odd": matmul("bfloat16", 65, 39, 50),
+    "short": matmul("float16", 130, 64, 16),
+    "half_sums": matmul("narrow", 61, 34, 40),
+    "both_along": turned("float16", 60, 130, 96, left=False),
+    "both_across": turned("bfloat16", 72, 64, 80, left=True),
+    "bytes": turned("int8", 64, 70, 96, left=False),
+    "mixed": turned("u8s8", 61, 33, 70, left=False),
+    "batch": batch_matmul(2, 62, 32, 40),
+    "heads": heads(1, 66, 32, 2, 48),
+    "activated": activated(64, 48, 40),
+    "convolution": convolution((3, 64), 16, 32, 3, pad=1),
+}
+"""Some of them large enough for warpgroups."""
 
 
 def structures(

@@ -37,7 +37,7 @@ from tests.faults import Less
 from tests.tensor_cores import (
     GPU,
     HOPPER,
-    WORKLOADS,
+    LARGE,
     arguments,
     group_structures,
     matmul,
@@ -46,8 +46,6 @@ from tests.tensor_cores import (
     turned,
     values,
 )
-
-SOME = ("even", "prime", "odd_bfloat16", "turned", "turned_bytes", "batch", "heads", "convolution")
 
 
 def check(tensors: Sequence[Tensor], program: Program, rng: np.random.Generator) -> None:
@@ -70,10 +68,12 @@ def fitting(structure: Structure, rng: np.random.Generator, n: int = 16) -> np.n
     return np.asarray(both[structure.valid(both)])
 
 
-@pytest.mark.parametrize("name", SOME)
+@pytest.mark.parametrize("name", LARGE)
 def test_random_programs_compute_the_definition(name: str, rng: np.random.Generator) -> None:
-    for structure in group_structures(WORKLOADS[name], rng):
-        check(WORKLOADS[name], lower(structure.bind(fitting(structure, rng)[0])).run, rng)
+    found = group_structures(LARGE[name], rng)
+    assert found
+    for structure in found[:2]:
+        check(LARGE[name], lower(structure.bind(fitting(structure, rng)[0])).run, rng)
 
 
 @settings(max_examples=12, deadline=None)
@@ -180,7 +180,7 @@ def test_one_group_is_under_way_while_the_next_tiles_are_copied(rng: np.random.G
 
 
 def test_records_replay(rng: np.random.Generator) -> None:
-    structure = group_structures(WORKLOADS["even"], rng)[0]
+    structure = group_structures(LARGE["even"], rng)[0]
     bound = structure.bind(fitting(structure, rng)[0])
     again = State.replay(bound.base, steps_from_json(steps_to_json(bound.history)))
     assert again.text() == bound.text() and str(again.history) == str(bound.history)

@@ -64,7 +64,7 @@ def innermost(code: CudaCode, folder: Path, product: str = "FFMA") -> Counter[st
 
 def _named(line: str) -> str | None:
     found = re.search(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\w+\s+)?([A-Z][\w.]*)", line)
-    if found is None:
+    if found is None or "@!PT" in line:  # what never runs only keeps others apart
         return None
     name, *kinds = found[1].split(".")
     width = next((kind for kind in kinds if kind in ("64", "128")), "")
