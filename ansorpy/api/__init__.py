@@ -12,7 +12,7 @@ import onnx
 from ansorpy.api.assemble import kernel_of
 from ansorpy.api.parts import Choices, Parts
 from ansorpy.api.project import open_project
-from ansorpy.api.request import Request, as_seed, as_target, as_threads
+from ansorpy.api.request import Request, as_seed, as_target, as_threads, require_memory
 from ansorpy.api.session import open_session
 from ansorpy.api.several import Aim, Several, objective_for, uninterrupted
 from ansorpy.errors import UsageError
@@ -193,11 +193,16 @@ def load(path: str | Path) -> Model:
 def _task(tensors: Sequence[Tensor], request: Request) -> Task:
     dag = _definition(tensors)
     name = "_".join(op.name for op in dag.outputs)
+    require_memory(name, sum(op.bytes for op in (*dag.args, *dag.outputs)))
     return Task(dag, request.target, request.threads, request.precision, name=name)
 
 
 def _preset(target: Target, rules: Sequence[SketchRule] | None) -> Preset | None:
-    return None if rules is None else replace(preset_for(target), sketch=tuple(rules))
+    if rules is None:
+        return None
+    if not rules:
+        raise UsageError("there are no rules", hint="leave them out for those of the target")
+    return replace(preset_for(target), sketch=tuple(rules))
 
 
 def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import onnx
 
-from ansorpy.api.request import Request
+from ansorpy.api.request import Request, require_memory
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load as load_onnx
 from ansorpy.graph.cuts import Cuts, cuts_of
@@ -189,11 +189,13 @@ def open_project(
     Raises:
         ForeignFile: Not an ONNX model.
         UnsupportedModel: Operators that cannot be compiled, all of them in its table.
-        UsageError: A dynamic dimension without a size, or an unknown name.
+        UsageError: A dynamic dimension without a size, an unknown name, or tensors larger than
+            this machine's memory.
     """
     cuts = cuts_of(load_onnx(model, shapes, dims), _own_caches(request))
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
     project = Project(name, cuts.network, (), request.target)
+    require_memory(name, project.touched_bytes)
 
     def make(workload: Workload) -> Task:
         between = _between(workload, request)

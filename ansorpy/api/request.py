@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from ansorpy.search.events import Listener, silent
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget, Effort
 
-__all__ = ["Request", "as_seed", "as_target", "as_threads"]
+__all__ = ["Request", "as_seed", "as_target", "as_threads", "require_memory"]
 
 
 def _never() -> None:
@@ -58,8 +59,8 @@ class Request:
     stop: Callable[[], None] = _never
 
     def __post_init__(self) -> None:
-        if self.threads < 1:
-            raise UsageError(f"threads must be at least 1, got {self.threads}")
+        _require_whole("threads", self.threads, least=1)
+        _require_whole("seed", self.seed, least=0)
         if isinstance(self.parts.model, SavedModel):
             self.parts.model.demand(self.target)
 
@@ -92,11 +93,20 @@ class Request:
         return self.workers != LOCAL or self.target.runs_on_host()
 
 
+def _require_whole(name: str, value: object, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
+
+
 def as_target(target: Target | str | None) -> Target:
     """*target* itself, the one it names, or this machine."""
     if target is None:
         return Target.host()
-    return Target.parse(target) if isinstance(target, str) else target
+    if isinstance(target, Target):
+        return target
+    if not isinstance(target, str):
+        raise UsageError(f"{target!r} is no target", hint="name one, or pass a Target")
+    return Target.parse(target)
 
 
 def as_threads(threads: int | None, target: Target) -> int:
@@ -106,7 +116,7 @@ def as_threads(threads: int | None, target: Target) -> int:
         UsageError: Several threads for a GPU, whose programs say themselves how many they take.
     """
     if target.kind != "cuda":
-        return threads or default_threads()
+        return default_threads() if threads is None else threads
     if threads not in (None, 1):
         raise UsageError(f"{threads} threads make no difference to a GPU", hint="leave them out")
     return 1
@@ -115,3 +125,18 @@ def as_threads(threads: int | None, target: Target) -> int:
 def as_seed(seed: int | None) -> int:
     """*seed*, or what the environment says."""
     return (SEED.get() or 0) if seed is None else seed
+
+
+def require_memory(what: str, needed: int) -> None:
+    """Refuse *what*, whose tensors take *needed* bytes, when this machine has fewer.
+
+    Raises:
+        UsageError: Neither could its result be checked here, nor its loops be searched in time.
+    """
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise UsageError(
+            f"{what} needs {needed / 2**30:.4g} GiB for its tensors, "
+            f"this machine has {there / 2**30:.4g} GiB",
+            hint="make its shapes smaller",
+        )

@@ -223,7 +223,8 @@ class Session:
                 built = self.runner.built(result.object_digest)
                 return Chosen(task, state, built or self._build(task, state), result.median_s)
             problems.append(f"{result.kind.value}: {result.reason}")
-        raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *problems)))
+        said = dict.fromkeys(problems)
+        raise NoValidProgram("\n".join((f"{task.name}: no program is correct", *said)))
 
     @property
     def _model(self) -> CostModel | None:

@@ -69,6 +69,7 @@ def compile(
     """Compile a network to a shared library with a C header, tuning it first."""
     from ansorpy.api.several import Several
     from ansorpy.cli import searching
+    from ansorpy.cli.files import library_path
     from ansorpy.cli.parts import chosen_parts
     from ansorpy.cli.values import parse_bytes
     from ansorpy.runtime.export import check_exportable
@@ -89,7 +90,7 @@ def compile(
         seed=seed,
     )
     wanted, aims = searching.aims_of(objective, [model.stem], bound)
-    library = output or Path(f"{model.stem}.so")
+    library = library_path(model, output)
     check_exportable(library, request.target)
     with searching.accounted(request):
         project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))

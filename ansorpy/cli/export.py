@@ -35,11 +35,12 @@ def export(
 ) -> None:
     """Write the library of the best recorded programs; tasks without records are predicted."""
     from ansorpy.cli import searching
+    from ansorpy.cli.files import library_path
     from ansorpy.cli.values import parse_bytes
     from ansorpy.runtime.export import check_exportable
 
     request = searching.make_request(db=db, target=target, threads=threads, precision=precision)
-    library = output or Path(f"{model.stem}.so")
+    library = library_path(model, output)
     check_exportable(library, request.target)
     project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))
     searching.export(searching.search(project, request), request, library)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +14,7 @@ from ansorpy.measure.database import Database
 from ansorpy.report.inputs import random_value
 from ansorpy.runtime.ports import Port, described
 
-__all__ = ["feeds", "open_database"]
+__all__ = ["feeds", "library_path", "open_database", "save_arrays"]
 
 Array = NDArray[np.generic]
 
@@ -26,6 +26,26 @@ def open_database(path: Path) -> Database:
             f"there is no database {path}", hint="name another file, or tune something first"
         )
     return Database(path)
+
+
+def library_path(model: Path, output: Path | None) -> Path:
+    """Where the library of *model* is written: *output*, or its own name with ``.so``.
+
+    Raises:
+        UsageError: That is the model's own file.
+    """
+    library = output or Path(f"{model.stem}.so")
+    if library.exists() and model.exists() and library.samefile(model):
+        raise UsageError(f"the library would replace the model {model}", hint="name another file")
+    return library
+
+
+def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
+    """Write *arrays*, whatever their names, as the ``.npz`` file *path*."""
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, np.asarray(array), allow_pickle=False)
 
 
 def feeds(specs: Sequence[Port], given: Sequence[str]) -> dict[str, Array]:
@@ -66,8 +86,10 @@ def _read(path: Path, name: str) -> Array:
         content = np.load(path, allow_pickle=False)
     except OSError as error:
         raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise ForeignFile(f"{path} is not a numpy file: {error}") from None
+    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy guesses that others are pickles
+        raise ForeignFile(
+            f"{path} is not a numpy file", hint="write it with numpy.save or numpy.savez"
+        ) from None
     if isinstance(content, np.ndarray):
         return content
     with content:

@@ -23,7 +23,7 @@ from ansorpy.cli.show import show
 from ansorpy.cli.tune import tune
 from ansorpy.cli.verify import verify
 from ansorpy.config import DEBUG, KNOBS
-from ansorpy.errors import AnsorpyError
+from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.report.engines.names import ENGINE_NAMES
 
 __all__ = ["VERBS", "main"]
@@ -81,6 +81,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away; there is nobody to tell
         return EXIT_INTERNAL
+    except OSError as error:  # of a file that was being written: a full disk, a folder just gone
+        print(f"error: {error}", file=sys.stderr)
+        print("hint: check the folder, its free space and its permissions", file=sys.stderr)
+        return ForeignFile.exit_code
     except Exception as error:
         return _unexpected(error)
     if code == EXIT_INTERRUPTED:  # what the parser makes of a KeyboardInterrupt
@@ -91,7 +95,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _unexpected(error: Exception) -> int:
     """Exit code of an error that is none of ours: the command line's own, or a bug."""
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
-        print(f"error: {error.format_message()}", file=sys.stderr)
+        said = error.format_message()
+        if said:  # without any argument there is the help alone
+            print(f"error: {said}", file=sys.stderr)
         return EXIT_USAGE
     if DEBUG.get():
         traceback.print_exception(error)

@@ -27,9 +27,7 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a compiled network once; inputs not given are random with seed 0."""
-    import numpy as np
-
-    from ansorpy.cli.files import feeds
+    from ansorpy.cli.files import feeds, save_arrays
     from ansorpy.cli.models import open_model
     from ansorpy.report.outputs import outputs_json, outputs_table
     from ansorpy.report.tables import show
@@ -39,7 +37,7 @@ def run(
     names = [output.name for output in opened.get_outputs()]
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))
     if save is not None:
-        np.savez(save, allow_pickle=False, **results)
+        save_arrays(save, results)
     if as_json:
         print(json.dumps(outputs_json(results), indent=2))
     else:

@@ -100,8 +100,15 @@ class _Partition:
         return plan_arena(lifetimes(self.calls, self.values, self.parts, external))
 
 
+_MOST_NAMED = 24
+"""Operators in a title: all of what networks are made of, some of a recurrence written out."""
+
+
 def _title(graph: Graph, group: Group) -> str:
-    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape but a batch of 1."""
+    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape but a batch of 1.
+
+    Of a long group the first operators are named, and how many follow.
+    """
     parts: list[str] = []
     for node in group.nodes:
         label = node.op.label
@@ -111,6 +118,8 @@ def _title(graph: Graph, group: Group) -> str:
         elif isinstance(node.op, Pool):
             label += _window(node.op.kernel, node.op)
         parts.append(label)
+    if len(parts) > _MOST_NAMED:
+        parts[_MOST_NAMED - 1 :] = [f"{len(parts) - _MOST_NAMED + 1}more"]
     shape = graph.types[group.output].shape
     said = shape[1:] if shape[:1] == (1,) and len(shape) > 1 else shape
     return "_".join([*parts, "x".join(map(str, said))])

@@ -38,8 +38,9 @@ class ComputeDAG:
             elements lie, not what is computed.  The others are dense.
 
     Raises:
-        ValueError: Two operators share a name, an output is given twice, *args* misses a
-            placeholder, or *strides* has those of another tensor or out of row-major order.
+        ValueError: Two operators share a name, an output or argument is given twice, *args* misses
+            a placeholder or has one that nothing reads, or *strides* has those of another tensor or
+            out of row-major order.
     """
 
     def __init__(
@@ -58,6 +59,12 @@ class ComputeDAG:
         missing = [op.name for op in reached if op not in self.args]
         if missing:
             raise ValueError(f"the arguments miss the placeholders {', '.join(missing)}")
+        unread = sorted({op.name for op in self.args if op not in reached})
+        if unread:
+            raise ValueError(f"no output depends on the arguments {', '.join(unread)}")
+        repeated = sorted({op.name for op in self.args if self.args.count(op) > 1})
+        if repeated:
+            raise ValueError(f"an argument is given once; given twice: {', '.join(repeated)}")
         names = [op.name for op in self.ops]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

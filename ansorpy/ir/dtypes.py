@@ -71,4 +71,8 @@ def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:
     """Return the :class:`DType` for *value*; raises ``ValueError`` for one we do not have."""
     if isinstance(value, DType):
         return value
-    return DType(value if isinstance(value, str) else np.dtype(value).name)
+    name = value if isinstance(value, str) else np.dtype(value).name
+    if name not in {dtype.value for dtype in DType}:
+        known = ", ".join(dtype.value for dtype in DType)
+        raise ValueError(f"there is no element type {name!r}; there are {known}")
+    return DType(name)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.functions import Function
@@ -333,13 +333,28 @@ def const(value: int | float | bool, dtype: DType = DType.INT64) -> Const:
 
 
 def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
-    """Turn a Python number into a constant of *dtype* (int64, float32 or bool by default)."""
+    """Turn a Python number into a constant of *dtype* (int64, float32 or bool by default).
+
+    Raises:
+        TypeError: *value* is neither an expression nor a number.
+        ValueError: An integer type of *dtype* cannot hold it.
+    """
     if isinstance(value, Expr):
         return value
+    if not isinstance(value, SupportsFloat):
+        raise TypeError(f"{value!r} is neither an expression nor a number")
     if dtype is None:
         is_bool, is_int = isinstance(value, bool), isinstance(value, int)
         dtype = DType.BOOL if is_bool else DType.INT64 if is_int else DType.FLOAT32
+    if not dtype.is_float and dtype is not DType.BOOL and not _is_held(value, dtype):
+        raise ValueError(f"{dtype.value} has no {value}; convert the other operand with .astype")
     return Const(float(value) if dtype.is_float else value, dtype)
+
+
+def _is_held(value: float, dtype: DType) -> bool:
+    """True when *value* is one of the integers of *dtype*."""
+    least = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
+    return value % 1 == 0 and least <= value < least + (1 << dtype.bits)
 
 
 def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:

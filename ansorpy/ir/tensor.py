@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from operator import index
 
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
@@ -53,7 +54,15 @@ class Tensor:
             raise IndexError(
                 f"{self.name} has {self.ndim} dimensions, indexed with {len(items)} indices"
             )
-        return Load(self, tuple(as_expr(item, DType.INT64) for item in items))
+        return Load(self, tuple(map(_index, items)))
+
+
+def _index(item: ExprLike) -> Expr:
+    """*item* as an index; one that was read from a tensor of other integers is converted."""
+    given = as_expr(item, DType.INT64)
+    if given.dtype.is_float or given.dtype is DType.BOOL:
+        raise TypeError(f"an index must be an integer, got {given.dtype.value}")
+    return given.astype(DType.INT64)
 
 
 @node
@@ -118,7 +127,8 @@ def compute(
 
     Raises:
         TypeError: *fn* takes another number of indices than *shape* has dimensions.
-        ValueError: A reduction below the root, a zero extent, or an axis name used twice.
+        ValueError: A reduction below the root, a zero extent, an axis name used twice, or an axis
+            that is neither an index of *fn* nor reduced over.
     """
     extents = _checked(shape, name)
     names = _axis_names(fn, len(extents)) if names is None else tuple(names)
@@ -130,6 +140,12 @@ def compute(
     inner = body.source if isinstance(body, Reduce) else body
     if any(isinstance(e, Reduce) for e in walk(inner)):
         raise ValueError(f"{name}: a reduction must be the whole body; give it its own compute")
+    own = {*axes, *reduce_axes}
+    strangers = sorted({a.name for a in walk(inner) if isinstance(a, Axis) and a not in own})
+    if strangers:
+        raise ValueError(
+            f"{name} uses {', '.join(strangers)}, which it neither has nor reduces over"
+        )
     taken = [axis.name for axis in (*axes, *reduce_axes)]
     if len(set(taken)) != len(taken):
         raise ValueError(f"{name}: axis names must differ, got {', '.join(taken)}")
@@ -137,7 +153,7 @@ def compute(
 
 
 def _checked(shape: Sequence[int], name: str) -> tuple[int, ...]:
-    extents = tuple(int(extent) for extent in shape)
+    extents = tuple(map(index, shape))
     if any(extent < 1 for extent in extents):
         raise ValueError(f"{name}: every extent must be at least 1, got {extents}")
     return extents

@@ -83,13 +83,17 @@ class RunSession:
         return Message("opened")
 
     def reference(self, message: Message) -> Message:
-        """Run the reference once, check sampled points, answer (and keep) its outputs."""
+        """Run the reference once, check sampled points, answer (and keep) its outputs.
+
+        The interpreter goes first: it names a read out of bounds, which compiled code may not live
+        to tell.
+        """
+        if self._options.check_points:
+            self._magnitudes = self._sampled_magnitudes()
         built = built_from_parts(message.fields, message.blobs)
         with self.task.load(built) as candidate:
             candidate.check()
         outputs = [array.copy() for array in self.task.results()]
-        if self._options.check_points:
-            self._magnitudes = self._sampled_magnitudes()
         wrong = self._points_comparison(outputs)
         if wrong is not None:
             return _failed(TrialKind.WRONG_RESULT, wrong.reason, wrong.error)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ansorpy.errors import AnsorpyError, ForeignFile
+from ansorpy.errors import ForeignFile
 from ansorpy.phases import Part, phase
 
 __all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials", "transaction"]
@@ -100,8 +100,8 @@ def connect(path: Path) -> sqlite3.Connection:
     """Open the database at *path*, making it when there is none.
 
     Raises:
-        ForeignFile: The file is not a tuning database, is damaged, or has another format.
-        AnsorpyError: It cannot be opened or made.
+        ForeignFile: The file is not a tuning database, is damaged, has another format, or cannot be
+            opened or made.
     """
     _refuse_other_files(path)
     with plain_errors(path):
@@ -140,7 +140,9 @@ def _refuse_other_files(path: Path) -> None:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise AnsorpyError(f"cannot read {path}: {error.strerror}") from None
+        raise ForeignFile(
+            f"cannot read {path}: {error.strerror}", hint="name another file with --db"
+        ) from None
     if start and start != _MAGIC:
         raise ForeignFile(f"{path} is not a tuning database", hint="name another file with --db")
 
@@ -208,7 +210,7 @@ def plain_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        raise AnsorpyError(
+        raise ForeignFile(
             f"the tuning database {path} cannot be used: {error}",
             hint="check the folder, its free space and its permissions, or name another with --db",
         ) from None

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.errors import VerificationFailed
+from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.report.onnxedit import FinalSoftmax
 from ansorpy.report.tables import Table
 
@@ -108,7 +108,16 @@ def compare_outputs(
     it is checked like any output; where it has not (a library that returns only probabilities),
     the logarithms are: up to a constant they are that input.  A softmax turns an allowed absolute
     difference ``d`` of its input into a factor ``exp(2 d)``, so its own output is allowed that.
+
+    Raises:
+        UsageError: *theirs* lacks an output, so it is another network's.
     """
+    missing = [name for name in ours if name not in theirs]
+    if missing:
+        raise UsageError(
+            f"{against} gives {', '.join(theirs)}, but {model} has the output {missing[0]}",
+            hint="compare it with the network it was made from",
+        )
     allowed = {
         output: tolerance * max(1.0, 2.0 * float(np.abs(theirs[softmax.input]).max(initial=0.0)))
         for output, softmax in softmaxes.items()

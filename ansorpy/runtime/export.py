@@ -68,7 +68,8 @@ def check_exportable(path: Path, target: Target) -> Linker:
     folder = path.absolute().parent
     if not folder.is_dir():
         raise UsageError(f"cannot write {path}: the folder {folder} does not exist")
-    if path.is_dir() or not os.access(folder, os.W_OK):
+    is_something_else = path.exists() and not path.is_file()  # a folder, a device
+    if is_something_else or not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you may write to")
     return find_linker(Target.host() if target.kind == "cuda" else target)
 

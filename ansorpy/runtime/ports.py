@@ -79,10 +79,8 @@ def check_array(role: str, port: Port, array: object, *, written: bool = False) 
             f"{role} {port.name!r} takes {described(port.shape, port.dtype)}, "
             f"got {described(array.shape, array.dtype)}"
         )
-    raise UsageError(
-        f"{role} {port.name!r} is not contiguous in memory",
-        hint="pass numpy.ascontiguousarray(array)",
-    )
+    lacks = "aligned" if array.flags.c_contiguous else "contiguous"
+    raise UsageError(f"{role} {port.name!r} is not {lacks} in memory", hint="pass array.copy()")
 
 
 def accepted(port: Port, value: object) -> Array:

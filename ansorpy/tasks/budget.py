@@ -44,7 +44,10 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
             value = getattr(self, name)
-            if value is not None and value <= 0:
+            kinds = int | float if name == "time_limit_s" else int
+            if value is not None and not isinstance(value, kinds):
+                raise UsageError(f"{name} must be a number, got {value!r}")
+            if value is not None and not value > 0:  # nan is not
                 raise UsageError(
                     f"{name} must be positive, got {value}",
                     hint='to measure nothing, ask for effort="none"',

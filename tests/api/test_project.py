@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+import ansorpy as ap
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.errors import ForeignFile, UsageError
@@ -80,7 +81,9 @@ def test_memory_is_counted_and_limited(network: onnx.ModelProto) -> None:
     assert project.constant_bytes == 4 * (6 * 10 + 2 * 10 * 10)
     project.fit(None)
     project.fit(1 << 20)
-    with pytest.raises(UsageError, match=r"(?s)than the 0.0 MiB allowed.*allow 1 MiB .*--memory"):
+    with pytest.raises(
+        UsageError, match=r"(?s)than the 9.537e-05 MiB allowed.*allow 1 MiB .*--memory"
+    ):
         project.fit(100)
 
 
@@ -106,6 +109,15 @@ def test_little_memory_leaves_the_ways_that_fit() -> None:
     assert [list(r.ways) for r in project.fit(whole.memory_bytes).regions] == [list(region.ways)]
     with pytest.raises(UsageError, match=f"needs {pieces.memory_bytes / 2**20:.1f} MiB"):
         project.fit(pieces.memory_bytes - 1)
+
+
+def test_tensors_larger_than_the_machine_are_refused(network: onnx.ModelProto) -> None:
+    with pytest.raises(UsageError, match=r"mlp needs .* GiB for its tensors, this machine has"):
+        open_project(network, REQUEST, dims={"batch": 1 << 40})
+    x = ap.placeholder((1 << 20, 1 << 20), name="x")
+    y = ap.compute((1 << 20, 1 << 20), lambda i, j: x[i, j] + 1.0, name="y")
+    with pytest.raises(UsageError, match="y needs 8192 GiB"):
+        ap.tune([x, y], effort="none")
 
 
 def test_an_open_dimension_is_named(network: onnx.ModelProto) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+import ansorpy as ap
 from ansorpy.api.request import Request, as_target, as_threads
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.target import Target
@@ -50,6 +53,29 @@ def test_a_gpu_takes_one_thread_of_the_host() -> None:
         as_threads(4, gpu)
 
 
-def test_no_threads_is_refused() -> None:
-    with pytest.raises(UsageError, match="threads must be at least 1"):
-        Request(threads=0)
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"threads": as_threads(0, Target.host())}, "at least 1, got 0"),
+        ({"threads": 1.5}, "got 1.5"),
+        ({"seed": "a"}, "seed must be a whole number of at least 0, got 'a'"),
+        ({"seed": -1}, "got -1"),
+    ],
+)
+def test_figures_that_are_none_are_refused(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Request(**arguments)
+
+
+def test_what_is_no_target_is_refused() -> None:
+    with pytest.raises(UsageError, match="3 is no target"):
+        as_target(3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("bounds", [{}, {"trials": 4}])
+def test_no_rules_are_refused(bounds: dict[str, int]) -> None:
+    x = ap.placeholder((4,), name="x")
+    y = ap.compute((4,), lambda i: x[i] + 1.0, name="y")
+    with pytest.raises(UsageError, match="there are no rules"):
+        ap.tune([x, y], rules=[], **bounds)  # type: ignore[arg-type]

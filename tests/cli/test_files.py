@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.cli.files import feeds, open_database
+from ansorpy.cli.files import Array, feeds, library_path, open_database, save_arrays
 from ansorpy.cli.models import is_library, onnx_beside
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.runtime.ports import Port
@@ -22,6 +22,30 @@ def test_arrays_from_files(tmp_path: Path) -> None:
     np.savez(tmp_path / "b.npz", x=array + 1)
     assert np.array_equal(feeds([X], [f"x={tmp_path / 'a.npy'}"])["x"], array)
     assert np.array_equal(feeds([X], [f"x={tmp_path / 'b.npz'}"])["x"], array + 1)
+
+
+def test_arrays_are_saved_whatever_their_names(tmp_path: Path) -> None:
+    arrays: dict[str, Array] = {
+        "file": np.arange(3),
+        "a/b": np.float32(2.5),
+        'é "': np.ones((0, 2)),
+    }
+    save_arrays(tmp_path / "out", arrays)
+    with np.load(tmp_path / "out") as found:
+        assert set(found.files) == set(arrays)
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(found[name], array)
+
+
+def test_a_library_does_not_replace_its_model(tmp_path: Path) -> None:
+    model, link = tmp_path / "net.onnx", tmp_path / "same"
+    model.write_bytes(b"x")
+    link.symlink_to(model)
+    assert library_path(model, None) == Path("net.so")
+    assert library_path(model, tmp_path / "net.so") == tmp_path / "net.so"
+    for output in (model, link):
+        with pytest.raises(UsageError, match="would replace the model"):
+            library_path(model, output)
 
 
 def test_random_inputs() -> None:

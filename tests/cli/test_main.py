@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import subprocess
@@ -31,9 +32,28 @@ def test_every_verb_has_help(verb: str, capsys: pytest.CaptureFixture[str]) -> N
     assert f"ansorpy {verb}" in capsys.readouterr().out
 
 
+def test_without_arguments_there_is_the_help_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 2
+    said = capsys.readouterr()
+    assert "Usage: ansorpy" in said.out and not said.err
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == "0.1.0\n"
+
+
+def test_a_full_disk_is_one_plain_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full() -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "out.npz")
+
+    monkeypatch.setattr(module, "VERBS", (full,))
+    assert main(["full"]) == ForeignFile.exit_code
+    error = capsys.readouterr().err
+    assert error.startswith("error: ") and "No space left on device: 'out.npz'" in error
+    assert "hint: " in error and "Traceback" not in error
 
 
 @pytest.mark.parametrize(

@@ -90,6 +90,13 @@ def test_outputs_may_leave_their_shapes_open(tmp_path: Path, as_file: bool) -> N
     assert not model.graph.output[0].type.tensor_type.HasField("shape")
 
 
+def test_outputs_of_one_name_are_refused() -> None:
+    model = product()
+    model.graph.output.append(model.graph.output[0])
+    with pytest.raises(ForeignFile, match="several outputs are named y"):
+        load(model)
+
+
 def function_model(called: str) -> ModelProto:
     """x -> relu(2 x), through a function of the model that calls *called* of its domain."""
     body = [node("Add", ["a", "a"], ["s"]), node(called, ["s"], ["b"], domain="mine")]

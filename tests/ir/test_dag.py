@@ -28,3 +28,14 @@ def test_an_output_is_not_constant_nor_what_reads_it() -> None:
     shifted = compute((5,), lambda i: scaled[i] + 1.0, name="shifted")
     last = compute((5,), lambda i: shifted[i] * 3.0, name="last")
     assert ComputeDAG([scaled, last]).constant_ops == {w}
+
+
+def test_arguments_are_given_once_and_read() -> None:
+    x, z = placeholder((5,), name="x"), placeholder((5,), name="z")
+    y = compute((5,), lambda i: x[i] * 2.0, name="y")
+    with pytest.raises(ValueError, match="given twice: x"):
+        ComputeDAG([y], [x, x])
+    with pytest.raises(ValueError, match="no output depends on the arguments z"):
+        ComputeDAG([y], [x, z])
+    with pytest.raises(ValueError, match="the arguments miss the placeholders x"):
+        ComputeDAG([y], [z])

@@ -381,6 +381,14 @@ def test_inputs_are_the_same_in_every_worker(runner):
     assert np.isfinite([first.median_s, second.median_s]).all()
 
 
+def test_a_read_out_of_bounds_is_named_before_compiled_code_does_it(real):
+    x = placeholder((4, 8), name="x")
+    far = compute((4096, 8192), lambda i, j: x[i, j], name="far")
+    dag = ComputeDAG([far])
+    with pytest.raises(VerificationFailed, match='"x" is read at .* in dimension 0, which has 4'):
+        real.measure(task_of(dag), [State.initial(dag)], incumbent_s=None)
+
+
 def test_a_long_sum_is_judged_by_an_exact_reference(real):
     """Added up one after the other, squares of normals lack 0.2 % of their sum."""
     x, k = placeholder((1 << 22,), name="x"), reduce_axis(1 << 22, name="k")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from ansorpy.errors import VerificationFailed
+from ansorpy.errors import UsageError, VerificationFailed
 from ansorpy.report.onnxedit import FinalSoftmax, softmax_inputs_as_outputs
 from ansorpy.report.verify import check_output, compare_outputs
 
@@ -102,3 +102,9 @@ def test_rows_follow_the_axis() -> None:
     a = np.arange(24.0).reshape(2, 3, 4)
     assert FinalSoftmax("z", 1, True).rows(a).shape == (2, 12)
     assert np.array_equal(FinalSoftmax("z", 1, False).rows(a)[0], a[0, :, 0])
+
+
+def test_outputs_of_another_network_are_refused() -> None:
+    one = {"y": np.zeros(3, np.float32)}
+    with pytest.raises(UsageError, match="ort gives y, but net.so has the output z"):
+        compare_outputs("net.so", "ort", {"z": one["y"]}, one, {})

@@ -178,6 +178,10 @@ def test_wrong_arguments(rng: Rng) -> None:
         kernel([[1.0]])
     with pytest.raises(UsageError, match="'Y' is not contiguous"):
         kernel(np.zeros((programs.M, programs.N), np.float32).T)
+    shifted = np.frombuffer(b"0" + y.tobytes(), np.uint8)[1:].view(np.float32).reshape(y.shape)
+    with pytest.raises(UsageError, match="'Y' is not aligned"):
+        kernel(shifted)
+    kernel(shifted.copy())
     with pytest.raises(UsageError, match=r"has 2 outputs \('S', 'T'\), out= gives 1"):
         kernel(y, out=y)
     with pytest.raises(UsageError, match="'T' shares memory"):

@@ -77,6 +77,12 @@ def test_webassembly_has_no_shared_libraries(tmp_path: Path) -> None:
         check_exportable(tmp_path / "net.so", Target.parse("wasm32-unknown-unknown"))
 
 
+@pytest.mark.parametrize("path", ["/dev/null", "."])
+def test_libraries_replace_files_only(path: str) -> None:
+    with pytest.raises(UsageError, match="cannot write"):
+        check_exportable(Path(path), Target.host())
+
+
 @pytest.mark.emulated
 @pytest.mark.skipif(
     not (shutil.which(QEMU) and shutil.which(CROSS_CC)),

@@ -15,7 +15,7 @@ from ansorpy.ir.dtypes import DType
 
 __all__ = [
     "INLINE", "FunctionText", "Value", "element_bytes", "float_literal", "int_vector", "mask_bits",
-    "mask_literal", "register_type", "splat_literal",
+    "mask_literal", "register_type",
     "storage_type",
 ]  # fmt: skip
 
@@ -91,11 +91,6 @@ def _to_float32(value: float) -> float:
     except OverflowError:
         return float("inf") if value > 0 else float("-inf")
     return rounded
-
-
-def splat_literal(element: str, literal: str) -> str:
-    """A vector constant with *literal* in every lane (the type says how many)."""
-    return f"splat ({element} {literal})"
 
 
 def int_vector(element: str, values: Iterable[int | str]) -> str:

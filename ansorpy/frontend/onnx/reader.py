@@ -127,6 +127,10 @@ def check(model: ModelProto, source: str | Path | ModelProto) -> None:
     finally:
         for output in unranked:
             output.type.tensor_type.ClearField("shape")
+    names = [output.name for output in model.graph.output]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:  # the checker does not look; callers could not tell them apart
+        raise _not_valid(ValueError(f"several outputs are named {', '.join(twice)}"))
 
 
 def upgraded(model: ModelProto) -> ModelProto:

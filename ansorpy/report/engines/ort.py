@@ -30,13 +30,13 @@ class OnnxRuntime:
             self._session = onnxruntime.InferenceSession(
                 path, options, providers=["CPUExecutionProvider"]
             )
+            names = [o.name for o in self._session.get_outputs()]
+            first = self._session.run(names, dict(feeds))
         except Exception as error:  # its exception classes have no common base of their own
             raise UsageError(
-                f"onnxruntime {self.version} does not load this model: {error}",
+                f"onnxruntime {self.version} does not run this model: {error}",
                 hint="compare with another engine, for one --against reference",
             ) from error
-        names = [o.name for o in self._session.get_outputs()]
-        first = self._session.run(names, dict(feeds))
         self._feeds = {name: np.asarray(value, order="C") for name, value in feeds.items()}
         self._outputs = {n: np.zeros_like(v) for n, v in zip(names, first, strict=True)}
         self._binding = self._session.io_binding()

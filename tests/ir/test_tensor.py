@@ -1,0 +1,93 @@
+"""Definitions as people type them: what is taken, and what is refused with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ansorpy.ir import builders as b
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret.program import run_program
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+
+X = placeholder((4, 8), name="x")
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint32", "int64"])
+def test_indices_of_any_integer_type_gather(kind: str) -> None:
+    rows = placeholder((5,), kind, name="rows")
+    y = compute((5, 8), lambda i, j: X[rows[i], j], name="y")
+    rng = np.random.default_rng(3)
+    x, at = rng.standard_normal((4, 8), np.float32), rng.integers(0, 4, 5).astype(kind)
+    found = np.zeros((5, 8), np.float32)
+    run_program(lower(State.initial(ComputeDAG([y], [X, rows]))).run, [x, at, found])
+    np.testing.assert_array_equal(found, x[at.astype(np.int64)])
+
+
+@pytest.mark.parametrize("kind", ["float32", "bool"])
+def test_other_indices_are_refused(kind: str) -> None:
+    at = placeholder((4,), kind, name="at")
+    with pytest.raises(TypeError, match=f"an index must be an integer, got {kind}"):
+        compute((4,), lambda i: X[at[i], 0], name="y")
+
+
+def test_axes_of_others_are_refused() -> None:
+    k = reduce_axis(8, name="k")
+    with pytest.raises(ValueError, match="y uses k, which it neither has nor reduces over"):
+        compute((4,), lambda i: X[i, k], name="y")
+    other = reduce_axis(8, name="other")
+    with pytest.raises(ValueError, match="y uses k"):
+        compute((4,), lambda i: b.sum(X[i, k], axis=other), name="y")
+
+
+@pytest.mark.parametrize("body", ["text", None, [1.0]])
+def test_a_body_is_an_expression_or_a_number(body: Any) -> None:
+    with pytest.raises(TypeError, match="is neither an expression nor a number"):
+        compute((4,), lambda i: body, name="y")
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"), [("int8", 128), ("uint8", -1), ("int32", 0.5), ("int64", float("inf"))]
+)
+def test_constants_that_a_type_does_not_have(kind: str, value: float) -> None:
+    x = placeholder((4,), kind, name="x")
+    with pytest.raises(ValueError, match=f"{kind} has no"):
+        compute((4,), lambda i: x[i] + value, name="y")
+
+
+@pytest.mark.parametrize(("kind", "value"), [("int8", -128), ("uint8", 255), ("int32", 2.0)])
+def test_constants_that_a_type_has(kind: str, value: float) -> None:
+    x = placeholder((4,), kind, name="x")
+    assert compute((4,), lambda i: x[i] + value, name="y").dtype is DType(kind)
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: placeholder((0, 3), name="z"), ValueError, "at least 1"),
+        (lambda: placeholder((2.5,), name="z"), TypeError, "float"),
+        (lambda: placeholder("44", name="z"), TypeError, "str"),
+        (lambda: placeholder((4,), "float33", name="z"), ValueError, "'float33'; there are"),
+        (lambda: reduce_axis(0, name="k"), ValueError, "at least 1"),
+        (lambda: compute((4, 4), lambda i: X[i, i], name="z"), TypeError, "takes 1 indices"),
+    ],
+)  # fmt: skip
+def test_wrong_shapes_and_types(
+    make: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_a_long_chain_of_stages_knows_its_type() -> None:
+    last = X
+    for n in range(3000):
+        before = last
+        last = compute((4, 8), lambda i, j, t=before: t[i, j] + 1.0, name=f"s{n}", names="ij")
+    assert last.dtype is DType.FLOAT32
