@@ -11,10 +11,9 @@ import onnx
 
 from ansorpy.api.assemble import kernel_of
 from ansorpy.api.parts import Choices, Parts
-from ansorpy.api.project import open_project
 from ansorpy.api.request import Request, as_seed, as_target, as_threads, require_memory
 from ansorpy.api.session import open_session
-from ansorpy.api.several import Aim, Several, objective_for, uninterrupted
+from ansorpy.api.several import WantedNetwork, compile_many, uninterrupted
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision, Task
@@ -160,24 +159,23 @@ def compile(
         UsageError: A dynamic dimension without a size, too little memory, a wrong option.
         NoValidProgram: No trial of some task succeeded.
     """
-    request = Request(
+    wanted = WantedNetwork(model, bound=bound, memory=memory, shapes=shapes, dims=dims)
+    [compiled] = compile_many(
+        [wanted],
+        objective=objective,
         effort=effort,
         trials=trials,
         trials_per_task=trials_per_task,
-        time_limit_s=time_limit,
-        target=(made_for := as_target(target)),
-        threads=as_threads(threads, made_for),
+        time_limit=time_limit,
+        target=target,
+        threads=threads,
         precision=precision,
-        db=None if db is None else Path(db),
+        db=db,
         workers=workers,
-        parts=Parts.of(parts),
-        seed=as_seed(seed),
+        seed=seed,
+        **parts,
     )
-    aims = [Aim(bound_s=bound)]
-    goal = objective_for(objective, aims)
-    project = open_project(model, request, shapes=shapes, dims=dims)
-    project = project.fit(memory)
-    return Several([project], aims, goal).compiled(request)[0]
+    return compiled
 
 
 def load(path: str | Path) -> Model:

@@ -20,6 +20,7 @@ from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
 from ansorpy.measure.records import Record
+from ansorpy.runtime.footprint import bytes_text
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 from ansorpy.tasks.predict import predicted_seconds
@@ -89,10 +90,10 @@ def choose_within(session: Session, project: Project) -> list[Chosen]:
     left = room.constants if room.together is None else room.together
     if project.memory is not None and not room.holds(constants, workspace):
         total = constants + workspace
-        needs, allowed = (f"{b / 2**20:.1f} MiB" for b in (total, left))
         raise UsageError(
-            f"the smallest programs found take {needs} of packed constants and workspace, more "
-            f"than the {allowed} that the memory allowed leaves beside the arena",
+            f"the smallest programs found take {bytes_text(total)} of packed constants and "
+            f"workspace, more than the {bytes_text(left)} that the memory allowed leaves beside "
+            "the arena",
             hint=memory_hint(project.memory + total - left),
         )
     return [of[at].make() for of, at in zip(ways, taken, strict=True)]

@@ -15,6 +15,7 @@ from ansorpy.frontend.onnx import load as load_onnx
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
 from ansorpy.ir.task import Task
+from ansorpy.runtime.footprint import bytes_text
 from ansorpy.target import Target
 
 __all__ = ["OpenRegion", "Project", "memory_hint", "open_project"]
@@ -154,10 +155,10 @@ class Project:
             cuts = self.open.cuts.within(_memory_bytes, memory)
             found = replace(self._of(cuts.network, self.open), open=replace(self.open, cuts=cuts))
         if found.memory_bytes > memory:
-            needs, allowed = (f"{b / (1 << 20):.1f} MiB" for b in (found.memory_bytes, memory))
             raise UsageError(
-                f"the model needs {needs} ({found.constant_bytes >> 20} MiB of it constants), "
-                f"more than the {allowed} allowed",
+                f"the model needs {bytes_text(found.memory_bytes)} "
+                f"({bytes_text(found.constant_bytes)} of it constants), "
+                f"more than the {bytes_text(memory)} allowed",
                 hint=memory_hint(found.memory_bytes),
             )
         return replace(found, memory=memory)

@@ -14,6 +14,7 @@ from ansorpy.errors import UsageError
 from ansorpy.ir.task import Precision
 from ansorpy.measure.workers import LOCAL
 from ansorpy.rules.presets import Preset
+from ansorpy.runtime.footprint import bytes_text
 from ansorpy.search.events import Listener, silent
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget, Effort
@@ -136,7 +137,7 @@ def require_memory(what: str, needed: int) -> None:
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:
         raise UsageError(
-            f"{what} needs {needed / 2**30:.4g} GiB for its tensors, "
-            f"this machine has {there / 2**30:.4g} GiB",
+            f"{what} needs {bytes_text(needed)} for its tensors, this machine has "
+            f"{bytes_text(there)}",
             hint="make its shapes smaller",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["Footprint"]
+__all__ = ["Footprint", "bytes_text"]
 
 
 @dataclass(frozen=True)
@@ -42,17 +42,20 @@ class Footprint:
         }
 
     def __str__(self) -> str:
-        parts = f"inputs and outputs {_mib(self.ports)}"
+        parts = f"inputs and outputs {bytes_text(self.ports)}"
         if self.workspace is None or self.peak is None:
             return (
-                f"before it is compiled: constants {_mib(self.constants)}, "
-                f"arena {_mib(self.arena)}, {parts}"
+                f"before it is compiled: constants {bytes_text(self.constants)}, "
+                f"arena {bytes_text(self.arena)}, {parts}"
             )
         return (
-            f"{_mib(self.peak)} at the peak of a run: constants {_mib(self.constants)}, "
-            f"arena {_mib(self.arena)}, workspace {_mib(self.workspace)}, {parts}"
+            f"{bytes_text(self.peak)} at the peak of a run: "
+            f"constants {bytes_text(self.constants)}, "
+            f"arena {bytes_text(self.arena)}, workspace {bytes_text(self.workspace)}, {parts}"
         )
 
 
-def _mib(size: int) -> str:
-    return f"{size / (1 << 20):.2f} MiB"
+def bytes_text(size: int) -> str:
+    """*size* bytes in the largest unit that they fill: ``7.75 MiB``."""
+    power = min(max(size.bit_length() - 1, 0) // 10, 3)
+    return f"{size / (1 << 10 * power):.4g} {('B', 'KiB', 'MiB', 'GiB')[power]}"

@@ -79,8 +79,8 @@ def test_a_footprint_in_words() -> None:
     known = Footprint(5 * mib, 2 * mib, mib // 2, mib // 4)
     assert known.peak == 7.75 * mib
     assert str(known) == (
-        "7.75 MiB at the peak of a run: constants 5.00 MiB, arena 2.00 MiB, "
-        "workspace 0.50 MiB, inputs and outputs 0.25 MiB"
+        "7.75 MiB at the peak of a run: constants 5 MiB, arena 2 MiB, "
+        "workspace 512 KiB, inputs and outputs 256 KiB"
     )
     planned = Footprint(5 * mib, 2 * mib, None, 0)
-    assert planned.peak is None and "before it is compiled: constants 5.00 MiB" in str(planned)
+    assert planned.peak is None and "before it is compiled: constants 5 MiB" in str(planned)
