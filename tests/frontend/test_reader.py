@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -175,3 +176,14 @@ def test_attributes_out_of_range_are_blamed(
     with pytest.raises(UnsupportedModel) as caught:
         load(model)
     assert caught.value.rows[0].attribute.startswith(blame)
+
+
+def test_constants_that_become_nan_warn_of_nothing() -> None:
+    model = graph_model(
+        [node("Sqrt", ["c"], ["s"]), node("Add", ["x", "s"], ["y"])],
+        {"x": (2,)}, ["y"], {"c": np.array([-1, 4], np.float32)},
+    )  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        [held] = load(model).constants.values()
+    assert np.isnan(held[0]) and held[1] == 2

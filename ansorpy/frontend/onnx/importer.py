@@ -55,7 +55,9 @@ def load(
     if not unknown:
         check(model, source)
         model = upgraded(model)
-    return _Importer(model, pinned_shapes(model, shapes, dims)).run()
+    importer = _Importer(model, pinned_shapes(model, shapes, dims))
+    with np.errstate(all="ignore"):  # constants may become NaN or infinite, as ONNX has it
+        return importer.run()
 
 
 def _is_known(node: NodeProto) -> bool:
