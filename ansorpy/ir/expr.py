@@ -352,9 +352,9 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
 
 
 def _is_held(value: float, dtype: DType) -> bool:
-    """True when *value* is one of the integers of *dtype*."""
-    least = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-    return value % 1 == 0 and least <= value < least + (1 << dtype.bits)
+    """True when *value* is one of the integers of *dtype*; unsigned ones wrap around below 0."""
+    half = 1 << (dtype.bits - 1)
+    return value % 1 == 0 and -half <= value < (half if dtype.is_signed else 2 * half)
 
 
 def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:

@@ -162,6 +162,7 @@ def test_inputs_and_outputs_that_are_no_tensors_are_refused() -> None:
         ("ConvTranspose", {"output_shape": [9]}, "output_shape"),
         ("MaxPool", {"kernel_shape": [0, 1]}, "kernel_shape"),
         ("Cast", {"to": 77}, "element type 77"),
+        ("LpPool", {"kernel_shape": [1, 1], "p": 0}, "p=0"),
     ],
 )
 def test_attributes_out_of_range_are_blamed(
@@ -187,3 +188,28 @@ def test_constants_that_become_nan_warn_of_nothing() -> None:
         warnings.simplefilter("error")
         [held] = load(model).constants.values()
     assert np.isnan(held[0]) and held[1] == 2
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shapes", "attributes", "said"),
+    [
+        ("MatMul", [(), (3,)], {}, "wrong rank"),
+        ("Gemm", [(3,), (3, 4)], {}, "rank 2"),
+        ("Trilu", [(4,)], {}, "rank"),
+        ("SpaceToDepth", [(1, 2, 4, 4, 4)], {"blocksize": 2}, "4-dimensional"),
+        ("RNN", [(1, 1, 4, 4), (1, 3, 4), (1, 3, 3)], {"hidden_size": 3}, "rank 3"),
+    ],
+)
+def test_operands_of_ranks_that_no_operator_takes(
+    op_type: str, shapes: list[tuple[int, ...]], attributes: dict[str, Any], said: str
+) -> None:
+    names = [f"x{i}" for i in range(len(shapes))]
+    infos = [
+        helper.make_tensor_value_info(n, TensorProto.FLOAT, s)
+        for n, s in zip(names, shapes, strict=True)
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph([node(op_type, names, ["y"], **attributes)], "g", infos, [output])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    with pytest.raises(ForeignFile, match=f"not valid: .*{said}"):
+        load(model)

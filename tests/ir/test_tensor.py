@@ -53,7 +53,7 @@ def test_a_body_is_an_expression_or_a_number(body: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"), [("int8", 128), ("uint8", -1), ("int32", 0.5), ("int64", float("inf"))]
+    ("kind", "value"), [("int8", 128), ("uint8", 256), ("int32", 0.5), ("int64", float("inf"))]
 )
 def test_constants_that_a_type_does_not_have(kind: str, value: float) -> None:
     x = placeholder((4,), kind, name="x")
@@ -61,7 +61,9 @@ def test_constants_that_a_type_does_not_have(kind: str, value: float) -> None:
         compute((4,), lambda i: x[i] + value, name="y")
 
 
-@pytest.mark.parametrize(("kind", "value"), [("int8", -128), ("uint8", 255), ("int32", 2.0)])
+@pytest.mark.parametrize(
+    ("kind", "value"), [("int8", -128), ("uint8", 255), ("uint8", -1), ("int32", 2.0)]
+)
 def test_constants_that_a_type_has(kind: str, value: float) -> None:
     x = placeholder((4,), kind, name="x")
     assert compute((4,), lambda i: x[i] + value, name="y").dtype is DType(kind)

@@ -34,6 +34,8 @@ def constant_of_shape(ctx: NodeContext) -> str:
     tensor: TensorProto | None = ctx.attr("value", None)
     fill = np.zeros(1, np.float32) if tensor is None else array_of(tensor)
     shape = ctx.constant_ints(0, "input shape")
+    if min(shape, default=0) < 0:
+        raise Unsupported(f"input shape {shape}", "no size may be negative")
     return _add(ctx, np.full(shape, fill.reshape(-1)[0], fill.dtype))
 
 

@@ -56,7 +56,9 @@ class NodeContext:
         for attribute in self.node.attribute:
             if attribute.name == name:
                 value = onnx.helper.get_attribute_value(attribute)
-                return cast(T, value.decode() if isinstance(value, bytes) else value)
+                return cast(
+                    T, value.decode(errors="replace") if isinstance(value, bytes) else value
+                )
         return default
 
     def ints(self, name: str, default: Sequence[int]) -> Shape:
@@ -66,7 +68,9 @@ class NodeContext:
         return index < len(self.node.input) and bool(self.node.input[index])
 
     def input(self, index: int = 0) -> str:
-        """The graph value of an operand that is present."""
+        """The graph value of an operand, which must be present."""
+        if not self.has_input(index):
+            raise Unsupported(f"input {index}", "it is missing")
         return self.values[self.node.input[index]]
 
     @property

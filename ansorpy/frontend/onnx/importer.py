@@ -20,7 +20,14 @@ from ansorpy.frontend.onnx.narrow import (
     narrow_type,
     refused,
 )
-from ansorpy.frontend.onnx.reader import array_of, check, opset_of, read, upgraded
+from ansorpy.frontend.onnx.reader import (
+    array_of,
+    check,
+    demand_consistent,
+    opset_of,
+    read,
+    upgraded,
+)
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
 from ansorpy.graph.constants import constant_values
@@ -180,6 +187,9 @@ class _Importer:
         except Unsupported as reason:
             self._refuse(node, operands, reason)
             return
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            demand_consistent(self.model)  # operands or attributes that the operator never takes
+            raise
         self.values.update(
             {
                 name: value

@@ -68,9 +68,16 @@ def global_lp_pool(ctx: NodeContext) -> str:
     return _root(ctx, _global(ctx, ReduceOp.SUM, _power(ctx)))
 
 
+def _exponent(ctx: NodeContext) -> float:
+    p = float(ctx.attr("p", 2))
+    if p <= 0:
+        raise Unsupported(f"p={p:g}", "it must be positive")
+    return p
+
+
 def _power(ctx: NodeContext) -> str:
     """``|x| ** p``."""
-    x, p = ctx.input(), float(ctx.attr("p", 2))
+    x, p = ctx.input(), _exponent(ctx)
     if p == 2:
         return ctx.apply(Fn.MUL, x, x)
     size = ctx.apply(Fn.ABS, x)
@@ -79,7 +86,7 @@ def _power(ctx: NodeContext) -> str:
 
 def _root(ctx: NodeContext, total: str) -> str:
     """``total ** (1 / p)``."""
-    p = float(ctx.attr("p", 2))
+    p = _exponent(ctx)
     if p == 2:
         return ctx.apply(Fn.SQRT, total)
     return total if p == 1 else ctx.apply(Fn.POW, total, ctx.literal(1 / p))

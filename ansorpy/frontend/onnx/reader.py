@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, external_data_helper, inliner, numpy_h
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.graph.ir import Array
 
-__all__ = ["OLDEST_OPSET", "array_of", "check", "opset_of", "read", "upgraded"]
+__all__ = ["OLDEST_OPSET", "array_of", "check", "demand_consistent", "opset_of", "read", "upgraded"]
 
 OLDEST_OPSET = 7
 """Importers know the operators' meanings from this operator set on; older models are converted."""
@@ -20,6 +20,9 @@ _CONVERT_TO = 13
 
 
 _EXPORT_AGAIN = "export it again; `python -m onnx.checker` reports the same fault"
+_IN_FULL = (
+    "export it again; onnx.checker.check_model(model, full_check=True) reports the same fault"
+)
 
 
 def read(source: str | Path | ModelProto) -> ModelProto:
@@ -80,8 +83,8 @@ def _inlined(model: ModelProto) -> ModelProto:
         raise _not_valid(error) from None
 
 
-def _not_valid(error: Exception) -> ForeignFile:
-    return ForeignFile(f"the ONNX model is not valid: {_reason(error)}", hint=_EXPORT_AGAIN)
+def _not_valid(error: Exception, hint: str = _EXPORT_AGAIN) -> ForeignFile:
+    return ForeignFile(f"the ONNX model is not valid: {_reason(error)}", hint=hint)
 
 
 def array_of(tensor: TensorProto) -> Array:
@@ -131,6 +134,23 @@ def check(model: ModelProto, source: str | Path | ModelProto) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:  # the checker does not look; callers could not tell them apart
         raise _not_valid(ValueError(f"several outputs are named {', '.join(twice)}"))
+
+
+def demand_consistent(model: ModelProto) -> None:
+    """Refuse *model* where a node's operands have ranks, types or attributes it does not take.
+
+    Importers rely on what onnx's strict shape inference looks at; it is asked when one failed, as
+    it takes as long as the import.
+
+    Raises:
+        ForeignFile: There is such a node.
+    """
+    try:
+        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+    except onnx.shape_inference.InferenceError as error:
+        raise _not_valid(error, _IN_FULL) from None
+    except ValueError:  # it cannot be asked about models over 2 GiB
+        return
 
 
 def upgraded(model: ModelProto) -> ModelProto:
