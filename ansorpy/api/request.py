@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 
 from ansorpy.api.parts import Parts
@@ -95,7 +96,7 @@ class Request:
 
 
 def _require_whole(name: str, value: object, least: int) -> None:
-    if not isinstance(value, int) or value < least:
+    if not isinstance(value, Integral) or value < least:
         raise UsageError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 

@@ -81,10 +81,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output went away; there is nobody to tell
         return EXIT_INTERNAL
-    except OSError as error:  # of a file that was being written: a full disk, a folder just gone
-        print(f"error: {error}", file=sys.stderr)
-        print("hint: check the folder, its free space and its permissions", file=sys.stderr)
-        return ForeignFile.exit_code
     except Exception as error:
         return _unexpected(error)
     if code == EXIT_INTERRUPTED:  # what the parser makes of a KeyboardInterrupt
@@ -93,7 +89,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _unexpected(error: Exception) -> int:
-    """Exit code of an error that is none of ours: the command line's own, or a bug."""
+    """Exit code of an error that is none of ours: the command line's own, a full disk, a bug."""
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
         said = error.format_message()
         if said:  # without any argument there is the help alone
@@ -101,6 +97,10 @@ def _unexpected(error: Exception) -> int:
         return EXIT_USAGE
     if DEBUG.get():
         traceback.print_exception(error)
+    elif isinstance(error, OSError):  # of a file that was being written
+        print(f"error: {error}", file=sys.stderr)
+        print("hint: check the folder, its free space and its permissions", file=sys.stderr)
+        return ForeignFile.exit_code
     else:
         print(f"internal error: {type(error).__name__}: {error}", file=sys.stderr)
         print("hint: ANSORPY_DEBUG=1 shows where; please report it", file=sys.stderr)

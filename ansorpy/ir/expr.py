@@ -341,14 +341,17 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
     """
     if isinstance(value, Expr):
         return value
-    if not isinstance(value, SupportsFloat):
+    if not isinstance(value, int | float) and not isinstance(value, SupportsFloat):
         raise TypeError(f"{value!r} is neither an expression nor a number")
     if dtype is None:
         is_bool, is_int = isinstance(value, bool), isinstance(value, int)
         dtype = DType.BOOL if is_bool else DType.INT64 if is_int else DType.FLOAT32
-    if not dtype.is_float and dtype is not DType.BOOL and not _is_held(value, dtype):
+    if dtype.is_float:
+        return Const(float(value), dtype)
+    is_index = dtype is DType.INT64 and type(value) is int  # most are
+    if not is_index and dtype is not DType.BOOL and not _is_held(value, dtype):
         raise ValueError(f"{dtype.value} has no {value}; convert the other operand with .astype")
-    return Const(float(value) if dtype.is_float else value, dtype)
+    return Const(value, dtype)
 
 
 def _is_held(value: float, dtype: DType) -> bool:

@@ -60,9 +60,10 @@ class Tensor:
 def _index(item: ExprLike) -> Expr:
     """*item* as an index; one that was read from a tensor of other integers is converted."""
     given = as_expr(item, DType.INT64)
-    if given.dtype.is_float or given.dtype is DType.BOOL:
-        raise TypeError(f"an index must be an integer, got {given.dtype.value}")
-    return given.astype(DType.INT64)
+    kind = given.dtype
+    if kind.is_float or kind is DType.BOOL:
+        raise TypeError(f"an index must be an integer, got {kind.value}")
+    return given if kind is DType.INT64 else given.astype(DType.INT64)
 
 
 @node

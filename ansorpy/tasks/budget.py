@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import Literal
 
 from ansorpy.errors import UsageError
@@ -44,9 +45,9 @@ class Budget:
     def __post_init__(self) -> None:
         for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
             value = getattr(self, name)
-            kinds = int | float if name == "time_limit_s" else int
-            if value is not None and not isinstance(value, kinds):
-                raise UsageError(f"{name} must be a number, got {value!r}")
+            kind, words = (Real, "a") if name == "time_limit_s" else (Integral, "a whole")
+            if value is not None and not isinstance(value, kind):
+                raise UsageError(f"{name} must be {words} number, got {value!r}")
             if value is not None and not value > 0:  # nan is not
                 raise UsageError(
                     f"{name} must be positive, got {value}",
