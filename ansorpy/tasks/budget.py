@@ -46,9 +46,11 @@ class Budget:
         for name in ("trials", "trials_per_task", "time_limit_s", "plateau"):
             value = getattr(self, name)
             kind, words = (Real, "a") if name == "time_limit_s" else (Integral, "a whole")
-            if value is not None and not isinstance(value, kind):
+            if value is None:
+                continue
+            if not isinstance(value, kind):
                 raise UsageError(f"{name} must be {words} number, got {value!r}")
-            if value is not None and not value > 0:  # nan is not
+            if not float(value) > 0:  # nan is not
                 raise UsageError(
                     f"{name} must be positive, got {value}",
                     hint='to measure nothing, ask for effort="none"',

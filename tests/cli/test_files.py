@@ -27,7 +27,7 @@ def test_arrays_from_files(tmp_path: Path) -> None:
 def test_arrays_are_saved_whatever_their_names(tmp_path: Path) -> None:
     arrays: dict[str, Array] = {
         "file": np.arange(3),
-        "a/b": np.float32(2.5),
+        "a/b": np.asarray(2.5),
         'é "': np.ones((0, 2)),
     }
     save_arrays(tmp_path / "out", arrays)

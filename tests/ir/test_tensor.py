@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret.program import run_program
-from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 
@@ -73,8 +73,8 @@ def test_constants_that_a_type_has(kind: str, value: float) -> None:
     ("make", "error", "message"),
     [
         (lambda: placeholder((0, 3), name="z"), ValueError, "at least 1"),
-        (lambda: placeholder((2.5,), name="z"), TypeError, "float"),
-        (lambda: placeholder("44", name="z"), TypeError, "str"),
+        (lambda: placeholder(cast(Any, (2.5,)), name="z"), TypeError, "float"),
+        (lambda: placeholder(cast(Any, "44"), name="z"), TypeError, "str"),
         (lambda: placeholder((4,), "float33", name="z"), ValueError, "'float33'; there are"),
         (lambda: reduce_axis(0, name="k"), ValueError, "at least 1"),
         (lambda: compute((4, 4), lambda i: X[i, i], name="z"), TypeError, "takes 1 indices"),
@@ -88,7 +88,7 @@ def test_wrong_shapes_and_types(
 
 
 def test_a_long_chain_of_stages_knows_its_type() -> None:
-    last = X
+    last: Tensor = X
     for n in range(3000):
         before = last
         last = compute((4, 8), lambda i, j, t=before: t[i, j] + 1.0, name=f"s{n}", names="ij")

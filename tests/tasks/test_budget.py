@@ -29,7 +29,7 @@ def test_bad_requests_are_refused() -> None:
         Budget(trials=0)
     for wrong in ({"trials": 1.5}, {"trials_per_task": "8"}, {"time_limit_s": "5m"}):
         with pytest.raises(UsageError, match="must be a (whole )?number, got"):
-            Budget(**wrong)  # type: ignore[arg-type]
+            Budget(**wrong)
     with pytest.raises(UsageError, match="must be positive, got nan"):
         Budget(time_limit_s=float("nan"))
 
