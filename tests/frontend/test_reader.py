@@ -197,7 +197,6 @@ def test_constants_that_become_nan_warn_of_nothing() -> None:
         ("Gemm", [(3,), (3, 4)], {}, "rank 2"),
         ("Trilu", [(4,)], {}, "rank"),
         ("SpaceToDepth", [(1, 2, 4, 4, 4)], {"blocksize": 2}, "4-dimensional"),
-        ("RNN", [(1, 1, 4, 4), (1, 3, 4), (1, 3, 3)], {"hidden_size": 3}, "rank 3"),
     ],
 )
 def test_operands_of_ranks_that_no_operator_takes(
@@ -212,4 +211,12 @@ def test_operands_of_ranks_that_no_operator_takes(
     graph = helper.make_graph([node(op_type, names, ["y"], **attributes)], "g", infos, [output])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     with pytest.raises(ForeignFile, match=f"not valid: .*{said}"):
+        load(model)
+
+
+@pytest.mark.parametrize("op_type", ["RNN", "GRU", "LSTM"])
+def test_weights_of_recurrences_have_three_dimensions(op_type: str) -> None:
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op_type] * 3
+    model = operator_model(op_type, [(2, 1, 4), (gates, 4), (1, gates, 3)], hidden_size=3)
+    with pytest.raises(UnsupportedModel, match="input 1 of shape .* must have 3 dimensions"):
         load(model)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from ansorpy.ir import builders as ap
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.predicates import (
@@ -81,7 +82,7 @@ def test_a_reduce_axis_in_an_index_is_no_simple_access() -> None:
     ],
 )
 def test_is_strictly_inlineable(at: Callable[..., Expr], answer: bool) -> None:
-    state = State.initial([A, R, reader(at)])
+    state = State.initial(ComputeDAG([reader(at)]))
     assert is_strictly_inlineable(state, state.stage("B")) is answer
 
 
@@ -95,7 +96,7 @@ def test_is_strictly_inlineable(at: Callable[..., Expr], answer: bool) -> None:
     ],
 )
 def test_needs_multi_level_tiling_without_reduction(at: Callable[..., Expr], answer: bool) -> None:
-    state = State.initial([A, R, Q, reader(at)])
+    state = State.initial(ComputeDAG([reader(at)]))
     assert needs_multi_level_tiling(state, state.stage("B")) is answer
 
 

@@ -142,6 +142,7 @@ def rotary_embedding(ctx: NodeContext) -> str:
 def _angles(ctx: NodeContext, index: int, heads_first: bool) -> str:
     """Cosines or sines of each row, with an axis for the heads."""
     value = ctx.input(index)
+    ctx.require_rank(index, 2 if ctx.has_input(3) else 3)
     if ctx.has_input(3):
         value = ctx.emit(Gather(0), [value, ctx.input(3)])
     batch, rows, half = _extents(ctx, value)

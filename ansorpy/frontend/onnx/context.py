@@ -83,6 +83,12 @@ class NodeContext:
     def shape(self, index: int = 0) -> Shape:
         return self.type(index).shape
 
+    def require_rank(self, index: int, rank: int) -> None:
+        """Refuse operand *index* unless it has *rank* dimensions."""
+        shape = self.shape(index)
+        if len(shape) != rank:
+            raise Unsupported(f"input {index} of shape {shape}", f"it must have {rank} dimensions")
+
     def is_output_used(self, index: int) -> bool:
         return index < len(self.node.output) and self.node.output[index] in self.used
 

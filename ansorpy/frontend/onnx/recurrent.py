@@ -51,6 +51,8 @@ def run_directions(
         stepper: What computes a step of a direction.
     """
     directions = _directions(ctx)
+    for operand in range(3):  # the data and both weights
+        ctx.require_rank(operand, 3)
     batch_first = ctx.attr("layout", 0) == 1
     x = ctx.transpose(ctx.input(0), (1, 0, 2)) if batch_first else ctx.input(0)
     steps, batch, _ = ctx.builder.types[x].shape
