@@ -193,10 +193,12 @@ def open_project(
         UsageError: A dynamic dimension without a size, an unknown name, or tensors larger than
             this machine's memory.
     """
-    cuts = cuts_of(load_onnx(model, shapes, dims), _own_caches(request))
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
+    graph = load_onnx(model, shapes, dims)
+    ends = (*graph.inputs, *(output.value for output in graph.outputs))
+    require_memory(name, sum(graph.types[value].bytes for value in ends))
+    cuts = cuts_of(graph, _own_caches(request))
     project = Project(name, cuts.network, (), request.target)
-    require_memory(name, project.touched_bytes)
 
     def make(workload: Workload) -> Task:
         between = _between(workload, request)
