@@ -7,8 +7,10 @@ or that does not wake in time, costs nothing but its help.  (With a barrier of s
 in libgomp, each region waits for the last; where two threads share a core a region then takes a
 time slice: 92 ms a run were seen instead of 0.5.)
 
-Waiting threads spin, then give the core to whoever wants it, then sleep.  Threads start with the
-first region that wants them.  A team has one region at a time: a caller that finds it busy runs its
+Waiting threads spin, then give the core to whoever wants it, then sleep.  A sleeper is woken on
+another core than the caller's, and leaves it where it finds itself there: systems wake a thread beside
+who wakes it, even with the next core idle, and move it on only after several milliseconds, in which
+the caller would do all pieces.  Threads start with the first region that wants them.  A team has one region at a time: a caller that finds it busy runs its
 region alone, and so does a child process, which has the memory of the team but not its threads.
 """
 
@@ -34,6 +36,9 @@ _YIELDS = 10_000
 
 _SEMAPHORE_BYTES = 64
 """At least ``sizeof(sem_t)`` of any C library (glibc: 32), and a cache line."""
+
+_CORES_BYTES = 128
+"""Of a set of cores, one bit each: 1024 of them.  Where there are more, threads stay where they are."""
 
 _SIGNALS_BYTES = 128
 _SETMASK = 2
@@ -69,6 +74,10 @@ def _pause(target: Target) -> str:
 
 _SOURCE = f"""
 declare i32 @sched_yield()
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
 declare i32 @getpid()
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
@@ -91,6 +100,11 @@ declare i32 @sem_post(ptr)
 @awake = internal global [{_MOST} x i32] zeroinitializer, align 64
 @signs = internal global [{_MOST} x [{_SEMAPHORE_BYTES} x i8]] zeroinitializer, align 64
 @threads = internal global [{_MOST} x i64] zeroinitializer, align 64
+
+; The caller's core.  Of threads that were sent off it: that they were, and the cores to go back to.
+@seat = internal global i32 -1, align 64
+@sent = internal global [{_MOST} x i32] zeroinitializer, align 64
+@homes = internal global [{_MOST} x [{_CORES_BYTES} x i8]] zeroinitializer, align 64
 
 @function = internal alias ptr, getelementptr (%region, ptr @region, i32 0, i32 1)
 @data = internal alias ptr, getelementptr (%region, ptr @region, i32 0, i32 2)
@@ -141,6 +155,91 @@ done:
   ret void
 }}
 
+; Put the cores of the calling thread into %all, and those without %cpu into %others; 0 when it can.
+define internal i32 @list_cores(i32 %cpu, ptr %all, ptr %others) {{
+  %known = icmp ult i32 %cpu, {8 * _CORES_BYTES}
+  br i1 %known, label %ask, label %none
+ask:
+  %got = call i32 @sched_getaffinity(i32 0, i64 {_CORES_BYTES}, ptr %all)
+  %failed = icmp slt i32 %got, 0
+  br i1 %failed, label %none, label %clear
+clear:
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %all, i64 {_CORES_BYTES}, i1 false)
+  %byte = lshr i32 %cpu, 3
+  %place = getelementptr i8, ptr %others, i32 %byte
+  %bit.number = and i32 %cpu, 7
+  %bit.wide = shl i32 1, %bit.number
+  %bit = trunc i32 %bit.wide to i8
+  %rest = xor i8 %bit, -1
+  %old = load i8, ptr %place
+  %new = and i8 %old, %rest
+  store i8 %new, ptr %place
+  ret i32 0
+none:
+  ret i32 -1
+}}
+
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; Let a sleeper wake up on another core than this one.  (A set without cores is refused.)
+define internal void @send_off(i64 %rank) {{
+entry:
+  %others = alloca [{_CORES_BYTES} x i8], align 8
+  %home = getelementptr [{_MOST} x [{_CORES_BYTES} x i8]], ptr @homes, i64 0, i64 %rank
+  %cpu = call i32 @sched_getcpu()
+  %status = call i32 @list_cores(i32 %cpu, ptr %home, ptr %others)
+  %can = icmp eq i32 %status, 0
+  br i1 %can, label %send, label %done
+send:
+  %of = getelementptr [{_MOST} x i64], ptr @threads, i64 0, i64 %rank
+  %thread = load i64, ptr %of, align 8
+  %set = call i32 @pthread_setaffinity_np(i64 %thread, i64 {_CORES_BYTES}, ptr %others)
+  %is.set = icmp eq i32 %set, 0
+  %flag = zext i1 %is.set to i32
+  %sent = getelementptr [{_MOST} x i32], ptr @sent, i64 0, i64 %rank
+  store i32 %flag, ptr %sent, align 4
+  br label %done
+done:
+  ret void
+}}
+
+; Woken: any core will do again.
+define internal void @settle(i64 %rank) {{
+entry:
+  %sent = getelementptr [{_MOST} x i32], ptr @sent, i64 0, i64 %rank
+  %flag = load i32, ptr %sent, align 4
+  %was.sent = icmp eq i32 %flag, 1
+  br i1 %was.sent, label %free, label %done
+free:
+  %home = getelementptr [{_MOST} x [{_CORES_BYTES} x i8]], ptr @homes, i64 0, i64 %rank
+  %set = call i32 @sched_setaffinity(i32 0, i64 {_CORES_BYTES}, ptr %home)
+  store i32 0, ptr %sent, align 4
+  br label %done
+done:
+  ret void
+}}
+
+; Leave the caller's core to the caller.
+define internal void @leave_seat() {{
+entry:
+  %all = alloca [{_CORES_BYTES} x i8], align 8
+  %others = alloca [{_CORES_BYTES} x i8], align 8
+  %cpu = call i32 @sched_getcpu()
+  %seat = load atomic i32, ptr @seat monotonic, align 4
+  %shared = icmp eq i32 %cpu, %seat
+  br i1 %shared, label %list, label %done
+list:
+  %status = call i32 @list_cores(i32 %cpu, ptr %all, ptr %others)
+  %can = icmp eq i32 %status, 0
+  br i1 %can, label %go, label %done
+go:
+  %gone = call i32 @sched_setaffinity(i32 0, i64 {_CORES_BYTES}, ptr %others)
+  %back = call i32 @sched_setaffinity(i32 0, i64 {_CORES_BYTES}, ptr %all)
+  br label %done
+done:
+  ret void
+}}
+
 define internal ptr @member(ptr %argument) {{
 entry:
   %rank = ptrtoint ptr %argument to i64
@@ -160,6 +259,7 @@ join:
   %takes.part = icmp ult i64 %rank, %count
   br i1 %takes.part, label %help, label %worked
 help:
+  call void @leave_seat()
   call void @work(i64 %number, ptr %f, ptr %data, i64 %count, i64 %rank)
   br label %worked
 worked:
@@ -192,7 +292,10 @@ rise:
 sleep:
   %status = call i32 @sem_wait(ptr %sign)
   %interrupted = icmp ne i32 %status, 0
-  br i1 %interrupted, label %sleep, label %woken
+  br i1 %interrupted, label %sleep, label %up
+up:
+  call void @settle(i64 %rank)
+  br label %woken
 woken:
   br label %look
 end:
@@ -209,6 +312,7 @@ shake:
   %mine = icmp eq i32 %was, 0
   br i1 %mine, label %post, label %done
 post:
+  call void @send_off(i64 %rank)
   %sign = getelementptr [{_MOST} x [{_SEMAPHORE_BYTES} x i8]], ptr @signs, i64 0, i64 %rank
   %status = call i32 @sem_post(ptr %sign)
   br label %done
@@ -283,6 +387,8 @@ prepare:
   %number = add i64 %last, 1
   %free = shl i64 %number, 1
   %taken = or i64 %free, 1
+  %cpu = call i32 @sched_getcpu()
+  store atomic i32 %cpu, ptr @seat monotonic, align 4
   store atomic ptr %f, ptr @function monotonic, align 8
   store atomic ptr %data, ptr @data monotonic, align 8
   store atomic i64 %count, ptr @count monotonic, align 8

@@ -148,7 +148,23 @@ def test_threads_that_share_one_core_get_through() -> None:
     in_a_process("""
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         regions(cells.ctypes.data, 4, 2000)
-        assert (cells[:4, 0] == 2000).all()
+        time.sleep(0.1)
+        regions(cells.ctypes.data, 4, 2000)
+        assert (cells[:4, 0] == 4000).all()
+    """)
+
+
+def test_woken_threads_may_run_on_any_core_again() -> None:
+    in_a_process("""
+        before = set(os.listdir("/proc/self/task"))
+        for _ in range(3):
+            regions(cells.ctypes.data, 3, 20)
+            time.sleep(0.1)  # asleep: woken by the next region, on another core than the caller's
+        regions(cells.ctypes.data, 3, 20)
+        time.sleep(0.1)
+        for number in set(os.listdir("/proc/self/task")) - before:
+            assert os.sched_getaffinity(int(number)) == os.sched_getaffinity(0)
+        assert (cells[:3, 0] == 80).all()
     """)
 
 
