@@ -7,26 +7,23 @@ or that does not wake in time, costs nothing but its help.  (With a barrier of s
 in libgomp, each region waits for the last; where two threads share a core a region then takes a
 time slice: 92 ms a run were seen instead of 0.5.)
 
-Waiting threads spin, then give the core to whoever wants it, then sleep.  A sleeper is woken on
-another core than the caller's, and leaves it where it finds itself there: systems wake a thread beside
-who wakes it, even with the next core idle, and move it on only after several milliseconds, in which
-the caller would do all pieces.  Threads start with the first region that wants them.  A team has one region at a time: a caller that finds it busy runs its
-region alone, and so does a child process, which has the memory of the team but not its threads.
+Waiting threads spin, then give the core to whoever wants it, then sleep.  They keep off the
+caller's core (:mod:`ansorpy.codegen.llvm.team_cores`).  Threads start with the first region that
+wants them.  A team has one region at a time: a caller that finds it busy runs its region alone, and
+so does a child process, which has the memory of the team but not its threads.
 """
 
 from __future__ import annotations
 
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.functions import TEAM
+from ansorpy.codegen.llvm.team_cores import CORES, MOST
 from ansorpy.target import Target
 
 __all__ = ["STOP", "needs_team", "team_object"]
 
 STOP = "ansorpy_team_stop"
 """``void ansorpy_team_stop(void)``: end and join the threads; later regions run alone."""
-
-_MOST = 1024
-"""Threads of a team at most; a region for more has so many pieces."""
 
 _SPINS = 2000
 """Looks at memory before the core is offered to others: about 40 µs."""
@@ -36,9 +33,6 @@ _YIELDS = 10_000
 
 _SEMAPHORE_BYTES = 64
 """At least ``sizeof(sem_t)`` of any C library (glibc: 32), and a cache line."""
-
-_CORES_BYTES = 128
-"""Of a set of cores, one bit each: 1024 of them.  Where there are more, threads stay where they are."""
 
 _SIGNALS_BYTES = 128
 _SETMASK = 2
@@ -57,7 +51,7 @@ def team_object(target: Target, *, ends_with_library: bool) -> bytes:
     """
     ending = _ENDS_WITH_LIBRARY if ends_with_library else ""
     triple = f'target triple = "{target.triple}"\n'
-    return compile_ir(triple + _pause(target) + _SOURCE + ending, target)
+    return compile_ir(triple + _pause(target) + _SOURCE + CORES + ending, target)
 
 
 _PAUSES = {
@@ -74,10 +68,6 @@ def _pause(target: Target) -> str:
 
 _SOURCE = f"""
 declare i32 @sched_yield()
-declare i32 @sched_getcpu()
-declare i32 @sched_getaffinity(i32, i64, ptr)
-declare i32 @sched_setaffinity(i32, i64, ptr)
-declare i32 @pthread_setaffinity_np(i64, i64, ptr)
 declare i32 @getpid()
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
@@ -90,27 +80,22 @@ declare i32 @sem_post(ptr)
 ; The region: its number (from 1), what to call, with what, how many pieces, how many undone; then
 ; the pieces: in region n 2 n while it is free and 2 n + 1 once it is taken, so that who comes late
 ; with another n takes nothing.  For two or three threads all of it is one cache line.
-%region = type {{ i64, ptr, ptr, i64, i64, [{_MOST} x i64] }}
+%region = type {{ i64, ptr, ptr, i64, i64, [{MOST} x i64] }}
 @region = internal global %region {{ i64 0, ptr null, ptr null, i64 1, i64 0,
-                                     [{_MOST} x i64] zeroinitializer }}, align 64
+                                     [{MOST} x i64] zeroinitializer }}, align 64
 @busy = internal global i32 0, align 64
 @quit = internal global i32 0, align 64
 @members = internal global i64 0, align 64
 @owner = internal global i32 0, align 4
-@awake = internal global [{_MOST} x i32] zeroinitializer, align 64
-@signs = internal global [{_MOST} x [{_SEMAPHORE_BYTES} x i8]] zeroinitializer, align 64
-@threads = internal global [{_MOST} x i64] zeroinitializer, align 64
-
-; The caller's core.  Of threads that were sent off it: that they were, and the cores to go back to.
-@seat = internal global i32 -1, align 64
-@sent = internal global [{_MOST} x i32] zeroinitializer, align 64
-@homes = internal global [{_MOST} x [{_CORES_BYTES} x i8]] zeroinitializer, align 64
+@awake = internal global [{MOST} x i32] zeroinitializer, align 64
+@signs = internal global [{MOST} x [{_SEMAPHORE_BYTES} x i8]] zeroinitializer, align 64
+@threads = internal global [{MOST} x i64] zeroinitializer, align 64
 
 @function = internal alias ptr, getelementptr (%region, ptr @region, i32 0, i32 1)
 @data = internal alias ptr, getelementptr (%region, ptr @region, i32 0, i32 2)
 @count = internal alias i64, getelementptr (%region, ptr @region, i32 0, i32 3)
 @undone = internal alias i64, getelementptr (%region, ptr @region, i32 0, i32 4)
-@pieces = internal alias [{_MOST} x i64], getelementptr (%region, ptr @region, i32 0, i32 5)
+@pieces = internal alias [{MOST} x i64], getelementptr (%region, ptr @region, i32 0, i32 5)
 
 define internal void @look_away(i64 %looks) {{
   %short = icmp ult i64 %looks, {_SPINS}
@@ -135,7 +120,7 @@ next:
   %past = sub i64 %from, %count
   %wraps = icmp uge i64 %from, %count
   %piece = select i1 %wraps, i64 %past, i64 %from
-  %place = getelementptr [{_MOST} x i64], ptr @pieces, i64 0, i64 %piece
+  %place = getelementptr [{MOST} x i64], ptr @pieces, i64 0, i64 %piece
   %now = load atomic i64, ptr %place monotonic, align 8
   %is.free = icmp eq i64 %now, %free
   br i1 %is.free, label %take, label %after
@@ -155,100 +140,17 @@ done:
   ret void
 }}
 
-; Put the cores of the calling thread into %all, and those without %cpu into %others; 0 when it can.
-define internal i32 @list_cores(i32 %cpu, ptr %all, ptr %others) {{
-  %known = icmp ult i32 %cpu, {8 * _CORES_BYTES}
-  br i1 %known, label %ask, label %none
-ask:
-  %got = call i32 @sched_getaffinity(i32 0, i64 {_CORES_BYTES}, ptr %all)
-  %failed = icmp slt i32 %got, 0
-  br i1 %failed, label %none, label %clear
-clear:
-  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %all, i64 {_CORES_BYTES}, i1 false)
-  %byte = lshr i32 %cpu, 3
-  %place = getelementptr i8, ptr %others, i32 %byte
-  %bit.number = and i32 %cpu, 7
-  %bit.wide = shl i32 1, %bit.number
-  %bit = trunc i32 %bit.wide to i8
-  %rest = xor i8 %bit, -1
-  %old = load i8, ptr %place
-  %new = and i8 %old, %rest
-  store i8 %new, ptr %place
-  ret i32 0
-none:
-  ret i32 -1
-}}
-
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-
-; Let a sleeper wake up on another core than this one.  (A set without cores is refused.)
-define internal void @send_off(i64 %rank) {{
-entry:
-  %others = alloca [{_CORES_BYTES} x i8], align 8
-  %home = getelementptr [{_MOST} x [{_CORES_BYTES} x i8]], ptr @homes, i64 0, i64 %rank
-  %cpu = call i32 @sched_getcpu()
-  %status = call i32 @list_cores(i32 %cpu, ptr %home, ptr %others)
-  %can = icmp eq i32 %status, 0
-  br i1 %can, label %send, label %done
-send:
-  %of = getelementptr [{_MOST} x i64], ptr @threads, i64 0, i64 %rank
-  %thread = load i64, ptr %of, align 8
-  %set = call i32 @pthread_setaffinity_np(i64 %thread, i64 {_CORES_BYTES}, ptr %others)
-  %is.set = icmp eq i32 %set, 0
-  %flag = zext i1 %is.set to i32
-  %sent = getelementptr [{_MOST} x i32], ptr @sent, i64 0, i64 %rank
-  store i32 %flag, ptr %sent, align 4
-  br label %done
-done:
-  ret void
-}}
-
-; Woken: any core will do again.
-define internal void @settle(i64 %rank) {{
-entry:
-  %sent = getelementptr [{_MOST} x i32], ptr @sent, i64 0, i64 %rank
-  %flag = load i32, ptr %sent, align 4
-  %was.sent = icmp eq i32 %flag, 1
-  br i1 %was.sent, label %free, label %done
-free:
-  %home = getelementptr [{_MOST} x [{_CORES_BYTES} x i8]], ptr @homes, i64 0, i64 %rank
-  %set = call i32 @sched_setaffinity(i32 0, i64 {_CORES_BYTES}, ptr %home)
-  store i32 0, ptr %sent, align 4
-  br label %done
-done:
-  ret void
-}}
-
-; Leave the caller's core to the caller.
-define internal void @leave_seat() {{
-entry:
-  %all = alloca [{_CORES_BYTES} x i8], align 8
-  %others = alloca [{_CORES_BYTES} x i8], align 8
-  %cpu = call i32 @sched_getcpu()
-  %seat = load atomic i32, ptr @seat monotonic, align 4
-  %shared = icmp eq i32 %cpu, %seat
-  br i1 %shared, label %list, label %done
-list:
-  %status = call i32 @list_cores(i32 %cpu, ptr %all, ptr %others)
-  %can = icmp eq i32 %status, 0
-  br i1 %can, label %go, label %done
-go:
-  %gone = call i32 @sched_setaffinity(i32 0, i64 {_CORES_BYTES}, ptr %others)
-  %back = call i32 @sched_setaffinity(i32 0, i64 {_CORES_BYTES}, ptr %all)
-  br label %done
-done:
-  ret void
-}}
-
 define internal ptr @member(ptr %argument) {{
 entry:
   %rank = ptrtoint ptr %argument to i64
-  %awake = getelementptr [{_MOST} x i32], ptr @awake, i64 0, i64 %rank
-  %sign = getelementptr [{_MOST} x [{_SEMAPHORE_BYTES} x i8]], ptr @signs, i64 0, i64 %rank
+  %awake = getelementptr [{MOST} x i32], ptr @awake, i64 0, i64 %rank
+  %sign = getelementptr [{MOST} x [{_SEMAPHORE_BYTES} x i8]], ptr @signs, i64 0, i64 %rank
   br label %look
 look:
-  %seen = phi i64 [ 0, %entry ], [ %seen, %away ], [ %seen, %woken ], [ %number, %worked ]
-  %looks = phi i64 [ 0, %entry ], [ %looks.next, %away ], [ 0, %woken ], [ 0, %worked ]
+  %seen = phi i64 [ 0, %entry ], [ %seen, %away ], [ %seen, %away.for.long ],
+                  [ %seen, %woken ], [ %number, %worked ]
+  %looks = phi i64 [ 0, %entry ], [ %looks.next, %away ], [ %looks.next, %away.for.long ],
+                   [ 0, %woken ], [ 0, %worked ]
   %number = load atomic i64, ptr @region acquire, align 8
   %is.new = icmp ne i64 %number, %seen
   br i1 %is.new, label %join, label %wait
@@ -259,7 +161,7 @@ join:
   %takes.part = icmp ult i64 %rank, %count
   br i1 %takes.part, label %help, label %worked
 help:
-  call void @leave_seat()
+  call void @settle(i64 %rank)
   call void @work(i64 %number, ptr %f, ptr %data, i64 %count, i64 %rank)
   br label %worked
 worked:
@@ -274,6 +176,10 @@ stay:
   br i1 %long, label %tired, label %away
 away:
   call void @look_away(i64 %looks)
+  %yields = icmp uge i64 %looks, {_SPINS}
+  br i1 %yields, label %away.for.long, label %look
+away.for.long:
+  call void @settle(i64 %rank)
   br label %look
 tired:
   ; Who publishes a region looks at @awake after that; one of the two sees the other.
@@ -292,10 +198,7 @@ rise:
 sleep:
   %status = call i32 @sem_wait(ptr %sign)
   %interrupted = icmp ne i32 %status, 0
-  br i1 %interrupted, label %sleep, label %up
-up:
-  call void @settle(i64 %rank)
-  br label %woken
+  br i1 %interrupted, label %sleep, label %woken
 woken:
   br label %look
 end:
@@ -303,7 +206,7 @@ end:
 }}
 
 define internal void @wake(i64 %rank) {{
-  %awake = getelementptr [{_MOST} x i32], ptr @awake, i64 0, i64 %rank
+  %awake = getelementptr [{MOST} x i32], ptr @awake, i64 0, i64 %rank
   %now = load atomic i32, ptr %awake seq_cst, align 4
   %asleep = icmp eq i32 %now, 0
   br i1 %asleep, label %shake, label %done
@@ -312,8 +215,9 @@ shake:
   %mine = icmp eq i32 %was, 0
   br i1 %mine, label %post, label %done
 post:
-  call void @send_off(i64 %rank)
-  %sign = getelementptr [{_MOST} x [{_SEMAPHORE_BYTES} x i8]], ptr @signs, i64 0, i64 %rank
+  %cpu = call i32 @sched_getcpu()
+  call void @send_off(i64 %rank, i32 %cpu)
+  %sign = getelementptr [{MOST} x [{_SEMAPHORE_BYTES} x i8]], ptr @signs, i64 0, i64 %rank
   %status = call i32 @sem_post(ptr %sign)
   br label %done
 done:
@@ -341,11 +245,11 @@ next:
   br i1 %fewer, label %start, label %enough
 start:
   %rank = add i64 %members, 1
-  %sign = getelementptr [{_MOST} x [{_SEMAPHORE_BYTES} x i8]], ptr @signs, i64 0, i64 %rank
+  %sign = getelementptr [{MOST} x [{_SEMAPHORE_BYTES} x i8]], ptr @signs, i64 0, i64 %rank
   %made = call i32 @sem_init(ptr %sign, i32 0, i32 0)
-  %awake = getelementptr [{_MOST} x i32], ptr @awake, i64 0, i64 %rank
+  %awake = getelementptr [{MOST} x i32], ptr @awake, i64 0, i64 %rank
   store atomic i32 1, ptr %awake seq_cst, align 4
-  %thread = getelementptr [{_MOST} x i64], ptr @threads, i64 0, i64 %rank
+  %thread = getelementptr [{MOST} x i64], ptr @threads, i64 0, i64 %rank
   %argument = inttoptr i64 %rank to ptr
   %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @member, ptr %argument)
   %runs = icmp eq i32 %failed, 0
@@ -363,8 +267,8 @@ done:
 define void @{TEAM}(ptr %f, ptr %data, i32 %threads) {{
 entry:
   %asked = zext i32 %threads to i64
-  %large = icmp ugt i64 %asked, {_MOST}
-  %count = select i1 %large, i64 {_MOST}, i64 %asked
+  %large = icmp ugt i64 %asked, {MOST}
+  %count = select i1 %large, i64 {MOST}, i64 %asked
   %pair = cmpxchg ptr @busy, i32 0, i32 1 acq_rel monotonic
   %mine = extractvalue {{ i32, i1 }} %pair, 1
   br i1 %mine, label %lead, label %alone
@@ -387,21 +291,28 @@ prepare:
   %number = add i64 %last, 1
   %free = shl i64 %number, 1
   %taken = or i64 %free, 1
-  %cpu = call i32 @sched_getcpu()
-  store atomic i32 %cpu, ptr @seat monotonic, align 4
   store atomic ptr %f, ptr @function monotonic, align 8
   store atomic ptr %data, ptr @data monotonic, align 8
   store atomic i64 %count, ptr @count monotonic, align 8
   store atomic i64 %count, ptr @undone monotonic, align 8
   store atomic i64 %taken, ptr @pieces monotonic, align 8
+  %cpu = call i32 @sched_getcpu()
   br label %lay
 lay:
-  %k = phi i64 [ 1, %prepare ], [ %k.next, %laying ]
+  %k = phi i64 [ 1, %prepare ], [ %k.next, %laid ]
   %k.more = icmp ult i64 %k, %count
   br i1 %k.more, label %laying, label %publish
 laying:
-  %place = getelementptr [{_MOST} x i64], ptr @pieces, i64 0, i64 %k
+  %place = getelementptr [{MOST} x i64], ptr @pieces, i64 0, i64 %k
   store atomic i64 %free, ptr %place monotonic, align 8
+  %seat = getelementptr [{MOST} x i32], ptr @places, i64 0, i64 %k
+  %there.is = load atomic i32, ptr %seat monotonic, align 4
+  %shares = icmp eq i32 %there.is, %cpu
+  br i1 %shares, label %part, label %laid
+part:
+  call void @send_off(i64 %k, i32 %cpu)
+  br label %laid
+laid:
   %k.next = add i64 %k, 1
   br label %lay
 publish:
@@ -457,7 +368,7 @@ next:
   br i1 %more, label %stop, label %stopped
 stop:
   call void @wake(i64 %rank)
-  %thread = getelementptr [{_MOST} x i64], ptr @threads, i64 0, i64 %rank
+  %thread = getelementptr [{MOST} x i64], ptr @threads, i64 0, i64 %rank
   %id = load i64, ptr %thread, align 8
   %joined = call i32 @pthread_join(i64 %id, ptr null)
   %rank.next = add i64 %rank, 1

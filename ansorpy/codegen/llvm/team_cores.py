@@ -1,0 +1,102 @@
+"""Which cores the threads of parallel loops keep off, as compiled code.
+
+Systems put a thread beside who wakes it, even with the next core idle, and move it on only after
+several milliseconds, in which the caller of a region would do all its pieces.  So a thread that is
+wanted is sent off the caller's core where it last was there, and whenever it sleeps.  Once it runs
+it may go on any core again.
+"""
+
+from __future__ import annotations
+
+__all__ = ["CORES", "MOST"]
+
+MOST = 1024
+"""Threads of a team at most; a region for more has so many pieces."""
+
+_CORES_BYTES = 128
+"""Of a set of cores, a bit each: 1024.  Where there are more, threads stay where they are."""
+
+CORES = f"""
+declare i32 @sched_getcpu()
+declare i32 @sched_getaffinity(i32, i64, ptr)
+declare i32 @sched_setaffinity(i32, i64, ptr)
+declare i32 @pthread_setaffinity_np(i64, i64, ptr)
+declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+
+; Where threads last were.  Of those sent off a core: that they were, and where they may go again.
+@places = internal global [{MOST} x i32] [{", ".join(["i32 -1"] * MOST)}], align 64
+@sent = internal global [{MOST} x i32] zeroinitializer, align 64
+@homes = internal global [{MOST} x [{_CORES_BYTES} x i8]] zeroinitializer, align 64
+
+; Put the cores of the calling thread into %all, and those without %cpu into %others; 0 when it can.
+define internal i32 @list_cores(i32 %cpu, ptr %all, ptr %others) {{
+  %known = icmp ult i32 %cpu, {8 * _CORES_BYTES}
+  br i1 %known, label %ask, label %none
+ask:
+  %got = call i32 @sched_getaffinity(i32 0, i64 {_CORES_BYTES}, ptr %all)
+  %failed = icmp slt i32 %got, 0
+  br i1 %failed, label %none, label %clear
+clear:
+  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %all, i64 {_CORES_BYTES}, i1 false)
+  %byte = lshr i32 %cpu, 3
+  %place = getelementptr i8, ptr %others, i32 %byte
+  %bit.number = and i32 %cpu, 7
+  %bit.wide = shl i32 1, %bit.number
+  %bit = trunc i32 %bit.wide to i8
+  %rest = xor i8 %bit, -1
+  %old = load i8, ptr %place
+  %new = and i8 %old, %rest
+  store i8 %new, ptr %place
+  ret i32 0
+none:
+  ret i32 -1
+}}
+
+; Let a thread go on with another core than this one.  (A set without cores is refused.)
+define internal void @send_off(i64 %rank, i32 %cpu) {{
+entry:
+  %others = alloca [{_CORES_BYTES} x i8], align 8
+  %home = getelementptr [{MOST} x [{_CORES_BYTES} x i8]], ptr @homes, i64 0, i64 %rank
+  %status = call i32 @list_cores(i32 %cpu, ptr %home, ptr %others)
+  %can = icmp eq i32 %status, 0
+  br i1 %can, label %send, label %done
+send:
+  %of = getelementptr [{MOST} x i64], ptr @threads, i64 0, i64 %rank
+  %thread = load i64, ptr %of, align 8
+  %set = call i32 @pthread_setaffinity_np(i64 %thread, i64 {_CORES_BYTES}, ptr %others)
+  %is.set = icmp eq i32 %set, 0
+  br i1 %is.set, label %note, label %done
+note:
+  %sent = getelementptr [{MOST} x i32], ptr @sent, i64 0, i64 %rank
+  store atomic i32 1, ptr %sent release, align 4
+  br label %done
+done:
+  ret void
+}}
+
+; Here now; any core will do from now on.  What others look at is written only when it changes.
+define internal void @settle(i64 %rank) {{
+entry:
+  %place = getelementptr [{MOST} x i32], ptr @places, i64 0, i64 %rank
+  %before = load atomic i32, ptr %place monotonic, align 4
+  %cpu = call i32 @sched_getcpu()
+  %moved = icmp ne i32 %cpu, %before
+  br i1 %moved, label %move, label %look
+move:
+  store atomic i32 %cpu, ptr %place monotonic, align 4
+  br label %look
+look:
+  %sent = getelementptr [{MOST} x i32], ptr @sent, i64 0, i64 %rank
+  %flag = load atomic i32, ptr %sent monotonic, align 4
+  %was.sent = icmp eq i32 %flag, 1
+  br i1 %was.sent, label %free, label %done
+free:
+  %taken = atomicrmw xchg ptr %sent, i32 0 acquire
+  %home = getelementptr [{MOST} x [{_CORES_BYTES} x i8]], ptr @homes, i64 0, i64 %rank
+  %set = call i32 @sched_setaffinity(i32 0, i64 {_CORES_BYTES}, ptr %home)
+  br label %done
+done:
+  ret void
+}}
+"""
+"""``send_off(rank, cpu)``, for the caller of a region; ``settle(rank)``, for the threads."""
