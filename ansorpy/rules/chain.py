@@ -9,9 +9,9 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.branches import periods
 from ansorpy.rules.predicates import (
+    has_data_reuse,
     is_repeated_in_tiles,
     is_strictly_inlineable,
-    needs_multi_level_tiling,
 )
 from ansorpy.rules.relations import consumers, has_reduce_iters, is_input
 from ansorpy.schedule.inlining import effective
@@ -48,7 +48,7 @@ def find_chain(state: State) -> Chain | str:
         return "there are several outputs"
     state = inline_cheap(state)
     members = _members(state)
-    products = [s for s in members if needs_multi_level_tiling(state, s)]
+    products = [s for s in members if has_data_reuse(state, s)]
     if not products:
         return "no stage re-reads its inputs enough to be the product of a chain"
     product, last = products[-1], members[-1]

@@ -12,7 +12,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.chain import Chain
-from ansorpy.rules.predicates import needs_multi_level_tiling, reads_along
+from ansorpy.rules.predicates import has_data_reuse, reads_along
 from ansorpy.rules.relations import consumers
 from ansorpy.rules.sketch.add_operand_copy import vector_dimension
 from ansorpy.rules.tiling import multi_level_tile
@@ -157,7 +157,7 @@ class ChainTiling:
             self._arrange(name, None)
 
     def _is_product(self, name: str) -> bool:
-        return needs_multi_level_tiling(self.chain.state, self.chain.state.stage(name))
+        return has_data_reuse(self.chain.state, self.chain.state.stage(name))
 
     def _place_before(self, name: str, at: Iter) -> None:
         host = self._pointwise_reader(name)

@@ -45,7 +45,7 @@ __all__ = [
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
     "is_cache_write_stage", "is_repeated_in_tiles",
-    "is_strictly_inlineable", "needs_cross_thread_reduction", "needs_multi_level_tiling",
+    "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reduce_extent", "space_extent",
 ]  # fmt: skip
@@ -147,7 +147,7 @@ def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
         return False
     return any(
         has_reduce_iters(reader)
-        and needs_multi_level_tiling(state, reader)
+        and has_data_reuse(state, reader)
         and prod(a.extent for a in (*reader.compute.axes, *reader.compute.reduce_axes))
         > stage.op.size
         for reader in consumers(state, stage)
@@ -180,13 +180,13 @@ def reads_in_order(state: State, stage: Stage) -> bool:
     return True
 
 
-def needs_multi_level_tiling(state: State, stage: Stage) -> bool:
+def has_data_reuse(state: State, stage: Stage) -> bool:
     """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
 
     An input is broadcast when some non-unit space axis is in none of its indices.  Two broadcast
     inputs are enough, or one and a reduction.
     Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; this
-    threshold is the one in TVM's ``compute_dag.cc``.
+    threshold is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``).
     """
     if is_input(state, stage) or axis_names(stage.op, UNROLL_AXES):
         return False
@@ -194,9 +194,6 @@ def needs_multi_level_tiling(state: State, stage: Stage) -> bool:
     space = {axis for axis in op.axes if axis.extent > 1}
     broadcast = sum(not space <= _axes_in(reads) for reads in state.dag.reads(op).values())
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
-
-
-has_data_reuse = needs_multi_level_tiling
 
 
 def _axes_in(accesses: tuple[tuple[Expr, ...], ...]) -> set[Axis]:
@@ -304,7 +301,7 @@ def needs_rfactor(state: State, stage: Stage, cores: int) -> bool:
     if is_input(state, stage) or not stage.compute.reduce_axes:
         return False
     space, reduction = space_extent(stage), reduce_extent(stage)
-    if needs_multi_level_tiling(state, stage):
+    if has_data_reuse(state, stage):
         return space <= reduction and space <= JOBS_PER_CORE * cores
     return reduction > 1 and reduction > cores
 
@@ -314,7 +311,7 @@ def needs_cross_thread_reduction(state: State, stage: Stage, target: Target) -> 
     if is_input(state, stage) or not stage.compute.reduce_axes:
         return False
     space, reduction = space_extent(stage), reduce_extent(stage)
-    if needs_multi_level_tiling(state, stage):
+    if has_data_reuse(state, stage):
         return space <= target.max_threads_per_block and space < reduction
     return reduction > 1 and reduction > target.warp_size
 

@@ -63,8 +63,8 @@ class Preset:
     """The rules of one search space, each tuple in the order it is applied.
 
     ``algorithms`` make the definitions that the other rules schedule, beside the given one.
-    ``mutations`` carry their weights; ``move_weight`` is that of ``move``, the mutation that
-    leads to another structure (None when there is nothing to move).
+    ``mutations`` carry their weights; ``move`` leads to another structure, which each elite of a
+    search proposes once a round (None when there is nothing to move).
     """
 
     name: str
@@ -73,7 +73,6 @@ class Preset:
     annotation: tuple[AnnotationRule, ...]
     mutations: tuple[tuple[Mutation, float], ...]
     move: MutateComputeLocation | None = None
-    move_weight: float = 0.0
     algorithms: tuple[Algorithm, ...] = ()
 
 
@@ -143,7 +142,6 @@ ANSOR_CPU = Preset(
     (AnnotateParallel(), AnnotateUnroll(), AnnotateVectorize()),
     ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.04), (MutateParallel(), 0.01)),
     MutateComputeLocation(),
-    0.05,
 )
 """The original, rule for rule, with TVM's weights."""
 
@@ -182,7 +180,6 @@ CPU = Preset(
         (MutateVectorize(), 0.02),
     ),
     MutateComputeLocation(),
-    0.05,
     ALGORITHMS,
 )
 """What tuning uses: the original, with register tiles and vectors spelt out for our generator,

@@ -8,7 +8,7 @@ from ansorpy.ir.affine import index_terms
 from ansorpy.ir.dag import loads_of
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.rules.predicates import is_strictly_inlineable, needs_multi_level_tiling
+from ansorpy.rules.predicates import has_data_reuse, is_strictly_inlineable
 from ansorpy.rules.relations import has_reduce_iters, is_input
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.inlining import effective
@@ -49,7 +49,7 @@ def streams(state: State, stage: Stage) -> bool:
 
 def passes_once(state: State, stage: Stage) -> bool:
     """True for what streams and is no product; products have rules of their own."""
-    product = has_reduce_iters(stage) and needs_multi_level_tiling(state, stage)
+    product = has_reduce_iters(stage) and has_data_reuse(state, stage)
     return streams(state, stage) and not product
 
 

@@ -33,7 +33,10 @@ def run_network(
     offsets = network.arena.offsets if offsets is None else offsets
     ends = (offset + network.values[name].bytes for name, offset in offsets.items())
     arena = np.full(max(ends, default=0), 0xFF, np.uint8)
-    outputs = {o.name: np.full(o.shape, np.nan, o.dtype.numpy) for o in network.outputs}
+    outputs = {
+        o.name: np.full(o.shape, -99 if o.dtype.is_int else np.nan, o.dtype.numpy)
+        for o in network.outputs
+    }
 
     def memory(name: str, shape: Sequence[int], apart: Strides | None) -> Array:
         info, offset = network.values[name], 0

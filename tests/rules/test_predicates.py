@@ -13,10 +13,10 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_ax
 from ansorpy.rules.predicates import (
     axis_access,
     elementwise_match,
+    has_data_reuse,
     has_single_elementwise_matched_consumer,
     is_repeated_in_tiles,
     is_strictly_inlineable,
-    needs_multi_level_tiling,
     num_common_outer_iterators,
 )
 from ansorpy.rules.relations import consumers, direct_producers, producers, single_consumer
@@ -95,24 +95,24 @@ def test_is_strictly_inlineable(at: Callable[..., Expr], answer: bool) -> None:
         (lambda i, j: A[i, j] * A[j, i], False),
     ],
 )
-def test_needs_multi_level_tiling_without_reduction(at: Callable[..., Expr], answer: bool) -> None:
+def test_has_data_reuse_without_reduction(at: Callable[..., Expr], answer: bool) -> None:
     state = State.initial(ComputeDAG([reader(at)]))
-    assert needs_multi_level_tiling(state, state.stage("B")) is answer
+    assert has_data_reuse(state, state.stage("B")) is answer
 
 
 def test_one_broadcast_input_and_a_reduction_need_tiling() -> None:
     k = reduce_axis(8, name="k")
     many = compute((8, 8), lambda i, j: ap.sum(A[j, k], axis=k), name="B")
     state = State.initial([A, many])
-    assert needs_multi_level_tiling(state, state.stage("B"))
+    assert has_data_reuse(state, state.stage("B"))
 
 
 def test_axes_of_extent_one_do_not_count_as_broadcast() -> None:
     gemv = workloads.matmul(1, 8, 8)
     state = State.initial(gemv)
-    assert needs_multi_level_tiling(state, state.stage("C")), "A lacks j"
+    assert has_data_reuse(state, state.stage("C")), "A lacks j"
     dot = State.initial(workloads.matmul(1, 1, 8))
-    assert not needs_multi_level_tiling(dot, dot.stage("C"))
+    assert not has_data_reuse(dot, dot.stage("C"))
 
 
 def test_constants_are_inputs_to_the_rules() -> None:
@@ -122,8 +122,8 @@ def test_constants_are_inputs_to_the_rules() -> None:
     r = reduce_axis(8, name="r")
     c = compute((8, 8), lambda i, j: ap.sum(A[i, r] * u[r, j], axis=r), name="C")
     state = State.initial([A, w, c])
-    assert not needs_multi_level_tiling(state, state.stage("U")), "it runs at bind time"
-    assert needs_multi_level_tiling(state, state.stage("C"))
+    assert not has_data_reuse(state, state.stage("U")), "it runs at bind time"
+    assert has_data_reuse(state, state.stage("C"))
 
 
 def test_elementwise_match_follows_a_chain_of_only_readers() -> None:

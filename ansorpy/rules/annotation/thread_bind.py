@@ -15,7 +15,7 @@ from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.kernels import is_block_tiled, kernel_of, thread_factors, vthread_factors
 from ansorpy.rules.predicates import (
     has_cross_thread_reduction,
-    needs_multi_level_tiling,
+    has_data_reuse,
     space_extent,
 )
 from ansorpy.rules.relations import host_iters
@@ -205,7 +205,7 @@ def _tiled_kernels(state: State) -> frozenset[str]:
     return frozenset(
         stage.attach.stage
         for stage in state.stages
-        if stage.attach is not None and needs_multi_level_tiling(state, stage)
+        if stage.attach is not None and has_data_reuse(state, stage)
     )
 
 

@@ -12,7 +12,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import PlacementRule
-from ansorpy.rules.predicates import needs_multi_level_tiling
+from ansorpy.rules.predicates import has_data_reuse
 from ansorpy.rules.relations import (
     has_reduce_iters,
     host_iters,
@@ -95,7 +95,7 @@ def _moved(state: State, name: str, place: Place) -> State:
 def is_movable(state: State, stage: Stage) -> bool:
     """True for a stage whose place no sketch rule decided."""
     fixed = is_input(state, stage) or stage.inlined or is_tiled(stage)
-    return not fixed and not needs_multi_level_tiling(state, stage)
+    return not fixed and not has_data_reuse(state, stage)
 
 
 def has_sound_bounds(state: State) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import Load, Select
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import has_cross_thread_reduction, needs_multi_level_tiling
+from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse
 from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
 from ansorpy.rules.tiling import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
@@ -98,7 +98,7 @@ def _rows_together(operand: Stage) -> tuple[int, ...]:
 
 
 def _is_tiled_reduction(state: State, stage: Stage) -> bool:
-    return needs_multi_level_tiling(state, stage) and has_reduce_iters(stage)
+    return has_data_reuse(state, stage) and has_reduce_iters(stage)
 
 
 def _takes_tiles(state: State, reader: Stage) -> bool:

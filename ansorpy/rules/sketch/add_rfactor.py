@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
+    has_data_reuse,
     is_cache_write_stage,
-    needs_multi_level_tiling,
     needs_rfactor,
     reads_along,
     space_extent,
@@ -68,7 +68,7 @@ class AddRfactor(SketchRule):
         yield _factored(state, name, inner.name, n_space, innermost=True)
 
     def _sums_in_lanes(self, state: State, stage: Stage, target: Target) -> bool:
-        if not self.only_when_short or needs_multi_level_tiling(state, stage):
+        if not self.only_when_short or has_data_reuse(state, stage):
             return False
         return fills_lanes(stage, contiguous_reduction(state, stage), target)
 
@@ -82,7 +82,7 @@ def _first_to_share(stage: Stage) -> str:
 def _has_parallel_vectors(state: State, stage: Stage, target: Target) -> bool:
     """True when an untiled reduction's last space axis can be a vector and cores stay busy."""
     axes = [axis for axis in stage.compute.axes if axis.extent > 1]
-    if needs_multi_level_tiling(state, stage) or not axes:
+    if has_data_reuse(state, stage) or not axes:
         return False
     if not reads_along(state, stage, axes[-1], max_stride=2):
         return False

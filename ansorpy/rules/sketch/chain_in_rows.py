@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import Axis, AxisKind, walk
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.chain import ancestors, find_chain
-from ansorpy.rules.predicates import fusible_consumer, needs_multi_level_tiling
+from ansorpy.rules.predicates import fusible_consumer, has_data_reuse
 from ansorpy.rules.relations import has_reduce_iters
 from ansorpy.rules.row_blocks import Kernel, RowBlock, is_single, row_kernel
 from ansorpy.rules.rowwise import is_evaluated_once
@@ -142,7 +142,7 @@ def _given(state: State, products: tuple[str, str]) -> State | str:
 
 
 def _is_product(state: State, stage: Stage) -> bool:
-    return has_reduce_iters(stage) and needs_multi_level_tiling(state, stage)
+    return has_reduce_iters(stage) and has_data_reuse(state, stage)
 
 
 def _kept(state: State, name: str) -> tuple[State, str, str]:

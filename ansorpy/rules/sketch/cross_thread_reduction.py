@@ -9,9 +9,9 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
     fusible_consumer,
+    has_data_reuse,
     is_cache_write_stage,
     needs_cross_thread_reduction,
-    needs_multi_level_tiling,
     num_common_outer_iterators,
 )
 from ansorpy.rules.relations import has_reduce_iters, is_tiled, single_consumer
@@ -104,7 +104,7 @@ def _fusible(state: State, stage: Stage, *, any_plain: bool) -> tuple[Stage | No
     if consumer is None or state.dag.is_output(stage.op):
         return None, 0
     common = num_common_outer_iterators(state.dag, stage.op, consumer.op)
-    tiled = needs_multi_level_tiling(state, consumer)
+    tiled = has_data_reuse(state, consumer)
     if common <= 0 or (tiled and not (any_plain and not consumer.compute.reduce_axes)):
         return None, 0
     if consumer.iters[common - 1].name != consumer.compute.axes[common - 1].name:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import needs_multi_level_tiling
+from ansorpy.rules.predicates import has_data_reuse
 from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes, streams
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.rules.verdict import Verdict
@@ -39,7 +39,7 @@ class MultiLevelTiling(SketchRule):
     cover: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
-        if not needs_multi_level_tiling(state, state.stage(stage_id)):
+        if not has_data_reuse(state, state.stage(stage_id)):
             return Verdict.skip("its inputs are not re-read enough to tile")
         stage = state.stage(stage_id)
         if self.reductions_only and not stage.compute.reduce_axes:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
     fusible_consumer,
+    has_data_reuse,
     is_cache_write_stage,
-    needs_multi_level_tiling,
 )
 from ansorpy.rules.tiling import follow_tile, multi_level_tile, space_splits
 from ansorpy.rules.verdict import Verdict
@@ -47,7 +47,7 @@ class MultiLevelTilingWithFusion(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        if not needs_multi_level_tiling(state, stage):
+        if not has_data_reuse(state, stage):
             return Verdict.skip("its inputs are not re-read enough to tile")
         if self.whole_epilogue and not stage.compute.reduce_axes:
             return Verdict.skip("it does not reduce: no tile of sums to keep in registers")

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import Axis
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
+    has_data_reuse,
     is_cache_write_stage,
-    needs_multi_level_tiling,
     reduce_extent,
     space_extent,
 )
@@ -63,7 +63,7 @@ class SplitReduction(SketchRule):
             return Verdict.skip("it is a write cache; the uncached form is tried as well")
         if factored_axes(state, stage):
             return Verdict.skip("its reduction is shared out already")
-        is_product = needs_multi_level_tiling(state, stage)
+        is_product = has_data_reuse(state, stage)
         if reduce_extent(stage) < (self.least if is_product else self.least_sum):
             return Verdict.skip("a short reduction")
         if space_extent(stage) >= (self.tile if is_product else 1) * target.cores:
@@ -74,7 +74,7 @@ class SplitReduction(SketchRule):
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
-        is_product = needs_multi_level_tiling(state, stage)
+        is_product = has_data_reuse(state, stage)
         axis = _longest(stage) if is_product else self._outermost(stage)
         most = self.most_parts if is_product else self.most_sums
         part = self._part(axis.extent) if is_product else -(-axis.extent // most)
