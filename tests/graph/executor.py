@@ -34,7 +34,7 @@ def run_network(
     ends = (offset + network.values[name].bytes for name, offset in offsets.items())
     arena = np.full(max(ends, default=0), 0xFF, np.uint8)
     outputs = {
-        o.name: np.full(o.shape, -99 if o.dtype.is_int else np.nan, o.dtype.numpy)
+        o.name: np.full(o.shape, 99 if o.dtype.is_int else np.nan, o.dtype.numpy)
         for o in network.outputs
     }
 
