@@ -10,7 +10,7 @@ from benchmarks.peak import Peak, measure_peak
 def test_peaks_are_measured(threads: int, footprint: int) -> None:
     peak = measure_peak(threads, footprint)
     assert 1e9 < peak.flops < 1e13 and 1e8 < peak.bandwidth < 1e14
-    assert 0 <= peak.fork_join_s < (1 if threads > 1 else 1e-12)
+    assert peak.fork_join_s == 0 if threads == 1 else 0 <= peak.fork_join_s < 1
 
 
 def test_roofline_is_the_longer_of_computing_and_reading() -> None:

@@ -8,26 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.codegen.cuda.resources import parse_report
 from ansorpy.errors import CodegenError
-from ansorpy.ir.interpret import run_program
 from ansorpy.ir.loops import Buffer, Program
 from ansorpy.ir.rewrite import Rewriter
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lower import lower
 from tests.codegen.cuda.compiling import needs_nvrtc
-from tests.codegen.cuda.emulator import Emulated, needs_compiler
+from tests.codegen.cuda.emulator import needs_compiler
+from tests.codegen.cuda.products import assert_text_computes
 from tests.conftest import session_seed
 from tests.tensor_cores import (
     HOPPER,
     LARGE,
-    arguments,
     group_structures,
     matmul,
-    tolerance,
-    values,
 )
 
 
@@ -48,22 +45,7 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
 def test_the_text_computes_what_the_program_does(
     drawn: dict[str, Program], tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    sources: list[tuple[str, Program, CudaSource]] = [
-        (symbol, program, emit_cuda(program, HOPPER, symbol)) for symbol, program in drawn.items()
-    ]
-    run = Emulated(sources, tmp_path)
-    for symbol, program, source in sources:
-        assert any(helper.startswith("wgmma_") for helper in source.helpers)
-        tensors = LARGE[symbol.rsplit("_", 1)[0]]
-        data = values(tensors, rng)
-        got, want = arguments(program, data), arguments(program, data)
-        run(symbol, got)
-        run_program(program, want)
-        atol = tolerance(tensors, want[-1])
-        np.testing.assert_allclose(
-            got[-1].astype(np.float64), want[-1].astype(np.float64), rtol=0, atol=atol,
-            err_msg=symbol,
-        )  # fmt: skip
+    assert_text_computes(drawn, LARGE, HOPPER, "wgmma_", tmp_path, rng)
 
 
 @needs_nvrtc

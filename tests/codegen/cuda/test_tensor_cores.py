@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ansorpy.codegen.cuda.build import build_cuda
-from ansorpy.codegen.cuda.emit import CudaSource, emit_cuda
+from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.fragments import held_by_lanes
 from ansorpy.codegen.cuda.warp_products import function_name
 from ansorpy.errors import CodegenError
 from ansorpy.ir.fragments import fragment_registers
-from ansorpy.ir.interpret import run_program
 from ansorpy.ir.intrinsics import WARP_PRODUCTS
 from ansorpy.ir.loops import (
     Alloc,
@@ -32,9 +32,10 @@ from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.lower import lower
 from ansorpy.target import Target
 from tests.codegen.cuda.compiling import needs_nvrtc
-from tests.codegen.cuda.emulator import Emulated, needs_compiler
+from tests.codegen.cuda.emulator import needs_compiler
+from tests.codegen.cuda.products import assert_text_computes
 from tests.conftest import session_seed
-from tests.tensor_cores import GPU, WORKLOADS, arguments, structures, tolerance, values
+from tests.tensor_cores import GPU, WORKLOADS, structures
 
 CHOSEN = [name for name in WORKLOADS if name not in ("row", "column", "outer")]
 COMPILED = ["prime", "odd_bfloat16", "odd_tf32", "odd_int8", "mixed", "half_sums", "convolution"]
@@ -58,24 +59,9 @@ def drawn(request: pytest.FixtureRequest) -> dict[str, Program]:
 
 @needs_compiler
 def test_the_text_computes_what_the_program_does(
-    drawn: dict[str, Program], tmp_path: object, rng: np.random.Generator
+    drawn: dict[str, Program], tmp_path: Path, rng: np.random.Generator
 ) -> None:
-    sources: list[tuple[str, Program, CudaSource]] = [
-        (symbol, program, emit_cuda(program, GPU, symbol)) for symbol, program in drawn.items()
-    ]
-    run = Emulated(sources, tmp_path)  # type: ignore[arg-type]
-    for symbol, program, source in sources:
-        tensors = WORKLOADS[symbol.rsplit("_", 1)[0]]
-        assert any(helper.startswith("mma_") for helper in source.helpers)
-        data = values(tensors, rng)
-        got, want = arguments(program, data), arguments(program, data)
-        run(symbol, got)
-        run_program(program, want)
-        atol = tolerance(tensors, want[-1])
-        np.testing.assert_allclose(
-            got[-1].astype(np.float64), want[-1].astype(np.float64), rtol=0, atol=atol,
-            err_msg=symbol,
-        )  # fmt: skip
+    assert_text_computes(drawn, WORKLOADS, GPU, "mma_", tmp_path, rng)
 
 
 @needs_nvrtc
