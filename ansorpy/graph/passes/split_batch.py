@@ -14,7 +14,8 @@ along the batch, where nothing overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
+from itertools import accumulate
 
 import numpy as np
 
@@ -100,28 +101,26 @@ class _Front:
 
     def ends(self) -> list[int]:
         """Numbers of the nodes before which the pieces may be put together, last first."""
-        made = [node.output for node in self.graph.nodes]
-        largest = max(self._bytes(made[: self.last]), default=0)
-        found = {
-            next((n for n in range(self.last) if self._is_neck(n, largest // part)), self.last)
-            for part in SMALLER
-        }
+        sizes = [self.graph.types[node.output].bytes for node in self.graph.nodes]
+        largest = max(sizes[: self.last], default=0)
+        behind = [*accumulate(reversed(sizes), max)][::-1]
+        found = set()
+        for part in SMALLER:
+            most = largest // part
+            small = (n for n in range(self.last) if behind[n] <= most)
+            found.add(next((n for n in small if self._is_neck(n, most)), self.last))
         return sorted(found - {0}, reverse=True)
 
     def _is_neck(self, end: int, most_bytes: int) -> bool:
-        """True when one value is handed on before *end*, and nothing from there on is larger.
+        """True when one value, of *most_bytes* at most, is handed on before node *end*.
 
         Arithmetic that may be fused behind it is not torn off.
         """
         handed_on = self.handed_on(end)
-        behind = (node.output for node in self.graph.nodes[end:])
-        if len(handed_on) != 1 or max(self._bytes((*handed_on, *behind))) > most_bytes:
+        if len(handed_on) != 1 or self.graph.types[handed_on[0]].bytes > most_bytes:
             return False
         reader = self.uses.only_reader(handed_on[0])
         return reader is None or reader.op.pattern is not Pattern.ELEMENTWISE
-
-    def _bytes(self, values: Iterable[str]) -> Iterator[int]:
-        return (self.graph.types[value].bytes for value in values)
 
     def handed_on(self, end: int) -> list[str]:
         """Values made in pieces that the caller reads, or a node from number *end* on."""
