@@ -16,8 +16,8 @@ from pathlib import Path
 from ansorpy.cost.boosted import BoostedOptions
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import LEAST_HELD_OUT, LEVELS, judge
-from ansorpy.cost.probe.calibrate import calibrated
 from ansorpy.measure.database import Database
+from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.report.ranking import figures, overall_table, tasks_table
 from ansorpy.report.tables import show
 from ansorpy.search.learnt import learnt_trials

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.cost.probe.limits import fork_join_s, peak_flops, read_bandwidth
+from ansorpy.measure.probe.limits import fork_join_s, peak_flops, read_bandwidth
 
 __all__ = ["Peak", "measure_peak"]
 

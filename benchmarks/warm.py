@@ -21,11 +21,11 @@ import onnx
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.probe.calibrate import calibrated
 from ansorpy.cost.protocol import CostModel
 from ansorpy.cost.saved import SavedModel
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.report.tables import Table, show
 from ansorpy.rules.structure import StructureSampler

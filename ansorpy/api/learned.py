@@ -9,10 +9,10 @@ import numpy as np
 
 from ansorpy.cost.dataset import TaskSamples
 from ansorpy.cost.holdout import Judged, Knowing, common_level, judge
-from ansorpy.cost.probe.calibrate import calibrated
 from ansorpy.cost.saved import SavedModel
 from ansorpy.errors import UsageError
 from ansorpy.measure.database import Database
+from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.search.learnt import family, learnt_trials
 from ansorpy.target import Target
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.api.request import Request
-from ansorpy.cost.probe.calibrate import calibrated
 from ansorpy.cost.protocol import CostModel
 from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.journal import Recorded
+from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult, TrialKind

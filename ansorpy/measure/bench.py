@@ -49,6 +49,9 @@ class OpenTask(Protocol):
     def results(self) -> Sequence[Array]:
         """What the candidate checked last has put out."""
 
+    def is_disturbed(self) -> bool:
+        """Whether the place gives less now than it gave a moment ago."""
+
     def load(self, built: Built) -> AbstractContextManager[Candidate]:
         """The candidate until the context ends.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
@@ -11,6 +12,7 @@ from ansorpy.measure.bench import Array
 from ansorpy.measure.buffers import CheckBuffers, TaskArrays
 from ansorpy.measure.built import Built
 from ansorpy.measure.kernel import LoadedKernel
+from ansorpy.measure.probe.shared import SharedCores
 
 __all__ = ["HostTask"]
 
@@ -31,6 +33,9 @@ class HostTask:
 
     def results(self) -> Sequence[Array]:
         return [guarded.array for guarded in self.arrays.checked]
+
+    def is_disturbed(self) -> bool:
+        return _cores(self.threads).look()
 
     @contextmanager
     def load(self, built: Built) -> Iterator[_Candidate]:
@@ -63,3 +68,9 @@ class _Candidate:
 
     def burst(self, number: int) -> float:
         return self._kernel.burst(number)
+
+
+@cache
+def _cores(threads: int) -> SharedCores:
+    """One for all tasks: what it remembers is the machine's."""
+    return SharedCores(threads)

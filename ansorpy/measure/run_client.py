@@ -151,7 +151,7 @@ class RunClient:
             built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
-        timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s)
+        timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + self.policy.patience_s
         answer = self._request(message, timeout_s, starved_s=self.patience * timeout_s)
         result, check_s = _measured(answer)
         charge(Part.CHECK, check_s)
@@ -179,7 +179,8 @@ class RunClient:
         )
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
-        answer = self._request(message, self.run_timeout_s * len(builds))
+        timeout_s = self.run_timeout_s * len(builds) + self.policy.patience_s
+        answer = self._request(message, timeout_s)
         return _retimed(answer, builds)
 
     def _request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:

@@ -29,9 +29,10 @@ from ansorpy.measure.check import Comparison, compare, least_scale, sample_point
 from ansorpy.measure.check import stated_error as error_of
 from ansorpy.measure.host import HostTask
 from ansorpy.measure.messages import MeasureRequest, OpenRequest, ReferenceMade, RetimeRequest
+from ansorpy.measure.probe.loops import busy_address
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.timing import Timing, time_calls, time_interleaved
+from ansorpy.measure.timing import Timing, time_calls, time_interleaved, undisturbed
 from ansorpy.measure.worker import Handler
 
 __all__ = ["RunSession", "make_handlers"]
@@ -132,7 +133,9 @@ class RunSession:
                 candidate.check()
                 candidate.prepare(self._options.between_bytes)
                 bursts.append(candidate.burst)
-            timings = time_interleaved(bursts, request.policy, request.rounds)
+            timings = time_interleaved(
+                bursts, request.policy, request.rounds, self.task.is_disturbed
+            )
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
 
     def _timing(self, candidate: Candidate, first_s: float, request: MeasureRequest) -> Timing:
@@ -144,7 +147,10 @@ class RunSession:
             if first_s > slow_s:
                 return Timing((first_s,), is_slow=True)
         candidate.prepare(self._options.between_bytes)
-        return time_calls(candidate.burst, policy, incumbent_s, fresh_bytes)
+        return undisturbed(
+            lambda: time_calls(candidate.burst, policy, incumbent_s, fresh_bytes),
+            self.task.is_disturbed, policy.patience_s,
+        )  # fmt: skip
 
     def compared(self, stated_error: float) -> Comparison:
         """The worst of the outputs against the reference; the first that is wrong."""
@@ -278,9 +284,10 @@ def _or_end(handler: Handler) -> Handler:
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    """The handlers of the run worker, made once the compiler and its clock are loaded.
+    """The handlers of the run worker, made once the compiler, its clock and its probe are loaded.
 
     The first candidate would pay for that otherwise, within the second or so it may take.
     """
     bench_address()
+    busy_address()
     return RunSession().handlers()

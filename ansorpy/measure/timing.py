@@ -6,8 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
+from time import perf_counter
+from typing import TypeVar
 
-__all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved"]
+__all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved", "undisturbed"]
+
+T = TypeVar("T")
 
 Burst = Callable[[int], float]
 """Runs a kernel that many times in a row inside compiled code; returns the seconds it took."""
@@ -34,6 +38,7 @@ class TimingPolicy:
             a coefficient of variation and leaves out the extremes of five samples or more.
         worse_factor: With a spread, samples also end when the mean is this times the incumbent by
             two standard errors: how slow a loser is need not be known well.
+        patience_s: What was timed while the machine was disturbed is timed again, for so long.
     """
 
     warm_s: float = 0.002
@@ -46,6 +51,7 @@ class TimingPolicy:
     slow_factor: float = 3.0
     spread: float | None = None
     worse_factor: float = 1.25
+    patience_s: float = 2.0
 
     def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
         """Whether to take another sample after these, which took *spent_s* in all."""
@@ -105,17 +111,43 @@ def time_calls(
 
 
 def time_interleaved(
-    bursts: Sequence[Burst], policy: TimingPolicy, rounds: int = 9
+    bursts: Sequence[Burst],
+    policy: TimingPolicy,
+    rounds: int = 9,
+    is_disturbed: Callable[[], bool] = lambda: False,
 ) -> list[Timing]:
-    """Time several kernels in turns, a sample each, so that drift of the machine hits all alike."""
+    """Time several kernels in turns, a sample each, so that drift of the machine hits all alike.
+
+    A round in which the machine *is_disturbed* is taken again, by *policy*'s patience in all.
+    """
     numbers = [_calls_per_sample(burst, burst(1), policy) for burst in bursts]
-    samples: list[list[float]] = [[] for _ in bursts]
-    for _ in range(rounds):
-        for burst, number, taken in zip(bursts, numbers, samples, strict=True):
+
+    def taken() -> list[float]:
+        samples = []
+        for burst, number in zip(bursts, numbers, strict=True):
             # The first call after another kernel's turn finds that one's data in the caches.
             burst(1)
-            taken.append(burst(number) / number)
-    return [Timing(tuple(taken)) for taken in samples]
+            samples.append(burst(number) / number)
+        return samples
+
+    patience_s = policy.patience_s / max(1, rounds)
+    turns = [undisturbed(taken, is_disturbed, patience_s) for _ in range(rounds)]
+    return [Timing(tuple(samples)) for samples in zip(*turns, strict=True)]
+
+
+def undisturbed(timed: Callable[[], T], is_disturbed: Callable[[], bool], patience_s: float) -> T:
+    """What *timed* returns, asked again while the machine *is_disturbed* before or after it.
+
+    The last answer counts once *patience_s* have passed.
+    """
+    end = perf_counter() + patience_s
+    before = is_disturbed()
+    while True:
+        found = timed()
+        after = is_disturbed()
+        if not (before or after) or perf_counter() >= end:
+            return found
+        before = after
 
 
 def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:

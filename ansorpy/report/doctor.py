@@ -13,9 +13,9 @@ from typing import Any
 
 from ansorpy.codegen.cuda.nvrtc import architectures, version
 from ansorpy.config import CALIBRATE, available_cores, cgroup_quota, default_threads
-from ansorpy.cost.probe.calibrate import calibrated, kept_rates
 from ansorpy.errors import AnsorpyError, ForeignFile, MissingDependency
 from ansorpy.measure.fleet.base import offer
+from ansorpy.measure.probe.calibrate import calibrated, kept_rates
 from ansorpy.rates import Rates
 from ansorpy.report.tables import Table
 from ansorpy.runtime.linker import find_linker

@@ -12,6 +12,7 @@ from typing import Any
 
 import ansorpy as ap
 from ansorpy.errors import AnsorpyError
+from ansorpy.measure.probe.shared import SharedCores
 from ansorpy.report.bench.turns import Contender, Policy, Timing, compare
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.tasks.budget import Effort
@@ -76,7 +77,9 @@ def measure(
         names = [name for name in (OURS, *settings.peers) if name not in failures]
         contenders = [_contender(n, case, threads, settings, reference) for n in names]
         before = measure_peak(threads, case.bytes)
-        timings = compare(contenders, settings.policy, left_out=left_out)
+        timings = compare(
+            contenders, settings.policy, left_out=left_out, is_disturbed=SharedCores(threads).look
+        )
         peak = before.or_better(measure_peak(threads, case.bytes))
     engines = {name: _engine_time(t) for name, t in timings.items()}
     return result_of(

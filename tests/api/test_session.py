@@ -13,9 +13,9 @@ import ansorpy.api.session
 from ansorpy.api.parts import Parts
 from ansorpy.api.request import Request
 from ansorpy.api.session import open_session
-from ansorpy.cost.probe import calibrate
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.measure.probe import calibrate
 from ansorpy.phases import Part, Phases
 from ansorpy.rates import Rates
 from ansorpy.target import Target

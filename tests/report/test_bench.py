@@ -79,6 +79,15 @@ def test_two_engines_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     assert lines[0] == "loading a" and lines[-1].startswith("round ")
 
 
+def test_bursts_that_met_a_disturbance_are_taken_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.getcwd())
+    looks = iter([False, True, False, False, *[False] * 100])
+    contenders = [_contender("a", seconds=0.0), _contender("b", seconds=0.0)]
+    timings = compare(contenders, QUICK, is_disturbed=lambda: next(looks))
+    assert {name: t.repeated for name, t in timings.items()} == {"a": 2, "b": 0}
+    assert all(len(t.bursts_s) in (2, 3) for t in timings.values())
+
+
 @pytest.mark.parametrize(
     ("contender", "kind", "message"),
     [

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from ansorpy.config import available_cores
-from ansorpy.cost.probe import calibrate
 from ansorpy.measure.fleet.base import kind_of
+from ansorpy.measure.probe import calibrate
 from ansorpy.rates import Rates
 from ansorpy.report.doctor import Examination, examine
 from ansorpy.target import Target

@@ -61,6 +61,10 @@ class GpuTask:
     def results(self) -> Sequence[Array]:
         return self._results
 
+    def is_disturbed(self) -> bool:
+        """Never: a GPU is no core of a virtual machine, and its lock is held."""
+        return False
+
     def collect(self) -> None:
         """Take what the outputs hold as the results; look at all guards and at the inputs.
 

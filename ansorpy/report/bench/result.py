@@ -23,12 +23,13 @@ class Comparison:
     timings: Mapping[str, Timing]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able: model, threads, machine, and for each engine median, min and runs."""
+        """JSON-able: model, threads, machine; of each engine median, min, runs and repeated."""
         engines = {
             name: {
                 "median_ms": t.median_ms,
                 "min_ms": t.min_ms,
                 "runs": t.runs,
+                "repeated": t.repeated,
                 "version": t.version,
             }
             for name, t in self.timings.items()

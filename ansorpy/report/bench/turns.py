@@ -2,7 +2,7 @@
 
 An engine's threads spin between calls, warm the clock, or hold the cache; so every engine is a
 process of its own, all but one are stopped (SIGSTOP), and bursts alternate.  What disturbs the
-machine then disturbs all engines alike.
+machine then disturbs all engines alike, and bursts that met a disturbance are taken again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from statistics import median
 from types import TracebackType
 from typing import Any
@@ -28,6 +29,7 @@ from ansorpy.errors import (
     UnsupportedModel,
     UsageError,
 )
+from ansorpy.measure.timing import undisturbed
 
 __all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
 
@@ -61,6 +63,7 @@ class Policy:
             the threads asleep, the clock low.
         rounds: Bursts of every engine, at least and at most.
         settled: Medians are settled when the last three rounds moved none by more than this share.
+        patience_s: A burst that met a disturbed machine is taken again, for so long.
     """
 
     burst_s: float = 0.3
@@ -69,14 +72,19 @@ class Policy:
     most_calls: int = 20_000
     rounds: tuple[int, int] = (7, 25)
     settled: float = 0.01
+    patience_s: float = 2.0
     load_timeout_s: float = 900.0
 
 
 @dataclass
 class Timing:
-    """All timed calls of one engine, in seconds, and what the engine calls itself."""
+    """All timed calls of one engine, in seconds, and what the engine calls itself.
+
+    ``repeated`` bursts met a disturbed machine and were taken again.
+    """
 
     version: str = ""
+    repeated: int = 0
     bursts_s: list[list[float]] = field(default_factory=list)
     medians_s: list[float] = field(default_factory=list)
 
@@ -111,12 +119,14 @@ def compare(
     policy: Policy | None = None,
     progress: Callable[[str], None] = lambda line: None,
     left_out: Callable[[str, AnsorpyError], None] | None = None,
+    is_disturbed: Callable[[], bool] = lambda: False,
 ) -> dict[str, Timing]:
     """Time every contender in alternating bursts; the result is in the order given.
 
     Args:
         left_out: Told of each contender that does not load, which then takes no part.  Without
             it such a failure is raised.
+        is_disturbed: Whether the machine gives less now than a moment ago; asked between bursts.
 
     Raises:
         EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
@@ -140,7 +150,9 @@ def compare(
             processes.append(process)
         for turn in range(policy.rounds[1] if processes else 0):
             for process in _alternating(processes, turn):
-                timings[process.name].add(process.turn(policy))
+                burst = partial(process.turn, policy)
+                timings[process.name].add(undisturbed(burst, is_disturbed, policy.patience_s))
+                timings[process.name].repeated = process.turns - turn - 1
             progress(f"round {turn + 1}: " + _line(timings))
             if turn + 1 >= policy.rounds[0] and _all_settled(timings, policy):
                 break
@@ -165,6 +177,7 @@ class _EngineProcess:
 
     def __init__(self, contender: Contender) -> None:
         self.name = contender.name
+        self.turns = 0
         self._contender = contender
         self._calls: int | None = None
         self._process = subprocess.Popen(
@@ -198,6 +211,7 @@ class _EngineProcess:
 
     def turn(self, policy: Policy) -> list[float]:
         """Let the process make its calls, then stop it again; seconds of each timed call."""
+        self.turns += 1
         os.kill(self._process.pid, signal.SIGCONT)
         answer = self._ask(
             {

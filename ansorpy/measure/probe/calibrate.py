@@ -12,9 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.config import CALIBRATE, available_cores, cache_folder
-from ansorpy.cost.probe import limits
 from ansorpy.errors import ForeignFile
 from ansorpy.measure.locks import lock_cores
+from ansorpy.measure.probe import limits
 from ansorpy.rates import Rates
 from ansorpy.target import MIB, Target, machine_name
 

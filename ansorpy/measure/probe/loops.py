@@ -15,7 +15,9 @@ from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.jit import Library, load
 from ansorpy.target import Target
 
-__all__ = ["BLOCK", "LINKS", "Loop", "fork_join_address", "full_lanes", "loop", "sums"]
+__all__ = [
+    "BLOCK", "LINKS", "Loop", "busy_address", "fork_join_address", "full_lanes", "loop", "sums",
+]  # fmt: skip
 
 Loop: TypeAlias = Callable[[int, int, int, int], None]
 
@@ -28,6 +30,9 @@ BLOCK = 8
 
 PIECE_STEPS = 3000
 """Dependent multiplications of a piece: about 3 µs, so that threads that look can take theirs."""
+
+BUSY_REPEATS = 8000
+"""Steps of the loop that keeps a thread busy: 25 to 50 µs."""
 
 LINKS = 16
 """Operations of one cycle in a step of the chain, each waiting for the one before."""
@@ -59,6 +64,15 @@ def fork_join_address() -> int:
 
 
 @cache
+def busy_address() -> int:
+    """Address of a kernel that keeps each thread of a team busy with multiply-adds.
+
+    Its workspace has a vector of operands, and one a thread behind it.
+    """
+    return _threads().address("busy")
+
+
+@cache
 def _library() -> Library:
     lanes = full_lanes()
     text = "\n".join((
@@ -72,7 +86,8 @@ def _library() -> Library:
 
 @cache
 def _threads() -> Library:
-    return load([compile_ir(_FORK_JOIN, Target.host())], symbols=["fork_join"])
+    text = _FORK_JOIN + _multiply_add("multiply_add", full_lanes(), sums()) + _busy(full_lanes())
+    return load([compile_ir(text, Target.host())], symbols=["fork_join", "busy"])
 
 
 def _multiply_add(name: str, lanes: int, count: int) -> str:
@@ -219,6 +234,22 @@ done:
 
 define i32 @fork_join(ptr %arguments, ptr %workspace, i32 %threads) {{
   call void @{TEAM}(ptr @piece, ptr %workspace, i32 %threads)
+  ret i32 0
+}}
+"""
+
+
+def _busy(lanes: int) -> str:
+    return f"""
+define internal void @busy_piece(ptr %operands, i64 %number, i64 %pieces) {{
+  %row = add i64 %number, 1
+  %sink = getelementptr <{lanes} x float>, ptr %operands, i64 %row
+  call void @multiply_add(ptr %operands, i64 0, i64 {BUSY_REPEATS}, ptr %sink)
+  ret void
+}}
+
+define i32 @busy(ptr %arguments, ptr %workspace, i32 %threads) {{
+  call void @{TEAM}(ptr @busy_piece, ptr %workspace, i32 %threads)
   ret i32 0
 }}
 """

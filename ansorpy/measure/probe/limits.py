@@ -15,7 +15,7 @@ import numpy as np
 
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.codegen.llvm.timing import bench
-from ansorpy.cost.probe.loops import BLOCK, LINKS, fork_join_address, full_lanes, loop, sums
+from ansorpy.measure.probe.loops import BLOCK, LINKS, fork_join_address, full_lanes, loop, sums
 
 __all__ = [
     "clock_hz", "fork_join_s", "peak_flops", "read_bandwidth", "usable_cores", "write_bandwidth",

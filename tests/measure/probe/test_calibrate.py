@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.probe import calibrate
-from ansorpy.cost.probe.calibrate import calibrated, kept_rates, rates_file
 from ansorpy.errors import ForeignFile
+from ansorpy.measure.probe import calibrate
+from ansorpy.measure.probe.calibrate import calibrated, kept_rates, rates_file
 from ansorpy.rates import Rates
 from ansorpy.target import Target
 
