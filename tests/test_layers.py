@@ -21,7 +21,7 @@ LAYERS = (
     {"tasks"},
     {"report"},
     {"api"},
-    {"cli", "onnx_backend", "__main__"},
+    {"cli", "__main__"},
 )  # fmt: skip
 # ``from ansorpy import __version__`` reads a constant of the package itself.
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
