@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         sum,
         tanh,
     )
+    from ansorpy.ir.attrs import Attrs
     from ansorpy.ir.dag import ComputeDAG
     from ansorpy.ir.dtypes import DType
     from ansorpy.ir.task import Task
@@ -57,8 +58,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "AnsorpyError", "Choices", "ComputeDAG", "DType", "PARTS", "State", "Target", "Task", "Tensor",
-    "WantedNetwork", "compile_many",
+    "AnsorpyError", "Attrs", "Choices", "ComputeDAG", "DType", "PARTS", "State", "Target", "Task",
+    "Tensor", "WantedNetwork", "compile_many",
     "abs", "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf",
     "exp", "floor", "load", "log", "max", "maximum", "min", "minimum", "placeholder", "prod",
     "reduce_axis", "replay", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt", "sum", "tanh",
@@ -67,6 +68,7 @@ __all__ = [
 
 _HOME = {
     "AnsorpyError": "ansorpy.errors",
+    "Attrs": "ansorpy.ir.attrs",
     "ComputeDAG": "ansorpy.ir.dag",
     "DType": "ansorpy.ir.dtypes",
     "PARTS": "ansorpy.api.parts",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ansorpy.ir import builders as ap
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.expr import Expr, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 
@@ -186,7 +187,7 @@ def winograd(
     packed = compute(
         (alpha, alpha, tiles, ci),
         lambda e, v, p, c: ap.sum(tile[r1, r2, p, c] * b[r1, e] * b[r2, v], axis=(r1, r2)),
-        name="data_pack", attrs={"unroll_axes": ("e", "v", "r1", "r2")},
+        name="data_pack", attrs=Attrs(unroll_axes=("e", "v", "r1", "r2")),
     )  # fmt: skip
     rc = reduce_axis(ci, name="rc")
     gemm = compute(
@@ -198,7 +199,7 @@ def winograd(
     inverse = compute(
         (m, m, tiles, co),
         lambda vh, vw, p, c: ap.sum(gemm[r3, r4, p, c] * a[r3, vh] * a[r4, vw], axis=(r3, r4)),
-        name="inverse", attrs={"unroll_axes": ("vh", "vw", "r3", "r4")},
+        name="inverse", attrs=Attrs(unroll_axes=("vh", "vw", "r3", "r4")),
     )  # fmt: skip
     output = compute(
         (n, oh, ow, co),

@@ -34,9 +34,8 @@ def flops(definition: ComputeDAG | Tensor) -> float:
     if isinstance(definition, PlaceholderOp):
         return 0.0
     assert isinstance(definition, ComputeOp)
-    stated = definition.attributes.get("flops")
-    if isinstance(stated, int | float):
-        return float(stated)
+    if definition.attrs.flops is not None:
+        return float(definition.attrs.flops)
     return float(definition.size) * _Counter(_family(definition.dtype)).count(definition.body)
 
 

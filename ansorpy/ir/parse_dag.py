@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, TypeVar
 
 from ansorpy.errors import ForeignFile
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -101,8 +102,14 @@ def _op(entry: Mapping[str, Any], before: Sequence[Tensor]) -> Tensor:
     )
     rows = _RowReader(name, (*axes, *over), over, before)
     body = rows.read(_list(_get(entry, "rows")), _get(entry, "body"))
-    attrs = tuple((key, _frozen(v)) for key, v in _mapping(_get(entry, "attrs")).items())
-    return ComputeOp(name, shape, axes, over, body, attrs)
+    return ComputeOp(name, shape, axes, over, body, _attrs(name, _mapping(_get(entry, "attrs"))))
+
+
+def _attrs(name: str, given: Mapping[str, Any]) -> Attrs:
+    try:
+        return Attrs(**given)
+    except (TypeError, ValueError) as error:
+        raise _Bad(f"{name}: attributes {given!r}: {error}") from None
 
 
 class _RowReader:
@@ -229,12 +236,3 @@ def _enum(kind: type[E], value: object) -> E:
         return kind(value)
     except ValueError:
         raise _Bad(f"{value!r} is no {kind.__name__}") from None
-
-
-def _frozen(value: Any) -> object:
-    """Lists as tuples, the form attributes have."""
-    if isinstance(value, list):
-        return tuple(_frozen(v) for v in value)
-    if isinstance(value, dict):
-        return {key: _frozen(v) for key, v in value.items()}
-    return value

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ansorpy.ir.dag import ComputeDAG
@@ -91,21 +91,13 @@ def _encode_op(op: Tensor, numbers: Mapping[Tensor, int], names: bool) -> dict[s
     if names:
         data["axes"] = axes
     labels = {} if names else {name: f"axis {n}" for n, name in enumerate(axes)}
-    data["attrs"] = {key: _plain(value, labels) for key, value in op.attrs}
+    data["attrs"] = {key: _plain(value, labels) for key, value in op.attrs.stated().items()}
     return data
 
 
-def _plain(value: object, labels: Mapping[str, str]) -> Any:
+def _plain(value: Any, labels: Mapping[str, str]) -> Any:
     """An attribute as JSON data; names of axes are replaced by *labels*."""
-    if isinstance(value, str):
-        return labels.get(value, value)
-    if value is None or isinstance(value, bool | int | float):
-        return value
-    if isinstance(value, Mapping):
-        return {labels.get(key, key): _plain(v, labels) for key, v in value.items()}
-    if isinstance(value, Sequence):
-        return [_plain(v, labels) for v in value]
-    raise ValueError(f"attribute value {value!r} is not plain data (numbers, text, lists, dicts)")
+    return [labels.get(name, name) for name in value] if isinstance(value, tuple) else value
 
 
 class _Rows:

@@ -75,7 +75,7 @@ def _described(op: Tensor, numbers: Mapping[Tensor, int]) -> list[Any]:
     reduced = [a.extent if a in windows else _size(a.extent) for a in op.reduce_axes]
     form = _Form(op, numbers)
     body = form.number(op.body, False)
-    return ["compute", dims, reduced, body, form.rows, sorted(key for key, _ in op.attrs)]
+    return ["compute", dims, reduced, body, form.rows, sorted(op.attrs.stated())]
 
 
 def _size(extent: int) -> str:

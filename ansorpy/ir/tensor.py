@@ -12,10 +12,11 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from operator import index
 
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
 from ansorpy.ir.node import node
@@ -80,7 +81,7 @@ class PlaceholderOp(Tensor):
 class ComputeOp(Tensor):
     """``name[axes] = body``; *body* is a :class:`Reduce` over ``reduce_axes`` or has none.
 
-    ``attrs`` carries hints of the definition (``flops``, ``unroll_axes``, ...), never semantics.
+    ``attrs`` says what the formula does not, and never changes what it computes.
     """
 
     name: str
@@ -88,15 +89,11 @@ class ComputeOp(Tensor):
     axes: tuple[Axis, ...]
     reduce_axes: tuple[Axis, ...]
     body: Expr
-    attrs: tuple[tuple[str, object], ...]
+    attrs: Attrs = Attrs()
     dtype: DType = field(init=False)  # asked of the body once: it asks the stages before this one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.body.dtype)
-
-    @property
-    def attributes(self) -> Mapping[str, object]:
-        return dict(self.attrs)
 
 
 def placeholder(
@@ -118,12 +115,13 @@ def compute(
     fn: Callable[..., ExprLike],
     *,
     name: str,
-    attrs: Mapping[str, object] | None = None,
+    attrs: Attrs | None = None,
     names: Sequence[str] | None = None,
 ) -> ComputeOp:
     """Define a tensor of *shape* elementwise: *fn* maps one index per dimension to an expression.
 
     Args:
+        attrs: Hints to the rules, and operations to count instead of the body's.
         names: Axis names; the default is *fn*'s parameter names.
 
     Raises:
@@ -150,7 +148,7 @@ def compute(
     taken = [axis.name for axis in (*axes, *reduce_axes)]
     if len(set(taken)) != len(taken):
         raise ValueError(f"{name}: axis names must differ, got {', '.join(taken)}")
-    return ComputeOp(name, extents, axes, reduce_axes, body, tuple((attrs or {}).items()))
+    return ComputeOp(name, extents, axes, reduce_axes, body, attrs or Attrs())
 
 
 def _checked(shape: Sequence[int], name: str) -> tuple[int, ...]:

@@ -63,7 +63,7 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
     """Largest error allowed in *output*, as a fraction of its largest reference value.
 
     Rounding errors of a sum of K terms grow like sqrt(K) for random data, with the coarsest type
-    on the way; to that come the errors that stages state themselves (``attrs["error"]``: Winograd,
+    on the way; to that come the errors that stages state themselves (``attrs.error``: Winograd,
     approximated functions).  An output that saturates says nothing of how large the sums before it
     were: such sums of random data have about sqrt(K), and their errors with them.  Never more than
     behind a function up to one: what scales its result down does so with the errors.  Integers
@@ -110,7 +110,7 @@ def extra_error(wanted: ComputeDAG, definition: ComputeDAG) -> float:
 
 
 def _stated(stages: Iterable[ComputeOp]) -> float:
-    return sum(float(str(op.attributes.get("error", 0.0))) for op in stages)
+    return sum(op.attrs.error for op in stages)
 
 
 def _ancestors(dag: ComputeDAG, output: Tensor) -> list[ComputeOp]:

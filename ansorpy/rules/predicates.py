@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ansorpy.ir.affine import index_terms
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -40,8 +41,8 @@ from ansorpy.schedule.steps.storage import CacheWriteStep
 from ansorpy.target import Target
 
 __all__ = [
-    "ALWAYS_UNROLL_INNER", "JOBS_PER_CORE", "NO_SPLIT_AT_INNER", "UNROLL_AXES", "AxisAccess",
-    "axis_access", "axis_names", "elementwise_match", "fusible_consumer", "has_branch",
+    "JOBS_PER_CORE", "AxisAccess", "attrs_of",
+    "axis_access", "elementwise_match", "fusible_consumer", "has_branch",
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
     "is_cache_write_stage", "is_repeated_in_tiles",
@@ -50,27 +51,13 @@ __all__ = [
     "reduce_extent", "space_extent",
 ]  # fmt: skip
 
-UNROLL_AXES = "unroll_axes"
-"""Attribute: axes that index constant matrices (Winograd's); they are unrolled so these fold.
-TVM: ``auto_scheduler_simplify_const_tensor_indices``."""
-
-NO_SPLIT_AT_INNER = "no_split_at_inner"
-"""Attribute: axes that stay whole inside the innermost tile."""
-
-ALWAYS_UNROLL_INNER = "always_unroll_inner"
-"""Attribute: axes whose loops in the innermost tile are always unrolled."""
-
 JOBS_PER_CORE = 16
 """Parallel iterations a core that count as enough (TVM)."""
 
 
-def axis_names(op: Tensor, attribute: str) -> frozenset[str]:
-    """The axis names in *op*'s attribute (a sequence of strings), empty when it has none."""
-    if not isinstance(op, ComputeOp):
-        return frozenset()
-    names = op.attributes.get(attribute, ())
-    assert isinstance(names, tuple | list | frozenset | set), attribute
-    return frozenset(str(name) for name in names)
+def attrs_of(op: Tensor) -> Attrs:
+    """What *op* says of itself; an input says nothing."""
+    return op.attrs if isinstance(op, ComputeOp) else Attrs()
 
 
 @dataclass(frozen=True)
@@ -188,7 +175,7 @@ def has_data_reuse(state: State, stage: Stage) -> bool:
     Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; this
     threshold is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``).
     """
-    if is_input(state, stage) or axis_names(stage.op, UNROLL_AXES):
+    if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}

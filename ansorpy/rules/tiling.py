@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
-from ansorpy.rules.predicates import NO_SPLIT_AT_INNER, axis_names
+from ansorpy.rules.predicates import attrs_of
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage, Tail
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.storage import RfactorStep
@@ -32,7 +32,7 @@ def multi_level_tile(
         ScheduleError: The stage has loops of a kind that *structure* has no letter for.
     """
     stage = state.stage(name)
-    whole, factored = axis_names(stage.op, NO_SPLIT_AT_INNER), factored_axes(state, stage)
+    whole, factored = attrs_of(stage.op).no_split_at_inner, factored_axes(state, stage)
     levels: dict[AxisKind, list[list[Iter]]] = {
         kind: [[] for _ in range(structure.count(letter))] for kind, letter in LETTER.items()
     }
@@ -111,7 +111,7 @@ def reduce_in_one(state: State, name: str) -> tuple[State, Iter]:
 def last_of_outermost_reduce_tile(stage: Stage) -> Iter:
     """The loop of *stage* at which tiles of what it reads are made: the last that steps through its
     reduction from one tile to the next."""
-    whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
+    whole = attrs_of(stage.op).no_split_at_inner
     split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
     reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]
     return reduce[max(len(split), 1) - 1]

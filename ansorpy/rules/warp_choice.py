@@ -24,12 +24,9 @@ from ansorpy.schedule.warp_products import axes_in, factors
 from ansorpy.target import Target
 
 __all__ = [
-    "ROUNDED", "WarpChoice", "best_choice", "group_choices", "has_group_products",
+    "WarpChoice", "best_choice", "group_choices", "has_group_products",
     "has_warp_products", "matrix_dims", "matrix_load", "may_round",
 ]  # fmt: skip
-
-ROUNDED = "tf32"
-"""Attribute: True where float32 factors may be rounded to TF32."""
 
 FIRST_WITH_THEM = 80
 """The first architecture with all of these instructions (PTX ISA, ``mma``)."""
@@ -118,7 +115,7 @@ def _is_along(factor: Expr, choice: WarpChoice) -> bool:
 
 def may_round(op: ComputeOp, choice: WarpChoice) -> bool:
     """True unless the instruction would round factors that must stay as they are."""
-    return choice.by.types[1] is not DType.FLOAT32 or bool(op.attributes.get(ROUNDED))
+    return choice.by.types[1] is not DType.FLOAT32 or op.attrs.rounds_to_tf32
 
 
 def matrix_dims(operand: Stage) -> tuple[int, ...]:

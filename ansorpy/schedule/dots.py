@@ -121,7 +121,7 @@ def in_words(
     words.made.append(inner)
     axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
     body = substitute(taken_off, dict(zip(op.axes, axes, strict=True)))
-    final = ComputeOp(op.name, op.shape, axes, (), Load(inner, axes) + body, ())
+    final = ComputeOp(op.name, op.shape, axes, (), Load(inner, axes) + body)
     return final, words.made
 
 
@@ -201,7 +201,7 @@ class _Words:
         own = fresh or (Axis("one", 1, AxisKind.SPACE),)
         shape = tuple(axis.extent for axis in own)
         made = ComputeOp(
-            self.name(f"{self.op.name}.offset"), shape, own, reduce, sum_over(value, reduce), ()
+            self.name(f"{self.op.name}.offset"), shape, own, reduce, sum_over(value, reduce)
         )
         self.made.append(made)
         return Load(made, space or (as_expr(0),))

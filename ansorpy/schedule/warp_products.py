@@ -111,7 +111,7 @@ def in_fragments(
     final_axes = _fresh(op.axes, AxisKind.SPACE)
     back = dict(zip(op.axes, final_axes, strict=True))
     copy = _as(Load(summed, tuple(back[axis] for axis in order)), op.dtype)
-    final = ComputeOp(op.name, op.shape, final_axes, (), copy, ())
+    final = ComputeOp(op.name, op.shape, final_axes, (), copy)
     return final, (left[0], right[0], summed)
 
 
@@ -128,7 +128,7 @@ def _operand(
     body = substitute(factor, dict(zip(order, axes, strict=True)))
     shape = tuple(axis.extent for axis in order)
     body = _rounded(body) if wanted is DType.FLOAT32 else body
-    return ComputeOp(name, shape, axes, (), body, ()), order
+    return ComputeOp(name, shape, axes, (), body), order
 
 
 def _rounded(x: Expr) -> Expr:

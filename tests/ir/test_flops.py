@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from ansorpy.ir import builders as b
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Call, Function
 from ansorpy.ir.flops import flops
@@ -25,7 +26,7 @@ N = placeholder((6, 4), "int64", name="n")
         (compute((6, 4), lambda i, j: Call(Function.FMA, (X[i, j],) * 3), name="y"), 48),
         (compute((6, 4), lambda i, j: N[i, j] * 3 + i, name="y"), 48),
         (compute((6, 4), lambda i, j: N[i, j].astype(DType.FLOAT32) * 3.0, name="y"), 24),
-        (compute((6, 4), lambda i, j: X[i, j] + 1.0, name="y", attrs={"flops": 7}), 7),
+        (compute((6, 4), lambda i, j: X[i, j] + 1.0, name="y", attrs=Attrs(flops=7)), 7),
     ],
 )
 def test_counts_of_single_ops(op: ComputeOp, expected: float) -> None:

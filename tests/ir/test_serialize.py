@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from ansorpy.errors import ForeignFile
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Var
 from ansorpy.ir.serialize import dag_from_dict, dag_to_dict, structural_hash
@@ -31,18 +32,28 @@ def test_a_dag_survives_json(make: Callable[[], ComputeDAG]) -> None:
 
 def test_the_hash_ignores_names_and_sees_all_else() -> None:
     def pool(
-        name: str, shape: int = 8, constant: bool = False, c: float = 1.0, **attrs: Any
+        name: str,
+        shape: int = 8,
+        constant: bool = False,
+        c: float = 1.0,
+        unroll_axes: tuple[str, ...] = (),
     ) -> str:
         x = placeholder((shape,), name=name, constant=constant)
-        y = compute((shape,), lambda i: x[i] + c, name=name + "y", names=[name], attrs=attrs)
+        y = compute(
+            (shape,),
+            lambda i: x[i] + c,
+            name=name + "y",
+            names=[name],
+            attrs=Attrs(unroll_axes=unroll_axes),
+        )
         return structural_hash(ComputeDAG([y]))
 
     same = pool("a")
     assert pool("b") == same
-    assert pool("a", unroll=("a",)) == pool("b", unroll=("b",))
+    assert pool("a", unroll_axes=("a",)) == pool("b", unroll_axes=("b",))
     others = [
         pool("a", 9), pool("a", constant=True), pool("a", c=2.0), pool("a", c=-0.0),
-        pool("a", c=0.0), pool("a", unroll=("a",)),
+        pool("a", c=0.0), pool("a", unroll_axes=("a",)),
     ]  # fmt: skip
     assert len({same, *others}) == 7
 

@@ -8,6 +8,7 @@ import math
 import numpy as np
 import pytest
 
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_dag
@@ -20,10 +21,12 @@ from ansorpy.measure.protocol import Message
 from ansorpy.measure.run_job import RunSession, _magnitude
 
 
-def matmul(n: int, m: int, k: int, dtype: str = "float32", **attrs: object) -> ComputeDAG:
+def matmul(n: int, m: int, k: int, dtype: str = "float32", error: float = 0.0) -> ComputeDAG:
     a, b = placeholder((n, k), dtype, name="A"), placeholder((k, m), dtype, name="B")
     r = reduce_axis(k, name="r")
-    c = compute((n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C", attrs=attrs)
+    c = compute(
+        (n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C", attrs=Attrs(error=error)
+    )
     return ComputeDAG.of([a, b, c])
 
 

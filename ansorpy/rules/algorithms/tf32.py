@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ansorpy.ir.dag import ComputeDAG
@@ -11,7 +11,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.task import Precision
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.algorithms.base import Algorithm, Definition
-from ansorpy.rules.warp_choice import ROUNDED, best_choice, has_warp_products
+from ansorpy.rules.warp_choice import best_choice, has_warp_products
 from ansorpy.schedule.dagedit import replace_ops
 from ansorpy.target import Target
 
@@ -45,6 +45,5 @@ def _is_product(op: ComputeOp) -> bool:
 
 
 def _marked(op: ComputeOp) -> ComputeOp:
-    stated = float(str(op.attributes.get("error", 0.0)))
-    attrs = {**op.attributes, ROUNDED: True, "error": stated + ERROR}
-    return ComputeOp(op.name, op.shape, op.axes, op.reduce_axes, op.body, tuple(attrs.items()))
+    attrs = replace(op.attrs, rounds_to_tf32=True, error=op.attrs.error + ERROR)
+    return replace(op, attrs=attrs)

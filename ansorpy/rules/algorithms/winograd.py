@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from math import prod, sqrt
 
@@ -184,7 +184,7 @@ class _Stages:
             *(as_expr(0) if m == 1 else _quotient(h, d) % m for h, d, m in spots),
             *(at[a] for a in conv.out_channels),
         ]
-        attrs = (*conv.op.attrs, ("error", self.error))
+        attrs = replace(conv.op.attrs, error=conv.op.attrs.error + self.error)
         return ComputeOp(conv.op.name, conv.op.shape, axes, (), body, attrs)
 
     def _stage(self, name: str, dims: Sequence[tuple[str, Sequence[int]]], fn: Fn) -> ComputeOp:

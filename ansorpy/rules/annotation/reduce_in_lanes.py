@@ -8,7 +8,7 @@ from math import prod
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.predicates import UNROLL_AXES, axis_names
+from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.schedule.decisions import Choices
@@ -76,7 +76,7 @@ def lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
     plain = innermost.kind is AxisKind.REDUCE and innermost.annotation is ForKind.SERIAL
     names = [it.name for it in stage.iters]
     whole = all(axis.name in names for axis in stage.compute.reduce_axes)
-    if not plain or not whole or axis_names(stage.op, UNROLL_AXES):
+    if not plain or not whole or attrs_of(stage.op).unroll_axes:
         return ()
     axes = contiguous_reduction(state, stage)
     return () if host_iters(state, stage) & set(axes) else axes

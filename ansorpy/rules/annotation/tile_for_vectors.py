@@ -7,7 +7,7 @@ from typing import Literal
 
 from ansorpy.ir.expr import Axis, AxisKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.predicates import UNROLL_AXES, axis_names, reads_along
+from ansorpy.rules.predicates import attrs_of, reads_along
 from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Iter, Stage
@@ -54,7 +54,7 @@ class TileForVectors(AnnotationRule):
 
     def _vector_axis(self, state: State, stage: Stage) -> Axis | None:
         """The last non-unit space axis of an untouched stage that its reads follow, if any."""
-        touched = bool(stage.relations) or stage.inlined or bool(axis_names(stage.op, UNROLL_AXES))
+        touched = bool(stage.relations) or stage.inlined or bool(attrs_of(stage.op).unroll_axes)
         axes = [axis for axis in stage.compute.axes if axis.extent > 1]
         if touched or not axes:
             return None

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.predicates import ALWAYS_UNROLL_INNER, axis_names
+from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.relations import has_reduce_iters, is_input
 from ansorpy.schedule.decisions import Choices
 from ansorpy.schedule.space import Space
@@ -42,7 +42,7 @@ class AnnotateUnroll(AnnotationRule):
 
 def _unroll_marked(state: State, stage: Stage) -> State:
     """Unroll the loops in the innermost tile that come from axes marked so."""
-    marked = axis_names(stage.op, ALWAYS_UNROLL_INNER)
+    marked = set(attrs_of(stage.op).always_unroll_inner)
     seen: set[str] = set()
     for it in reversed(stage.iters) if marked else ():
         axes = origins(stage, it.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import UNROLL_AXES, axis_names
+from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.relations import is_input
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.state import State
@@ -34,17 +34,17 @@ class SimplifyComputeWithConstTensor(SketchRule):
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
-        marked = axis_names(stage.op, UNROLL_AXES)
+        marked = attrs_of(stage.op).unroll_axes
         if is_input(state, stage) or not marked:
-            return Verdict.skip(f"no axes are marked {UNROLL_AXES}")
+            return Verdict.skip("no axes are marked unroll_axes")
         reduce = [it.name for it in stage.iters if it.kind is AxisKind.REDUCE]
-        if not marked.issuperset(reduce):
-            return Verdict.skip(f"a reduce axis is not in {UNROLL_AXES}, so it cannot be unrolled")
+        if not set(reduce) <= set(marked):
+            return Verdict.skip("a reduce axis is not in unroll_axes, so it cannot be unrolled")
         return Verdict.apply_and_skip_rest("constants fold once these axes are unrolled")
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
-        marked = axis_names(stage.op, UNROLL_AXES)
+        marked = attrs_of(stage.op).unroll_axes
         outer, inner, unrolled = [], [], []
         for it in stage.iters:
             if it.name in marked:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import Function
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import UNROLL_AXES, axis_names
+from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.relations import consumers, producers
 from ansorpy.rules.sketch.always_inline import inline_verdict
 from ansorpy.rules.verdict import Verdict
@@ -34,8 +34,8 @@ class SpecialComputeLocation(SketchRule):
         if not inline_verdict(state, stage_id, target, frozenset({Function.EXP})).applies:
             return Verdict.skip("it would not be inlined")
         readers = consumers(state, stage)
-        if len(readers) != 1 or not axis_names(readers[0].op, UNROLL_AXES):
-            return Verdict.skip(f"its consumer has no {UNROLL_AXES}")
+        if len(readers) != 1 or not attrs_of(readers[0].op).unroll_axes:
+            return Verdict.skip("its consumer has no unroll_axes")
         if _before_unrolled(readers[0]) is None:
             return Verdict.skip(f'"{readers[0].name}" has no loop outside the unrolled ones')
         return Verdict.apply_and_skip_rest(f'"{readers[0].name}" reads it in unrolled loops')

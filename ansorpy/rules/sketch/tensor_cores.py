@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
-    UNROLL_AXES,
-    axis_names,
+    attrs_of,
     fusible_consumer,
     is_cache_write_stage,
 )
@@ -17,7 +16,6 @@ from ansorpy.rules.relations import is_input, is_tiled
 from ansorpy.rules.tiling import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.rules.warp_choice import (
-    ROUNDED,
     WarpChoice,
     best_choice,
     group_choices,
@@ -71,7 +69,7 @@ class TensorCores(SketchRule):
             return Verdict.skip("the target has no tensor cores of this kind")
         if is_input(state, stage) or is_tiled(stage) or is_cache_write_stage(state, stage):
             return Verdict.skip("an input, or it has loops of its own already")
-        if axis_names(stage.op, UNROLL_AXES):
+        if attrs_of(stage.op).unroll_axes:
             return Verdict.skip("one of its factors is a matrix of constants")
         found = best_choice(stage.op)
         if found is None:
@@ -81,7 +79,7 @@ class TensorCores(SketchRule):
         if found.waste > self.most_waste:
             return Verdict.skip(f"whole fragments would take {found.waste:.0f} times its products")
         reason = f"{found.by.name} multiplies such values"
-        rounds = bool(stage.compute.attributes.get(ROUNDED))
+        rounds = stage.compute.attrs.rounds_to_tf32
         return Verdict.apply_and_skip_rest(reason) if rounds else Verdict.apply(reason)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:

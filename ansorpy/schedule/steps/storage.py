@@ -51,7 +51,7 @@ class CacheWriteStep(Step):
         name = free_name(state, f"{self.stage}.{self.scope}")
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
-        copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes), ())
+        copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes))
         return insert_stage(state, op, copy, cached, named("memory", self.scope, self, Scope))
 
     def call(self) -> str:
@@ -90,7 +90,7 @@ class CacheReadStep(Step):
         axes = tuple(Axis(f"i{d}", op.shape[d], AxisKind.SPACE) for d in order)
         source = tuple(axes[order.index(d)] for d in range(op.ndim))
         shape = tuple(axis.extent for axis in axes)
-        copy = ComputeOp(name, shape, axes, (), Load(op, source), ())
+        copy = ComputeOp(name, shape, axes, (), Load(op, source))
 
         def redirect(load: Load) -> Expr:
             if load.source is not op:
@@ -163,7 +163,7 @@ class RfactorStep(Step):
         v = Axis(f"{it.name}.v", it.extent, AxisKind.REDUCE)
         indices = (*final_axes[: self.factor_axis], v, *final_axes[self.factor_axis :])
         final = ComputeOp(
-            op.name, op.shape, final_axes, (v,), Reduce(body.kind, Load(partial, indices), (v,)), ()
+            op.name, op.shape, final_axes, (v,), Reduce(body.kind, Load(partial, indices), (v,))
         )
         return insert_stage(state, op, final, partial, None)
 

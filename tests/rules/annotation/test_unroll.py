@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ansorpy.ir import builders as ap
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.annotation.unroll import AnnotateUnroll, origins
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
@@ -26,7 +27,7 @@ def test_marked_axes_are_unrolled_in_the_innermost_tile() -> None:
     k = reduce_axis(8, name="k")
     c = compute(
         (6, 5), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k), name="C",
-        attrs={"always_unroll_inner": ("i", "k")},
+        attrs=Attrs(always_unroll_inner=("i", "k")),
     )  # fmt: skip
     [(tiled, _)] = derive(MultiLevelTiling(), [a, b, c], "C")
     state = AnnotateUnroll().declare(Space(tiled), CPU).state

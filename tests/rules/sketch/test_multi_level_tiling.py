@@ -6,6 +6,7 @@ import pytest
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as ap
+from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from tests import workloads
@@ -33,7 +34,7 @@ def test_axes_that_must_stay_whole_come_first_in_the_innermost_level() -> None:
     k = reduce_axis(8, name="k")
     c = compute(
         (4, 6, 5), lambda i, w, j: ap.sum(a[i, w, k] * b[k, j], axis=k), name="C",
-        attrs={"no_split_at_inner": ("w", "k")},
+        attrs=Attrs(no_split_at_inner=("w", "k")),
     )  # fmt: skip
     [(tiled, _)] = derive(MultiLevelTiling("SSRSRS"), [a, b, c], "C")
     names = [it.name for it in tiled.stage("C").iters]

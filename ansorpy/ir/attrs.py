@@ -1,0 +1,53 @@
+"""What a stage says of itself beside its formula."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+__all__ = ["AXIS_LISTS", "Attrs"]
+
+
+@dataclass(frozen=True)
+class Attrs:
+    """Hints of a definition to the rules; axes are given by name.
+
+    Args:
+        flops: Operations of the stage; None counts those of its body.
+        unroll_axes: Axes that index constant matrices (Winograd's); they are unrolled so that these
+            fold.  TVM: ``auto_scheduler_simplify_const_tensor_indices``.
+        no_split_at_inner: Axes that stay whole inside the innermost tile.
+        always_unroll_inner: Axes whose loops in the innermost tile are always unrolled.
+        error: What the stage loses beyond rounding, relative to the largest result.  Algorithms
+            state it, and candidates are checked with that much more tolerance.
+        rounds_to_tf32: Tensor cores may round its factors to TF32; ``error`` says what that costs.
+
+    Raises:
+        ValueError: A name list is a single string, or a number is negative.
+    """
+
+    flops: float | None = None
+    unroll_axes: tuple[str, ...] = ()
+    no_split_at_inner: tuple[str, ...] = ()
+    always_unroll_inner: tuple[str, ...] = ()
+    error: float = 0.0
+    rounds_to_tf32: bool = False
+
+    def __post_init__(self) -> None:
+        for name in AXIS_LISTS:
+            value = getattr(self, name)
+            if isinstance(value, str) or not all(isinstance(axis, str) for axis in value):
+                raise ValueError(f"{name} must be a sequence of axis names, got {value!r}")
+            object.__setattr__(self, name, tuple(value))
+        for name, value in (("flops", self.flops or 0), ("error", self.error)):
+            if not isinstance(value, int | float) or not value >= 0:
+                raise ValueError(f"{name} must be a number that is not negative, got {value!r}")
+
+    def stated(self) -> dict[str, Any]:
+        """The values that differ from the defaults, by name."""
+        pairs = {f.name: (getattr(self, f.name), f.default) for f in fields(self)}
+        return {name: value for name, (value, default) in pairs.items() if value != default}
+
+
+AXIS_LISTS = ("unroll_axes", "no_split_at_inner", "always_unroll_inner")
+"""The attributes that name axes."""
