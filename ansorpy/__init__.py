@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ansorpy.api.replay import replay
     from ansorpy.api.several import WantedNetwork, compile_many
     from ansorpy.errors import AnsorpyError
+    from ansorpy.ir.attrs import Attrs
     from ansorpy.ir.builders import (
         abs,
         all_of,
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
         sum,
         tanh,
     )
-    from ansorpy.ir.attrs import Attrs
     from ansorpy.ir.dag import ComputeDAG
     from ansorpy.ir.dtypes import DType
     from ansorpy.ir.task import Task
