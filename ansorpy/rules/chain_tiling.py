@@ -132,8 +132,10 @@ class ChainTiling:
         return "guard" if period > 1 or _divides_well(axis.extent) else "shift"
 
     def _outer_order(self) -> list[Iter]:
-        """The block loops; the vector axis's is innermost, as the prologue does not depend on it,
-        or outermost when the prologue is computed whole."""
+        """The block loops; the vector axis's is outermost if the prologue is whole, else innermost.
+
+        The prologue does not depend on the vector axis.
+        """
         along = [it for it in self.block.outer if self._axis(it) == self.vector_axis]
         others = [it for it in self.block.outer if it not in along]
         order = [*along, *others] if self.whole_prologue else [*others, *along]
@@ -353,8 +355,10 @@ def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter:
 
 
 def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, int]) -> bool:
-    """True when *op* indexes *read* by *kept* axes (or their quotients), once each, and otherwise
-    by constants, folded axes and remainders."""
+    """True when each index of *read* in *op* is a *kept* axis, its quotient, or free of both.
+
+    Indices free of them are constants, folded axes and remainders.
+    """
     for indices in loads_of(op).get(read.op, ()):
         if not all(_is_plain(index, op, kept, apart) for index in indices):
             return False

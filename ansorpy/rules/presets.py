@@ -182,8 +182,11 @@ CPU = Preset(
     MutateComputeLocation(),
     ALGORITHMS,
 )
-"""The default for tuning: Ansor's rules plus explicit register tiles and vectors for our generator,
-packed constants, chains in blocks, and algorithms as alternatives."""
+"""The default for tuning on CPUs.
+
+Ansor's rules plus explicit register tiles and vectors for our generator, packed constants, chains
+in blocks, and algorithms as alternatives.
+"""
 
 CUDA = Preset(
     "default",
@@ -204,9 +207,11 @@ CUDA = Preset(
     ),
     algorithms=ALGORITHMS,
 )
-"""The default for tuning: Ansor's rules plus tiles that need not divide, whole epilogues, vector
-and asynchronous copies into padded tiles, sums kept in registers or shared by blocks, and
-algorithms as alternatives."""
+"""The default for tuning on GPUs.
+
+Ansor's rules plus tiles that need not divide, whole epilogues, vector and asynchronous copies into
+padded tiles, sums kept in registers or shared by blocks, and algorithms as alternatives.
+"""
 
 
 def preset_for(target: Target, name: str = "default") -> Preset:

@@ -72,8 +72,7 @@ def _was_drawn(step: Step, recorded: Step) -> bool:
 def rows_of(
     space: Space, schedules: Sequence[Steps]
 ) -> tuple[Table, npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """The rows of *space* for *schedules*, the schedule number of each row, and a mask of the rows
-    that *space* allows.
+    """The rows of *space* for *schedules*, the schedule of each, and whether it is allowed.
 
     A schedule that is not a program of the space has no row.
     """

@@ -54,8 +54,7 @@ def passes_once(state: State, stage: Stage) -> bool:
 
 
 def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
-    """*state* with cheap stages inlined, and the stages before *last* that remain to be placed,
-    last first."""
+    """*state* with cheap stages inlined, and the stages that remain to be placed, last first."""
     members = []
     for stage in reversed(state.stages):
         if stage.is_placeholder or stage is last or stage.op in state.dag.constant_ops:

@@ -109,8 +109,7 @@ def reduce_in_one(state: State, name: str) -> tuple[State, Iter]:
 
 
 def last_of_outermost_reduce_tile(stage: Stage) -> Iter:
-    """The loop of *stage* at which tiles of its inputs are made: the last one that steps from one
-    reduction tile to the next."""
+    """The last loop of *stage* that steps between reduction tiles: input tiles are made there."""
     whole = axis_names(stage.op, NO_SPLIT_AT_INNER)
     split = [axis for axis in stage.compute.reduce_axes if axis.name not in whole]
     reduce = [it for it in stage.iters if it.kind is AxisKind.REDUCE]

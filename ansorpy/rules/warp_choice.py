@@ -39,8 +39,10 @@ WITH_GROUPS = "sm_90a"
 
 
 _WORTH = 2.0
-"""Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture");
-operators that waste more than this factor more in them do not use them."""
+"""Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture").
+
+Warpgroup instructions whose waste exceeds that of warps by more than this factor are not used.
+"""
 
 _NEAR_BEST = 1.1
 """Widths that waste at most this factor times the best one's waste are considered."""
@@ -83,8 +85,7 @@ def best_choice(op: Tensor) -> WarpChoice | None:
 
 
 def group_choices(op: Tensor) -> list[WarpChoice]:
-    """The best axes for each of some widths of warpgroup instructions, the widest first; empty if
-    they would waste too many products."""
+    """The best axes for some widths of warpgroup instructions, widest first; empty if wasteful."""
     by_warps = best_choice(op)
     if by_warps is None:
         return []
@@ -122,8 +123,7 @@ def may_round(op: ComputeOp, choice: WarpChoice) -> bool:
 
 
 def matrix_dims(operand: Stage) -> tuple[int, ...]:
-    """The dimensions of *operand*'s source that its rows and columns index; () if it computes
-    something."""
+    """The source dimensions that *operand*'s rows and columns index; () if it is not a copy."""
     load, axes = operand.compute.body, set(operand.compute.axes[-2:])
     if not isinstance(load, Load):
         return ()
@@ -180,8 +180,10 @@ def _multiplies(by: Intrinsic, op: ComputeOp, left: DType, right: DType) -> bool
 
 
 def _lies_so(choice: WarpChoice, left: Expr, right: Expr) -> bool:
-    """True when factors are contiguous along the same axes as operands in shared memory, so that
-    vectors are copied; a factor contiguous along no axis must be stored along the reduction."""
+    """True when factors are contiguous along the same axes as operands in shared memory.
+
+    Copies then use vectors.  A factor contiguous along no axis must be stored along the reduction.
+    """
     by = choice.by
     ends = (choice.rows, choice.columns, choice.depth)
     axes = dict(zip((*by.pattern.axes, *by.pattern.reduce_axes), ends, strict=True))

@@ -145,8 +145,10 @@ def _by_digits(
 def _each_its_own(
     state: State, name: str, outer: Sequence[Iter], parts: Sequence[_Part]
 ) -> tuple[State, str]:
-    """Bind the loops over lanes, inside *outer*, with each lane's own elements innermost; those
-    adjacent in a register come last, as a vector.  Also returns the innermost loop over lanes."""
+    """Bind the loops over lanes, inside *outer*, with each lane's own elements innermost.
+
+    Those adjacent in a register come last, as a vector.  Also returns the innermost lane loop.
+    """
     lanes = sorted(
         ((it, d) for it, d in parts if d is not None and d.lane), key=lambda part: -part[1].lane
     )

@@ -142,8 +142,10 @@ class ThreadBind(AnnotationRule):
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
 
     def _choices_inside(self, state: State, name: str) -> tuple[State, frozenset[str]]:
-        """Move loops that select between formulas innermost and unroll them: a thread then computes
-        all elements that the formulas yield, from operands it loads once."""
+        """Move loops that select between formulas innermost and unroll them.
+
+        A thread then computes all elements that the formulas yield, from operands it loads once.
+        """
         stage = state.stage(name)
         if not self.untiled_threads or host_iters(state, stage) or stage.compute.reduce_axes:
             return state, frozenset()
@@ -193,8 +195,10 @@ class ThreadBind(AnnotationRule):
         return state.bind(name, thread, THREAD)
 
     def _vectors(self, state: State, stage: Stage, narrow: bool = False) -> tuple[int, ...]:
-        """The vector widths, in elements, that divide rows of *stage*; with *narrow*, ``vectors``
-        counts 4-byte words."""
+        """The vector widths, in elements, that divide rows of *stage*.
+
+        With *narrow*, ``vectors`` counts 4-byte words.
+        """
         last = stage.op.shape[-1] if stage.op.shape else 1
         words = WORD // stage.op.dtype.bytes if narrow else 1
         return tuple(n for n in sorted({1, *(n * words for n in self.vectors)}) if last % n == 0)

@@ -127,8 +127,11 @@ def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
 
 
 def _reused_inside(state: State, stage: Stage, target: Stage) -> set[tuple[str, str]]:
-    """The loops around *target*'s statement that select a part of *stage* which inner loops outside
-    the register tile re-read.  Elsewhere a copy would be read once, or made too often."""
+    """The loops around *target*'s statement inside which a copy of a part of *stage* is re-read.
+
+    Inner loops outside the register tile re-read it.  Elsewhere a copy would be read once, or made
+    too often.
+    """
     columns: dict[str, Size] = {c: 1 for decision in state.decisions for c in decision.columns}
     [leaf] = [x for x in build_nest(state, columns).leaves if x.stage == target.name]
     moves = [False] * len(leaf.loops)

@@ -88,8 +88,7 @@ def source_order(stage: Stage) -> tuple[int, ...]:
 
 
 def _rows_together(operand: Stage) -> tuple[int, ...]:
-    """The order of dimensions that makes the rows of a fragment operand's tile rows of its matrix;
-    () if they already are."""
+    """The order that makes rows of a fragment operand's tile rows of its matrix; () if they are."""
     dims, body = matrix_dims(operand), operand.compute.body
     ndim = len(body.indices) if isinstance(body, Load) else 0
     if len(dims) != 2 or dims[1] != ndim - 1 or dims[0] == ndim - 2:

@@ -62,8 +62,10 @@ def vector_dimension(state: State, stage: Stage, reader: Stage) -> int | None:
 
 
 def moving_dimensions(state: State, stage: Stage, reader: Stage) -> tuple[int, ...] | None:
-    """The dimensions of *stage* that the innermost loop of *reader* moves along; None when it
-    reads several elements at a time or an index is not affine in the axes."""
+    """The dimensions of *stage* that the innermost loop of *reader* moves along.
+
+    None when it reads several elements at a time or an index is not affine in the axes.
+    """
     op = reader.compute
     inner = origins(reader, reader.iters[-1].name)
     moving = {axis for axis in op.axes if axis.name in inner}

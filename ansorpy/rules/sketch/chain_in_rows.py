@@ -60,8 +60,10 @@ class ChainInRows(SketchRule):
         yield made.state, -1
 
     def _sum_up(self, made: RowBlock, name: str, host: str, at: str) -> None:
-        """Accumulate product *name* in registers at loop *at* of *host*, where threads store their
-        results, from shared-memory tiles of the operands that the block does not compute."""
+        """Accumulate product *name* in registers at loop *at* of *host*, which stores the results.
+
+        Operands that the block does not compute are read from tiles in shared memory.
+        """
         state = made.state.compute_at(name, host, at)
         steps, inner = [], []
         for it in state.stage(name).iters:
@@ -127,8 +129,10 @@ def _plan(state: State) -> _Plan | str:
 
 
 def _given(state: State, products: tuple[str, str]) -> State | str:
-    """*state* with inputs of the products inlined that do not depend on the first product, or the
-    reason why not: one of them is a sum, which each block would repeat."""
+    """*state* with inputs of the products inlined that do not depend on the first product.
+
+    Or the reason why not: one of them is a sum, which each block would repeat.
+    """
     first = products[0]
     for stage in reversed(state.stages):
         if stage.is_placeholder or stage.inlined or stage.name in (*products, *state.bind_stages):
@@ -146,9 +150,10 @@ def _is_product(state: State, stage: Stage) -> bool:
 
 
 def _kept(state: State, name: str) -> tuple[State, str, str]:
-    """*state* with the sum of product *name* separate from the stage that keeps its results, and
-    the names of both.  The latter is the elementwise stage after the sum that several others
-    read, or a copy."""
+    """*state* with product *name* summed apart from the stage that keeps its results; both names.
+
+    The latter is the elementwise stage after the sum that several others read, or a copy.
+    """
     keeper = state.stage(name)
     while True:
         readers = [state.stage(r.name) for r in state.dag.readers(keeper.op)]

@@ -69,8 +69,10 @@ class RowsAtBlock(SketchRule):
         yield made.state, -1
 
     def _is_shared_out(self, state: State, kernel: Kernel, name: str) -> bool:
-        """True for a sum of which a thread computes several results at once: those of a product
-        reuse an operand, contiguous ones are read as vectors."""
+        """True for a sum of which a thread computes several results at once.
+
+        Those of a product reuse an operand; contiguous ones are read as vectors.
+        """
         stage = state.stage(name)
         if not has_reduce_iters(stage):
             return False
