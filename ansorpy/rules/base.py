@@ -1,4 +1,4 @@
-"""What every rule looks like: the four small interfaces a preset is made of."""
+"""The four rule interfaces that a preset is made of."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ansorpy.target import Target
 __all__ = ["AnnotationRule", "Derived", "Mutation", "PlacementRule", "SketchRule"]
 
 Derived = tuple[State, int]
-"""A state a rule made, and the number of the stage to look at next."""
+"""A state made by a rule, and the number of the stage to visit next."""
 
 
 class SketchRule(ABC):
-    """One derivation rule.  Rules are frozen dataclasses; what can be tuned is a field."""
+    """A derivation rule.  Rules are frozen dataclasses whose fields are their parameters."""
 
     @abstractmethod
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
-        """Whether the rule applies to the stage, and why; changes nothing."""
+        """Whether the rule applies to the stage, and why; has no side effects."""
 
     @abstractmethod
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
-        """The states the rule makes; assumes :meth:`meets` said yes."""
+        """The states the rule makes; requires that :meth:`meets` applies."""
 
 
 class PlacementRule(ABC):
-    """Draws, at random, what a structure fixes for all its rows (compute locations, ...)."""
+    """Draws at random what a structure fixes for all its rows (compute locations, ...)."""
 
     @abstractmethod
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
@@ -43,14 +43,14 @@ class PlacementRule(ABC):
 
 
 class AnnotationRule(ABC):
-    """Opens decisions, and says how initial rows fill them."""
+    """Opens decisions, and draws their values for initial rows."""
 
     @abstractmethod
     def declare(self, space: Space, target: Target) -> Space:
         """*space* with more open decisions and constraints."""
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:
-        """*table* (every decision uniform) with this rule's columns drawn as the rule prefers."""
+        """*table* (every decision drawn uniformly) with this rule's columns drawn its own way."""
         return table
 
 
@@ -59,4 +59,4 @@ class Mutation(ABC):
 
     @abstractmethod
     def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:
-        """A table of the same shape, each row mutated once (unchanged where it cannot be)."""
+        """*table* with each row mutated once, or unchanged if it cannot be mutated."""

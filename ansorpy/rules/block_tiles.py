@@ -1,7 +1,7 @@
-"""Drawing the tiles of a GPU block: blocks, virtual threads, threads and registers fit together.
+"""Drawing tiles of a GPU block so that virtual threads, threads and registers are within limits.
 
-Drawn one axis by one at random, nearly all tiles have too many threads or too few.  Here each
-axis takes what those before it left, for all rows of a table at once.
+If each axis were drawn independently, nearly all tiles would have too many or too few threads.
+Here each axis is drawn from what previous ones left, for all rows of a table at once.
 """
 
 from __future__ import annotations
@@ -28,38 +28,38 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class BlockLimits:
-    """Threads of a block, virtual threads of a thread, and elements each thread has in all."""
+    """Limits on threads per block, virtual threads per thread, and elements per thread."""
 
     least_threads: int
     most_threads: int
     most_vthreads: int
     most_elements: int
     warp: int
-    """Threads come in multiples of this where they can."""
+    """Threads are a multiple of this if possible."""
 
 
 @dataclass(frozen=True)
 class _Tiles:
-    """The settings of one axis by what they use: virtual threads, threads, elements a thread."""
+    """The settings of one axis, grouped by (virtual threads, threads, elements per thread)."""
 
     decision: Decision
     used: Ints
     """``[group, 3]``, all different."""
     first: Ints
-    """Where the settings of each group start in ``rows``, and where the last ends."""
+    """The start of each group's settings in ``rows``, and the end of the last."""
     rows: Ints
     weight: Floats
-    """How often each group is drawn, beside others."""
+    """Relative frequency with which each group is drawn."""
     reached: Floats
-    """The weights of all rows before each row, and of all."""
+    """Cumulative weights: of the rows before each row, and of all."""
 
     def common(self, warp: int) -> int:
-        """The most threads of the axis that a warp is a multiple of."""
+        """The largest common divisor of *warp* and a number of threads of the axis."""
         return int(np.gcd(self.used[:, 1], warp).max())
 
 
 def threads_of(space: Space, stage: Stage, table: Table) -> Ints:
-    """Threads of a block of *stage*'s kernel, in each row."""
+    """Threads per block of *stage*'s kernel, in each row."""
     columns = {name: table[:, at] for at, name in enumerate(space.columns)}
     return _product(thread_factors(stage), columns) * np.ones(len(table), dtype=np.int64)
 
@@ -69,8 +69,8 @@ def draw_block_tiles(
 ) -> Table:
     """*table* with the tiles of *stage* drawn within *limits*, in a random order of the axes.
 
-    What a setting uses is drawn from what the axes before left, and the setting from those that
-    use as much, round ones more often (:mod:`ansorpy.rules.roundness`).
+    For each axis, a group is drawn that fits what previous axes left, then a setting of the group,
+    round ones more often (:mod:`ansorpy.rules.roundness`).
     """
     tiles = _tiles(space, stage)
     if not tiles or not len(table):
@@ -86,7 +86,7 @@ def _draw(
     space: Space, order: Sequence[_Tiles], table: Table, part: npt.NDArray[np.intp],
     limits: BlockLimits, rng: np.random.Generator,
 ) -> None:  # fmt: skip
-    """Fill in rows *part* of *table*, one axis after the other."""
+    """Fill in rows *part* of *table*, axis by axis."""
     used = np.ones((len(part), 3), dtype=np.int64)
     most = np.array([limits.most_vthreads, limits.most_threads, limits.most_elements])
     for at, axis in enumerate(order):
@@ -102,7 +102,7 @@ def _draw(
         later = int(np.prod([axis.common(limits.warp) for axis in order[at + 1 :]]))
         warps = allowed & (common * later >= limits.warp)
         allowed = np.where(warps.any(axis=1, keepdims=True), warps, allowed)
-        # The largest of such keys belongs to each group with a chance in proportion to its weight.
+        # A group has the largest of these keys with a probability proportional to its weight.
         keys = np.log1p(-rng.random(allowed.shape, dtype=np.float32)) / axis.weight
         group = np.where(allowed, keys, -np.inf).argmax(axis=1)
         used = used * axis.used[group]

@@ -1,8 +1,8 @@
-"""Axes whose values choose between formulas, and the tiles that make those choices constant.
+"""Axes whose values select between formulas, and the tiles that make those selects constant.
 
-Winograd's transforms select one linear combination a row; the stage that puts tiles back
-together reads ``Y[h // 4, h % 4]``.  Once such an axis is unrolled, or its remainder is a loop of
-its own, the choice is a constant and folds away.
+Winograd's transforms select one linear combination per row; the stage that reassembles tiles
+reads ``Y[h // 4, h % 4]``.  Once such an axis is unrolled, or its remainder is a loop of its own,
+the condition is constant and the select folds away.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["branch_axes", "chosen_by_remainder", "formulas", "periods"]
 
 
 def branch_axes(op: ComputeOp) -> frozenset[str]:
-    """Axes that an equality with a number compares, alone, to choose between values.
+    """Axes that are compared with a constant for equality to select between values.
 
     ``select(u.equal(0), a, select(u.equal(1), b, c))`` has ``u``.
     """
@@ -42,10 +42,10 @@ def branch_axes(op: ComputeOp) -> frozenset[str]:
 
 
 def periods(op: ComputeOp) -> dict[str, int]:
-    """Axes that the body takes apart by a number: axis -> the ``m`` of ``axis // m, axis % m``.
+    """Axes that the body divides by a constant: axis -> the ``m`` of ``axis // m, axis % m``.
 
-    Taken apart by several numbers, an axis has the largest if it is a multiple of the others, and
-    is left out if not.
+    An axis divided by several constants has the largest if that is a multiple of the others, and
+    is left out otherwise.
     """
     found: dict[str, set[int]] = {}
     for expr in walk(op.body):
@@ -64,7 +64,7 @@ def periods(op: ComputeOp) -> dict[str, int]:
 
 
 def chosen_by_remainder(op: ComputeOp) -> frozenset[str]:
-    """Axes a remainder of which chooses between values: ``(w % 4).equal(0)``."""
+    """Axes whose remainder selects between values: ``(w % 4).equal(0)``."""
     found: set[str] = set()
     for expr in walk(op.body):
         if isinstance(expr, Select):
@@ -81,7 +81,7 @@ def chosen_by_remainder(op: ComputeOp) -> frozenset[str]:
 
 
 def formulas(op: ComputeOp) -> int:
-    """How many formulas the body chooses among, by axes and by remainders of axes."""
+    """The number of formulas that the body selects among, by axes and by remainders of axes."""
     extents = {axis.name: axis.extent for axis in op.axes}
     by_axis = (extents[name] for name in branch_axes(op) if name in extents)
     parted = periods(op)

@@ -1,4 +1,4 @@
-"""What makes a definition a chain: a product, the stages before it and the stages after it."""
+"""Recognising chains: a product, the stages before it and the stages after it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Chain:
     """A chain with its cheap stages inlined.
 
     Args:
-        state: The state, nothing tiled or placed yet.
+        state: The state, with nothing tiled or placed yet.
         last: The output; every other member leads to it.
         product: The last stage that re-reads its inputs enough to need tiles of its own.
         before: Members that do not depend on *product*, producers first.
@@ -41,7 +41,7 @@ class Chain:
 
 
 def find_chain(state: State) -> Chain | str:
-    """The chain that *state*, which nothing was done to yet, is; or why it is none."""
+    """The chain that the unscheduled *state* forms, or the reason why it is none."""
     if state.history:
         return "the stages are being scheduled already"
     if len(state.dag.outputs) != 1:
@@ -53,7 +53,7 @@ def find_chain(state: State) -> Chain | str:
         return "no stage re-reads its inputs enough to be the product of a chain"
     product, last = products[-1], members[-1]
     if product is last:
-        # Its tiles are accumulated apart and copied, so that the result is stored once.
+        # Its tiles are accumulated in a local buffer and copied, so the result is stored once.
         state, name = state.cache_write(last.name, "local")
         members, product = _members(state), state.stage(name)
         last = members[-1]
@@ -77,7 +77,7 @@ def _members(state: State) -> list[Stage]:
 
 
 def inline_cheap(state: State) -> State:
-    """Inline what costs nothing to recompute and what is read once anyway, last stage first."""
+    """Inline stages that cost nothing to recompute or are read only once, last stage first."""
     for name in [s.name for s in reversed(state.stages)]:
         stage = state.stage(name)
         if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
@@ -90,7 +90,7 @@ def inline_cheap(state: State) -> State:
 
 
 def is_read_once(state: State, stage: Stage) -> bool:
-    """True when one stage reads it, with one index tuple that never repeats an element."""
+    """True when one stage reads *stage*, with one index tuple that never repeats an element."""
     readers = [r for r in state.dag.readers(stage.op) if isinstance(r, ComputeOp)]
     if len(readers) != 1:
         return False

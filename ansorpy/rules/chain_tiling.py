@@ -1,4 +1,4 @@
-"""Loops and places of a chain's stages: blocks of the result, register tiles of the products."""
+"""Loops and compute locations of a chain's stages: result blocks and product register tiles."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ __all__ = ["ChainTiling"]
 
 
 LEAST_ROWS = 4
-"""Rows of a register tile that re-read a vector often enough to keep the multipliers busy."""
+"""Rows of a register tile that reuse each loaded vector enough to keep the multipliers busy."""
 
 
 @dataclass
 class Block:
-    """The loops of the last stage, by level; ``follows`` says which axis a split belongs to."""
+    """The loops of the last stage, by level."""
 
     outer: list[Iter] = field(default_factory=list)
     middle: list[Iter] = field(default_factory=list)
@@ -44,20 +44,20 @@ class Block:
 class ChainTiling:
     """Builds one sketch of *chain*.
 
-    Every space axis of the last stage is split into block, middle, tile and, where the stage
-    takes the axis apart by a number, pieces of that size:
+    Every space axis of the last stage is split into block, middle and tile and, where the stage
+    uses ``axis // m`` and ``axis % m``, into pieces of size ``m``:
 
         for a.0, b.0, ...:         # block
           (the stages before the product, unless *whole_prologue*)
-          for v.0:                 # block of the axis the product's vectors run along
+          for v.0:                 # block of the axis that the product vectorizes
             (product)
             for a.1, b.1, v.1:
               for a.2, b.2, v.2:
                 (stages after the product)
                 for a.3, b.3, v.3: result
 
-    Stages read by one whose choices fold are computed at that one's innermost tile, when no
-    element would be computed twice.
+    A stage whose reader selects between formulas that fold is computed at the reader's innermost
+    tile, unless that would compute an element twice.
     """
 
     max_stride = 2
@@ -124,7 +124,7 @@ class ChainTiling:
             (block.vector if is_vector else block.pieces).append(loops[3])
 
     def _last_tail(self, axis: Axis, is_vector: bool, period: int) -> Literal["guard", "shift"]:
-        """How to cut an axis of the last stage; a shifted tile would repeat part of its sums."""
+        """The tail mode for an axis of the last stage; shifting would repeat part of a sum."""
         if self.ops[self.chain.last].reduce_axes:
             return "guard"
         if is_vector:
@@ -132,7 +132,10 @@ class ChainTiling:
         return "guard" if period > 1 or _divides_well(axis.extent) else "shift"
 
     def _outer_order(self) -> list[Iter]:
-        """Block loops, the vector axis's innermost: what comes before does not depend on it."""
+        """The block loops; the vector axis's is outermost if the prologue is whole, else innermost.
+
+        The prologue does not depend on the vector axis.
+        """
         along = [it for it in self.block.outer if self._axis(it) == self.vector_axis]
         others = [it for it in self.block.outer if it not in along]
         order = [*along, *others] if self.whole_prologue else [*others, *along]
@@ -143,13 +146,13 @@ class ChainTiling:
         return self.axis_of[it.name]
 
     def _vector_axis(self) -> str:
-        """The axis of the last stage that the product's own last axis runs along."""
+        """The axis of the last stage that the product's own last axis corresponds to."""
         return self.ops[self.chain.last].axes[-1].name
 
     # Members
 
     def _place(self, name: str, at: Iter) -> None:
-        """Compute *name* at a block loop, tiled when it is a product."""
+        """Compute *name* at a block loop, and tile it if it is a product."""
         self._state = self._state.compute_at(name, self.chain.last, at)
         if self._is_product(name):
             self._tile_product(name)
@@ -180,7 +183,7 @@ class ChainTiling:
         self._arrange(name, 0)
 
     def _tile_product(self, name: str) -> None:
-        """Space, reduction, then a register tile; axes of the result follow its tiles."""
+        """Order loops as space, reduction, register tile; axes of the result follow its tiles."""
         stage, follows = self._state.stage(name), self._followed(name)
         outer: list[Iter] = []
         rows: list[Iter] = []
@@ -215,8 +218,10 @@ class ChainTiling:
         self._copy_transposed(name)
 
     def _copy_transposed(self, name: str) -> None:
-        """Copy what the product's vector loop would gather from an input; where is drawn, among
-        the root and the loops inside which a copy is read again."""
+        """Copy inputs that the product's vector loop would otherwise gather from.
+
+        The copy's location is drawn later: the root or a loop inside which the copy is re-read.
+        """
         for producer in self._state.dag.reads(self._state.stage(name).op):
             stage = self._state.stage(producer.name)
             given = stage.is_placeholder and producer not in self._state.dag.constant_ops
@@ -227,9 +232,9 @@ class ChainTiling:
             self._state, _ = self._state.cache_read(producer.name, "local", [name], order)
 
     def _followed(self, name: str) -> dict[str, Part]:
-        """Axes of *name* whose box starts at a block (or a quotient of it) of the result.
+        """Axes of *name* whose region starts at a block of the result, or at a quotient of one.
 
-        What follows an axis that the last stage sums over has no block to follow.
+        Axes that correspond to a reduce axis of the last stage have no block to follow.
         """
         state = self._state
         attach = state.stage(name).attach
@@ -247,9 +252,10 @@ class ChainTiling:
         return found
 
     def _pointwise_reader(self, name: str) -> tuple[str, Iter] | None:
-        """The loop of the one reader inside which no element of *name* is computed twice.
+        """The loop of the only reader inside which no element of *name* is computed twice.
 
-        Only readers whose choices fold: there all uses of an element lie in one small body.
+        None unless the reader selects between formulas that fold: only then do all uses of an
+        element lie in one small body.
         """
         state = self._state
         readers = consumers(state, state.stage(name))
@@ -272,10 +278,10 @@ class ChainTiling:
         return reader.name, host
 
     def _arrange(self, name: str, vector: int | None) -> None:
-        """Other axes, those that choose inside a producer, those unrolled to fold, the vector.
+        """Order axes: other, selecting in a producer, unrolled so that selects fold, vector.
 
-        *vector* is the last axis's inner factor: open when None, 0 to leave the axis in one.
-        A reduction that does not read along its last axis (row sums) is left as it is.
+        *vector* is the inner factor of the last axis: None leaves it open, 0 leaves the axis
+        unsplit.  A reduction that does not read along its last axis (row sums) is left as it is.
         """
         stage = self._state.stage(name)
         op = stage.compute
@@ -303,7 +309,7 @@ class ChainTiling:
                 self._state = self._state.unroll(name, it)
 
     def _arrange_constants(self) -> None:
-        """Schedule the stages that run at bind time and whose choices fold."""
+        """Schedule the stages that run at bind time and whose selects fold."""
         for stage in self._state.stages:
             bound = stage.name in self._state.bind_stages and isinstance(stage.op, ComputeOp)
             if not bound or stage.inlined or not branch_axes(stage.compute):
@@ -319,17 +325,17 @@ class ChainTiling:
 
 
 def _tail(extent: int) -> Literal["guard", "shift"]:
-    """How to cut a vector axis: exactly where whole vectors divide it, else the last is shifted."""
+    """The tail mode for a vector axis: exact if vectors divide it, else the last is shifted."""
     return "guard" if extent % VECTOR == 0 else "shift"
 
 
 def _divides_well(extent: int) -> bool:
-    """True when some exact tile of rows fills registers, or the axis is as short as one."""
+    """True when an exact tile of enough rows exists, or the axis is no longer than one."""
     return extent <= LEAST_ROWS or any(extent % n == 0 for n in range(LEAST_ROWS, VECTOR + 1))
 
 
 def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
-    """Axes that index a producer where its own axes choose between formulas."""
+    """Axes used to index a producer along axes by which it selects between formulas."""
     found: set[str] = set()
     for producer, reads in loads_of(op).items():
         if not isinstance(producer, ComputeOp) or producer in state.dag.constant_ops:
@@ -343,14 +349,16 @@ def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
 
 
 def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter:
-    """The innermost loop around those *inside*; the vector loop, which is last, is inside."""
+    """The innermost loop not in *inside*; the last loop, the vector loop, counts as inside."""
     outside = [it for it in stage.iters[:-1] if it.name not in inside]
     return outside[-1]
 
 
 def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, int]) -> bool:
-    """True when *op* reads *read* at its own *kept* axes (or their quotients), once each, and
-    otherwise at numbers, folded axes and remainders."""
+    """True when each index of *read* in *op* is a *kept* axis, its quotient, or free of both.
+
+    Indices free of them are constants, folded axes and remainders.
+    """
     for indices in loads_of(op).get(read.op, ()):
         if not all(_is_plain(index, op, kept, apart) for index in indices):
             return False

@@ -1,7 +1,7 @@
-"""Derivation: all sketches of a definition, and the trace of how each rule answered.
+"""Derivation: all sketches of a definition, and a trace of each rule's answers.
 
-Every state starts at its last stage; each rule in turn is asked about that stage, and the states
-it makes go on with the stage it names.  A state past its first stage is a sketch.
+Derivation starts at the last stage.  Each rule in turn is tried on the current stage; the states
+it makes continue at the stage it returns.  A state past its first stage is a sketch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Derivation", "TraceRow", "derive", "explain", "generate_sketches"]
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One question: what *rule* answered about *stage* of the *branch*-th state looked at."""
+    """One trial: what *rule* answered about *stage* of the *branch*-th state visited."""
 
     branch: int
     stage: str
@@ -41,7 +41,7 @@ class TraceRow:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The sketches of a definition and every question asked on the way, in order."""
+    """The sketches of a definition and every trial on the way, in order."""
 
     sketches: tuple[State, ...]
     trace: tuple[TraceRow, ...]
@@ -50,8 +50,8 @@ class Derivation:
 def derive(definition: ComputeDAG, target: Target, preset: Preset) -> Derivation:
     """Enumerate the sketches of *definition* breadth first.
 
-    A rule that answers "apply" is followed by the rules after it on the same state; "apply and
-    skip rest" ends the turn.  Paper: OSDI'20 §4.1.
+    If a rule answers "apply", later rules are tried on the same state too; "apply and skip rest"
+    makes it the last one.  Paper: OSDI'20 §4.1.
     """
     level: list[Derived] = [(State.initial(definition), len(definition.ops) - 1)]
     sketches: list[State] = []
@@ -100,9 +100,9 @@ def explain(
     precision: Precision = "default",
     remark: Callable[[Definition], str] = lambda definition: "",
 ) -> str:
-    """Each definition: rule × stage × verdict × reason as a table, then its sketches.
+    """For each definition, a table of rule × stage × verdict × reason, then its sketches.
 
-    What *remark* says of a definition follows its name.
+    *remark* returns text to print after a definition's name.
     """
     parts: list[str] = []
     for definition in definitions(dag, preset.algorithms, target, precision):

@@ -1,4 +1,4 @@
-"""The kernels of a GPU program: each root stage with all that is computed in its loops."""
+"""The kernels of a GPU program: each root stage with all stages computed in its loops."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 
 
 def kernels(state: State) -> Iterator[Stage]:
-    """The stages whose loops are launched: those at the root that run each call."""
+    """The stages launched as kernels: those at the root that run at each call."""
     for stage in state.stages:
         is_root = stage.attach is None and not stage.inlined and not stage.is_placeholder
         if is_root and stage.name not in state.bind_stages:
@@ -45,23 +45,23 @@ def members(state: State, kernel: Stage) -> list[Stage]:
 
 
 def is_block_tiled(stage: Stage) -> bool:
-    """True for the stage whose tiles are a kernel's blocks, virtual threads and threads."""
+    """True for a root stage whose tiles are a kernel's blocks, virtual threads and threads."""
     virtual = any(it.annotation is ForKind.VTHREAD for it in stage.iters)
     return virtual and stage.attach is None
 
 
 def vthread_factors(stage: Stage) -> Product:
-    """The virtual threads of a thread, in a kernel that :func:`is_block_tiled`."""
+    """The virtual threads per thread of a kernel that :func:`is_block_tiled`."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[0])
 
 
 def thread_factors(stage: Stage) -> Product:
-    """The threads of a block, in a kernel that :func:`is_block_tiled`."""
+    """The threads per block of a kernel that :func:`is_block_tiled`."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[1])
 
 
 def is_in_shared(state: State, stage: Stage) -> bool:
-    """True for a stage in a kernel that threads of a block make or read together."""
+    """True for a stage in a kernel that threads of a block compute or read together."""
     if stage.attach is None or stage.scope is not None:
         return stage.scope is Scope.SHARED
     host = state.stage(stage.attach.stage)
@@ -70,7 +70,7 @@ def is_in_shared(state: State, stage: Stage) -> bool:
 
 
 def tile_host(state: State, stage: Stage) -> str | None:
-    """The one reduce loop of *stage* at which tiles in shared memory are filled."""
+    """The reduce loop of *stage* at which shared tiles are filled; None unless there is one."""
     found = {
         member.attach.iter
         for member in state.attached(stage)

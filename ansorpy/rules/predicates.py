@@ -1,7 +1,7 @@
-"""The conditions the sketch rules ask, under the paper's and TVM's names.
+"""Conditions that the sketch rules test, named as in the paper and TVM.
 
-They answer from the syntax of the definition, as TVM does, so the published sketch counts hold:
-an index counts when it is one axis plus a constant, whatever its extent.
+They look at the syntax of the definition only, as TVM does, so the published sketch counts hold:
+an index qualifies when it is one axis plus a constant, whatever the axis's extent.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 ]  # fmt: skip
 
 JOBS_PER_CORE = 16
-"""Parallel iterations a core that count as enough (TVM)."""
+"""Parallel iterations per core that are considered enough (TVM)."""
 
 
 def attrs_of(op: Tensor) -> Attrs:
@@ -62,7 +62,7 @@ def attrs_of(op: Tensor) -> Attrs:
 
 @dataclass(frozen=True)
 class AxisAccess:
-    """How an index tuple uses the space axes of the operator that reads with it."""
+    """How an index tuple uses the space axes of the operator that contains the read."""
 
     missing: bool
     duplicated: bool
@@ -75,7 +75,7 @@ class AxisAccess:
 
 
 def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
-    """The access when each index is a constant or one space axis plus a constant, else None."""
+    """The access; None unless each index is a constant or one space axis plus a constant."""
     used: list[int] = []
     for index in indices:
         found = index_terms(index, (*op.axes, *op.reduce_axes))
@@ -95,13 +95,13 @@ def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
 
 
 def _const_shift(terms: dict[Axis, int]) -> Axis | None:
-    """The axis when the terms are that one axis with coefficient 1."""
+    """The axis, if *terms* is a single axis with coefficient 1; else None."""
     (axis, coefficient), *rest = terms.items()
     return axis if coefficient == 1 and not rest else None
 
 
 def has_branch(op: ComputeOp) -> bool:
-    """True when the body chooses between two values (a padding guard, for one)."""
+    """True when the body selects between two values (such as a padding guard)."""
     return any(isinstance(e, Select) for e in walk(op.body))
 
 
@@ -110,8 +110,8 @@ def is_strictly_inlineable(
 ) -> bool:
     """True when inlining costs nothing: reads in axis order, no branch, no *expensive* call.
 
-    A read may lack axes (broadcast); a stage that reads nothing is a constant and always is.
-    Paper: IsStrictInlinable, OSDI'20 Table 1; *expensive* is TVM's.
+    A read may leave out axes (broadcast).  A stage that reads nothing is a constant and always
+    qualifies.  Paper: IsStrictInlinable, OSDI'20 Table 1; *expensive* is TVM's.
     """
     op = stage.compute
     if not state.dag.reads(op):
@@ -123,10 +123,10 @@ def is_strictly_inlineable(
 
 
 def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
-    """True for arithmetic on inputs that a product's tiles would repeat each time they read it.
+    """True for arithmetic on inputs that a product's tiles would repeat at every read if inlined.
 
-    The activation in front of a matrix product, for one: inlined, it costs about as much as the
-    product.  What only moves elements costs nothing there.
+    An example is an activation before a matrix product: inlined, it costs about as much as the
+    product itself.  Stages that only move elements cost nothing there and do not count.
     """
     if is_input(state, stage) or has_reduce_iters(stage) or not _does_arithmetic(stage.compute):
         return False
@@ -158,7 +158,7 @@ def _does_arithmetic(op: ComputeOp) -> bool:
 
 
 def reads_in_order(state: State, stage: Stage) -> bool:
-    """True when every index is one axis plus a constant, in order; some axes may be left out."""
+    """True when every index is one axis plus a constant, in axis order; axes may be left out."""
     for accesses in state.dag.reads(stage.compute).values():
         for indices in accesses:
             access = axis_access(stage.compute, indices)
@@ -170,10 +170,10 @@ def reads_in_order(state: State, stage: Stage) -> bool:
 def has_data_reuse(state: State, stage: Stage) -> bool:
     """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
 
-    An input is broadcast when some non-unit space axis is in none of its indices.  Two broadcast
-    inputs are enough, or one and a reduction.
-    Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; this
-    threshold is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``).
+    An input is broadcast when some non-unit space axis appears in none of its indices.  The
+    condition holds with two broadcast inputs, or with one and a reduction.
+    Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; the
+    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``).
     """
     if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
         return False
@@ -190,7 +190,7 @@ def _axes_in(accesses: tuple[tuple[Expr, ...], ...]) -> set[Axis]:
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
-    """True when a chain of only readers leads from *op* to *target*, each element by element."""
+    """True when a chain of sole readers leads from *op* to *target*, each of them elementwise."""
     current = op
     while current is not target:
         readers = dag.readers(current)
@@ -207,9 +207,9 @@ def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
 
 
 def has_single_elementwise_matched_consumer(state: State, stage: Stage) -> bool:
-    """True when the only consumer reads the stage element by element and may host its tiles.
+    """True when the only consumer reads the stage elementwise and may host its tiles.
 
-    Not both may reduce, and a copy into shared memory is no such consumer.
+    Stage and consumer must not both reduce, and the consumer must not be a copy into shared memory.
     Paper: HasFusibleConsumer, OSDI'20 Table 1.
     """
     readers = consumers(state, stage)
@@ -222,10 +222,10 @@ def has_single_elementwise_matched_consumer(state: State, stage: Stage) -> bool:
 
 
 def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
-    """True when one stage is left that reads *stage*, element by element in all its reads.
+    """True when, after inlining, one stage reads *stage*, elementwise in all its reads.
 
-    Several readers in the definition (``x * sigmoid(x)``) are one where all but the last are
-    inlined; Ansor's :func:`has_single_elementwise_matched_consumer` wants a chain.
+    Several readers in the definition (``x * sigmoid(x)``) become one when all but the last are
+    inlined; Ansor's :func:`has_single_elementwise_matched_consumer` requires a chain.
     """
     definition = effective(state)
     readers = definition.readers.get(stage.name, ())
@@ -240,11 +240,11 @@ def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
 
 
 def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) -> Stage | None:
-    """The single elementwise-matched consumer when its loops can still follow the stage's tiles.
+    """The single elementwise-matched consumer if its loops can still follow the stage's tiles.
 
-    With *once_inlined*, readers that are inlined into one another count as that one.
+    With *once_inlined*, readers that are inlined into one final reader count as that one.
 
-    Differs: TVM aborts where the consumer was tiled before (it re-reads inputs itself) or
+    Differs: TVM aborts where the consumer is already tiled (it re-reads inputs itself) or
     reduces; here such a pair is not fused.
     """
     is_single = (
@@ -258,7 +258,7 @@ def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) 
 
 
 def is_cache_write_stage(state: State, stage: Stage) -> bool:
-    """True for the stage that a cache_write made (TVM's ``HasCacheWriteStage``)."""
+    """True for a stage created by a cache_write (TVM's ``HasCacheWriteStage``)."""
     return any(
         isinstance(step, CacheWriteStep) and _copies(state.stage(step.stage), stage)
         for step in state.history
@@ -276,12 +276,12 @@ def space_extent(stage: Stage) -> int:
 
 
 def reduce_extent(stage: Stage) -> int:
-    """Product of the operator's reduce extents, 1 without any."""
+    """Product of the operator's reduce extents; 1 if it has none."""
     return prod(axis.extent for axis in stage.compute.reduce_axes)
 
 
 def needs_rfactor(state: State, stage: Stage, cores: int) -> bool:
-    """True when a reduction has too little space to keep *cores* busy.
+    """True when a reduction has too few space iterations to keep *cores* busy.
 
     Paper: HasMoreReductionParallel, OSDI'20 Table 1; thresholds are TVM's ``NeedsRfactor``.
     """
@@ -294,7 +294,7 @@ def needs_rfactor(state: State, stage: Stage, cores: int) -> bool:
 
 
 def needs_cross_thread_reduction(state: State, stage: Stage, target: Target) -> bool:
-    """True when threads of a block should share one reduction (CUDA's counterpart of rfactor)."""
+    """True when the threads of a block should share a reduction (CUDA's counterpart of rfactor)."""
     if is_input(state, stage) or not stage.compute.reduce_axes:
         return False
     space, reduction = space_extent(stage), reduce_extent(stage)
@@ -304,7 +304,7 @@ def needs_cross_thread_reduction(state: State, stage: Stage, target: Target) -> 
 
 
 def has_cross_thread_reduction(state: State, stage: Stage) -> bool:
-    """True when a reduce loop of the stage, or of one attached to it, runs on threadIdx.x."""
+    """True when a reduce loop of the stage, or of a stage attached to it, is on threadIdx.x."""
     return any(
         it.kind is AxisKind.REDUCE and it.annotation is ForKind.THREAD_X
         for member in (stage, *state.attached(stage))
@@ -313,7 +313,7 @@ def has_cross_thread_reduction(state: State, stage: Stage) -> bool:
 
 
 def num_common_outer_iterators(dag: ComputeDAG, op: Tensor, target: Tensor) -> int:
-    """Leading dimensions of equal extent that every reader on the way to *target* keeps.
+    """The number of leading dimensions that every reader from *op* to *target* keeps unchanged.
 
     The minimum over all paths; 0 when *target* does not depend on *op*.
     """
@@ -345,9 +345,9 @@ def _common_outer(
 
 
 def reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool:
-    """True when some read moves through memory with *axis*, and none jumps far with it.
+    """True when some read moves along memory with *axis*, and none by more than *max_stride*.
 
-    What an inlined producer reads counts as read by the stage itself.
+    Reads of an inlined producer count as reads of the stage itself.
     """
     op, follows = effective(state).ops.get(stage.name, stage.compute), False
     for producer, accesses in loads_of(op).items():

@@ -1,4 +1,4 @@
-"""Which rules exist for a kind of target, and in what order.  This file alone says so."""
+"""The rules for each kind of target and their order, defined only here."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ __all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "Preset", "preset_for"]
 
 @dataclass(frozen=True)
 class Preset:
-    """The rules of one search space, each tuple in the order it is applied.
+    """The rules of one search space, each tuple in the order of application.
 
-    ``algorithms`` make the definitions that the other rules schedule, beside the given one.
-    ``mutations`` carry their weights; ``move`` leads to another structure, which each elite of a
-    search proposes once a round (None when there is nothing to move).
+    ``algorithms`` make definitions to schedule besides the given one.  ``mutations`` come with
+    their weights.  ``move`` leads to another structure; each elite of a search proposes one per
+    round (None when there is nothing to move).
     """
 
     name: str
@@ -143,7 +143,7 @@ ANSOR_CPU = Preset(
     ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.04), (MutateParallel(), 0.01)),
     MutateComputeLocation(),
 )
-"""The original, rule for rule, with TVM's weights."""
+"""Ansor's own rules, one for one, with TVM's weights."""
 
 ANSOR_CUDA = Preset(
     "ansor",
@@ -156,7 +156,7 @@ ANSOR_CUDA = Preset(
     ),
     ((MutateTileSize(), 0.90), (MutateAutoUnroll(), 0.10)),
 )
-"""The original, rule for rule, with TVM's weights."""
+"""Ansor's own rules, one for one, with TVM's weights."""
 
 CPU = Preset(
     "default",
@@ -182,8 +182,11 @@ CPU = Preset(
     MutateComputeLocation(),
     ALGORITHMS,
 )
-"""What tuning uses: the original, with register tiles and vectors spelt out for our generator,
-constants packed, chains in blocks, and algorithms as alternatives."""
+"""The default for tuning on CPUs.
+
+Ansor's rules plus explicit register tiles and vectors for our generator, packed constants, chains
+in blocks, and algorithms as alternatives.
+"""
 
 CUDA = Preset(
     "default",
@@ -204,9 +207,11 @@ CUDA = Preset(
     ),
     algorithms=ALGORITHMS,
 )
-"""What tuning uses: the original, with tiles that need not divide, whole epilogues, vector and
-asynchronous copies into padded tiles, sums kept in registers or shared by blocks, and algorithms
-as alternatives."""
+"""The default for tuning on GPUs.
+
+Ansor's rules plus tiles that need not divide, whole epilogues, vector and asynchronous copies into
+padded tiles, sums kept in registers or shared by blocks, and algorithms as alternatives.
+"""
 
 
 def preset_for(target: Target, name: str = "default") -> Preset:

@@ -1,4 +1,4 @@
-"""From recorded schedules back to where they came from: structures, and rows of their tables."""
+"""Mapping recorded schedules back to structures and rows of their tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = [
 ]  # fmt: skip
 
 Steps: TypeAlias = Sequence[Step]
-"""A recorded schedule: every number is there."""
+"""A recorded schedule, with every number filled in."""
 
 Skeleton: TypeAlias = tuple[Step, ...]
 
@@ -27,14 +27,14 @@ _PLACES = (ComputeAtStep, ComputeInlineStep, ComputeRootStep)
 
 
 def skeleton_of(steps: Steps) -> Skeleton:
-    """What the schedules of one structure have in common, and few others have."""
+    """A key shared by all schedules of one structure, and by few others."""
     return tuple(step.skeleton() for step in steps)
 
 
 def placed_like(sketch: State, steps: Steps) -> State | None:
-    """*sketch* with its stages placed and its drawn numbers chosen as *steps* have it.
+    """*sketch* with its stages placed and its drawn numbers chosen as in *steps*.
 
-    None when *steps* do not begin as the sketch does, or what follows cannot be done with it.
+    None when *steps* do not begin as the sketch does, or its placement steps fail on the sketch.
     """
     places = places_after(sketch, steps)
     if places is None:
@@ -55,7 +55,7 @@ def places_after(sketch: State, steps: Steps) -> Steps | None:
 
 
 def replayed(sketch: State, begun: Steps, places: Steps) -> State | None:
-    """*sketch* with the steps *begun* in place of its own, then *places*; None if that fails."""
+    """*sketch* with its own steps replaced by *begun*, then *places*; None if that fails."""
     if not places and all(a is b for a, b in zip(begun, sketch.history, strict=True)):
         return sketch
     try:
@@ -65,17 +65,16 @@ def replayed(sketch: State, begun: Steps, places: Steps) -> State | None:
 
 
 def _was_drawn(step: Step, recorded: Step) -> bool:
-    """True when a placement rule replaced a number that the sketch had already."""
+    """True when a placement rule replaced a number that the sketch already had."""
     return step != recorded and step.resolve(recorded.numbers()) == step
 
 
 def rows_of(
     space: Space, schedules: Sequence[Steps]
 ) -> tuple[Table, npt.NDArray[np.intp], npt.NDArray[np.bool_]]:
-    """Rows whose programs are among *schedules*, the number of each one's schedule, and which of
-    them *space* allows.
+    """The rows of *space* for *schedules*, the schedule of each, and whether it is allowed.
 
-    A schedule that is no program of the space has no row.
+    A schedule that is not a program of the space has no row.
     """
     rows, members = [], []
     for number, steps in enumerate(schedules):
@@ -88,7 +87,7 @@ def rows_of(
 
 
 def _row(space: Space, steps: Steps) -> list[int] | None:
-    """The values that make the space's state the program of *steps*."""
+    """The column values that turn the space's state into the program of *steps*, if any."""
     history = space.state.history
     if len(history) != len(steps):
         return None

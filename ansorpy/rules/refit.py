@@ -1,4 +1,4 @@
-"""Schedules made for other shapes: the rows of a space that are nearest to their numbers."""
+"""Reusing schedules made for other shapes: the rows of a space nearest to their numbers."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ Floats = npt.NDArray[np.float64]
 
 _ROWS, _TRIES = 512, 5
 _INNER = 4.0
-"""How much more a factor counts than the next one outside it."""
+"""How much more a factor weighs than the next outer one."""
 
 
 def refitted_sketch(sketch: State, steps: Steps) -> State | None:
-    """*sketch* with its stages placed as *steps* have it, which were made for other shapes.
+    """*sketch* with its stages placed as in *steps*, which were made for other shapes.
 
-    Factors that the sketch does not leave open become the nearest divisors.  None when *steps* do
-    not begin as the sketch does, or their places cannot be had here.
+    Factors of rfactor splits become the nearest divisors.  None when *steps* do not begin as the
+    sketch does, or their compute locations are impossible here.
     """
     places = places_after(sketch, steps)
     if places is None:
@@ -42,7 +42,10 @@ def refitted_sketch(sketch: State, steps: Steps) -> State | None:
 
 
 def _divided(step: Step, recorded: Step, extent: int) -> Step:
-    """*recorded*, a split in two, with a factor that divides *extent*; *step* is the sketch's."""
+    """*recorded*, a split in two, with the nearest factor that divides *extent*.
+
+    *step* is the sketch's split.
+    """
     assert isinstance(step, SplitStep) and isinstance(recorded, SplitStep)
     [wanted] = recorded.numbers().values()
     divisors = factorizations(extent, 1, extent)[:, 0]
@@ -53,7 +56,7 @@ def _divided(step: Step, recorded: Step, extent: int) -> Step:
 
 
 def numbers_of(steps: Steps) -> dict[str, int]:
-    """The numbers of *steps* by the columns that hold them where they are open."""
+    """The numbers in *steps*, keyed by the columns that hold them when they are open."""
     return {name: number for step in steps for name, number in step.numbers().items()}
 
 
@@ -66,8 +69,8 @@ def nearest_rows(
 ) -> Table:
     """At most *n* valid rows of *space*, those nearest to the *wanted* numbers first.
 
-    Each decision takes the nearest setting of its domain, or the next ones where constraints do
-    not allow all the nearest together.  A decision that *wanted* does not know is sampled.
+    Each decision takes the nearest setting of its domain, or the next nearest if constraints
+    forbid that combination.  Decisions without *wanted* numbers are sampled.
     """
     ranked = {
         d.name: ranking for d in space.decisions if (ranking := _ranking(d, wanted)) is not None
@@ -92,7 +95,7 @@ def nearest_rows(
 
 
 def _ranking(decision: Decision, wanted: Mapping[str, int]) -> tuple[Table, Floats] | None:
-    """The settings of *decision*, the nearest first, and how far each is away."""
+    """The settings of *decision*, nearest first, with their distances; None if not *wanted*."""
     if not all(column in wanted for column in decision.columns):
         return None
     rows = decision.domain.rows

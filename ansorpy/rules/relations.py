@@ -1,4 +1,4 @@
-"""Who reads whom in a state once inlined stages are looked through."""
+"""Producers and consumers in a state, looking through inlined stages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = [
 
 
 def consumers(state: State, stage: Stage) -> tuple[Stage, ...]:
-    """Stages that read *stage*, in stage order; an inlined reader counts as its own readers.
+    """Stages that read *stage*, in stage order; an inlined reader is replaced by its readers.
 
     Paper: TVM's ``GetConsumers``.
     """
@@ -30,7 +30,7 @@ def consumers(state: State, stage: Stage) -> tuple[Stage, ...]:
 
 
 def direct_producers(state: State, stage: Stage) -> tuple[Stage, ...]:
-    """Stages that *stage*'s own definition reads, inlined ones included."""
+    """Stages that *stage*'s own definition reads, including inlined ones."""
     if not isinstance(stage.op, ComputeOp):
         return ()
     read = {producer.name for producer in state.dag.reads(stage.op)}
@@ -38,7 +38,7 @@ def direct_producers(state: State, stage: Stage) -> tuple[Stage, ...]:
 
 
 def producers(state: State, stage: Stage) -> tuple[Stage, ...]:
-    """Stages that *stage* reads; an inlined producer counts as its own producers."""
+    """Stages that *stage* reads; an inlined producer is replaced by its producers."""
     found: set[str] = set()
     todo = list(direct_producers(state, stage))
     while todo:
@@ -51,7 +51,7 @@ def producers(state: State, stage: Stage) -> tuple[Stage, ...]:
 
 
 def single_consumer(state: State, stage: Stage) -> Stage | None:
-    """The only consumer, or the stage all consumers are or are attached to; None if neither.
+    """The only consumer, or the stage that all consumers are or are attached to; else None.
 
     Paper: TVM's ``GetSingleConsumerId``.
     """
@@ -68,26 +68,26 @@ def root_of(stage: Stage) -> str:
 
 
 def host_iters(state: State, stage: Stage) -> frozenset[str]:
-    """Loops of *stage* that another stage is computed at."""
+    """Loops of *stage* at which other stages are computed."""
     return frozenset(s.attach.iter for s in state.attached(stage) if s.attach is not None)
 
 
 def is_input(state: State, stage: Stage) -> bool:
-    """True for what the kernel only reads: placeholders, and stages computed at bind time."""
+    """True for stages that are only read: placeholders, and stages computed at bind time."""
     return stage.is_placeholder or stage.op in state.dag.constant_ops
 
 
 def is_tiled(stage: Stage) -> bool:
-    """True when the stage has another number of loops than its operator has axes (TVM)."""
+    """True when the stage's number of loops differs from its operator's number of axes (TVM)."""
     return len(stage.iters) != len(stage.root_extents)
 
 
 def is_operand_copy(stage: Stage) -> bool:
-    """True for a stage that only lays out an input anew; computing it with no reuse is waste."""
+    """True for a stage that only copies an input into another layout; wasteful without reuse."""
     body = None if stage.is_placeholder else stage.compute.body
     return isinstance(body, Load) and isinstance(body.source, PlaceholderOp)
 
 
 def has_reduce_iters(stage: Stage) -> bool:
-    """True when some loop of the stage accumulates."""
+    """True when the stage has a reduce loop."""
     return any(it.kind is AxisKind.REDUCE for it in stage.iters)

@@ -1,4 +1,4 @@
-"""Which tiles of a GPU kernel are worth trying more often than others."""
+"""Weights that make some GPU tile sizes more likely to be tried than others."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 _ODD = 0.2
-"""How often a factor that is no power of two is drawn, beside one that is: where a thread is takes
-divisions, rows are no whole vectors, and the banks of shared memory are in use unevenly."""
+"""Relative draw weight of a factor that is not a power of two.
+
+It needs divisions to locate a thread, its rows are not whole vectors, and it uses shared-memory
+banks unevenly.
+"""
 
 _RAGGED = 0.5
 """The same for tiles that do not divide the axis."""
@@ -24,7 +27,7 @@ _RAGGED = 0.5
 
 @lru_cache(maxsize=256)
 def round_weights(domain: Factors) -> Floats:
-    """The weight of each of the domain's rows."""
+    """The draw weight of each row of *domain*."""
     rows = domain.rows
     odd = ((rows & (rows - 1)) != 0).sum(axis=1)
     ragged = domain.extent % np.prod(rows, axis=1) != 0

@@ -1,8 +1,8 @@
 """GPU blocks of rows and lanes: all stages of a kernel at a block of rows of its last stage.
 
-Threads along ``threadIdx.y`` have rows of the block, those along ``threadIdx.x``, the lanes, parts
-of each row.  The kernel says how many there are of both; all its stages follow it, whatever the
-extents of their own loops, so that every thread comes to every barrier.
+``threadIdx.y`` selects a row of the block, ``threadIdx.x`` (the lane) a part of that row.  The
+kernel fixes the number of both; all its stages follow it, whatever the extents of their own loops,
+so that every thread reaches every barrier.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ __all__ = ["Kernel", "RowBlock", "is_single", "row_kernel", "thread_sources", "t
 BLOCK, ROWS, LANES = ForKind.BLOCK_X, ForKind.THREAD_Y, ForKind.THREAD_X
 
 CHOICES = {ROWS: (1, 2, 4, 8, 16, 32), LANES: (8, 16, 32, 64, 128, 256, 512, 1024)}
-"""How many there may be: powers of two, so that lanes of a row exchange values within a warp."""
+"""Allowed numbers: powers of two, so that the lanes of a row exchange values within a warp."""
 
 LEAST_LANES = 32
-"""Lanes that there may be however short rows are: a warp."""
+"""Lanes allowed however short the rows are: a warp."""
 
 MOST_TOGETHER = 8
-"""Rows, and neighbours in a row, that a thread computes at once."""
+"""Most rows, and adjacent elements of a row, that a thread computes at once."""
 
 VIRTUAL = (1, 2, 4)
-"""Parts of a row that a thread computes in step: neighbouring lanes then read neighbours."""
+"""Parts of a row that a thread computes in step, so that adjacent lanes read adjacent elements."""
 
 Source = tuple[str, str]
-"""A stage, and a loop of it that was split."""
+"""A stage and the loop of it that was split."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """What a kernel of such blocks is made of.
+    """The parts of a kernel made of such blocks.
 
     Args:
         last: The stage whose blocks of rows are the kernel's.
         members: The stages computed there, producers first.
-        blocks: Axes of *last* whose parts need disjoint parts of all members.
-        row: The one of these of which a block has several; None where none is shared.
+        blocks: Axes of *last* that split all members into disjoint parts.
+        row: The one of *blocks* of which a block has several elements; None if there is none.
         longest: Elements of the longest row.
-        across: Whether lanes have neighbouring rows, which rows of threads share.
+        across: Whether lanes take neighbouring rows, and ``threadIdx.y`` parts of each row.
     """
 
     last: str
@@ -64,12 +64,12 @@ class Kernel:
 
     @property
     def kinds(self) -> tuple[ForKind, ForKind]:
-        """What the threads are that have rows, and those that share one."""
+        """The thread dimension that selects rows, and the one that shares a row."""
         return (LANES, ROWS) if self.across else (ROWS, LANES)
 
 
 class RowBlock:
-    """Builds the loops of *kernel*, a stage after the other.
+    """Builds the loops of *kernel*, stage by stage.
 
         for b, i.0.0:                 # blockIdx.x
           for i.0, j.0:               # of each member
@@ -78,9 +78,9 @@ class RowBlock:
             for i.0.1, j.0.1:         # threadIdx.y, threadIdx.x
               for i.1, j.1: last      # a thread's own tile
 
-    Stages are placed from the last one back: what a block needs of each follows from its readers.
-    Where results lie together along the rows and what is summed up does not, rows and lanes change
-    places: neighbours read neighbours, and the rows of threads share each sum.
+    Stages are placed last to first, as the region of each that a block needs follows from its
+    readers.  With ``across`` (results are contiguous across rows, summed elements are not), rows
+    and lanes swap: adjacent lanes read adjacent elements, and ``threadIdx.y`` shares each sum.
     """
 
     def __init__(self, state: State, kernel: Kernel):
@@ -91,7 +91,7 @@ class RowBlock:
         self._sources: dict[ForKind, Source] = {}
 
     def tile_last(self, *, own_rows: bool = False) -> str:
-        """Split and bind the loops of the last stage; returns the innermost one over threads."""
+        """Split and bind the loops of the last stage; returns its innermost thread loop."""
         name, kernel = self.kernel.last, self.kernel
         axes = [axis.name for axis in self.state.stage(name).compute.axes]
         columns = [axis for axis in axes if axis not in kernel.blocks]
@@ -104,7 +104,7 @@ class RowBlock:
         return inner
 
     def place(self, name: str, *, own_rows: bool = False) -> str:
-        """Compute member *name* at the blocks; returns its innermost loop over threads."""
+        """Compute member *name* at the blocks; returns its innermost thread loop."""
         last = self.kernel.last
         self.state = self.state.compute_at(name, last, self.host)
         row = None if self.kernel.row is None else row_of(self.state, name, self.kernel, self.host)
@@ -114,7 +114,7 @@ class RowBlock:
         return inner
 
     def tile_single(self) -> None:
-        """As :meth:`tile_last`, of a stage with one element a row, which all threads share out."""
+        """Like :meth:`tile_last`, for one element per row; all threads share the elements."""
         name, kernel = self.kernel.last, self.kernel
         assert kernel.row is not None
         outer, own = self._own(name, kernel.row)
@@ -137,8 +137,9 @@ class RowBlock:
     def _arrange(
         self, name: str, row: str | None, columns: Sequence[str], *, own_rows: bool
     ) -> tuple[list[str], str]:
-        """Give each thread rows of stage *name* and a part of them, what it sums up or columns;
-        the loop around its rows, if it has any, and the innermost loop over threads."""
+        """Distribute rows of stage *name*, and parts of them (columns or summands), to threads.
+
+        Returns the loop around a thread's rows, if any, and the innermost thread loop."""
         rows: list[Iter] = []
         own: list[Iter] = []
         around: list[Iter] = []
@@ -152,7 +153,7 @@ class RowBlock:
         lanes, parts, near = self._lanes(name, columns, is_sum=is_sum)
         if own and lanes and not is_sum and name != self.kernel.last:
             parts = self._virtual(name, parts[0])
-        # The rows' threads are around all that is summed up, the lanes around what is their own.
+        # In a sum, the row threads enclose the whole reduction, the lanes only their own part.
         inner = [*rows, *parts, *lanes] if is_sum else [*parts, *rows, *lanes]
         named = {it.name for it in (*around, *inner, *own, *near)}
         others = [it for it in self.state.stage(name).iters if it.name not in named]
@@ -166,7 +167,7 @@ class RowBlock:
     def _lanes(
         self, name: str, columns: Sequence[str], *, is_sum: bool
     ) -> tuple[list[Iter], list[Iter], list[Iter]]:
-        """The loops over lanes of stage *name*, over the parts that each has, and a part's."""
+        """The loops of stage *name* over lanes, over the parts of each lane, and within a part."""
         if is_sum:
             self.state, loop = reduce_in_one(self.state, name)
         elif columns:
@@ -178,13 +179,13 @@ class RowBlock:
         return [lane], [rest], near
 
     def _virtual(self, name: str, parts: Iter) -> list[Iter]:
-        """Run parts of a row in step: lanes are neighbours, and share what they read of the row."""
+        """Run parts of a row in step: lanes are adjacent and share what they read of the row."""
         self.state, (rest, virtual) = self.state.split_by(name, parts, Choices(VIRTUAL))
         self.state = self.state.bind(name, virtual, ForKind.VTHREAD.value)
         return [rest, virtual]
 
     def _own_rows(self, name: str, row: str) -> tuple[Iter, ...]:
-        """Split off the rows that a thread computes at once: as many as of the last stage."""
+        """Split off the rows that a thread computes at once: as many as in the last stage."""
         last = self.kernel.last
         if name == last:
             return self._own(name, row)
@@ -193,7 +194,7 @@ class RowBlock:
         return loops
 
     def _own(self, name: str, loop: str) -> tuple[Iter, ...]:
-        """Split off what a thread computes at once."""
+        """Split off the elements that a thread computes at once."""
         is_sum = self.state.stage(name).iter(loop).kind is AxisKind.REDUCE
         self.state, loops = self.state.split(
             name, loop, (None,), max_innermost=MOST_TOGETHER, tail="guard" if is_sum else "cover"
@@ -201,7 +202,7 @@ class RowBlock:
         return loops
 
     def _spread(self, name: str, loop: Iter | str, kind: ForKind) -> tuple[Iter, Iter]:
-        """Bind the inner part of a loop to threads of *kind*, as many as the kernel has."""
+        """Bind the inner part of a loop to all the kernel's threads of *kind*."""
         if kind in self._sources:
             self.state, loops = self.state.follow_split(name, loop, self._sources[kind], 1)
         else:
@@ -225,11 +226,11 @@ class RowBlock:
 def row_kernel(
     state: State, last: str, members: Sequence[str], sums: Sequence[str], rows: Set[str]
 ) -> Kernel | str:
-    """The kernel of *last* with *members*, or why there is none.
+    """The kernel of *last* with *members*, or the reason why there is none.
 
     Args:
-        sums: Other stages that are computed at loops of these.
-        rows: Axes of *last* of which a block may have several.
+        sums: Other stages, computed at loops of these.
+        rows: Axes of *last* of which a block may have several elements.
     """
     blocks = block_axes(state, state.stage(last), [*members, *sums])
     if not blocks:
@@ -247,14 +248,14 @@ def row_kernel(
 
 
 def is_single(state: State, kernel: Kernel) -> bool:
-    """True where the last stage is no sum, and has one element a row."""
+    """True when the last stage is not a sum and has one element per row."""
     last = state.stage(kernel.last)
     columns = [a for a in last.compute.axes if a.extent > 1 and a.name not in kernel.blocks]
     return not (columns or has_reduce_iters(last))
 
 
 def _row_length(stage: Stage, axes: Mapping[str, int], blocks: Sequence[str]) -> int:
-    """Elements of the stage, or steps of its sum, for each row of a block."""
+    """Elements of the stage, or steps of its sum, per row of a block."""
     op, rows = stage.compute, prod(axes[name] for name in blocks)
     return max(op.size // rows, prod(axis.extent for axis in op.reduce_axes), 1)
 
@@ -269,7 +270,7 @@ def _at_blocks(state: State, kernel: Kernel, inside: Sequence[str]) -> State:
 
 
 def row_of(state: State, name: str, kernel: Kernel, host: str) -> str | None:
-    """The axis of member *name*, placed at loop *host*, that has the rows of a block."""
+    """The axis of member *name*, placed at loop *host*, that runs along the rows of a block."""
     columns = {column: 1 for decision in state.decisions for column in decision.columns}
     level = state.stage(kernel.last).index(host)
     spans = Bounds(state, columns).region(name, kernel.last, level)
@@ -280,9 +281,9 @@ def row_of(state: State, name: str, kernel: Kernel, host: str) -> str | None:
 
 
 def thread_sources(kernel: Stage) -> dict[ForKind, Source]:
-    """The splits of *kernel* that made the rows and lanes of its blocks; none of other kernels.
+    """The splits of *kernel* that made its row and lane loops; empty for other kinds of kernels.
 
-    Their loops keep their length where an axis is shorter.
+    These loops keep their length even where an axis is shorter.
     """
     kinds = {it.name: it.annotation for it in kernel.iters}
     if kernel.attach is not None or {ForKind.THREAD_Z, ForKind.VTHREAD} & set(kinds.values()):
@@ -296,7 +297,7 @@ def thread_sources(kernel: Stage) -> dict[ForKind, Source]:
 
 
 def threads_in_rows(kernel: Stage) -> Product:
-    """The threads of a block of *kernel*, by its rows and lanes; () for one that has none."""
+    """The threads of a block of *kernel*, rows times lanes; () if it has none."""
     parents = {loop for _, loop in thread_sources(kernel).values()}
     return tuple(
         factor

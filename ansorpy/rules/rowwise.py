@@ -1,4 +1,4 @@
-"""Questions about definitions that pass over data once: normalisations, softmax, row sums."""
+"""Conditions for definitions that pass over data once: normalisations, softmax, row sums."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ COSTLY = frozenset({
     Function.EXP, Function.LOG, Function.SQRT, Function.RSQRT, Function.TANH, Function.ERF,
     Function.SIN, Function.COS,
 })  # fmt: skip
-"""Calls worth keeping the result of; so are divisions and powers."""
+"""Calls whose results are worth keeping; so are those of divisions and powers."""
 
 
 def streams(state: State, stage: Stage) -> bool:
     """True when the stage uses each element of its largest input about once, so tiles gain nothing.
 
-    Everything elementwise does; of the reductions row sums and norms do, a matrix product and a
-    window do not.  A vector times a constant matrix does not either: tiles let the matrix be
-    packed, so that it comes from memory in one run.
+    Elementwise stages, row sums and norms do; matrix products and windows do not.  A vector times
+    a constant matrix does not either: tiling allows packing the matrix, which is then read from
+    memory sequentially.
     """
     op = stage.compute
     if not op.reduce_axes:
@@ -48,14 +48,13 @@ def streams(state: State, stage: Stage) -> bool:
 
 
 def passes_once(state: State, stage: Stage) -> bool:
-    """True for what streams and is no product; products have rules of their own."""
+    """True for a stage that streams and is not a product; products have rules of their own."""
     product = has_reduce_iters(stage) and has_data_reuse(state, stage)
     return streams(state, stage) and not product
 
 
 def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
-    """*state* with what costs nothing inlined, and the stages that remain to be placed, those
-    before *last* first."""
+    """*state* with cheap stages inlined, and the stages that remain to be placed, last first."""
     members = []
     for stage in reversed(state.stages):
         if stage.is_placeholder or stage is last or stage.op in state.dag.constant_ops:
@@ -68,7 +67,7 @@ def with_cheap_inlined(state: State, last: Stage) -> tuple[State, list[str]]:
 
 
 def is_evaluated_once(state: State, stage: Stage) -> bool:
-    """True when inlining evaluates no element twice: one reader uses each, with one load."""
+    """True when inlining evaluates no element twice: one reader uses each once, in one load."""
     if state.dag.is_output(stage.op):
         return False
     definition = effective(state)
@@ -81,7 +80,7 @@ def is_evaluated_once(state: State, stage: Stage) -> bool:
 
 
 def _is_permutation(op: ComputeOp, indices: tuple[Expr, ...]) -> bool:
-    """True when each index is another axis of *op*, and no axis is left out."""
+    """True when each index is a different axis of *op*, and no axis is left out."""
     axes = (*op.axes, *op.reduce_axes)
     used: list[Axis] = []
     for index in indices:
@@ -95,10 +94,10 @@ def _is_permutation(op: ComputeOp, indices: tuple[Expr, ...]) -> bool:
 
 
 def is_worth_inlining(state: State, stage: Stage) -> bool:
-    """True when reading the stage's value anew costs no more than keeping it.
+    """True when recomputing the stage's value at each read costs no more than keeping it.
 
-    Costly values are kept where they would be evaluated several times: read by two stages, or
-    once a row and read by every element of it.
+    Costly values are kept if they would be evaluated several times: when two stages read them, or
+    when there is one per row and every element of the row reads it.
     """
     if is_input(state, stage) or state.dag.is_output(stage.op) or has_reduce_iters(stage):
         return False
@@ -108,7 +107,7 @@ def is_worth_inlining(state: State, stage: Stage) -> bool:
 
 
 def is_costly_broadcast(state: State, stage: Stage) -> bool:
-    """True when each costly value of the stage is read by many elements of every reader."""
+    """True when the stage's values are costly and every reader has more elements than the stage."""
     definition = effective(state)
     readers = [definition.ops[name] for name in definition.readers.get(stage.name, ())]
     larger = bool(readers) and all(op.size > stage.op.size for op in readers)
@@ -131,8 +130,8 @@ def space_loops_of(stage: Stage) -> list[str]:
 def block_axes(state: State, last: Stage, members: list[str]) -> tuple[str, ...]:
     """Axes of *last* whose blocks need disjoint parts of all *members*, in axis order.
 
-    A softmax over the last axis has all axes but that one; what overlaps (the rows under a
-    window) or is needed whole by every block (a sum over the axis) does not count.
+    For a softmax over the last axis, these are all other axes.  An axis does not count if parts
+    overlap (rows under a window) or every block needs the whole (a sum over the axis).
     """
     found = [
         axis.name
@@ -143,7 +142,7 @@ def block_axes(state: State, last: Stage, members: list[str]) -> tuple[str, ...]
 
 
 def _parts_are_disjoint(state: State, last: Stage, members: list[str], outer: list[str]) -> bool:
-    """True when the boxes of the members over all iterations of loops *outer* add up to them."""
+    """True when the members' regions over all iterations of loops *outer* add up to their sizes."""
     if not outer:
         return True
     rest = [name for name in space_loops_of(last) if name not in outer]
@@ -162,8 +161,8 @@ def _parts_are_disjoint(state: State, last: Stage, members: list[str], outer: li
 def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
     """The longest suffix of the reduce axes along which the stage reads memory in order.
 
-    Every read that moves with them takes neighbouring elements: the last one steps through the
-    innermost dimension, and one before it continues where a whole run of the next ends.
+    Every read indexed by these axes is contiguous: the last axis steps through the innermost
+    dimension, and each axis before it continues where a run of the next one ends.
     """
     op = effective(state).ops[stage.name]
     reads = [(t, indices) for t, tuples in loads_of(op).items() for indices in tuples]
@@ -181,15 +180,15 @@ def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
 
 
 def fills_lanes(stage: Stage, axes: tuple[str, ...], target: Target) -> bool:
-    """True when reduce *axes* together are longer than a quarter of a vector of *target*."""
+    """True when the reduce *axes* together are longer than a quarter of a vector of *target*."""
     length = prod(stage.root_extents[axis] for axis in axes)
     return bool(axes) and length * 4 > target.lanes(max(32, stage.op.dtype.bits))
 
 
 def _steps(tensor: Tensor, terms: list[dict[Axis, int]], axis: Axis, inner: list[Axis]) -> bool:
-    """True when *axis* moves the read by the elements that the axes in *inner* run over.
+    """True when a step of *axis* moves the read by exactly the elements that *inner* runs over.
 
-    Or by nothing, if those do not move it either.
+    Also when neither *axis* nor *inner* moves it.
     """
     moved = [d for d, form in enumerate(terms) if axis in form]
     run = prod(a.extent for a in inner)

@@ -1,6 +1,6 @@
-"""Structures: a sketch with its places drawn and its sizes open, and tables of its candidates.
+"""Structures: sketches with compute locations drawn and sizes open, and tables of candidates.
 
-A round of the search draws a few structures and works on one population table a structure.
+Each round of the search draws a few structures and evolves one population table per structure.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Pair", "Recovered", "Structure", "StructureSampler"]
 
 
 class Pair(NamedTuple):
-    """A definition of a task, by name, and one of its sketches, by number."""
+    """The name of a definition of a task and the number of one of its sketches."""
 
     definition: str
     sketch: int
@@ -38,14 +38,15 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Structure:
-    """One structure of a task.  ``placed`` is the state before annotation, ``sketch`` its number.
+    """One structure of a task, made from sketch number ``sketch``.
 
     ``definition`` names what is scheduled: the task's own definition or an algorithm's.
-    The first ``sketch_steps`` steps of ``placed`` are the sketch's, the others placed stages.
-    ``make`` gives the structure of a placed state of a sketch, the same one each time.
+    ``placed`` is the state before annotation: its first ``sketch_steps`` steps are the sketch's,
+    the others place stages.  ``make`` returns the structure of a placed state of a sketch, the
+    same object each time while it is cached.
 
-    Offers what :class:`~ansorpy.schedule.space.Space` does; rows are drawn by the annotation
-    rules and mutated by the preset's mutations.
+    Has the interface of :class:`~ansorpy.schedule.space.Space`; the annotation rules draw rows
+    and the preset's mutations mutate them.
     """
 
     definition: str
@@ -59,12 +60,12 @@ class Structure:
 
     @property
     def pair(self) -> Pair:
-        """What was chosen before places and sizes."""
+        """The definition and the sketch that the structure comes from."""
         return Pair(self.definition, self.sketch)
 
     @property
     def state(self) -> State:
-        """The program with its sizes and counts open."""
+        """The program, with sizes and counts still open."""
         return self.space.state
 
     @property
@@ -74,18 +75,18 @@ class Structure:
 
     @cached_property
     def key(self) -> str:
-        """Text that is equal exactly for equal structures."""
+        """A text that is equal for two structures exactly when they are equal."""
         return f"{self.definition}: {self.state.history}"
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """*n* rows as the annotation rules draw them; constraints are not applied."""
+        """*n* rows drawn by the annotation rules; constraints are not applied."""
         table = self.space.sample(n, rng)
         for rule in self.preset.annotation:
             table = rule.sample(self.space, table, self.target, rng)
         return table
 
     def mutate(self, table: Table, rng: np.random.Generator) -> Table:
-        """Every row mutated once, by a mutation drawn for it by weight."""
+        """*table* with every row mutated once, by a mutation drawn by weight for that row."""
         mutations = self.preset.mutations
         weights = np.asarray([weight for _, weight in mutations])
         drawn = rng.choice(len(mutations), size=len(table), p=weights / weights.sum())
@@ -97,14 +98,14 @@ class Structure:
         return mutated
 
     def neighbour(self, rng: np.random.Generator) -> Structure | None:
-        """A structure with one stage computed elsewhere; None when no stage can move."""
+        """A structure with one stage computed at another location; None when none can move."""
         if self.preset.move is None:
             return None
         moved = self.preset.move.move(self.placed, rng, self.sketch_steps)
         return None if moved is None else self.make(self.sketch, moved)
 
     def adopt(self, other: Structure, table: Table, rng: np.random.Generator) -> Table:
-        """Rows of *other*'s *table* as rows of this structure; decisions not shared are drawn."""
+        """*other*'s *table* as rows of this structure; decisions that *other* lacks are drawn."""
         return carry_over(other.space, table, self.space, rng)
 
     def bind(self, row: Sequence[int] | Table) -> State:
@@ -128,11 +129,12 @@ class Recovered:
 class StructureSampler:
     """Draws structures of one task; the sketches of all its definitions are derived once.
 
-    The structures used last are kept: what their tables compute is noted down once a structure
-    (:mod:`ansorpy.schedule.formulas`), which takes longer than a round works on it.
+    The most recently used structures are cached: building the formulas of a structure's tables
+    (:mod:`ansorpy.schedule.formulas`) takes longer than a round spends on them.
 
     Args:
-        preset: The rules; default :func:`~ansorpy.rules.presets.preset_for` the task's target.
+        preset: The rules; by default :func:`~ansorpy.rules.presets.preset_for` of the task's
+            target.
     """
 
     patience = 4
@@ -155,18 +157,18 @@ class StructureSampler:
         self._kept: OrderedDict[tuple[int, History], Structure] = OrderedDict()
 
     def draw_one(self, rng: np.random.Generator) -> Structure:
-        """A structure of a sketch drawn uniformly, placed at random."""
+        """A structure of a uniformly drawn sketch, with random placement."""
         return self.place(int(rng.integers(len(self.sketches))), rng)
 
     def place(self, sketch: int, rng: np.random.Generator) -> Structure:
-        """A structure of the given sketch, placed at random."""
+        """A structure of the given sketch, with random placement."""
         state = self.sketches[sketch]
         for rule in self.preset.placement:
             state = rule.draw(state, self.target, rng)
         return self._structure(sketch, state)
 
     def _structure(self, sketch: int, state: State) -> Structure:
-        """The structure of a placed *state* of the given sketch; the one there is, if kept."""
+        """The structure of a placed *state* of the given sketch, from the cache if it is there."""
         key = sketch, state.history
         found = self._kept.pop(key, None) or self._made(sketch, state)
         self._kept[key] = found
@@ -183,10 +185,10 @@ class StructureSampler:
         )
 
     def recover(self, definition: str, schedules: Sequence[Steps]) -> list[Recovered]:
-        """Recorded *schedules* of a definition as rows of the structures they come from.
+        """Turn recorded *schedules* of a definition into rows of the structures they come from.
 
-        Those that no sketch leads to, or that break a constraint of today, are left out.
-        Cost: a structure is made once for all its schedules.
+        Schedules that no sketch leads to, or that violate a current constraint, are left out.
+        Cost: each structure is made once for all its schedules.
         """
         groups: dict[Skeleton, list[int]] = {}
         for number, steps in enumerate(schedules):
@@ -203,7 +205,7 @@ class StructureSampler:
     def _recovered(
         self, definition: str, skeleton: Skeleton, schedules: Sequence[Steps], members: list[int]
     ) -> tuple[set[int], list[Recovered]]:
-        """Those of *members* that share the structure of the first, and what is found of them."""
+        """The *members* with the same structure as the first, and their recovered rows."""
         for number, pair in enumerate(self.pairs):
             if pair.definition != definition:
                 continue
@@ -223,8 +225,8 @@ class StructureSampler:
     ) -> Iterator[tuple[Structure, Table]]:
         """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
 
-        At most *n* rows each, the nearest first; all of them valid.  The structure of the sketch
-        that has most steps in common comes first.  Each is made when it is asked for.
+        Each comes with at most *n* rows, all valid, nearest first.  Structures of sketches with
+        more steps come first.  Each is made only when the iterator reaches it.
         """
         wanted = numbers_of(schedule)
         sketches = [k for k, pair in enumerate(self.pairs) if pair.definition == definition]
@@ -240,10 +242,10 @@ class StructureSampler:
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
     ) -> list[Structure]:
-        """At most *n* different structures: of every sketch one while *n* allows, then random.
+        """At most *n* distinct structures: first one per sketch, as far as *n* allows, then random.
 
-        Of the pairs in *shares* only, when given: those of large share first and more often.
-        Fewer come back when ``patience`` draws in a row give nothing new.
+        With *shares*, only of the pairs in it, those with a larger share first and more often.
+        Returns fewer when ``patience`` consecutive draws yield nothing new.
         """
         sketches = [pair.sketch for pair in shares or self.pairs]
         even = np.full(len(sketches), 1 / len(sketches))
@@ -260,7 +262,7 @@ class StructureSampler:
         return list(found.values())
 
     def every(self) -> Iterator[Structure]:
-        """All structures, each once, those of a sketch together; made as they are asked for."""
+        """All structures, each once, grouped by sketch and made lazily."""
         seen: set[str] = set()
         for number, sketch in enumerate(self.sketches):
             for placed in self._every_place(sketch, self.preset.placement):
@@ -278,7 +280,7 @@ class StructureSampler:
 
 
 def _annotated(placed: State, target: Target, preset: Preset) -> Space:
-    """The space of a placed sketch, its sizes and counts opened by the annotation rules."""
+    """The space of a placed sketch, with the decisions that the annotation rules open."""
     space = Space(placed)
     for rule in preset.annotation:
         space = rule.declare(space, target)

@@ -1,4 +1,4 @@
-"""Tile structures: one letter a level, as in ``"SSRSRS"``, shared by several rules."""
+"""Tile structures with one letter per level, as in ``"SSRSRS"``; shared by several rules."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def multi_level_tile(
     state: State, name: str, structure: str, max_innermost: int, *, ragged: bool = False,
     cover: bool = False,
 ) -> State:  # fmt: skip
-    """Split every loop of stage *name* once a letter of its kind and reorder by *structure*.
+    """Split every loop of stage *name* once per letter of its kind, and reorder by *structure*.
 
     With *ragged*, tiles of space axes need not divide: the last one is shifted to fit.  With
-    *cover*, no tiles need, and what lies outside is skipped, as GPU threads may not share.  Axes in
-    the attribute ``no_split_at_inner`` stay whole, in front of the innermost level; those that
-    were factored out of a reduction have tiles of one, as each reads operands of its own.
+    *cover*, no tiles need to divide, and what lies outside is skipped, as GPU threads must not
+    overlap.  Axes in the attribute ``no_split_at_inner`` stay whole, in front of the innermost
+    level.  Axes factored out of a reduction have tiles of one, as each reads its own operands.
 
     Raises:
         ScheduleError: The stage has loops of a kind that *structure* has no letter for.
@@ -63,7 +63,7 @@ def multi_level_tile(
 
 
 def factored_axes(state: State, stage: Stage) -> frozenset[str]:
-    """The axes of *stage* that a step factored out of a reduction, or that add up its parts."""
+    """The axes of *stage* that an rfactor made: factored out, or reducing over the parts."""
     made = {step.iter for step in state.history if isinstance(step, RfactorStep)}
     names = {axis.name for axis in stage.compute.axes}
     parts = {name for name in made if f"{name}.v" in stage.root_extents}
@@ -78,7 +78,7 @@ def _in_order(structure: str, levels: dict[AxisKind, list[list[Iter]]]) -> list[
 def follow_tile(state: State, name: str, source: str, n_split: int) -> State:
     """Tile stage *name* with the factors of *source*, its producer of the same shape.
 
-    The first ``n_split - 1`` inner factors are kept and the others multiplied, so the loops are
+    The first ``n_split - 1`` inner factors are kept and the others multiplied together, which gives
     ``n_split + 1`` space levels.
     """
     stage, producer = state.stage(name), state.stage(source)

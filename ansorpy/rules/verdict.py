@@ -1,4 +1,4 @@
-"""What a sketch rule answers about a stage, and why."""
+"""A sketch rule's answer about a stage, with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which instruction of a warp or warpgroup multiplies an operator's factors, along which axes."""
+"""Choosing the warp or warpgroup instruction for an operator's products, and its axes."""
 
 from __future__ import annotations
 
@@ -32,25 +32,27 @@ FIRST_WITH_THEM = 80
 """The first architecture with all of these instructions (PTX ISA, ``mma``)."""
 
 WITH_GROUPS = "sm_90a"
-"""The only one whose warpgroups multiply (PTX ISA, ``wgmma``)."""
+"""The only architecture with warpgroup products (PTX ISA, ``wgmma``)."""
 
 
 _WORTH = 2.0
-"""Instructions of warpgroups multiply so many times as fast as those of warps (NVIDIA, "H100 Tensor
-Core GPU Architecture"); what fills them worse by as much is none for them."""
+"""Speedup of warpgroup over warp instructions (NVIDIA, "H100 Tensor Core GPU Architecture").
+
+Warpgroup instructions whose waste exceeds that of warps by more than this factor are not used.
+"""
 
 _NEAR_BEST = 1.1
-"""Of several widths those that waste at most so many times what the best one does."""
+"""Widths that waste at most this factor times the best one's waste are considered."""
 
 _WIDTHS = 2
-"""How many of these are tried, the widest first."""
+"""How many of these widths are tried, the widest first."""
 
 
 @dataclass(frozen=True)
 class WarpChoice:
     """An instruction and the axes it runs over.
 
-    ``waste`` is how many times the operator's products it computes in whole fragments.
+    ``waste`` is the number of products computed in whole fragments over that of the operator.
     """
 
     by: Intrinsic
@@ -61,27 +63,26 @@ class WarpChoice:
 
 
 def has_warp_products(target: Target) -> bool:
-    """True for GPUs with the instructions."""
+    """True for GPUs with warp product instructions."""
     return target.capability >= FIRST_WITH_THEM
 
 
 def has_group_products(target: Target) -> bool:
-    """True for GPUs whose warpgroups have instructions (PTX ISA, ``wgmma``)."""
+    """True for GPUs with warpgroup product instructions (PTX ISA, ``wgmma``)."""
     return target.kind == "cuda" and target.cpu == WITH_GROUPS
 
 
 def best_choice(op: Tensor) -> WarpChoice | None:
-    """The axes that fill fragments of warps best; of equal ones, those along which factors are
-    stored, then columns that results are stored along, then the longest rows and depth.
+    """The instruction and axes that fill fragments of warps best; None if no instruction fits.
 
-    None for what no instruction multiplies.
+    Ties prefer axes in the last two dimensions of the factors, then columns along which results
+    are stored, then the longest rows and depth.
     """
     return _best(op, WARP_PRODUCTS)
 
 
 def group_choices(op: Tensor) -> list[WarpChoice]:
-    """The best axes for instructions of warpgroups, for some widths of these, the widest first;
-    none where they would compute too much that nobody asks for."""
+    """The best axes for some widths of warpgroup instructions, widest first; empty if wasteful."""
     by_warps = best_choice(op)
     if by_warps is None:
         return []
@@ -106,7 +107,7 @@ def _best(op: Tensor, among: Sequence[Intrinsic]) -> WarpChoice | None:
 
 
 def _is_along(factor: Expr, choice: WarpChoice) -> bool:
-    """True when a factor's two axes of *choice* are of the last two dimensions it is read in."""
+    """True when the axes of *choice* in *factor* all index its last two dimensions."""
     if not isinstance(factor, Load):
         return False
     wanted = axes_in(factor) & {choice.rows, choice.columns, choice.depth}
@@ -119,8 +120,7 @@ def may_round(op: ComputeOp, choice: WarpChoice) -> bool:
 
 
 def matrix_dims(operand: Stage) -> tuple[int, ...]:
-    """The dimensions of what *operand* copies that its rows and columns move in; () where it
-    computes something."""
+    """The source dimensions that *operand*'s rows and columns index; () if it is not a copy."""
     load, axes = operand.compute.body, set(operand.compute.axes[-2:])
     if not isinstance(load, Load):
         return ()
@@ -128,10 +128,10 @@ def matrix_dims(operand: Stage) -> tuple[int, ...]:
 
 
 def matrix_load(operand: Stage, depth: str) -> Intrinsic | None:
-    """What loads fragments of *operand* from a copy of its source in shared memory.
+    """The instruction that loads fragments of *operand* from a shared-memory copy of its source.
 
-    None where lanes must do it: the operand computes something, or its rows and columns are not
-    two dimensions of what it reads, the last among them, as many along *depth* as there.
+    None if lanes must load them: the operand computes something, or its rows and columns are not
+    two dimensions of its source, including the last, of equal extent along *depth*.
     """
     load, axes = operand.compute.body, operand.compute.axes[-2:]
     dims = matrix_dims(operand)
@@ -172,13 +172,15 @@ def _choices(op: ComputeOp, among: Sequence[Intrinsic]) -> Iterator[WarpChoice]:
 
 
 def _multiplies(by: Intrinsic, op: ComputeOp, left: DType, right: DType) -> bool:
-    """True for what multiplies such values, and adds them up as *op* does or more exactly."""
+    """True if *by* multiplies these types and accumulates as *op* does or more exactly."""
     return by.types[1:] == (left, right) and op.dtype.is_float is by.types[0].is_float
 
 
 def _lies_so(choice: WarpChoice, left: Expr, right: Expr) -> bool:
-    """True when factors have the neighbours in memory that operands in shared memory have, so that
-    vectors are copied; where none of their axes has, these lie along the reduction."""
+    """True when factors are contiguous along the same axes as operands in shared memory.
+
+    Copies then use vectors.  A factor contiguous along no axis must be stored along the reduction.
+    """
     by = choice.by
     ends = (choice.rows, choice.columns, choice.depth)
     axes = dict(zip((*by.pattern.axes, *by.pattern.reduce_axes), ends, strict=True))
@@ -191,7 +193,7 @@ def _lies_so(choice: WarpChoice, left: Expr, right: Expr) -> bool:
 
 
 def _nearest(factor: Expr, among: Sequence[Axis], otherwise: Axis) -> Axis:
-    """The axis along which elements that *factor* reads are neighbours in memory."""
+    """The axis of *among* along which *factor* reads contiguous elements, else *otherwise*."""
     for e in walk(factor):
         if isinstance(e, Load) and e.indices:
             steps = linear(e.indices[-1]).terms

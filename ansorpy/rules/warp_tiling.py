@@ -1,6 +1,6 @@
-"""Tiles of kernels that multiply in tensor cores: blocks, teams, fragments of each team, lanes.
+"""Tiles of tensor-core kernels: blocks, teams, fragments of each team, lanes.
 
-A team is a warp or a warpgroup, as the instruction wants it.
+A team is a warp or a warpgroup, depending on the instruction.
 """
 
 from __future__ import annotations
@@ -26,22 +26,22 @@ __all__ = [
 BLOCK, WARPS = ForKind.BLOCK_X.value, ForKind.THREAD_Z.value
 
 _Part = tuple[Iter, Digit | None]
-"""A loop over a part of an index: a digit of that in a fragment, or which fragment."""
+"""A loop over part of an index: a digit of the index in a fragment, or (None) the fragment."""
 
 
 def warp_sum(state: State, kernel: Stage) -> Stage | None:
-    """The sum in the registers of *kernel*'s warps; None for a kernel without tensor cores."""
+    """The sum in the registers of *kernel*'s warps; None if it does not use tensor cores."""
     found = [s for s in state.attached(kernel) if s.fragment is not None]
     return found[0] if found else None
 
 
 def warp_factors(stage: Stage) -> Product:
-    """The teams of a block, by the sum in their registers."""
+    """The number of teams of a block, given the sum *stage* in their registers."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[0])
 
 
 def team_of(stage: Stage) -> int:
-    """The lanes that hold a fragment of the sum *stage* together."""
+    """The number of lanes that together hold a fragment of the sum *stage*."""
     assert stage.fragment is not None, stage.name
     return fragment_lanes(stage.fragment)
 
@@ -51,7 +51,7 @@ def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
 
         i, j, k   -->   i.0 j.0 | i.1 j.1 | k.0 | k.1 | i.2 j.2 | i.3 j.3 k.2 (one instruction)
 
-    Axes that no fragment is thick in have tiles of their own.
+    Axes along which fragments have extent 1 are tiled without a fragment level.
     """
     stage = state.stage(name)
     assert stage.fragment is not None, name
@@ -81,10 +81,10 @@ def tile_for_warps(state: State, name: str, by: str, depth_axis: str) -> State:
 
 
 def tile_like_warps(state: State, name: str, source: str) -> tuple[State, str]:
-    """Tile and bind stage *name* as its producer *source*, the sum; and the loop to compute it at.
+    """Tile and bind stage *name* like the sum *source* that it reads.
 
     Blocks are blockIdx.x, teams threadIdx.z, lanes threadIdx.y and threadIdx.x; each lane stores
-    what it holds.
+    the elements it holds.  Also returns the loop at which to compute the sum.
     """
     sum_of = _axes_of_sum(state, name, source)
     digits = _digits(state.stage(source))
@@ -104,7 +104,7 @@ def tile_like_warps(state: State, name: str, source: str) -> tuple[State, str]:
 
 
 def fill_by_lanes(state: State, name: str) -> State:
-    """Have each lane load what it holds of the operand *name*."""
+    """Have each lane load the elements of operand *name* that it holds."""
     digits, parts = _digits(state.stage(name)), list[_Part]()
     for it in state.stage(name).iters:
         state, found = _by_digits(state, name, it, digits[it.name])
@@ -114,7 +114,7 @@ def fill_by_lanes(state: State, name: str) -> State:
 
 
 def fill_by_matrices(state: State, name: str, by: str) -> State:
-    """Have instructions *by* load whole fragments of the operand *name* from shared memory."""
+    """Have instruction *by* load whole fragments of operand *name* from shared memory."""
     shape = fragment_shape(intrinsic(by).fragments[0])
     outer, inner = list[Iter](), list[Iter]()
     iters = state.stage(name).iters
@@ -134,7 +134,7 @@ def fill_by_matrices(state: State, name: str, by: str) -> State:
 def _by_digits(
     state: State, name: str, it: Iter, digits: Sequence[Digit]
 ) -> tuple[State, list[_Part]]:
-    """Split a loop by the digits of its index in a fragment; the outermost counts fragments."""
+    """Split a loop by the digits of its index in a fragment; the outermost is over fragments."""
     if not digits:
         return state, [(it, None)]
     extents = tuple(digit.extent for digit in digits)
@@ -145,8 +145,10 @@ def _by_digits(
 def _each_its_own(
     state: State, name: str, outer: Sequence[Iter], parts: Sequence[_Part]
 ) -> tuple[State, str]:
-    """Bind the loops over lanes, inside of *outer*, each lane's own elements innermost: those next
-    to each other in a register last, as a vector.  Gives the innermost loop over lanes."""
+    """Bind the loops over lanes, inside *outer*, with each lane's own elements innermost.
+
+    Those adjacent in a register come last, as a vector.  Also returns the innermost lane loop.
+    """
     lanes = sorted(
         ((it, d) for it, d in parts if d is not None and d.lane), key=lambda part: -part[1].lane
     )
@@ -164,13 +166,13 @@ def _each_its_own(
 
 
 def _digits(stage: Stage) -> dict[str, tuple[Digit, ...]]:
-    """Of each axis, those of its index in a fragment."""
+    """For each axis, the digits of its index in a fragment."""
     assert stage.fragment is not None, stage.name
     return {a.name: d for a, d in zip(stage.compute.axes, stage.fragment, strict=True)}
 
 
 def _axes_of_sum(state: State, name: str, source: str) -> dict[str, str]:
-    """The axes of the sum *source* by those of stage *name*, which reads it element by element."""
+    """The axes of the sum *source*, keyed by those of stage *name*, which reads it elementwise."""
     made = state.stage(source).compute
     indices = effective(state).index_tuples(name, source)[0]
     return {

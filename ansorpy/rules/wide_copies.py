@@ -1,4 +1,4 @@
-"""Drawing how a new row of a GPU space copies its tiles: mostly by the widest vectors there are."""
+"""Drawing how new rows of a GPU space copy tiles: mostly with the widest possible vectors."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ansorpy.schedule.stage import SplitRelation, Stage
 __all__ = ["draw_reductions", "draw_splits", "row_of", "widen_copies"]
 
 _WIDEST = 0.8
-"""The share of rows with the widest vectors; the others keep what was drawn."""
+"""The share of rows that get the widest vectors; the others keep what was drawn."""
 
 
 def row_of(bounds: Bounds, stage: Stage) -> Size:
-    """Elements of a row of the tile that *stage* copies."""
+    """Number of elements in a row of the tile that *stage* copies."""
     assert stage.attach is not None, stage.name
     level = bounds.state.stage(stage.attach.stage).index(stage.attach.iter)
     return bounds.region(stage.name, stage.attach.stage, level)[-1].extent
@@ -29,10 +29,10 @@ def row_of(bounds: Bounds, stage: Stage) -> Size:
 def widen_copies(
     space: Space, copies: Mapping[str, str], table: Table, rng: np.random.Generator
 ) -> Table:
-    """*table* with the widest vectors that rows of tiles are whole numbers of, in most rows.
+    """*table* with, in most rows, the widest copy vectors that divide the rows of tiles.
 
     Args:
-        copies: The column of the vectors of each stage that copies a tile.
+        copies: For each stage that copies a tile, the column of its vector width.
     """
     open_columns = {
         d.columns[0]: d.domain for d in space.decisions if isinstance(d.domain, Choices)
@@ -58,7 +58,7 @@ def widen_copies(
 
 
 def draw_reductions(space: Space, stage: Stage, table: Table, rng: np.random.Generator) -> Table:
-    """*table* with the tiles of the reduction of *stage* drawn anew, round ones more often."""
+    """*table* with the reduction tiles of *stage* redrawn, round ones more often."""
     table = table.copy()
     names = {axis.name for axis in stage.compute.reduce_axes}
     splits = [r for r in stage.relations if isinstance(r, SplitRelation) and r.parent in names]
@@ -70,7 +70,7 @@ def draw_reductions(space: Space, stage: Stage, table: Table, rng: np.random.Gen
 
 
 def draw_splits(space: Space, table: Table, rng: np.random.Generator) -> Table:
-    """*table* with the open factors of all splits drawn anew, round ones more often."""
+    """*table* with the open factors of all splits redrawn, round ones more often."""
     table = table.copy()
     for decision in space.decisions:
         if isinstance(decision.domain, Factors):

@@ -1,4 +1,4 @@
-"""What an algorithm is: a rewriting of a compute DAG, and the definitions of a task."""
+"""The algorithm interface (a rewriting of a compute DAG), and the definitions of a task."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ansorpy.target import Target
 __all__ = ["DIRECT", "Algorithm", "Definition", "definitions"]
 
 DIRECT = "direct"
-"""The name of the definition as it was given."""
+"""The name of the task's own definition."""
 
 EFFORT = 2.0
-"""How many times the operations of an exact definition rule another one out."""
+"""A definition with this many times the operations of an exact one is ruled out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,9 +27,9 @@ class Definition:
 
     Args:
         name: For messages: ``"direct"``, ``"winograd(4x4)"``.
-        dag: Takes the same arguments and gives outputs of the same names as the task's own.
+        dag: Has the same arguments and output names as the task's own.
         error: Largest expected error beyond the task's own rounding, as a fraction of the largest
-            output; 0 for a mere reordering.
+            output; 0 for a pure reordering.
     """
 
     name: str
@@ -38,14 +38,14 @@ class Definition:
 
 
 class Algorithm(ABC):
-    """A family of equivalent definitions, matched on access relations.  A frozen dataclass."""
+    """A family of equivalent definitions, matched on access relations; a frozen dataclass."""
 
     asked_by: ClassVar[Precision | None] = None
-    """The precision that asks for it, where no other does."""
+    """The only precision that enables the algorithm; None if all do."""
 
     @abstractmethod
     def rewrite(self, dag: ComputeDAG, target: Target) -> Iterable[Definition]:
-        """Other definitions of what *dag* computes; none where the algorithm does not apply."""
+        """Other definitions of what *dag* computes; none if the algorithm does not apply."""
 
 
 def definitions(
@@ -56,8 +56,8 @@ def definitions(
 ) -> tuple[Definition, ...]:
     """The given definition first, then the others.
 
-    With *precision* ``"strict"`` only those that state no error.  A definition that takes
-    ``EFFORT`` times the operations of an exact one is left out, be it the given one: no schedule
+    With *precision* ``"strict"``, only definitions that state no error.  A definition, even the
+    given one, that takes ``EFFORT`` times the operations of an exact one is left out: no schedule
     makes up for that.
     """
     found = [Definition(DIRECT, dag)]

@@ -1,4 +1,4 @@
-"""Convolutions that skip the taps beyond the border instead of multiplying by zeros."""
+"""Convolutions that skip taps beyond the border instead of multiplying by zeros."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ __all__ = ["Clipped", "clipped"]
 
 @dataclass(frozen=True)
 class Clipped(Algorithm):
-    """The borders of windows but the last as a condition on the sum.
+    """Replace the padding of all windows but the last by a condition on the sum.
 
         pad[h, w] = x[h - p, w - p] or 0         pad[h, w] = x[h, w - p] or 0
         out[i, j] += pad[i + ky, j + kx] * w --> if 0 <= i + ky - p < H:
                                                    out[i, j] += pad[i + ky - p, j + kx] * w
 
-    A sum's condition is asked outside the loops that do not change it, so whole rows of taps are
-    left out.  The last window stays padded: its outputs share a register tile, where a condition
-    would have to choose between lanes or rows.
+    A sum's condition is tested outside the loops that do not change it, so whole rows of taps are
+    skipped.  The last window stays padded: its outputs share a register tile, where a condition
+    would have to select between lanes or rows.
 
     Args:
-        most_kept: A window of which more than this share of the taps meets data stays padded.
+        most_kept: A window stays padded if more than this share of its taps read data.
     """
 
     most_kept: float = 0.95
@@ -52,23 +52,23 @@ class Clipped(Algorithm):
 
 
 def _taps_inside(conv: Convolution, window: Window, padding: _Padding) -> float:
-    """The share of a window's pairs of output and tap that meet data."""
+    """The share of a window's (output, tap) pairs that read data."""
     return share_held(*_conditions(conv, window, padding))
 
 
 def _conditions(conv: Convolution, window: Window, padding: _Padding) -> list[Expr]:
-    """What output and tap of a window must satisfy to meet data."""
+    """Conditions on a window's output and tap for reading data."""
     at: dict[Var, Expr] = {padding.op.axes[window.dim]: _index(conv, window)}
     return [simplify(substitute(c, at)) for c in padding.conditions.get(window.dim, [])]
 
 
 def clipped(dag: ComputeDAG, conv: Convolution, windows: Sequence[Window]) -> Definition:
-    """*dag* with *conv* skipping the taps of *windows* that meet no data.
+    """*dag* with *conv* skipping the taps of *windows* that read no data.
 
     Stages: ``<name>.rows``, the data padded along the other windows only, and the convolution.
 
     Raises:
-        ValueError: The data of *conv* are no padded tensor.
+        ValueError: The data of *conv* are not a padded tensor.
     """
     padding = _padding(conv)
     if padding is None:
@@ -91,7 +91,7 @@ def clipped(dag: ComputeDAG, conv: Convolution, windows: Sequence[Window]) -> De
 def _summed(
     conv: Convolution, conditions: Sequence[Expr], rows: ComputeOp, first: Mapping[int, int]
 ) -> ComputeOp:
-    """The convolution over *rows*, whose dimensions start at index *first* of the padded data."""
+    """The convolution over *rows*, whose dimension ``d`` starts at padded index ``first[d]``."""
     body = conv.op.body
     assert isinstance(body, Reduce) and isinstance(body.source, Binary)
 
@@ -107,7 +107,7 @@ def _summed(
 
 
 def _index(conv: Convolution, window: Window) -> Expr:
-    """The index into the padded data."""
+    """The index into the padded data along *window*'s dimension."""
     body = conv.op.body
     loads = [e for e in walk(body) if isinstance(e, Load) and e.source is conv.data]
     return loads[0].indices[window.dim]
@@ -118,7 +118,7 @@ class _Padding:
     """A stage that is zero where conditions on single dimensions fail.
 
     Args:
-        conditions: Dimension -> what must hold of its axis.
+        conditions: Dimension -> conditions on its axis.
     """
 
     op: ComputeOp
@@ -126,13 +126,13 @@ class _Padding:
     conditions: Mapping[int, list[Expr]]
 
     def inside(self, dim: int) -> range:
-        """The indices of dimension *dim* that hold data; a range, as conditions are bounds."""
+        """The indices of dimension *dim* that hold data; a range, as the conditions are bounds."""
         held = held_at([self.op.axes[dim]], self.conditions.get(dim, []))
         [kept] = np.nonzero(held)
         return range(int(kept[0]), int(kept[-1]) + 1) if len(kept) else range(0)
 
     def value(self, at: list[Expr], without: set[int]) -> Expr:
-        """The element at *at*, not asking the conditions of the dimensions *without*."""
+        """The element at *at*, without testing the conditions of the dimensions *without*."""
         mapping: dict[Var, Expr] = dict(zip(self.op.axes, at, strict=True))
         held = [c for dim, cs in self.conditions.items() if dim not in without for c in cs]
         body = self.chosen.then
@@ -142,7 +142,7 @@ class _Padding:
 
 
 def _padding(conv: Convolution) -> _Padding | None:
-    """What pads the data; None where conditions are not each on one dimension's axis."""
+    """The padding of the data; None unless each condition is on a single dimension's axis."""
     op = conv.data
     if not isinstance(op, ComputeOp) or not isinstance(op.body, Select):
         return None

@@ -1,4 +1,4 @@
-"""Recognising convolutions by how they read: any layout, any number of dimensions, any writing."""
+"""Recognising convolutions by their reads, in any layout, number of dimensions and notation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["Convolution", "Window", "find_convolutions"]
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A dimension of the data that output and tap share: ``stride * out + dilation * tap``.
+    """A dimension of the data read at ``stride * out + dilation * tap + offset``.
 
     Args:
-        dim: Of the data.
-        offset: A constant in the index.
+        dim: Dimension of the data.
+        offset: Constant term of the index.
     """
 
     dim: int
@@ -31,12 +31,12 @@ class Window:
 
 @dataclass(frozen=True, eq=False)
 class Convolution:
-    """``op[...] = sum(data[...] * weight[...])`` with one window or more.
+    """``op[...] = sum(data[...] * weight[...])`` with one or more windows.
 
     Args:
-        data_axes: Dimension of the data -> the axis that alone indexes it, windows left out.
-        weight_axes: Dimension of the weight -> its axis.
-        channels: Reduce axes that are no taps.
+        data_axes: Dimensions of the data with the single axis that indexes each, windows left out.
+        weight_axes: The axis of each dimension of the weight.
+        channels: Reduce axes that are not taps.
     """
 
     op: ComputeOp
@@ -49,7 +49,7 @@ class Convolution:
 
     @property
     def kept(self) -> tuple[Axis, ...]:
-        """Output axes the data have too, windows left out: batch, groups."""
+        """Output axes that the data have too, windows left out: batch, groups."""
         return tuple(axis for _, axis in self.data_axes if axis not in self.channels)
 
     @property
@@ -121,14 +121,14 @@ def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | No
 
 
 def _plain_axes(op: ComputeOp, load: Load) -> tuple[Axis, ...] | None:
-    """The axis of each dimension when the load is indexed by different axes, each alone."""
+    """The axis of each dimension if each index of the load is a different single axis, or None."""
     axes = [index for index in load.indices if isinstance(index, Axis)]
     plain = len(axes) == len(load.indices) == len(set(axes))
     return tuple(axes) if plain and isinstance(load.source, Tensor) else None
 
 
 def _window(op: ComputeOp, dim: int, found: tuple[dict[Axis, int], int]) -> Window | None:
-    """The window of an index with one output axis and one reduce axis."""
+    """The window of an index with one output axis and one reduce axis; None for other indices."""
     terms, offset = found
     outs = [a for a in terms if a in op.axes]
     taps = [a for a in terms if a in op.reduce_axes]

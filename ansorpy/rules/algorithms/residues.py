@@ -1,4 +1,4 @@
-"""Transposed convolutions with the taps of each residue apart, so that none is multiplied by 0."""
+"""Transposed convolutions by residue of the output, so that no tap is multiplied by 0."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ __all__ = ["Residues", "residues"]
 
 @dataclass(frozen=True)
 class Residues(Algorithm):
-    """A transposed convolution as a plain one for each residue of its outputs.
+    """Rewrite a transposed convolution as one plain convolution per residue of its outputs.
 
         for y, k where (y + p - k) % s == 0:     for u, a, t where r(a) + s * t < K:
           out[y] += x[(y + p - k) // s] * w[k]     P[u, a] += x[u + d(a) - t] * w[r(a) + s * t]
                                             -->  for y:
                                                    out[y] = P[y // s, y % s]
 
-    A residue that has fewer taps than others skips those it lacks.  Blocks of the output are
-    boxes of ``P``, so that what it is put together from stays in a block.  The same with zeros
-    for the missing taps is a plain convolution of stride 1 in ``u``, with the residues as groups:
-    *fast* makes its definitions of that.
+    A residue that has fewer taps than others skips the missing ones.  Blocks of the output are
+    boxes of ``P``, so the values that a block is assembled from stay within it.  With zeros for
+    the missing taps, this is a plain stride-1 convolution in ``u`` with the residues as groups,
+    from which *fast* derives its definitions.
 
     Source: Dumoulin & Visin, "A guide to convolution arithmetic for deep learning", 2016.
     """
@@ -60,13 +60,13 @@ class Residues(Algorithm):
 
 
 def _part_met(conv: Transposed) -> float:
-    """Taps that are met over those that are counted, the missing ones of a residue included."""
+    """The share of counted taps that exist; the count includes the missing ones of a residue."""
     phases = [_Phase(w) for w in conv.windows]
     return prod(p.window.taps / (p.taps * p.window.stride) for p in phases)
 
 
 def _is_given_so(conv: Transposed) -> bool:
-    """True when the definition has no products with zeros to leave out: all taps are met."""
+    """True when the definition has no products with zeros to skip: all taps read data."""
     products = flops(conv.op)
     return products <= flops(_Stages(conv, as_groups=False).parts()) and not any(
         _Phase(w).is_ragged for w in conv.windows
@@ -74,7 +74,7 @@ def _is_given_so(conv: Transposed) -> bool:
 
 
 def residues(dag: ComputeDAG, conv: Transposed, *, as_groups: bool = False) -> Definition:
-    """*dag* with *conv* computed a residue at a time, then put in place.
+    """*dag* with *conv* computed residue by residue, then assembled.
 
     The stages:
 
@@ -83,7 +83,7 @@ def residues(dag: ComputeDAG, conv: Transposed, *, as_groups: bool = False) -> D
         parts:   [kept, places and residues..., outputs...], the convolutions
         the transposed convolution's own name and axes, read from ``parts``
 
-    With *as_groups* a residue has all taps, some with weight 0, and data of its own: ``shifted``,
+    With *as_groups*, a residue has all taps, some with weight 0, and its own data in ``shifted``:
     ``[kept and residues..., places..., channels...]``.
     """
     replaced, _ = replace_ops(dag, {conv.op: _Stages(conv, as_groups=as_groups).result()})
@@ -91,13 +91,13 @@ def residues(dag: ComputeDAG, conv: Transposed, *, as_groups: bool = False) -> D
 
 
 class _Phase:
-    """How a window is taken apart: ``out = stride * place + residue``.
+    """How a window is decomposed: ``out = stride * place + residue``.
 
     Attributes:
-        taps: Most taps of one residue; ``apart`` lie between two of them.
-        dilation: Between the elements that these meet.
-        first: Lowest index of the data that is met.
-        reach: Elements from there to the last one met.
+        taps: Most taps of any residue; successive ones differ by ``apart``.
+        dilation: Distance between the data elements that these taps read.
+        first: Lowest index of the data that is read.
+        reach: Number of elements from there to the last one read.
     """
 
     def __init__(self, window: SparseWindow) -> None:
@@ -120,16 +120,16 @@ class _Phase:
         return self.common > 1 or self.window.taps % self.apart > 0
 
     def shift(self, residue: Expr) -> Expr:
-        """What is met beyond the place, counted from the first element, by the first tap."""
+        """Offset from a place to the element, relative to ``first``, that the first tap reads."""
         return self._by_residue(lambda a: self._start(a) - self.first, residue)
 
     def tap(self, t: Expr, residue: Expr) -> Expr:
-        """The *t*-th tap of a residue; beyond the last one at times."""
+        """The index of a residue's *t*-th tap; may lie beyond the last tap."""
         forward = t if self.window.step > 0 else (self.taps - 1) - t
         return self._by_residue(self._tap, residue) + forward * self.apart
 
     def is_met(self, t: Expr, residue: Expr) -> list[Expr]:
-        """Conditions under which that is a tap of this residue."""
+        """Conditions under which :meth:`tap` is a tap of this residue."""
         found = [self.tap(t, residue) < self.window.taps] if self.window.taps % self.apart else []
         if self.common > 1:
             found.append(((residue + self.window.offset) % self.common).equal(0))
@@ -140,13 +140,13 @@ class _Phase:
         return -((residue + self.window.offset) // self.common) * self.inverse % self.apart
 
     def _start(self, residue: int) -> int:
-        """Index of the data that place 0 meets with tap number 0."""
+        """Index of the data that place 0 reads with tap number 0."""
         w = self.window
         lowest = (residue + w.offset + w.step * self._tap(residue)) // w.stride
         return lowest - (self.dilation * (self.taps - 1) if w.step < 0 else 0)
 
     def _by_residue(self, value: Callable[[int], int], residue: Expr) -> Expr:
-        """*value* as an expression: a line where it is one, else a choice."""
+        """*value* as an expression: linear if possible, else nested selects."""
         values = [value(a) for a in range(self.window.stride)]
         rise = values[1] - values[0] if len(values) > 1 else 0
         if all(v == values[0] + a * rise for a, v in enumerate(values)):
@@ -231,7 +231,7 @@ class _Stages:
         return self._stage("parts", [*shape, *(a.extent for a in conv.out_channels)], value)
 
     def _fitted(self) -> Tensor:
-        """The data as far as taps reach, channels last."""
+        """The data to the extent that taps reach, channels last."""
         conv = self.conv
         order: list[Slot] = [*self.order, *conv.channels]
         shape = [slot.reach if isinstance(slot, _Phase) else slot.extent for slot in order]
@@ -267,7 +267,7 @@ class _Stages:
         return [(by_slot[slot], slot) for slot in order]
 
     def _shifted(self) -> ComputeOp:
-        """``[residues..., kept and places..., channels...]``: what each residue meets."""
+        """``[residues..., kept and places..., channels...]``: the data that each residue reads."""
         fitted, n = self._fitted(), len(self.strided)
         order: list[Slot] = [*self.order, *self.conv.channels]
         shape = [p.window.stride for p in self.strided]
@@ -309,7 +309,7 @@ class _Stages:
         return self._stage("weight", [*shape, *(a.extent for a in rest)], value)
 
     def _shared(self) -> list[Axis]:
-        """Kept axes that the weight has too: groups."""
+        """Kept axes that also index the weight: groups."""
         read = {e for index in self.conv.weight.indices for e in axes_of(index)}
         return [a for a in self.conv.kept if a in read]
 

@@ -1,4 +1,4 @@
-"""Transposed convolutions without multiplications by the zeros between the elements."""
+"""Transposed convolutions without multiplications by the zeros between elements."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ __all__ = ["Subpixel", "subpixel"]
 
 @dataclass(frozen=True)
 class Subpixel(Algorithm):
-    """A transposed convolution as a plain one that gives all pixels between two of the data.
+    """Rewrite a transposed convolution as a plain one that computes all residues together.
 
         for y, k where (y + p - k) % s == 0:      for u, r, t:
           out[y] += x[(y + p - k) // s] * w[k]      P[u, r] += x[u - t] * w[r + s * t]
                                              -->  for y:
                                                     out[y] = P[(y + p) // s, (y + p) % s]
 
-    The residues ``r`` are output channels of that convolution, so no tap meets a zero and every
-    rule and algorithm for convolutions of stride 1 applies to it (Winograd's too).
+    The residues ``r`` become output channels, so no tap meets an inserted zero, and every rule and
+    algorithm for stride-1 convolutions (including Winograd's) applies.
 
     Source: Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016.
     """
@@ -52,10 +52,10 @@ def _applies(conv: Transposed) -> bool:
 
 
 def _fills_vectors(conv: Transposed, target: Target) -> bool:
-    """True when residues beside each other take fewer vectors than each with its own taps.
+    """True when residues side by side need fewer vectors than each residue on its own.
 
-    Every residue has as many taps as the one with most, which are products with zeros unless the
-    stride divides the taps; few output channels leave lanes unused that other residues can have.
+    Side by side, every residue has as many taps as the longest, some of them zero unless the
+    stride divides the taps; but residues fill the lanes that few output channels leave unused.
     """
     lanes = target.lanes(max(32, conv.op.dtype.bits)) if conv.out_channels else 1
     outputs = prod(a.extent for a in conv.out_channels)
@@ -65,7 +65,7 @@ def _fills_vectors(conv: Transposed, target: Target) -> bool:
 
 
 def subpixel(dag: ComputeDAG, conv: Transposed) -> Definition:
-    """*dag* with *conv* computed as a plain convolution, then put in place.
+    """*dag* with *conv* computed as a plain convolution, then assembled.
 
     The stages:
 
@@ -80,12 +80,12 @@ def subpixel(dag: ComputeDAG, conv: Transposed) -> Definition:
 
 @dataclass(frozen=True, eq=False)
 class _Phase:
-    """How a window is taken apart: ``out = stride * place + residue`` up to the offset.
+    """How a window is decomposed: ``out = stride * place + residue``, up to the offset.
 
     Args:
         first: Lowest place; *places* of them are computed.
-        taps: Taps of one residue.
-        start: Index of the data that place 0 meets with its first tap.
+        taps: Number of taps of a residue.
+        start: Index of the data that place 0 reads with its first tap.
     """
 
     window: SparseWindow
@@ -95,26 +95,26 @@ class _Phase:
     start: int
 
     def place(self, y: Expr) -> Expr:
-        """Which place an output belongs to, from 0."""
+        """The place that an output belongs to, from 0."""
         return (
             self._shifted(y) if self.window.stride == 1 else self._shifted(y) // self.window.stride
         )
 
     def residue(self, y: Expr) -> Expr:
-        """Which residue an output is; its taps are those of this remainder."""
+        """The residue of an output; its taps are those of this remainder."""
         w = self.window
         if w.step < 0:
             return self._shifted(y) % w.stride
         return (w.stride - 1) - self._shifted(y) % w.stride
 
     def _shifted(self, y: Expr) -> Expr:
-        """``y + offset`` counted from the first place, rounded up for taps that go forward."""
+        """``y + offset`` relative to the first place, rounded up if taps run forward."""
         w = self.window
         shift = w.offset - w.stride * self.first + (w.stride - 1) * (w.step > 0)
         return y + shift if shift else y
 
     def tap(self, t: Expr, residue: Expr) -> Expr:
-        """The tap that the *t*-th of a residue is; beyond the last one at times."""
+        """The index of a residue's *t*-th tap; may lie beyond the last tap."""
         w = self.window
         at = t if w.step > 0 else (self.taps - 1) - t
         return at if w.stride == 1 else at * w.stride + residue
@@ -143,7 +143,7 @@ class _Stages:
         self.dims |= {phase: phase.window.dim for phase in self.phases}
         slots = sorted(self.dims, key=lambda slot: self.dims[slot])
         self.order = [slot for slot in slots if slot not in conv.channels]
-        # Outputs come last; residues of a depthwise one before its channels, which are vectors.
+        # Outputs come last; a depthwise one's residues precede its channels, which are vectorized.
         self.last = len(self.order)
         if not conv.out_channels:
             self.last = 1 + max(self.order.index(phase) for phase in self.phases)
@@ -170,7 +170,7 @@ class _Stages:
         return [phase for phase in self.phases if phase.window.stride > 1]
 
     def _fitted(self) -> Tensor:
-        """The data as far as taps reach, channels last."""
+        """The data to the extent that taps reach, channels last."""
         conv = self.conv
         order: list[Slot] = [*self.order, *conv.channels]
         dims = [self.dims[slot] for slot in order]
@@ -222,7 +222,7 @@ class _Stages:
         return self._stage("weight", shape, value)
 
     def _shared(self) -> list[Axis]:
-        """Kept axes that the weight has too: groups."""
+        """Kept axes that also index the weight: groups."""
         read = {e for index in self.conv.weight.indices for e in axes_of(index)}
         return [a for a in self.conv.kept if a in read]
 
@@ -231,7 +231,7 @@ class _Stages:
         return strides * prod(a.extent for a in self.conv.out_channels)
 
     def _taken_apart(self, mixed: Expr) -> tuple[dict[_Phase, Expr], list[Expr]]:
-        """The residue of each strided window, and the output channels, that *mixed* stands for."""
+        """The residue of each strided window and the output channels encoded in *mixed*."""
         strided, outputs = self._strided(), self.conv.out_channels
         extents = [*(phase.window.stride for phase in strided), *(a.extent for a in outputs)]
         parts: list[Expr] = []
@@ -241,7 +241,7 @@ class _Stages:
         return dict(zip(strided, parts, strict=False)), parts[len(strided) :]
 
     def _parts(self, fitted: Tensor, weight: Tensor) -> ComputeOp:
-        """The convolution: places as windows, residues and outputs as its output channels."""
+        """The convolution, with places as windows, residues and outputs as output channels."""
         conv, shared = self.conv, self._shared()
         taps = {
             phase: reduce_axis(phase.taps, name=f"t{k}")

@@ -1,4 +1,4 @@
-"""Products of float32 values that tensor cores may round to TF32, where a user allows that."""
+"""Products of float32 values that tensor cores may round to TF32, if the user allows it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ ERROR = 2.0**-10
 
 @dataclass(frozen=True)
 class Tf32(Algorithm):
-    """The same definition, its float32 products marked: their factors may be rounded to TF32.
+    """The same definition with its float32 products marked: factors may be rounded to TF32.
 
-    What rounds them is the rule for tensor cores; other kernels would gain nothing by it.
+    The rule for tensor cores rounds them; other kernels would gain nothing from it.
     """
 
     asked_by: ClassVar[Precision | None] = "tf32"

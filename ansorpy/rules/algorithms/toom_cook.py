@@ -1,4 +1,4 @@
-"""Matrices of minimal filtering: F(m, r) gives m outputs of an r-tap filter for m + r - 1 products.
+"""Minimal filtering matrices: F(m, r) computes m outputs of an r-tap filter in m + r - 1 products.
 
 Source: Toom-Cook interpolation transposed (Winograd 1980; Lavin & Gray, "Fast Algorithms for
 Convolutional Neural Networks", 2016; Barabasz et al., "Error Analysis and Improving the Accuracy
@@ -22,7 +22,7 @@ CANDIDATES = tuple(
     Fraction(*p)
     for p in ((0, 1), (1, 1), (-1, 1), (1, 2), (-1, 2), (2, 1), (-2, 1), (1, 4), (-1, 4))
 )  # fmt: skip
-"""Interpolation points tried; products by powers of two are exact."""
+"""Interpolation points to try; products with powers of two are exact."""
 
 
 @dataclass(frozen=True)
@@ -30,12 +30,12 @@ class Matrices:
     """``y = a (g w * b x)``: *m* outputs ``y[i] = sum(w[k] x[i + k])`` of *r* taps.
 
     Args:
-        a: ``[m, m + r - 1]``, of the outputs.
-        b: ``[m + r - 1, m + r - 1]``, of the inputs.
-        g: ``[m + r - 1, r]``, of the taps.
-        points: The finite interpolation points; infinity is the last one.
-        growth: How much larger the rounding error of an output is expected to be than that of the
-            direct sum, for independent inputs and taps of variance one.
+        a: ``[m, m + r - 1]``, the output transform.
+        b: ``[m + r - 1, m + r - 1]``, the input transform.
+        g: ``[m + r - 1, r]``, the tap transform.
+        points: The finite interpolation points; the last point, infinity, is not listed.
+        growth: Expected ratio of an output's rounding error to that of the direct sum, for
+            independent inputs and taps of variance one.
     """
 
     m: int
@@ -49,10 +49,10 @@ class Matrices:
 
 @lru_cache(maxsize=256)
 def matrices(m: int, r: int) -> Matrices:
-    """F(m, r) at the points of the smallest growth.
+    """F(m, r) at the points with the smallest error growth.
 
     Raises:
-        ValueError: *m* or *r* below 1, or too many points for the candidates.
+        ValueError: *m* or *r* below 1, or more points needed than there are candidates.
     """
     needed = m + r - 2
     if m < 1 or r < 1 or needed > len(CANDIDATES):
@@ -100,7 +100,7 @@ def _padded(row: Row, length: int) -> Row:
 
 
 def _balanced(b: Matrix, g: Matrix) -> tuple[Matrix, Matrix]:
-    """Move signs and powers of two from rows of *b* to those of *g*: fewer products at run time."""
+    """Move the leading factor of each row of *b* to *g*, for fewer products at run time."""
     rows_b, rows_g = [], []
     for row, taps in zip(b, g, strict=True):
         lead = next(x for x in reversed(row) if x)
@@ -110,7 +110,7 @@ def _balanced(b: Matrix, g: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def _growth(a: Matrix, b: Matrix, g: Matrix) -> float:
-    """Root of what the products' errors add up to in the worst output, over sqrt(r)."""
+    """Root of the products' summed error variances in the worst output, over sqrt(r)."""
     products = [_square(x) * _square(w) for x, w in zip(b, g, strict=True)]
     worst = max(sum(float(c) ** 2 * p for c, p in zip(row, products, strict=True)) for row in a)
     return sqrt(worst / len(g[0]))

@@ -1,8 +1,8 @@
-"""Recognising transposed convolutions: sums whose taps meet the data at some places only.
+"""Recognising transposed convolutions: sums in which only some taps read data.
 
-However it is written (a stage that inserts zeros before a convolution, or guards in the sum), a
-window of it reads ``data[i]`` wherever ``stride * i == out + step * tap + offset``, and nothing
-elsewhere.  The step is -1 in most; dilated ones have a larger one.
+However it is written (a stage that inserts zeros before a convolution, or guards in the sum), its
+window reads ``data[i]`` wherever ``stride * i == out + step * tap + offset``, and nothing
+elsewhere.  The step is usually -1; dilation makes it larger in magnitude.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class SparseWindow:
     """A dimension of the data read where ``stride * index == out + step * tap + offset``.
 
     Args:
-        dim: Of the data.
-        outs: Output axes that count ``out`` together, the last one fastest.
-        taps: ``tap`` runs below this; it is the index of the weight's dimension *weight_dim*.
+        dim: Dimension of the data.
+        outs: Output axes whose flat index, the last one fastest, is ``out``.
+        taps: Number of taps; ``tap`` indexes the weight's dimension *weight_dim*.
         summed: The reduce axis that runs over all or some of the taps.
     """
 
@@ -61,22 +61,22 @@ class SparseWindow:
 
     @property
     def extent(self) -> int:
-        """Values of ``out``."""
+        """Number of values of ``out``."""
         return prod(axis.extent for axis in self.outs)
 
 
 @dataclass(frozen=True, eq=False)
 class Transposed:
-    """``op[...] = sum(data[...] * weight[...])`` with windows of which some meet few of their taps.
+    """``op[...] = sum(data[...] * weight[...])`` where some windows read data at few of their taps.
 
     Args:
-        data: How the data are read, below padding and inserted zeros; dimensions that no window
-            has are in terms of axes of the operator.
-        weight: How the weight is read; dimensions that no window has are in terms of the other
+        data: How the data are read, below padding and inserted zeros; dimensions without a window
+            are in terms of axes of the operator.
+        weight: How the weight is read; dimensions without a window are in terms of the other
             axes of the operator.
         data_axes: Dimension of the data and an axis that indexes it, windows left out; several
-            axes of one dimension (groups and their channels) count it together, the last fastest.
-        channels: Reduce axes that are of no window.
+            axes of one dimension (groups and their channels) form a flat index, the last fastest.
+        channels: Reduce axes that belong to no window.
         out_channels: Output axes that only the weight has.
     """
 
@@ -90,12 +90,12 @@ class Transposed:
 
     @property
     def kept(self) -> tuple[Axis, ...]:
-        """Output axes the data have too, windows left out: batch, groups."""
+        """Output axes that the data have too, windows left out: batch, groups."""
         return tuple(axis for _, axis in self.data_axes if axis not in self.channels)
 
 
 def find_transposed(dag: ComputeDAG) -> list[Transposed]:
-    """Every transposed convolution of *dag*, in order; matched on what is read, not on names."""
+    """Every transposed convolution of *dag*, in order; matched on its reads, not on names."""
     found = [_match(dag, op) for op in dag.computes if op not in dag.constant_ops]
     return [conv for conv in found if conv is not None]
 
@@ -126,7 +126,7 @@ def _match(dag: ComputeDAG, op: ComputeOp) -> Transposed | None:
 
 
 def _guarded(dag: ComputeDAG, e: Expr) -> _Guarded:
-    """*e* without selections of 0, read through stages that only choose and move elements."""
+    """*e* stripped of selects with 0, looking through stages that only select and move elements."""
     conditions: list[Expr] = []
     while True:
         if isinstance(e, Select) and isinstance(e.other, Const) and e.other.value == 0:
@@ -177,7 +177,7 @@ def _assembled(
     op: ComputeOp, data: Load, weight: Load, windows: list[SparseWindow],
     plain: list[tuple[int, Axis]],
 ) -> Transposed | None:  # fmt: skip
-    """The match, when every axis has one part in it."""
+    """The match, if every axis has exactly one role in it."""
     tap_dims = {w.weight_dim for w in windows}
     others = [axes_of(x) for d, x in enumerate(weight.indices) if d not in tap_dims]
     of_weight = set[Axis]().union(*others)
@@ -195,7 +195,7 @@ def _assembled(
 
 
 def _counting(op: ComputeOp, index: Expr) -> list[Axis]:
-    """The axes that *index* counts, each all values of those after it; none if it does not."""
+    """The axes of which *index* is the flat index, slowest first; empty if it is not one."""
     found = index_terms(index, (*op.axes, *op.reduce_axes))
     if found is None or found[1]:
         return []
@@ -215,7 +215,7 @@ def axes_of(e: Expr) -> set[Axis]:
 
 @dataclass(frozen=True)
 class _Part:
-    """The axes of one window, and where the weight has its tap."""
+    """The axes of one window, and the weight's index by its tap."""
 
     outs: tuple[Axis, ...]
     summed: Axis
@@ -228,7 +228,7 @@ class _Part:
 
 
 def _part(op: ComputeOp, weight: Load, index: Expr) -> _Part | None:
-    """The part that *index* of the data belongs to: one reduce axis, and output axes."""
+    """The window part that *index* of the data belongs to: one reduce axis, and output axes."""
     axes = axes_of(index)
     summed = [a for a in op.reduce_axes if a in axes]
     if len(summed) != 1:
@@ -244,7 +244,7 @@ def _part(op: ComputeOp, weight: Load, index: Expr) -> _Part | None:
 def _window(
     part: _Part, data: Load, weight: Load, dim: int, conditions: Sequence[Expr]
 ) -> SparseWindow | None:
-    """The window, when what is read at all points of its axes is what its law says."""
+    """The window, if its law predicts the reads at all points of its axes; else None."""
     assert isinstance(data.source, Tensor) and isinstance(weight.source, Tensor)
     reads = _reads(part, data.indices[dim], conditions)
     law = None if reads is None else _law(reads)
@@ -269,7 +269,7 @@ class _Indices(Evaluator):
 
 
 def _reads(part: _Part, index: Expr, conditions: Sequence[Expr]) -> Points | None:
-    """Rows (out, tap, index) of all that is read; None when that depends on values."""
+    """Rows (out, tap, index) of all reads; None when they depend on tensor values."""
     axes = (*part.outs, part.summed)
     shape = tuple(axis.extent for axis in axes)
     grid = np.meshgrid(*(np.arange(extent) for extent in shape), indexing="ij")
@@ -287,7 +287,7 @@ def _reads(part: _Part, index: Expr, conditions: Sequence[Expr]) -> Points | Non
 
 
 def _law(reads: Points) -> tuple[int, int, int] | None:
-    """(stride, step, offset) that the first rows suggest; to be checked at all of them."""
+    """(stride, step, offset) suggested by the first rows; to be checked against all of them."""
     if not len(reads):
         return None
     out, tap, index = (int(x) for x in reads[0])
@@ -304,7 +304,7 @@ def _law(reads: Points) -> tuple[int, int, int] | None:
 
 
 def counted(axes: Sequence[Expr]) -> Expr:
-    """What *axes* count together, the last one fastest."""
+    """The flat index of *axes*, the last one fastest."""
     total, *rest = axes
     for axis in rest:
         assert isinstance(axis, Axis), "outputs are counted by axes"

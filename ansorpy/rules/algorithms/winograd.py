@@ -1,4 +1,4 @@
-"""Minimal filtering: a convolution as small transforms and one batched product of channels."""
+"""Minimal filtering: a convolution as small transforms and one batched product over channels."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["Winograd", "winograd"]
 
 @dataclass(frozen=True)
 class Winograd(Algorithm):
-    """Convolutions of stride 1 whose weight is constant, in 1, 2, 3 ... windows.
+    """Winograd convolution: stride 1, constant weight, any number of windows.
 
-    A dilated window is as many undilated ones side by side: its residues are a batch.
+    A dilated window is treated as a batch of undilated ones, one per residue.
 
-    Offers the output tiles that are promising by their number of products (padded tiles
-    included), arithmetic of the transforms and bytes of transformed weights: ``offers`` each for
-    weights in a cache and in memory, and none that these put above the direct convolution.
+    Output tiles are ranked by an estimate from their products (padded tiles included), transform
+    arithmetic and bytes of transformed weights.  Offers up to ``offers`` each for weights in a
+    cache and in memory, and only those estimated to be cheaper than the direct convolution.
 
-    Source: Lavin & Gray 2016; the matrices are :mod:`ansorpy.rules.algorithms.toom_cook`'s.
+    Source: Lavin & Gray 2016; the matrices are from :mod:`ansorpy.rules.algorithms.toom_cook`.
     """
 
     tiles: tuple[int, ...] = (2, 3, 4, 5)
@@ -48,7 +48,7 @@ class Winograd(Algorithm):
                 yield winograd(dag, conv, sizes)
 
     def _promising(self, conv: Convolution, target: Target) -> list[tuple[int, ...]]:
-        """The best tiles where the transformed weights come from a cache, and from memory."""
+        """The best tiles for transformed weights read from a cache, and from memory."""
         direct, found = _direct_cycles(conv, target), dict[tuple[int, ...], None]()
         for rate in (BYTES_FROM_CACHE, BYTES_FROM_MEMORY):
             ranked = sorted((_cycles(conv, s, target, rate), s) for s in self.tiles_of(conv))
@@ -57,7 +57,7 @@ class Winograd(Algorithm):
         return list(found)
 
     def tiles_of(self, conv: Convolution) -> Iterable[tuple[int, ...]]:
-        """Output tile of each window; at least one transforms."""
+        """The possible output tile sizes, one per window; at least one is larger than 1."""
         options = [
             [m for m in self.tiles if m + w.tap.extent - 1 <= self.largest]
             if w.tap.extent > 1 else [1]
@@ -75,7 +75,7 @@ def _applies(dag: ComputeDAG, conv: Convolution) -> bool:
 def _without_mirrored(
     conv: Convolution, options: Sequence[tuple[int, ...]]
 ) -> list[tuple[int, ...]]:
-    """*options* less those that only exchange windows of one size and number of taps."""
+    """*options* without those that only swap sizes between windows of equal extent and taps."""
     kinds = [(w.out.extent, w.tap.extent, w.dilation) for w in conv.windows]
     found: dict[object, tuple[int, ...]] = {}
     for sizes in options:
@@ -84,24 +84,24 @@ def _without_mirrored(
 
 
 def _direct_cycles(conv: Convolution, target: Target) -> float:
-    """Cycles of one core at two vectors of products each."""
+    """Estimated cycles of the direct convolution on one core, at two vector products a cycle."""
     taps = prod(w.tap.extent for w in conv.windows)
     spots = prod(w.out.extent for w in conv.windows)
     return _multiplies(conv) * taps * spots / (target.lanes(conv.op.dtype.bits) * 2)
 
 
 def _multiplies(conv: Convolution) -> int:
-    """Products of one spot and tap."""
+    """Products per output position and tap."""
     return prod(a.extent for a in (*conv.kept, *conv.channels, *conv.out_channels))
 
 
 def _cycles(conv: Convolution, sizes: Sequence[int], target: Target, bytes_a_cycle: int) -> float:
-    """Cycles of one core: the products, the transforms, and reading transformed weights."""
+    """Estimated cycles on one core: products, transforms, and reading transformed weights."""
     sides = [m + w.tap.extent - 1 for m, w in zip(sizes, conv.windows, strict=True)]
     tiles = prod(w.dilation * _tiles(w, m) for m, w in zip(sizes, conv.windows, strict=True))
     points, batch = prod(sides), prod(a.extent for a in conv.kept)
     inputs, outputs = (prod(a.extent for a in axes) for axes in (conv.channels, conv.out_channels))
-    # Each 1-d transform combines about half the points of a side for each of its results.
+    # Each 1-d transform combines about half the points of a side per result.
     transforms = tiles * points * batch * (inputs + outputs) * sum(s / 2 for s in sides)
     vector = target.lanes(conv.op.dtype.bits) * 2
     weights = points * inputs * outputs * conv.op.dtype.bytes / bytes_a_cycle
@@ -109,25 +109,25 @@ def _cycles(conv: Convolution, sizes: Sequence[int], target: Target, bytes_a_cyc
 
 
 def _tiles(window: Window, size: int) -> int:
-    """Tiles of *size* outputs, of each residue."""
+    """Number of tiles of *size* outputs per residue."""
     return -(-window.out.extent // (window.dilation * size))
 
 
 BYTES_FROM_CACHE, BYTES_FROM_MEMORY = 32, 6
-"""What a core reads of transformed weights in a cycle, from L2 or L3 and from memory."""
+"""Bytes of transformed weights that a core reads per cycle, from L2 or L3 and from memory."""
 
 
 def winograd(dag: ComputeDAG, conv: Convolution, sizes: Sequence[int]) -> Definition:
-    """*dag* with *conv* computed in output tiles of *sizes*, one for each window.
+    """*dag* with *conv* computed in output tiles of *sizes*, one size per window.
 
-    The stages, channels innermost so that all are vectors of channels:
+    The stages, with channels innermost so that all can be vectorized over channels:
 
-        fit:   the data, channels last, the residues of dilated windows apart, zero where tiles
+        fit:   the data, channels last, the residues of dilated windows separate, zero where tiles
                reach beyond them
-        V:     [points of a tile..., kept..., tiles..., channels...], a 1-d transform a window
-        U:     [points of a tile..., channels..., kept..., outputs...], at bind time
+        V:     [points of a tile..., kept..., tiles..., channels...], a 1-d transform per window
+        U:     [points of a tile..., kept..., channels..., outputs...], at bind time
         M:     V times U, summed over channels
-        Y:     [kept..., tiles..., spots of a tile..., outputs...], a 1-d transform a window
+        Y:     [kept..., tiles..., positions in a tile..., outputs...], a 1-d transform per window
         the convolution's own name and axes, read from Y
     """
     made = _Stages(
@@ -141,9 +141,9 @@ def winograd(dag: ComputeDAG, conv: Convolution, sizes: Sequence[int]) -> Defini
 class _Stages:
     """Builds the stages of one convolution, producers first.
 
-    Dimensions are named by what they count: ``n`` kept axes and residues, ``t`` tiles, ``p``
-    points of a transformed tile, ``e`` elements of one, ``s`` spots of an output tile, ``c``
-    channels, ``o`` outputs; taps are ``k``.
+    Dimension names: ``n`` kept axes and residues, ``t`` tiles, ``p`` points of a transformed
+    tile, ``e`` elements not transformed yet, ``s`` positions in an output tile, ``c`` channels,
+    ``o`` outputs, ``k`` taps.
     """
 
     def __init__(self, conv: Convolution, forms: Sequence[Matrices]) -> None:
@@ -160,9 +160,9 @@ class _Stages:
 
     @property
     def error(self) -> float:
-        """Rounding beyond the direct sum's, as a fraction of the largest output.
+        """Rounding error beyond the direct sum's, as a fraction of the largest output.
 
-        A sum over C channels of products that are off by ``growth`` roundings each.
+        Assumes a sum over C channels of products that are each off by ``growth`` roundings.
         """
         epsilon = 2.0**-23 if self.conv.op.dtype is DType.FLOAT32 else 2.0**-52
         growth = prod(form.growth for form in self.forms)
@@ -188,7 +188,7 @@ class _Stages:
         return ComputeOp(conv.op.name, conv.op.shape, axes, (), body, attrs)
 
     def _stage(self, name: str, dims: Sequence[tuple[str, Sequence[int]]], fn: Fn) -> ComputeOp:
-        """A stage with groups of dimensions; *fn* takes the axes of each group."""
+        """A stage with groups of dimensions; *fn* takes one list of axes per group."""
         names = [f"{letter}{k}" for letter, extents in dims for k in range(len(extents))]
         shape = [extent for _, extents in dims for extent in extents]
 
@@ -199,7 +199,7 @@ class _Stages:
         return compute(shape, body, name=f"{self.conv.op.name}.{name}", names=names)
 
     def _fitted(self) -> Tensor:
-        """The data as ``[kept..., windows..., channels...]``, as far as tiles reach."""
+        """The data as ``[kept..., windows..., channels...]``, to the extent that tiles reach."""
         conv = self.conv
         lengths = [t * f.m + f.r - 1 for t, f in zip(self.tiles, self.forms, strict=True)]
         by_axis = {axis: dim for dim, axis in conv.data_axes}
@@ -229,7 +229,7 @@ class _Stages:
         return self._stage("fit", [("n", self.kept), ("e", lengths), ("c", self.channels)], value)
 
     def _undilated(self, residues: Sequence[Expr], elements: Sequence[Expr]) -> list[Expr]:
-        """Where in each window elements of the given residues are."""
+        """The position in each window of the given *elements* of *residues*."""
         by_window = dict(zip(self.dilated, residues, strict=True))
         return [
             x * w.dilation + by_window[w] if w in by_window else x
@@ -237,7 +237,7 @@ class _Stages:
         ]
 
     def _inputs(self) -> Tensor:
-        """``[points..., kept..., tiles..., channels...]``: one 1-d transform after the other."""
+        """``[points..., kept..., tiles..., channels...]``, by successive 1-d transforms."""
         read, last = self._fitted(), len(self.forms) - 1
         for d, form in enumerate(self.forms):
             is_first = d == 0
@@ -268,7 +268,7 @@ class _Stages:
         return self._stage(f"V{d}", [n, t, p, e, c], lambda n, t, p, e, c: value(p, n, t, e, c))
 
     def _weights(self) -> Tensor:
-        """``[points..., (kept...), channels..., outputs...]`` of the weight, at bind time."""
+        """The weight as ``[points..., (kept...), channels..., outputs...]``, made at bind time."""
         conv = self.conv
         shared = [a for a in conv.kept if a in conv.weight_axes]
         rest = [*shared, *conv.channels, *conv.out_channels]
@@ -294,7 +294,7 @@ class _Stages:
         return read
 
     def _products(self, v: Tensor, u: Tensor) -> Tensor:
-        """``M``: the product of channels in each point."""
+        """``M``: the product over channels at each point."""
         conv = self.conv
         shared = [k for k, a in enumerate(conv.kept) if a in conv.weight_axes]
         depth = tuple(reduce_axis(n, name=f"c{k}") for k, n in enumerate(self.channels))
@@ -307,7 +307,7 @@ class _Stages:
         return self._stage("M", dims, value)
 
     def _outputs(self, products: Tensor) -> Tensor:
-        """``[kept..., tiles..., spots..., outputs...]``: one 1-d transform after the other."""
+        """``[kept..., tiles..., positions..., outputs...]``, by successive 1-d transforms."""
         read = products
         for d, form in enumerate(self.forms):
 
@@ -337,9 +337,9 @@ Fn = Callable[..., Expr]
 
 
 def combined(index: Expr, matrix: Matrix, element: Callable[[int], Expr]) -> Expr:
-    """Row *index* of *matrix* times the vector *element*: a choice between sums, zeros left out.
+    """Row *index* of *matrix* times the vector *element*: a select among sums, zeros left out.
 
-    Each element is one node, so all rows share its load.
+    Each element is a single node, so all rows share its load.
     """
     elements = [element(k) for k in range(len(matrix[0]))]
     rows = [_row(row, elements) for row in matrix]

@@ -1,1 +1,1 @@
-"""Annotation rules, one file each: what is left open once a sketch is placed."""
+"""Annotation rules, one per file: the decisions left open once a sketch is placed."""

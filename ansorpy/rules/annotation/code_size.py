@@ -1,4 +1,4 @@
-"""Refusing programs whose straight-line code is too long to build."""
+"""Rejecting programs whose straight-line code takes too long to build."""
 
 from __future__ import annotations
 
@@ -20,21 +20,20 @@ from ansorpy.target import Target
 __all__ = ["MOST_VECTORS", "LimitCode", "instructions"]
 
 MOST_VECTORS = 16
-"""Of a vector loop with more vectors than this the generator makes a loop."""
+"""For a vector loop with more vectors than this, the generator emits a loop."""
 CALL_INSTRUCTIONS = 12
-"""About what an elementary function takes."""
+"""Approximate instructions of an elementary function."""
 TREE_INSTRUCTIONS = 12
-"""About what the end of a reduction in lanes takes, beside its vectors."""
+"""Approximate instructions of the end of a reduction in lanes, besides its vectors."""
 
 
 @dataclass(frozen=True)
 class LimitCode(AnnotationRule):
-    """Refuse stages whose body, vectors and unrolled loops written out, exceeds ``most``.
+    """Reject stages whose body, with vectors and unrolled loops expanded, exceeds ``most``.
 
-    It comes after the rules that vectorise and unroll.  Building takes time in proportion to the
-    instructions written out, and more of them than the instruction cache holds run no faster
-    than a loop.
-    Differs: TVM's ``auto_unroll_max_step`` bounds iterations, whatever each of them does.
+    Must come after the rules that vectorise and unroll.  Build time is proportional to the number
+    of instructions, and code that overflows the instruction cache runs no faster than a loop.
+    Differs: TVM's ``auto_unroll_max_step`` bounds iterations, regardless of their bodies.
     """
 
     most: int = 1536
@@ -50,7 +49,7 @@ class LimitCode(AnnotationRule):
             if is_input(space.state, stage) or stage.inlined:
                 continue
             predicted = instructions(bounds, stage, target)
-            if isinstance(predicted, Column):  # what no decision changes is not refused
+            if isinstance(predicted, Column):  # a stage that no decision affects is not rejected
                 limits.append(self._limit(shared, stage, target))
         return Space(space.state, (*space.constraints, *limits))
 
@@ -62,7 +61,7 @@ class LimitCode(AnnotationRule):
 
 
 class _SharedBounds:
-    """The bounds that the limits of all stages of one state ask, derived once for some values."""
+    """The bounds shared by the limits of all stages of a state, derived once per set of values."""
 
     def __init__(self, state: State):
         self._bounds = Bounds(state, {})
@@ -74,7 +73,7 @@ class _SharedBounds:
 
 
 def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:
-    """Instructions in the longest straight-line body of *stage*, as its loops predict them."""
+    """Predict the instructions in the longest straight-line body of *stage* from its loops."""
     op = bounds.op(stage.name)
     vectors: Size = 1
     copies: Size = 1
@@ -92,9 +91,9 @@ def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:
 
 
 def _written_out(bounds: Bounds, stage: Stage) -> list[tuple[Size, Size]]:
-    """Of each loop 0 or 1: is it a vector, and is it unrolled.
+    """For each loop two masks (0 or 1): whether it is a vector, and whether it is unrolled.
 
-    The same as :func:`ansorpy.schedule.loopkinds.loop_kinds`, with masks for branches.
+    As :func:`ansorpy.schedule.loopkinds.loop_kinds`, but with masks in place of branches.
     """
     extents, hosts = bounds.extents(stage.name), host_iters(bounds.state, stage)
     limit = bounds.number(stage.max_unroll)
@@ -133,7 +132,7 @@ def _where(mask: Size, extent: Size) -> Size:
 
 @lru_cache(maxsize=4096)
 def _operations(body: Expr) -> int:
-    """Instructions of one evaluation of *body*; what computes indices is shared or folded."""
+    """Instructions to evaluate *body* once; index computations are shared or folded."""
     if isinstance(body, Const | Var):
         return 0
     if isinstance(body, Load):

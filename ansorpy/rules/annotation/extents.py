@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 
 
 def loop_extents(space: Space, table: Table, stage: str, iters: Sequence[str]) -> Ints:
-    """Extent of each loop in each row, ``[row, loop]``; loops of the box the stage computes."""
+    """Extents ``[row, loop]`` of the stage's loops over the region it computes, per table row."""
 
     def sizes(values: Mapping[str, Size]) -> list[Size]:
         extents = Bounds(space.state, values).extents(stage)
@@ -29,7 +29,7 @@ def loop_extents(space: Space, table: Table, stage: str, iters: Sequence[str]) -
 
 
 def column_of(count: tuple[int | str, ...]) -> str | None:
-    """The one open column of a mark's count, None when it is a number."""
+    """The open column of an annotation's count; None when the count is a number."""
     names = [factor for factor in count if isinstance(factor, str)]
     return names[0] if names else None
 

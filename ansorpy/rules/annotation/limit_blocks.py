@@ -1,4 +1,4 @@
-"""Refusing kernels that no multiprocessor can run: too much shared memory, too many registers."""
+"""Rejecting kernels that need too much shared memory or too many registers to run."""
 
 from __future__ import annotations
 
@@ -36,23 +36,23 @@ __all__ = ["LimitBlocks", "registers_of", "shared_bytes_of"]
 
 WORD = 4
 ROW_BYTES = 16
-"""Of a matrix that an instruction loads (PTX ISA, ``ldmatrix``)."""
+"""Bytes of a row of a matrix that an instruction loads (PTX ISA, ``ldmatrix``)."""
 
 
 @dataclass(frozen=True)
 class LimitBlocks(AnnotationRule):
-    """Keep shared memory, registers and blocks of each kernel within what the target has.
+    """Limit the shared memory, registers and blocks of each kernel to those of the target.
 
-    It comes after the rules that pad tiles and open pipelines.  Shared memory is exact; registers
-    are those of the sums, of one operand for each row and column of a thread's tile (of a lane's
-    share of all fragments, where warps multiply), and ``spare`` ones for addresses.
-    Source: TVM's VerifyGPUCode.  Differs: candidates are refused before they are lowered.
+    Must come after the rules that pad tiles and open pipelines.  Shared memory is exact; registers
+    are estimated as those of the sums, of one operand per row and column of a thread's tile (in
+    tensor-core kernels, of a lane's share of all fragments), and ``spare`` ones for addresses.
+    Source: TVM's VerifyGPUCode.  Differs: candidates are rejected before they are lowered.
 
     Args:
-        registers: Whether registers are limited; TVM does not.
-        spare: Registers that a kernel needs for other things than its tile.
-        spare_in_rows: The same of kernels of rows and lanes, where one nest follows another.
-        asks: Whether kernels ask for all shared memory there is; TVM's use what they have anyway.
+        registers: Whether to limit registers; TVM does not.
+        spare: Registers that a kernel needs besides its tile.
+        spare_in_rows: The same for kernels of rows and lanes, which run several nests in sequence.
+        asks: Whether kernels opt in to all available shared memory; TVM's use the default limit.
         most_blocks: The largest grid along x.
     """
 
@@ -101,7 +101,7 @@ class LimitBlocks(AnnotationRule):
 
 
 def _matrices(state: State, kernel: Stage) -> list[Stage]:
-    """The tiles in shared memory that instructions load rows of matrices from."""
+    """The shared tiles from which instructions load rows of matrices."""
     reads = effective(state).reads
     return [
         state.stage(read.tensor.name)
@@ -112,7 +112,7 @@ def _matrices(state: State, kernel: Stage) -> list[Stage]:
 
 
 def _whole_rows(state: State, tile: Stage) -> Constraint:
-    """Rows start at multiples of 16 bytes."""
+    """The constraint that the rows of a tile start at multiples of 16 bytes."""
     width = ROW_BYTES // tile.op.dtype.bytes
 
     def holds(values: Mapping[str, Size]) -> Size:
@@ -124,7 +124,7 @@ def _whole_rows(state: State, tile: Stage) -> Constraint:
 
 
 def _threads(state: State, kernel: Stage) -> Product | None:
-    """The threads of a block of a kernel that says how many; None of others."""
+    """The threads of a block, if the kernel determines them; else None."""
     if is_block_tiled(kernel):
         return thread_factors(kernel)
     if threads_in_rows(kernel):
@@ -141,7 +141,7 @@ def _shared(state: State, kernel: Stage, most: int) -> Constraint:
 
 
 def shared_bytes_of(bounds: Bounds, kernel: Stage) -> Size:
-    """Shared memory of one block: all tiles, with their pads and instances."""
+    """Bytes of shared memory of one block: all tiles, with their padding and pipeline copies."""
     state = bounds.state
     total: Size = 0
     overlaid = overlays(state)
@@ -160,7 +160,7 @@ def shared_bytes_of(bounds: Bounds, kernel: Stage) -> Size:
 
 
 def registers_of(bounds: Bounds, kernel: Stage) -> Size:
-    """Registers of one thread for what it sums up and the operands of one step."""
+    """Registers of one thread for its sums and the operands of one step."""
     state = bounds.state
     if warp_sum(state, kernel) is not None:
         return _registers_of_lane(bounds, kernel)
@@ -172,13 +172,13 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
         words = max(1, stage.op.dtype.bytes // WORD)
         vthreads = _virtual_threads(bounds, kernel, state.stage(stage.attach.stage))
         held = product(extents) * vthreads * words + sum(extents, cast(Size, 0))
-        # Sums of rows are there one after the other, those of a tile with what follows them.
+        # Row sums are live one after another, a tile's sums together with what follows them.
         total = size_max(total, held) if threads_in_rows(kernel) else total + held
     return total
 
 
 def _virtual_threads(bounds: Bounds, kernel: Stage, host: Stage) -> Size:
-    """Those of a thread of *kernel*, or of the stage in it that a sum is computed at."""
+    """Virtual threads per thread of *kernel*, or of the stage in it where a sum is computed."""
     if is_block_tiled(kernel):
         return bounds.number(vthread_factors(kernel))
     extents = bounds.extents(host.name)
@@ -186,7 +186,7 @@ def _virtual_threads(bounds: Bounds, kernel: Stage, host: Stage) -> Size:
 
 
 def _registers_of_lane(bounds: Bounds, kernel: Stage) -> Size:
-    """Those of the fragments that a lane holds."""
+    """Registers of the fragments that a lane holds."""
     total: Size = 0
     for stage in members(bounds.state, kernel):
         if stage.fragment is not None:

@@ -1,4 +1,4 @@
-"""Re-laying constants in the order the tiles read them."""
+"""Packing constants into the order in which tiles read them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ __all__ = ["PackConstants"]
 
 @dataclass(frozen=True)
 class PackConstants(AnnotationRule):
-    """Pack every constant that one tiled reduction alone reads; it costs nothing when run.
+    """Pack every constant that only one tiled reduction reads; this costs nothing at run time.
 
-    It must be read with one index tuple, without loads, so that a layout with one dimension a
-    loop exists, and no element may be stored twice: the read is injective (isl answers where an
-    index mixes axes), or the axes it moves with have no more values than the constant elements
-    (a transposed convolution's taps by residue).
+    It must be read with one index tuple that contains no loads, so that a layout with one
+    dimension per loop exists.  No element may be stored twice: either the read is injective (isl
+    decides if an index mixes axes), or the axes in the index have no more values than the constant
+    has elements (a transposed convolution's taps by residue).
     Source: TVM's layout rewrite for pre-transformed weights.
     """
 

@@ -18,14 +18,14 @@ __all__ = ["PadTiles"]
 
 @dataclass(frozen=True)
 class PadTiles(AnnotationRule):
-    """Open how many elements are left free behind each row of a shared tile.
+    """Open the number of padding elements after each row of a shared tile.
 
-    Threads that read a column of a tile whose rows are a multiple of all banks meet in one bank;
-    with a few elements between the rows they do not.  Rows filled by vectors stay aligned to them.
+    Threads that read a column of a tile all hit one bank if rows are a multiple of all banks; a
+    few elements between rows avoid that.  Rows filled by vector copies stay aligned to vectors.
     Differs: Ansor has no such annotation.
 
     Args:
-        bytes: The choices, of which those are taken that are whole elements.
+        bytes: The choices; those that are not whole elements are skipped.
     """
 
     bytes: tuple[int, ...] = (0, 4, 16)
@@ -45,7 +45,7 @@ class PadTiles(AnnotationRule):
 
 
 def _aligned(stage: Stage) -> Constraint:
-    """Whole vectors lie behind each row."""
+    """The constraint that the padding is a whole number of vectors."""
     vector = _vector(stage)
 
     def holds(values: Mapping[str, Size]) -> Size:
@@ -56,7 +56,7 @@ def _aligned(stage: Stage) -> Constraint:
 
 
 def _vector(stage: Stage) -> Product:
-    """Elements that a thread moves at once."""
+    """Number of elements that a thread copies at once."""
     inner = set() if stage.vectorize is None else set(stage.vectorize.iters)
     for relation in stage.relations:
         if isinstance(relation, SplitRelation) and relation.children[-1] in inner:

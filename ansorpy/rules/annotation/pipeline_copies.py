@@ -1,4 +1,4 @@
-"""Copying shared tiles ahead of the iterations that read them."""
+"""Copying shared tiles ahead of the iterations that use them."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from ansorpy.target import Target
 __all__ = ["PipelineCopies"]
 
 FIRST_WITH_COPIES = 80
-"""The first architecture that copies into shared memory by itself (PTX ISA, ``cp.async``)."""
+"""The first architecture with asynchronous copies to shared memory (PTX ISA, ``cp.async``)."""
 
 
 @dataclass(frozen=True)
 class PipelineCopies(AnnotationRule):
-    """Make the loops around shared tiles one loop, and open how many tiles are under way in it.
+    """Fuse the loops around shared tiles into one, and open the number of tiles in flight.
 
         for rc.0, ry.0, rx.0:           for rc.0@ry.0@rx.0@:
           tile = X[...]           -->     wait; start the copy of a later tile
           C += tile[...]                  C += tile[...]
 
-    A depth of 1 fills each tile where it is read.
+    A depth of 1 fills each tile right before it is read.
     Differs: Ansor has no such annotation; its kernels wait for every tile.
     """
 
@@ -48,7 +48,7 @@ class PipelineCopies(AnnotationRule):
 
 
 def _as_one(state: State, stage: Stage, host: str) -> tuple[State, str]:
-    """The plain reduce loops down to *host* fused."""
+    """*state* with the plain reduce loops down to *host* fused, and the fused loop."""
     outer = []
     for it in reversed(stage.iters[: stage.index(host) + 1]):
         if it.kind is not AxisKind.REDUCE or it.annotation is not ForKind.SERIAL:

@@ -1,4 +1,4 @@
-"""Running reductions as vectors along what they reduce."""
+"""Vectorizing reductions along their reduce axes."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ __all__ = ["ReduceInLanes", "lane_axes"]
 
 @dataclass(frozen=True)
 class ReduceInLanes(AnnotationRule):
-    """Split the reduction of a stage that reads along it into lanes that sum apart.
+    """Split a reduction that reads along its reduce axes into lanes with partial sums.
 
         for i:                          for i:
           for r, c: S[i] += A[i, r, c]    for r@c@.0:
                                    -->      for r@c@.1 in lanes: part += A[i, ...]
                                           S[i] = a tree over part
 
-    The reduce axes whose elements follow each other in memory become one loop.  How many lanes is
-    open: one vector of the target up to ``most_vectors``, which hide the latency of additions.
+    The reduce axes whose elements are contiguous in memory become one loop.  The number of lanes is
+    open: from one vector of the target to ``most_vectors``, which hide the latency of additions.
     A reduction no longer than a quarter of a vector stays a loop.
-    Differs: Ansor reaches this with rfactor's inner sketch only, through a tensor in memory.
+    Differs: Ansor can do this only with rfactor's inner sketch, through a tensor in memory.
     """
 
     most_vectors: int = 8
@@ -53,7 +53,7 @@ class ReduceInLanes(AnnotationRule):
         return Space(state, space.constraints)
 
     def _choices(self, state: State, stage: Stage, target: Target) -> tuple[int, ...]:
-        """Numbers of lanes worth trying, the last of which may hold the whole reduction."""
+        """Numbers of lanes worth trying; the last may hold the whole reduction."""
         axes = lane_axes(state, stage)
         if not fills_lanes(stage, axes, target):
             return ()
@@ -66,9 +66,9 @@ class ReduceInLanes(AnnotationRule):
 
 
 def lane_axes(state: State, stage: Stage) -> tuple[str, ...]:
-    """The reduce axes of an untouched stage that can be its lanes, outermost first.
+    """The reduce axes of an unscheduled stage that can become its lanes, outermost first.
 
-    None when a space loop is innermost already, or another stage is computed inside.
+    Empty when a space loop is innermost already, or another stage is computed inside.
     """
     if is_input(state, stage) or stage.inlined or not stage.compute.reduce_axes:
         return ()

@@ -24,13 +24,13 @@ __all__ = ["RegisterTile"]
 
 @dataclass(frozen=True)
 class RegisterTile(AnnotationRule):
-    """Unroll the space loops inside all reduce loops; keep to tiles that registers hold well.
+    """Unroll the space loops inside all reduce loops; restrict them to tiles that fit in registers.
 
-    The innermost loop is left to AnnotateVectorize and must fill a vector, where some divisor
-    does; new rows are drawn that way.  Tiles that leave less than ``spare`` registers for
-    operands are refused.
+    The innermost loop is left to AnnotateVectorize and must fill a vector if some divisor does;
+    new rows are drawn accordingly.  Tiles that leave fewer than ``spare`` registers for operands
+    are rejected.
     Differs: TVM leaves both to LLVM, with unrolling as a random choice.  Our generator promotes
-    exactly this tile, so an unrolled tile that fits is never worse, and a larger one spills.
+    exactly this tile to registers, so an unrolled tile that fits is never worse; larger ones spill.
     """
 
     spare: int = 4
@@ -64,7 +64,7 @@ class RegisterTile(AnnotationRule):
         return target.lanes(max(self.narrowest_bits, stage.op.dtype.bits))
 
     def _least(self, stage: Stage, decision: Decision, part: int, target: Target) -> int:
-        """The smallest innermost factor to use: a vector, or the largest there is below that."""
+        """The smallest innermost factor allowed: a vector, or the largest factor if below that."""
         return min(self._lanes(stage, target), int(decision.domain.rows[:, part].max()))
 
     def _fits(self, state: State, stage: Stage, tile: Sequence[Iter], target: Target) -> Constraint:
@@ -103,7 +103,7 @@ def _inside_reduction(state: State, stage: Stage) -> tuple[Iter, ...]:
 
 
 def _owner_of_vector(state: State, stage: Stage) -> tuple[Decision, int] | None:
-    """The split decision behind the vector loop of a declared register tile."""
+    """The split decision of the vector loop in a declared register tile."""
     inner = () if stage.is_placeholder or stage.inlined else _inside_reduction(state, stage)
     unrolled = [it.annotation is ForKind.UNROLLED for it in inner]
     if not inner or not all(unrolled[:-1]) or unrolled[-1]:
@@ -112,7 +112,7 @@ def _owner_of_vector(state: State, stage: Stage) -> tuple[Decision, int] | None:
 
 
 def _owner(state: State, stage: Stage, name: str) -> tuple[Decision, int] | None:
-    """The decision, and its column, that alone is the extent of loop *name*."""
+    """The decision whose column is the extent of loop *name*, and the number of that column."""
     for relation in stage.relations:
         if isinstance(relation, SplitRelation) and name in relation.children[1:]:
             factor = relation.factors[relation.children.index(name) - 1]

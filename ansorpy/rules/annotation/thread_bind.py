@@ -39,25 +39,25 @@ BOUND_LEVELS = (BLOCK, VTHREAD, THREAD)
 
 WORD = 4
 LANES_ALONG_X = 4
-"""Of the 4 x 8 lanes of a warp, or 4 x 32 of a warpgroup, in kernels of tensor cores."""
+"""Lanes on threadIdx.x, of 4 x 8 in a warp or 4 x 32 in a warpgroup, in tensor-core kernels."""
 
 
 @dataclass(frozen=True)
 class ThreadBind(AnnotationRule):
     """Bind the outer space tiles of every kernel, and let all its threads fetch shared tiles.
 
-    Tiled kernels: level 0 -> blockIdx.x, 1 -> vthread, 2 -> threadIdx.x, with the products
-    limited by constraint columns.  Others: all space loops in one, split by a warp.
-    New rows of tiled kernels keep to the limits, and have whole warps where some do.
+    Tiled kernels: level 0 -> blockIdx.x, 1 -> vthread, 2 -> threadIdx.x, with constraints on the
+    products of the last two.  Others: all space loops fused, then split by the threads of a block.
+    New rows of tiled kernels respect the limits, and have whole warps if possible.
     Source: TVM's InitThreadBind; its fetches move single elements, its untiled kernels have a
     warp of threads.
 
     Args:
-        vectors: Elements that a thread may move at once into shared memory; a choice of several
-            is limited to those that rows of the tile and of its source are whole numbers of.
+        vectors: Elements that a thread may copy at once into shared memory; of several choices,
+            only those that divide the rows of the tile and of its source are allowed.
         untiled_threads: Threads that blocks of untiled kernels may have; () for a warp.
-        most_elements: Elements of its tile that a thread of a new row computes, at most.
-        redraws: How often rows that break a constraint are drawn anew.
+        most_elements: Most elements of a tile that a thread computes, in new rows.
+        redraws: How often rows that violate a constraint are redrawn.
     """
 
     vectors: tuple[int, ...] = (1,)
@@ -142,8 +142,10 @@ class ThreadBind(AnnotationRule):
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
 
     def _choices_inside(self, state: State, name: str) -> tuple[State, frozenset[str]]:
-        """The loops that choose between formulas innermost and unrolled: a thread computes all
-        elements that the formulas of one are about, from operands it loads once."""
+        """Move loops that select between formulas innermost and unroll them.
+
+        A thread then computes all elements that the formulas yield, from operands it loads once.
+        """
         stage = state.stage(name)
         if not self.untiled_threads or host_iters(state, stage) or stage.compute.reduce_axes:
             return state, frozenset()
@@ -167,7 +169,7 @@ class ThreadBind(AnnotationRule):
         return state, names
 
     def _row_vectors(self, state: State, stage: Stage, outer: Sequence[Iter]) -> tuple[int, ...]:
-        """Elements a thread may compute at once where nothing is summed or computed inside."""
+        """Elements a thread may compute at once: 1 if anything is summed or computed inside."""
         is_plain = len(outer) == len(stage.iters) and not host_iters(state, stage)
         return self._vectors(state, stage) if is_plain and self.untiled_threads else (1,)
 
@@ -193,15 +195,17 @@ class ThreadBind(AnnotationRule):
         return state.bind(name, thread, THREAD)
 
     def _vectors(self, state: State, stage: Stage, narrow: bool = False) -> tuple[int, ...]:
-        """The numbers of elements that rows of *stage* are whole multiples of; of *narrow* ones
-        as many as fit where so many words do."""
+        """The vector widths, in elements, that divide rows of *stage*.
+
+        With *narrow*, ``vectors`` counts 4-byte words.
+        """
         last = stage.op.shape[-1] if stage.op.shape else 1
         words = WORD // stage.op.dtype.bytes if narrow else 1
         return tuple(n for n in sorted({1, *(n * words for n in self.vectors)}) if last % n == 0)
 
 
 def _tiled_kernels(state: State) -> frozenset[str]:
-    """The root stages that tiled stages are computed at."""
+    """The stages at which stages with data reuse are computed."""
     return frozenset(
         stage.attach.stage
         for stage in state.stages
@@ -216,7 +220,7 @@ def _fuse(state: State, name: str, iters: Sequence[Iter]) -> tuple[State, Iter]:
 def _bind_warps(
     state: State, name: str, fused: Iter, sources: Sequence[tuple[str, str]], team: int
 ) -> State:
-    """Share a loop out among the lanes of all teams of a block."""
+    """Distribute a loop over the lanes of all teams of a block."""
     state, (rest, lanes) = state.split_by(name, fused, team)
     state, (_, warps) = state.follow_fused_split(name, rest, sources, 0)
     state, (y, x) = state.split(name, lanes, (LANES_ALONG_X,))
@@ -228,7 +232,7 @@ def _bind_warps(
 def _bind_rows(
     state: State, name: str, fused: Iter, grid: Mapping[ForKind, tuple[str, str]]
 ) -> State:
-    """Share a loop out among the lanes of all rows of threads of a block."""
+    """Distribute a loop over the lanes of all thread rows of a block."""
     rest = fused
     for index in (ForKind.THREAD_X, ForKind.THREAD_Y):
         if index in grid:
@@ -269,7 +273,7 @@ def _bind_levels(state: State, name: str) -> State:
 
 
 def _limits(stage: Stage, target: Target) -> list[Constraint]:
-    """Bounds on virtual threads and threads, as columns (before the loops are fused)."""
+    """Constraints on the vthreads and threads of *stage*, whose loops are not fused yet."""
     least, most = _least_threads(stage, target), target.max_threads_per_block
     return [
         _between(f"{stage.name}.vthreads", vthread_factors(stage), 1, target.max_vthread),
@@ -278,7 +282,7 @@ def _limits(stage: Stage, target: Target) -> list[Constraint]:
 
 
 def _whole_vectors(state: State, name: str, column: str) -> Constraint:
-    """The rows of a tile are whole vectors, so that none has its elements in two rows."""
+    """The constraint that a tile's rows are whole vectors, so that no vector spans two rows."""
 
     def holds(values: Mapping[str, Size]) -> Size:
         row = row_of(Bounds(state, values), state.stage(name))
@@ -288,7 +292,7 @@ def _whole_vectors(state: State, name: str, column: str) -> Constraint:
 
 
 def _vector_columns(state: State) -> dict[str, str]:
-    """The column that says how many elements are copied at once, for each tile that has one."""
+    """For each tile with an open copy width, the column that holds it."""
     found: dict[str, str] = {}
     for stage in state.stages:
         marked = () if stage.vectorize is None else stage.vectorize.iters
@@ -299,7 +303,7 @@ def _vector_columns(state: State) -> dict[str, str]:
 
 
 def _least_threads(stage: Stage, target: Target) -> int:
-    """A warp, unless there is too little to do for two (TVM)."""
+    """A warp, or 1 if there is too little work for two warps (TVM)."""
     return target.warp_size if space_extent(stage) > 2 * target.warp_size else 1
 
 

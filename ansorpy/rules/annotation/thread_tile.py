@@ -1,4 +1,4 @@
-"""Keeping the tile of a GPU thread in its registers."""
+"""Keeping a GPU thread's tile in registers."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["ThreadTile"]
 
 @dataclass(frozen=True)
 class ThreadTile(AnnotationRule):
-    """Unroll the space loops of a thread inside the reduction, and those that store its results.
+    """Unroll a thread's space loops inside the reduction, and those that store its results.
 
-    Registers have no addresses: a sum stays in one only where its index is a number.  Results of
-    the innermost loop are neighbours and stored as vectors.
-    Differs: TVM leaves this to nvcc and a random limit of unrolled statements.
+    Registers have no addresses: a sum stays in one only if its index is a constant.  Results of
+    the innermost loop are adjacent and stored as vectors.
+    Differs: TVM leaves this to nvcc and a random limit on unrolled statements.
     """
 
     def declare(self, space: Space, target: Target) -> Space:
@@ -41,7 +41,7 @@ class ThreadTile(AnnotationRule):
 
 
 def _behind_threads(stage: Stage) -> list[str]:
-    """The plain space loops inside those bound to threads, when nothing is summed there."""
+    """The plain space loops inside those bound to threads."""
     last = max(n for n, it in enumerate(stage.iters) if it.annotation is ForKind.THREAD_X)
     inner = stage.iters[last + 1 :]
     return [it.name for it in inner if _is_plain(stage, it.name)]

@@ -1,4 +1,4 @@
-"""Giving stages that no sketch rule tiled an inner loop worth vectorising."""
+"""Giving untiled stages an inner loop worth vectorising."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ __all__ = ["TileForVectors"]
 
 @dataclass(frozen=True)
 class TileForVectors(AnnotationRule):
-    """Split the last space loop of untiled stages and move the inner part inside the reduction.
+    """Split the last space loop of untiled stages and move its inner part inside the reduction.
 
         for n, c:                    for n, c.0:
           for k: P[n, c] max=  -->     for k:
                                          for c.1: P[n, c] max= ...
 
-    Without a reduction the parts need not divide: the last one is shifted to fit.
-    A stage inside another's loops keeps its last loop whole; it runs on a small box already.
+    Without a reduction the tiles need not divide the axis: the last one is shifted to fit.
+    A stage inside another's loops keeps its last loop whole; its region is small already.
     Reductions that do not read along that axis (row sums) are left alone.
-    Differs: TVM leaves such stages to LLVM's vectoriser; our generator only does what is written.
+    Differs: TVM leaves such stages to LLVM's vectoriser; our generator only does what is annotated.
     """
 
     max_innermost: int = 64
@@ -53,7 +53,7 @@ class TileForVectors(AnnotationRule):
         return state.reorder(stage.name, [*(it for it in iters if it != inner), inner])
 
     def _vector_axis(self, state: State, stage: Stage) -> Axis | None:
-        """The last non-unit space axis of an untouched stage that its reads follow, if any."""
+        """The last non-unit space axis of an unscheduled stage, if it can become a vector."""
         touched = bool(stage.relations) or stage.inlined or bool(attrs_of(stage.op).unroll_axes)
         axes = [axis for axis in stage.compute.axes if axis.extent > 1]
         if touched or not axes:

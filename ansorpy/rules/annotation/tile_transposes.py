@@ -1,4 +1,4 @@
-"""Giving stages that read across memory tiles whose cache lines are used whole."""
+"""Tiling transposing stages so that they use whole cache lines."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["TileTransposes"]
 
 @dataclass(frozen=True)
 class TileTransposes(AnnotationRule):
-    """Split the last axis of a transposing stage and walk the axis its reads are contiguous in.
+    """Split the last axis of a transposing stage; put its reads' contiguous axis next to it.
 
         for c, v: T[c, v] = A[v, c]   -->   for v.0, c.0, c.1, v.1: T[c, v] = A[v, c]
 
-    A vector of ``v.1`` touches one line of each row of A; walking ``c`` next uses up those lines
-    before they leave the cache.  ``c.1`` is unrolled and a vector long, so that a square of
-    elements is read along ``c`` and transposed in registers; an axis shorter than that is walked
-    whole, with gathers.  The tiles need not divide: the last one is shifted.
+    A vector of ``v.1`` touches one cache line per row of A; iterating over ``c`` next uses up those
+    lines before they are evicted.  ``c.1`` is unrolled and a vector long, so that a square of
+    elements is read along ``c`` and transposed in registers; a shorter axis is not split and uses
+    gathers.  Tiles need not divide the axes: the last one is shifted.
     """
 
     max_innermost: int = 64
@@ -51,7 +51,7 @@ class TileTransposes(AnnotationRule):
     def _walked(
         self, state: State, stage: Stage, across: Axis, target: Target
     ) -> tuple[State, tuple[Iter, ...]]:
-        """The loops over *across*: squares as wide as a vector, or one loop where none fits."""
+        """The loops over *across*, split by a vector's width, or one loop if it is shorter."""
         lanes = target.lanes(max(self.narrowest_bits, stage.op.dtype.bits))
         if not 1 < lanes <= across.extent:
             return state, (stage.iter(across.name),)
@@ -59,7 +59,7 @@ class TileTransposes(AnnotationRule):
 
 
 def _across(state: State, stage: Stage) -> Axis | None:
-    """The axis along which an untouched stage reads contiguously, where it is not the last one."""
+    """The axis along which an unscheduled stage reads contiguously; None if it is the last one."""
     op = stage.compute
     untouched = bool(op.axes) and not (stage.relations or stage.inlined or op.reduce_axes)
     in_order = [it.name for it in stage.iters] == [axis.name for axis in op.axes]

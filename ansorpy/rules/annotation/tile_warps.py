@@ -1,4 +1,4 @@
-"""Drawing the tiles of kernels that multiply in tensor cores."""
+"""Drawing the tiles of tensor-core kernels."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ from ansorpy.target import Target
 __all__ = ["TileWarps"]
 
 CONFLICT_FREE = 16
-"""Bytes behind rows of a power of two: eight rows, of 16 bytes each, are then in all banks."""
+"""Bytes of padding after power-of-two rows: 16 bytes of each of eight rows then hit all banks."""
 
 
 @dataclass(frozen=True)
 class TileWarps(AnnotationRule):
-    """Limit the teams of a block, and draw new rows with tiles that registers can hold.
+    """Limit the teams of a block, and draw new rows whose tiles fit in registers.
 
-    Where warps load fragments, shared tiles have rows apart, so that these lie in different banks.
+    The rows of shared tiles that warps load fragments from are padded into different banks.
 
     Differs: Ansor has no such kernels.
 
     Args:
-        most_sums: Registers for sums that a lane of a new row has, at most.
-        redraws: How often rows that break a constraint are drawn anew.
+        most_sums: Most registers for sums per lane, in new rows.
+        redraws: How often rows that violate a constraint are redrawn.
     """
 
     most_sums: int = 128
@@ -66,7 +66,7 @@ class TileWarps(AnnotationRule):
         rng: np.random.Generator,
     ) -> Table:  # fmt: skip
         for stage in sums:
-            # Teams of a block stand for virtual threads here, fragments of a team for threads.
+            # In these limits teams of a block are virtual threads, fragments of a team threads.
             assert stage.fragment is not None, stage.name
             teams = target.max_threads_per_block // team_of(stage)
             fragments = max(1, self.most_sums // fragment_registers(stage.fragment))
@@ -79,13 +79,13 @@ class TileWarps(AnnotationRule):
 
 
 def _tiles(state: State, total: Stage) -> list[Stage]:
-    """The tiles in shared memory that operands of the sum are loaded from by warps."""
+    """The unswizzled shared tiles from which warps load operands of the sum."""
     found = [stage for stage in state.attached(total) if stage.scope is Scope.SHARED]
     return [stage for stage in found if not stage.swizzle]
 
 
 def _rows_apart(space: Space, table: Table, tile: Stage) -> Table:
-    """*table* with the rows of a tile :data:`CONFLICT_FREE` bytes apart, where they may be."""
+    """*table* with the tile's rows padded by :data:`CONFLICT_FREE` bytes, if that is a choice."""
     column, wanted = column_of(tile.pad), CONFLICT_FREE // tile.op.dtype.bytes
     for decision in space.decisions:
         if column in decision.columns and [wanted] in decision.domain.rows.tolist():

@@ -1,4 +1,4 @@
-"""Opening how far reductions are unrolled."""
+"""Opening the unroll limits of reductions."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ __all__ = ["AnnotateUnroll", "origins"]
 
 @dataclass(frozen=True)
 class AnnotateUnroll(AnnotationRule):
-    """Open the largest unrolled body of every reduction; unroll loops the definition asks for.
+    """Open the unroll limit of every reduction; unroll the loops that the definition marks.
 
-    Those of warps have nothing to choose: what lies in registers is unrolled in any case.
+    Reductions of warps have no choice: loops over registers are always unrolled.
 
     Source: TVM's InitUnroll; ``max_steps`` are its candidates (CUDA: 1024 as well).  Without any,
     the generator decides (:mod:`ansorpy.codegen.cuda.bodies`).
@@ -41,7 +41,7 @@ class AnnotateUnroll(AnnotationRule):
 
 
 def _unroll_marked(state: State, stage: Stage) -> State:
-    """Unroll the loops in the innermost tile that come from axes marked so."""
+    """Unroll the loops in the innermost tile that come from axes marked for unrolling."""
     marked = set(attrs_of(stage.op).always_unroll_inner)
     seen: set[str] = set()
     for it in reversed(stage.iters) if marked else ():
@@ -55,7 +55,7 @@ def _unroll_marked(state: State, stage: Stage) -> State:
 
 
 def origins(stage: Stage, name: str) -> frozenset[str]:
-    """The axes of the operator that a loop was made from."""
+    """The axes of the operator from which a loop was split or fused."""
     for relation in stage.relations:
         if isinstance(relation, SplitRelation) and name in relation.children:
             return origins(stage, relation.parent)

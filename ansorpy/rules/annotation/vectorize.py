@@ -1,4 +1,4 @@
-"""Opening how many inner loops run as vectors."""
+"""Opening how many inner loops become vectors."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ Ints = npt.NDArray[np.int64]
 class AnnotateVectorize(AnnotationRule):
     """Open how many of the innermost space loops of each stage become one vector loop.
 
-    A new row may take loops while their product stays within ``max_elements``; of several it
-    takes a random number, never all, and of a tiled stage only the innermost.
+    In a new row, loops qualify while their product is at most ``max_elements``; of several, a
+    random number is taken, never all.  Of a tiled stage only the innermost loop counts.
     Source: TVM's InitVectorization; 16 elements is its default.  ``always_innermost`` takes the
     innermost loop whatever its extent: our generator cuts any extent into the target's vectors.
     """
@@ -69,7 +69,7 @@ class AnnotateVectorize(AnnotationRule):
 
 
 def _parallel_loops(space: Space, table: Table, stage: Stage) -> Ints:
-    """How many leading loops of the stage run in parallel, in each row."""
+    """The number of leading parallel loops of the stage, in each row."""
     count = (0,) if stage.parallel is None else stage.parallel.count
     [size] = space.compute(
         ("parallel", stage.name), lambda values: [Bounds(space.state, values).number(count)], table
@@ -78,7 +78,7 @@ def _parallel_loops(space: Space, table: Table, stage: Stage) -> Ints:
 
 
 def _apart(stage: Stage) -> list[Constraint]:
-    """The constraint that no loop is both parallel and a vector, where that could happen."""
+    """The constraint that no loop is both parallel and a vector; none if that cannot happen."""
     parallel, vector = stage.parallel, stage.vectorize
     if parallel is None or vector is None or not set(parallel.iters) & set(vector.iters):
         return []
@@ -92,7 +92,7 @@ def _apart(stage: Stage) -> list[Constraint]:
 
 
 def _vector_suffix(state: State, stage: Stage) -> tuple[Iter, ...]:
-    """Innermost space loops, outermost first; one for a tiled stage (TVM's heuristic)."""
+    """The innermost space loops, outermost first; at most one for a tiled stage (TVM)."""
     hosts = host_iters(state, stage)
     found: list[Iter] = []
     for it in reversed(stage.iters):

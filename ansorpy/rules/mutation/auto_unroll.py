@@ -1,4 +1,4 @@
-"""Redrawing how far a reduction is unrolled."""
+"""Redrawing the unroll limit of a stage."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["MutateAutoUnroll"]
 
 @dataclass(frozen=True)
 class MutateAutoUnroll(Mutation):
-    """Per row: a random value for one stage's unroll limit; it may be the old one (TVM)."""
+    """In each row, draw one stage's unroll limit again; it may stay the same (TVM)."""
 
     def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:
         found = [column_of(stage.max_unroll) for stage in space.state.stages]

@@ -1,4 +1,4 @@
-"""Redrawing what a kernel chooses beside its tiles: vectors, pads, copies under way, threads."""
+"""Redrawing a kernel's choices besides tiles: vectors, padding, pipeline depth, threads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["MutateBlockChoice"]
 
 @dataclass(frozen=True)
 class MutateBlockChoice(Mutation):
-    """Per row: another value for one plain choice that is no limit of unrolling.
+    """In each row, change one plain choice that is not an unroll limit.
 
-    Differs: TVM's GPU programs have no such choices but the unrolling.
+    Differs: unrolling is the only such choice in TVM's GPU programs.
     """
 
     def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:

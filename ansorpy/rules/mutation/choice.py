@@ -1,4 +1,4 @@
-"""Redrawing one of a row's plain choices: the shared part of two mutations."""
+"""Redrawing one of a row's plain choices, shared by several mutations."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["redraw_one"]
 def redraw_one(
     space: Space, table: Table, columns: Sequence[str], rng: np.random.Generator, *, differ: bool
 ) -> Table:
-    """Each row with one of *columns* set to a random value of its domain.
+    """*table* with, in each row, one of *columns* set to a random value of its domain.
 
-    With *differ* the value is never the row's present one (unless it is the only one).
+    With *differ* the value always changes, unless the domain has no other.
     """
     if not columns or not len(table):
         return table

@@ -19,8 +19,8 @@ __all__ = ["MutateComputeLocation", "carry_over"]
 class MutateComputeLocation:
     """Move one stage that ChangeComputeLocation placed to another of its candidate loops.
 
-    Where a stage is computed is part of a structure, so the mutation makes a new one, to which
-    whole tables are carried over column by column.
+    Compute locations are part of a structure, so the mutation makes a new one, to which whole
+    tables are carried over column by column.
     Source: TVM's MutateComputeLocation: only attached stages move, and they stay attached.
     Differs: the candidates are those of the stage at the root, so it can move inwards too.
     """
@@ -28,7 +28,7 @@ class MutateComputeLocation:
     def move(self, state: State, rng: np.random.Generator, sketch_steps: int = 0) -> State | None:
         """A neighbour of the placed *state*; None when no stage can move.
 
-        The first *sketch_steps* steps are its sketch, which stays.
+        The first *sketch_steps* steps are its sketch, which does not change.
         """
         movable = [
             at for at, step in enumerate(state.history)
@@ -59,9 +59,9 @@ def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
 
 
 def carry_over(old: Space, table: Table, new: Space, rng: np.random.Generator) -> Table:
-    """*table* of *old* as a table of *new*: shared columns kept where their domain allows it.
+    """*table* of *old* as a table of *new*: the values of equal decisions are kept.
 
-    A decision of *new* that *old* lacks, or whose domain differs, is drawn.
+    A decision of *new* that *old* lacks, or whose domain differs, is sampled.
     """
     moved = new.sample(len(table), rng)
     before = {d.name: d for d in old.decisions}

@@ -16,7 +16,7 @@ __all__ = ["MutateParallel"]
 
 @dataclass(frozen=True)
 class MutateParallel(Mutation):
-    """Per row: another number of collapsed parallel loops for one stage (TVM's MutateParallel)."""
+    """In each row, change one stage's number of fused parallel loops (TVM's MutateParallel)."""
 
     def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:
         marks = [stage.parallel for stage in space.state.stages if stage.parallel is not None]

@@ -19,12 +19,13 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MutateTileSize(Mutation):
-    """Per row: pick a split, divide one of its levels by a random divisor, multiply another.
+    """In each row, move a random divisor from one level of a split to another.
 
-    The levels (the outermost, which is no column, among them) are permuted; the first with more
-    than one iteration gives, the next in the permutation takes.  The product never changes, and
-    the innermost level never grows past its domain's cap.  In a domain that was cut down the
-    nearest row there is taken instead, never the present one.
+    The levels (including the outermost, which has no column) are permuted; the first that can
+    gives a factor to the next in the permutation.  The product does not change, and the innermost
+    level never exceeds its domain's cap.  If tiles need not divide, the outermost level is left
+    out and half of the rows draw new tiles.  In a pruned domain the nearest row there is taken
+    instead, never the present one.
     Source: TVM's MutateTileSize.  Differs: the split is uniform over those that can change
     (extent above 1), where TVM redraws a few times and gives up.
     """
@@ -61,7 +62,7 @@ def _mutate_split(decision: Decision, inner: Ints, rng: np.random.Generator) -> 
 def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> Ints:
     """Half of the rows move a factor between inner levels, the others draw a new tile.
 
-    For GPUs, round ones more often (:mod:`ansorpy.rules.roundness`).
+    With tail ``"cover"`` (GPUs), round tiles are more likely (:mod:`ansorpy.rules.roundness`).
     """
     moved = move_factor(inner, domain.max_innermost, rng)
     if domain.tail == "cover":
@@ -72,7 +73,7 @@ def _mutate_ragged(domain: Factors, inner: Ints, rng: np.random.Generator) -> In
 
 
 def move_factor(levels: Ints, max_innermost: int, rng: np.random.Generator) -> Ints:
-    """Each row of *levels* (outermost first) with one random factor moved to another level."""
+    """*levels* (outermost first) with one random factor per row moved to another level."""
     levels = levels.copy()
     rows, n = levels.shape
     order = rng.permuted(np.tile(np.arange(n), (rows, 1)), axis=1)
@@ -91,7 +92,7 @@ def move_factor(levels: Ints, max_innermost: int, rng: np.random.Generator) -> I
 
 
 def _random_divisor(numbers: Ints, most: Ints, rng: np.random.Generator) -> Ints:
-    """A uniform divisor in ``2 .. most`` of each number, 1 where there is none."""
+    """A uniformly drawn divisor in ``2 .. most`` of each number; 1 if there is none."""
     distinct, which = np.unique(numbers, return_inverse=True)
     lists = [_divisors_above_one(int(n)) for n in distinct]
     width = max(1, *(len(divisors) for divisors in lists))

@@ -1,4 +1,4 @@
-"""Redrawing how many inner loops become one vector loop, or lanes a reduction has."""
+"""Redrawing how many inner loops become a vector, or how many lanes a reduction has."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["MutateVectorize"]
 
 @dataclass(frozen=True)
 class MutateVectorize(Mutation):
-    """Per row: another number of vector loops for one stage, or of lanes for a reduction.
+    """In each row, change one stage's number of vector loops, or one reduction's lanes.
 
-    Differs: TVM never changes it, because there it is part of the program's structure; here it
-    is a column like any other.
+    Differs: TVM never changes these, as they are part of its program structure; here they are
+    columns like any other.
     """
 
     def apply(self, space: Space, table: Table, rng: np.random.Generator) -> Table:

@@ -1,1 +1,1 @@
-"""Placement rules, one file each: what a structure fixes for all its rows."""
+"""Placement rules, one per file: the choices that a structure fixes for all its rows."""

@@ -1,4 +1,4 @@
-"""Drawing where the stages that no sketch rule placed are computed."""
+"""Drawing the compute locations of stages that no sketch rule placed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ChangeComputeLocation(PlacementRule):
     Uniform over the candidate loops and two more: root, and "inline if it is attached and does
     not reduce, else unchanged".  A stage that a sketch rule attached stays there.
     Source: TVM's InitChangeComputeLocation.  Differs: it runs before sizes are drawn, so a loop
-    counts as extent 1 only where every row would have it so.
+    counts as extent 1 only if it has that extent in every row.
     """
 
     def draw(self, state: State, target: Target, rng: np.random.Generator) -> State:
@@ -77,7 +77,7 @@ def _unplaced(state: State) -> list[str]:
 
 
 def _places(state: State, name: str) -> tuple[Place, ...]:
-    """What is drawn from, each as likely as the others."""
+    """The candidates, drawn from uniformly."""
     return ("inline", "root", *locations(state, state.stage(name)))
 
 
@@ -93,13 +93,13 @@ def _moved(state: State, name: str, place: Place) -> State:
 
 
 def is_movable(state: State, stage: Stage) -> bool:
-    """True for a stage whose place no sketch rule decided."""
+    """True for a stage that may move: not an input, inlined, tiled, or with data reuse."""
     fixed = is_input(state, stage) or stage.inlined or is_tiled(stage)
     return not fixed and not has_data_reuse(state, stage)
 
 
 def has_sound_bounds(state: State) -> bool:
-    """True when every stage's box can be derived (all readers run inside the loop it is at)."""
+    """True when every stage's region can be derived (all readers run inside its attach loop)."""
     columns = {column: 1 for decision in state.decisions for column in decision.columns}
     try:
         build_nest(state, dict(columns))
@@ -109,7 +109,7 @@ def has_sound_bounds(state: State) -> bool:
 
 
 def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
-    """Loops *stage* may be computed at: its consumer's, then those of what that is attached to.
+    """Loops at which *stage* may be computed: its consumer's, then those of the consumer's host.
 
     Paper: TVM's ``GetComputeLocationCandidates``.
     """
@@ -127,8 +127,11 @@ def locations(state: State, stage: Stage) -> tuple[Attach, ...]:
 
 
 def _reused_inside(state: State, stage: Stage, target: Stage) -> set[tuple[str, str]]:
-    """The loops around *target*'s statement that choose a part of *stage* which loops further in,
-    outside the register tile, read again.  Elsewhere a copy is read once, or made too often."""
+    """The loops around *target*'s statement inside which a copy of a part of *stage* is re-read.
+
+    Inner loops outside the register tile re-read it.  Elsewhere a copy would be read once, or made
+    too often.
+    """
     columns: dict[str, Size] = {c: 1 for decision in state.decisions for c in decision.columns}
     [leaf] = [x for x in build_nest(state, columns).leaves if x.stage == target.name]
     moves = [False] * len(leaf.loops)
@@ -178,5 +181,5 @@ def _in_outer(state: State, outer: Stage) -> list[Iter]:
 
 
 def _outermost_parts(stage: Stage) -> frozenset[str]:
-    """First part of each split: of extent 1 in a stage that is computed inside another."""
+    """The first part of each split, which has extent 1 in a stage computed inside another."""
     return frozenset(r.children[0] for r in stage.relations if isinstance(r, SplitRelation))

@@ -1,4 +1,4 @@
-"""Drawing how much of a reduction an rfactor takes."""
+"""Drawing the split factors of rfactors."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ __all__ = ["DrawRfactorFactors", "rfactor_splits"]
 class DrawRfactorFactors(PlacementRule):
     """Replace the factor of each split made for an rfactor by a random divisor.
 
-    The new stage's shape depends on it, so it is part of the structure and no column.
-    Source: TVM opens these splits after enumeration; ``max_innermost`` is its.  Differs: with
-    ``most_parts`` an outer loop that is factored out, to be shared by threads, has two iterations
-    or more and at most that many, where its extent has such a divisor.  With ``as_split`` it has at
-    most as many as in the sketch, and if those do not divide, powers of two of them as well.
+    The new stage's shape depends on it, so it is part of the structure and not a column.
+    Source: TVM opens these splits after enumeration; ``max_innermost`` is TVM's.  Differs: with
+    ``most_parts``, an outer loop that is factored out for threads has from two to that many
+    iterations, if its extent has such a divisor.  With ``as_split``, the limit is the number of
+    parts in the sketch; if that does not divide the extent, powers of two are candidates as well.
     """
 
     max_innermost: int = 64
@@ -49,7 +49,7 @@ class DrawRfactorFactors(PlacementRule):
             yield _with_factors(state, dict(zip(splits, map(int, factors), strict=True)))
 
     def _factors(self, state: State, at: int, extent: int) -> npt.NDArray[np.int64]:
-        """The inner factors to draw from for the split that is step number *at*."""
+        """The inner factors to draw from for the split at step number *at*."""
         most = self._most(state, at, extent)
         if most is not None and _takes_outer_part(state, at):
             every = factorizations(extent, 1, extent)[:, 0]
@@ -63,19 +63,19 @@ class DrawRfactorFactors(PlacementRule):
         return factorizations(extent, 1, self.max_innermost)[:, 0]
 
     def _most(self, state: State, at: int, extent: int) -> int | None:
-        """The most parts of a loop that is factored out."""
+        """The most parts of a loop that is factored out; None for no limit."""
         return -(-extent // _inner_factor(state, at)) if self.as_split else self.most_parts
 
 
 def _inner_factor(state: State, at: int) -> int:
-    """The factor by which the split that is step number *at* of a sketch splits."""
+    """The factor of the split at step number *at* of a sketch."""
     step = state.history[at]
     assert isinstance(step, SplitStep), step
     return step.factors[0] or 1
 
 
 def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
-    """*state* with the splits that are these steps splitting by these factors."""
+    """*state* with the factors of split steps replaced by *chosen* (step number -> factor)."""
     if not chosen:
         return state
     steps = [
@@ -87,7 +87,7 @@ def _with_factors(state: State, chosen: Mapping[int, int]) -> State:
 
 
 def rfactor_splits(state: State) -> dict[int, int]:
-    """Number of each split step that a later rfactor builds on -> extent of the loop it splits."""
+    """The splits that a later rfactor builds on: step number -> extent of the loop split."""
     found: dict[int, int] = {}
     current = State.initial(state.base)
     for at, step in enumerate(state.history):
@@ -110,6 +110,6 @@ def _takes_outer_part(state: State, at: int) -> bool:
 
 
 def _next_on_stage(state: State, at: int) -> Step | None:
-    """The step after number *at* that changes the same stage."""
+    """The next step after number *at* on the same stage."""
     name = state.history[at].stage
     return next((step for step in state.history[at + 1 :] if step.stage == name), None)

@@ -1,1 +1,1 @@
-"""Sketch rules, one file each: when a rule applies to a stage, and what it makes of the state."""
+"""Sketch rules, one per file: when a rule applies to a stage, and how it changes the state."""

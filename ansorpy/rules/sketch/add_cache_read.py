@@ -1,4 +1,4 @@
-"""The rule that stages the inputs of a tiled stage in shared memory (CUDA)."""
+"""The rule that copies the inputs of a tiled stage into shared memory (CUDA)."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ __all__ = ["AddCacheRead", "source_order"]
 
 @dataclass(frozen=True)
 class AddCacheRead(SketchRule):
-    """Copy what a tiled consumer reads into ``scope``, once per outermost reduce tile.
+    """Copy the inputs of a tiled consumer into ``scope``, once per outermost reduce tile.
 
-    What warps load into their registers for a tiled sum is copied at the sum's tiles, rows of a
-    matrix next to each other.
+    Operands that warps load into fragments are copied at the tiles of the fragments' sum, with the
+    rows of a matrix next to each other.
 
-    Returns the same stage number: the copy is never looked at itself.
+    Returns the same stage number: the copy itself is never visited.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
-    aborts, is left alone, and so are other consumers that are no tiled reductions.  With
-    ``by_source`` a copy of a transposed view has its rows where the source has them, so that it is
-    copied by vectors; where these lie along the reduction, several steps are loaded at once.
+    aborts, is left alone, as are all consumers that are not tiled reductions.  With ``by_source``,
+    the copy of a transposed view keeps the source's row order, so that it is copied by vectors; if
+    rows run along the reduction, several steps are loaded at once.
     """
 
     scope: str = "shared"
@@ -67,14 +67,14 @@ class AddCacheRead(SketchRule):
 
 
 def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:
-    """The order of dimensions in the copy; () for that of *stage*."""
+    """The order of dimensions in the copy; () for the order of *stage*."""
     if reader.tensorized is not None and reader.fragment is not None:
         return _rows_together(reader)
     return source_order(stage) if by_source else ()
 
 
 def source_order(stage: Stage) -> tuple[int, ...]:
-    """The dimensions of *stage* with the one last that its source has last; () for as they are."""
+    """The order of dimensions of *stage* that puts its source's last one last; () if it is so."""
     if stage.is_placeholder:
         return ()
     body = stage.compute.body
@@ -88,8 +88,7 @@ def source_order(stage: Stage) -> tuple[int, ...]:
 
 
 def _rows_together(operand: Stage) -> tuple[int, ...]:
-    """The order of dimensions in which rows of the tile of a fragment's operand are rows of its
-    matrix; () where they are that as they lie."""
+    """The order that makes rows of a fragment operand's tile rows of its matrix; () if they are."""
     dims, body = matrix_dims(operand), operand.compute.body
     ndim = len(body.indices) if isinstance(body, Load) else 0
     if len(dims) != 2 or dims[1] != ndim - 1 or dims[0] == ndim - 2:

@@ -1,4 +1,4 @@
-"""The rule that gives a tiled stage a local buffer to accumulate in."""
+"""The rule that makes a stage accumulate in a local buffer."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["AddCacheWrite"]
 class AddCacheWrite(SketchRule):
     """Compute into ``<stage>.local`` and copy, so that the copy is a consumer to fuse with.
 
-    Returns the same stage number, which is now the cache.
-    Paper: OSDI'20 §4.1, Table 1 rule 5.  Differs: ``whole_epilogue`` is that of
+    Returns the same stage number, which is now the cache's.
+    Paper: OSDI'20 §4.1, Table 1 rule 5.  Differs: ``whole_epilogue``, see
     MultiLevelTilingWithFusion.
     """
 

@@ -1,4 +1,4 @@
-"""The rule that re-lays an operand known only at run time in the order a tile reads it."""
+"""The rule that copies a run-time operand into the order in which a tile reads it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,15 @@ __all__ = ["AddOperandCopy", "moving_dimensions", "vector_dimension"]
 
 @dataclass(frozen=True)
 class AddOperandCopy(SketchRule):
-    """Copy an input into ``<name>.local``, the dimension that the vector loop moves along last.
+    """Copy an input into ``<name>.local``, with the dimension along the vector loop last.
 
-    For operands of a tiled reduction that move along its vector loop.  A copied tile is
+    For operands of a tiled reduction that are indexed by its vector loop.  A copied tile is
     contiguous, so its rows share no cache set, and a transposed operand (``B[j, k]`` where ``j``
-    is the vector loop) is gathered once instead of once a tile.  Where the copy is made, from
-    the root to the innermost tile that still re-reads it, is drawn with the places of other
-    stages.
+    is the vector loop) is gathered once instead of once per tile.  The copy's location, from the
+    root to the innermost tile that still re-reads it, is drawn with those of other stages.
 
-    Constants are packed when they are bound instead (PackConstants).
-    Source: packing of BLIS and Goto; TVM writes it as a cache_read by hand.
+    Constants are packed at bind time instead (PackConstants).
+    Source: packing in BLIS and GotoBLAS; in TVM, a cache_read written by hand.
     """
 
     scope: str = "local"
@@ -57,14 +56,16 @@ class AddOperandCopy(SketchRule):
 
 
 def vector_dimension(state: State, stage: Stage, reader: Stage) -> int | None:
-    """The one dimension of *stage* that the innermost loop of *reader* moves along, if one."""
+    """The dimension of *stage* that *reader*'s innermost loop moves along; None unless only one."""
     along = moving_dimensions(state, stage, reader)
     return along[0] if along is not None and len(along) == 1 else None
 
 
 def moving_dimensions(state: State, stage: Stage, reader: Stage) -> tuple[int, ...] | None:
-    """The dimensions of *stage* that the innermost loop of *reader* moves along; None where it
-    reads several elements at a time or at no sum of axes."""
+    """The dimensions of *stage* that the innermost loop of *reader* moves along.
+
+    None when it reads several elements at a time or an index is not affine in the axes.
+    """
     op = reader.compute
     inner = origins(reader, reader.iters[-1].name)
     moving = {axis for axis in op.axes if axis.name in inner}

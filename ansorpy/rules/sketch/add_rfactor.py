@@ -26,16 +26,16 @@ __all__ = ["AddRfactor"]
 
 @dataclass(frozen=True)
 class AddRfactor(SketchRule):
-    """Two sketches: factor out the outer part of the reduction (threads), or the inner (vectors).
+    """Factor out the outer (threads) or the inner (vectors) part of the reduction: two sketches.
 
         C[i] = sum_k A[i, k]   -->   C.rf[i, k.0] = sum_k.1 A[i, k];  C[i] = sum_k.0 C.rf[i, k.0]
 
-    The split is made by 1 here; its factor is drawn for each structure.
+    The split factor is 1 here; the real one is drawn for each structure.
     Paper: OSDI'20 §4.1, Table 1 rule 6.  Differs: with ``only_when_short`` a reduction is left
-    whole where its space loops already give every core enough to do (a pooling, many rows to
-    sum), though TVM factors any reduction longer than the number of cores.  One that reads along
-    what it reduces has its vectors in lanes, so only threads are left to find for it: the
-    outermost reduce loop alone is factored, and what is left reads memory in order.
+    whole if its space loops already keep every core busy (pooling, many row sums), whereas TVM
+    factors any reduction longer than the number of cores.  A reduction that reads memory along its
+    reduce axes already fills vector lanes and only lacks threads: only its outermost reduce loop is
+    factored, so that the rest reads memory in order.
     """
 
     only_when_short: bool = False
@@ -74,13 +74,13 @@ class AddRfactor(SketchRule):
 
 
 def _first_to_share(stage: Stage) -> str:
-    """The first reduce axis that has iterations to share out."""
+    """The first reduce axis longer than 1."""
     axes = stage.compute.reduce_axes
     return next((axis.name for axis in axes if axis.extent > 1), axes[0].name)
 
 
 def _has_parallel_vectors(state: State, stage: Stage, target: Target) -> bool:
-    """True when an untiled reduction's last space axis can be a vector and cores stay busy."""
+    """True when an untiled reduction can vectorize its last space axis and keep all cores busy."""
     axes = [axis for axis in stage.compute.axes if axis.extent > 1]
     if has_data_reuse(state, stage) or not axes:
         return False

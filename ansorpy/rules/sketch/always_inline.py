@@ -31,15 +31,15 @@ class AlwaysInline(SketchRule):
     """Inline a stage that costs nothing to recompute; on CUDA, any without a reduction.
 
     Paper: OSDI'20 §4.1, Table 1 rule 2.  ``expensive``: TVM's list of calls not worth repeating.
-    Differs: with ``evaluated_once`` a branch or an expensive call is inlined too where that
-    repeats nothing (a sigmoid behind a convolution), a root or a quotient of each channel is
-    computed once, not at every element that uses it, and so is arithmetic on what a product's
-    tiles read again; and a copy that moves whole rows of an input
-    is left out where a product's vector loop does not move along it, which only broadcasts its
-    elements, wherever the rows are.  On CUDA, what reads more than ``most_loads`` elements for each
-    of its own (a transform of Winograd's) is not inlined into what fills shared tiles: each block
-    that reads an element would compute it.  Nor is a transform inlined into another one that would
-    choose among more than ``most_formulas`` then: those of three windows are 216.
+    Differs: with ``evaluated_once``, a branch or an expensive call is inlined too where that
+    repeats nothing (a sigmoid after a convolution).  A square root or quotient per channel is
+    computed once, not at every element that uses it, and so is arithmetic on inputs that a
+    product's tiles re-read.  A copy of whole rows of an input is inlined if the product's vector
+    loop does not run along it: the product only broadcasts its elements.  On CUDA, a stage that
+    loads more than ``most_loads`` elements for each of its own (a Winograd transform) is not
+    inlined into a copy that fills shared tiles: each block that reads an element would recompute
+    it.  Nor is a transform inlined into another that would then select among more than
+    ``most_formulas`` formulas; for three windows there are 216.
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
@@ -88,7 +88,7 @@ def inline_verdict(
 
 
 def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
-    """True for what shared tiles are filled with and takes more loads than that."""
+    """True for a stage that shared tiles copy and whose body has more than *most_loads* loads."""
     if is_input(state, stage) or stage.is_placeholder or has_reduce_iters(stage):
         return False
     loads = sum(isinstance(e, Load) for e in walk(stage.compute.body))
@@ -98,7 +98,7 @@ def _fills_tiles(state: State, stage: Stage, most_loads: int) -> bool:
 
 
 def _formulas_with(state: State, stage: Stage) -> int:
-    """Formulas that the readers of *stage* choose among once it is inlined; 1 where it has none."""
+    """Formulas a reader of *stage* selects among once it is inlined; 1 if *stage* has no choice."""
     if is_input(state, stage) or stage.is_placeholder or stage.compute.reduce_axes:
         return 1
     own = formulas(stage.compute)
@@ -108,7 +108,7 @@ def _formulas_with(state: State, stage: Stage) -> int:
 
 
 def _is_broadcast_copy(state: State, stage: Stage) -> bool:
-    """True for a copy of whole rows of an input that one tiled reduction reads off its vectors."""
+    """True for a copy of whole rows of an input that one tiled reduction reads as scalars."""
     readers = consumers(state, stage)
     if is_input(state, stage) or not is_operand_copy(stage) or len(readers) != 1:
         return False
@@ -119,7 +119,7 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
 
 
 def _keeps_rows(stage: Stage) -> bool:
-    """True when single axes (or numbers) index the input, the last axis the last dimension."""
+    """True when single axes or constants index the input, the last axis its last dimension."""
     body = stage.compute.body
     assert isinstance(body, Load)
     used = [index for index in body.indices if not isinstance(index, Const)]

@@ -24,9 +24,9 @@ class ChainAtBlock(SketchRule):
         for q: Y[q] = g(M, q)              for p in block: M[...] += V[...] * U   # register tile
                                            for q in block: Y[q] = g(M, q)
 
-    One sketch with every producer inside the block, so that what passes between them stays in a
-    core's caches; one with those before the last product computed whole at the root, for results
-    too small to share out by blocks without repeating them.
+    One sketch has every producer inside the block, so that intermediate results stay in a core's
+    caches.  Another computes those before the last product whole at the root, for results too
+    small to be divided into blocks without recomputing them.
 
     Source: none in Ansor, whose fusion ends at one elementwise consumer.
     """

@@ -24,7 +24,7 @@ __all__ = ["ChainInRows"]
 
 @dataclass(frozen=True)
 class ChainInRows(SketchRule):
-    """Compute what a product reads, another product among it, at blocks of rows of the result.
+    """Compute the inputs of a product, including another product, at blocks of result rows.
 
         for i, j: S[i, j] += Q[i, d] * K[d, j]      for i.0:                    # blocks
         for i: top[i] max= S[i, j]                    for i.1, j: S[i, j] += ...  # shared memory
@@ -33,8 +33,8 @@ class ChainInRows(SketchRule):
         for i, d: O[i, d] += E[i, j] * V[j, d]        for i.1: sum[i] += ...
         for i, d: Y[i, d] = O / sum                   for i.1, d: O += ...; Y = O / sum
 
-    What passes between the stages are whole rows in shared memory; both products are summed in
-    registers, from tiles of their other operands in shared memory.
+    Stages pass each other whole rows in shared memory; both products accumulate in registers,
+    from tiles of their other operands in shared memory.
     Source: none in Ansor, whose fusion ends at one elementwise consumer.
     """
 
@@ -60,8 +60,10 @@ class ChainInRows(SketchRule):
         yield made.state, -1
 
     def _sum_up(self, made: RowBlock, name: str, host: str, at: str) -> None:
-        """Sum product *name* up in registers, where threads of *host* store their results, from
-        tiles in shared memory of what the block does not compute."""
+        """Accumulate product *name* in registers at loop *at* of *host*, which stores the results.
+
+        Operands that the block does not compute are read from tiles in shared memory.
+        """
         state = made.state.compute_at(name, host, at)
         steps, inner = [], []
         for it in state.stage(name).iters:
@@ -85,9 +87,9 @@ class ChainInRows(SketchRule):
 
 @dataclass(frozen=True)
 class _Plan:
-    """A chain with its cheap stages inlined, and which stage does what.
+    """A chain with its cheap stages inlined, and the roles of its stages.
 
-    ``product`` is the last sum of products, ``first`` the one before, whose results ``rows``
+    ``product`` is the last product, ``first`` the one before it, whose results stage ``rows``
     keeps for the block.
     """
 
@@ -99,7 +101,7 @@ class _Plan:
 
 
 def _plan(state: State) -> _Plan | str:
-    """The kernel that *state*, nothing of which is scheduled, can be; or why it cannot."""
+    """The kernel that the unscheduled *state* can become, or the reason why it cannot."""
     chain = find_chain(state)
     if isinstance(chain, str):
         return chain
@@ -127,8 +129,10 @@ def _plan(state: State) -> _Plan | str:
 
 
 def _given(state: State, products: tuple[str, str]) -> State | str:
-    """*state* with what the products read inlined where it does not depend on the first one; or
-    why that cannot be: blocks would each sum it up."""
+    """*state* with inputs of the products inlined that do not depend on the first product.
+
+    Or the reason why not: one of them is a sum, which each block would repeat.
+    """
     first = products[0]
     for stage in reversed(state.stages):
         if stage.is_placeholder or stage.inlined or stage.name in (*products, *state.bind_stages):
@@ -146,8 +150,10 @@ def _is_product(state: State, stage: Stage) -> bool:
 
 
 def _kept(state: State, name: str) -> tuple[State, str, str]:
-    """*state* with product *name* summed apart from the stage that keeps its results, and the
-    names of both: that is what is done to each sum before several others read it, or a copy."""
+    """*state* with product *name* summed apart from the stage that keeps its results; both names.
+
+    The latter is the elementwise stage after the sum that several others read, or a copy.
+    """
     keeper = state.stage(name)
     while True:
         readers = [state.stage(r.name) for r in state.dag.readers(keeper.op)]
@@ -164,7 +170,7 @@ def _kept(state: State, name: str) -> tuple[State, str, str]:
 
 
 def _rows_of(state: State, last: str, product: str) -> frozenset[str]:
-    """The axes of *last* along which *product* reads some operand again and again."""
+    """The axes of *last* along which *product* re-reads some operand."""
     op = state.stage(product).compute
     used = [
         {e for indices in tuples for index in indices for e in walk(index) if isinstance(e, Axis)}

@@ -1,4 +1,4 @@
-"""The rule that makes one pass over the data of a chain: all stages at a block of its rows."""
+"""The rule that makes one pass over a chain's data, with all stages at a block of its rows."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class ComputeAtBlock(SketchRule):
                                                      for r.1, k: y[r, k] = e / total[r]
 
     For definitions whose stages are elementwise or reduce rows (softmax, normalisations, norms):
-    their data come from memory once and what is in between stays in the cache.  Values of a row,
-    and costly ones read twice, are kept for the block; everything else is inlined.  Where the
-    blocks alone keep all cores busy, no other structure is tried.
+    data are loaded from memory once and intermediate values stay in the cache.  Values of a row,
+    and costly ones read twice, are kept for the block; everything else is inlined.  If the blocks
+    alone keep all cores busy, no other structure is tried.
 
-    Source: TVM reaches this by random compute locations, a stage at a time; cuDNN and oneDNN
-    write it by hand.
+    Source: TVM reaches this by random compute locations, one stage at a time; cuDNN and oneDNN
+    implement it by hand.
     """
 
     blocks_per_core: int = 4

@@ -29,14 +29,14 @@ THREAD = ForKind.THREAD_X.value
 
 @dataclass(frozen=True)
 class CrossThreadReduction(SketchRule):
-    """Split the fused reduction by a warp and bind the inner part to ``threadIdx.x``.
+    """Split the fused reduction by the warp size and bind the inner part to ``threadIdx.x``.
 
-    Where a single consumer shares outer loops and is not tiled itself, the reduction is computed
-    inside them and both use the same threads: softmax's maximum and sum then stay in its kernel.
+    If a single, untiled consumer shares outer loops, the reduction is computed inside them and
+    both use the same threads: softmax's maximum and sum then stay in its kernel.
     Paper: OSDI'20 §4.1 (extension for GPU).  Source: TVM's RuleCrossThreadReduction.
-    Differs: with ``threads`` their number is open, so that a whole row may be a block's, what
-    is done to each sum is done in its kernel, and so is what reads several inputs again for each
-    row (a norm's scale and offset) but sums nothing up, which TVM would tile.
+    Differs: with ``threads`` the number of threads is open, so that a block may take a whole row.
+    Elementwise work on each sum is done in the sum's kernel.  So are consumers without a reduction
+    that re-read several inputs for each row (a norm's scale and offset), which TVM would tile.
     """
 
     threads: tuple[int, ...] = ()
@@ -65,7 +65,7 @@ class CrossThreadReduction(SketchRule):
         yield state.compute_at(name, consumer.name, host), stage_id - 1
 
     def _thread_split(self, state: State, consumer: Stage, target: Target) -> tuple[State, str]:
-        """Bind the consumer's last loop, split, to threads; returns the loop split."""
+        """Split the consumer's last loop and bind it to threads, if none is; returns that loop."""
         source = _thread_source(consumer)
         if source is not None:
             return state, source
@@ -76,7 +76,7 @@ class CrossThreadReduction(SketchRule):
     def _split(
         self, state: State, name: str, it: Iter, target: Target
     ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a loop by the threads of a block: a warp, or an open number of them."""
+        """Split a loop by the threads of a block: a warp, or an open number."""
         if not self.threads:
             return state.split(name, it, (target.warp_size,))
         least = min(self.threads)
@@ -85,7 +85,7 @@ class CrossThreadReduction(SketchRule):
 
 
 def _with_what_follows(state: State, name: str) -> State:
-    """*state* with what is done to each sum of *name* left to one thread of its block."""
+    """*state* with the elementwise work on each sum of *name* done by one thread of its block."""
     reader = fusible_consumer(state, state.stage(name), once_inlined=True)
     if reader is None or not reader.iters:
         return state
@@ -97,8 +97,8 @@ def _with_what_follows(state: State, name: str) -> State:
 def _fusible(state: State, stage: Stage, *, any_plain: bool) -> tuple[Stage | None, int]:
     """The consumer whose threads the reduction can use, and how many outer loops they share.
 
-    Differs: where the innermost common loop is the very one to be bound to threads, TVM would
-    attach below it; here the pair is not fused.
+    Differs: if the innermost common loop is the one to be bound to threads, TVM would attach
+    below it; here the pair is not fused.
     """
     consumer = single_consumer(state, stage)
     if consumer is None or state.dag.is_output(stage.op):
@@ -116,7 +116,7 @@ def _fusible(state: State, stage: Stage, *, any_plain: bool) -> tuple[Stage | No
 
 
 def _thread_source(consumer: Stage) -> str | None:
-    """The loop whose split gave *consumer* its thread loop."""
+    """The loop whose split produced *consumer*'s thread loop; None if it has no such loop."""
     threads = {it.name for it in consumer.iters if it.annotation is ForKind.THREAD_X}
     for relation in consumer.relations:
         if isinstance(relation, SplitRelation) and threads & set(relation.children):

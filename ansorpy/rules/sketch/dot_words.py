@@ -22,9 +22,9 @@ __all__ = ["DotWords"]
 class DotWords(SketchRule):
     """Sum dot products of words of four bytes or two bfloat16 (VNNI, AVX512-BF16, Arm's sdot).
 
-    What comes out is a reduction over 32-bit words like any other: the rules that follow tile
-    it, pack its operands and keep its sums in registers.  It has several products for the price
-    of one, so nothing else is tried.
+    The result is a reduction over 32-bit words like any other: later rules tile it, pack its
+    operands and keep its sums in registers.  It does several products for the price of one, so
+    nothing else is tried.
     """
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:

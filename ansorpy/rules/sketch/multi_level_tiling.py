@@ -20,16 +20,16 @@ __all__ = ["MultiLevelTiling"]
 class MultiLevelTiling(SketchRule):
     """Tile a stage with data reuse, one level per letter of ``structure``.
 
-    ``S`` splits every space iterator once more, ``R`` every reduce iterator. Sizes stay open.
+    ``S`` splits every space iterator once more, ``R`` every reduce iterator.  Sizes stay open.
     With ``structure="SRS"``:
 
         for i, j, k:                 for i.0, j.0, k, i.1, j.1:
           C[i, j] += ...       -->     C[...] += ...
 
     Paper: OSDI'20 §4.1, Table 1 rule 3.  Structures and ``max_innermost`` are TVM's.  Differs:
-    with ``reductions_only`` a stage that does not reduce is none, whatever it broadcasts (a scale
-    and a shift), so that it can follow the tiles of what it reads; and one that streams its
-    largest input along what it reduces is tried untiled as well.  ``cover`` is that of
+    with ``reductions_only``, a stage that does not reduce is not tiled, whatever it broadcasts (a
+    scale and a shift), so that it can follow the tiles of its producer; and a stage that streams
+    its largest input along the reduction is tried untiled as well.  ``cover``: see
     MultiLevelTilingWithFusion.
     """
 

@@ -21,21 +21,21 @@ __all__ = ["MultiLevelTilingWithFusion"]
 
 @dataclass(frozen=True)
 class MultiLevelTilingWithFusion(SketchRule):
-    """Tile a stage, tile its consumer alike, and attach the stage inside the consumer's tiles.
+    """Tile a stage and its consumer alike, and attach the stage inside the consumer's tiles.
 
-    One sketch per entry of ``levels``: the producer is computed inside that many space levels.
+    One sketch per entry of ``levels``: the stage is computed inside that many space levels.
 
         for i, j, k: C[i, j] += ...        for i.0, j.0:
         for i, j: D[i, j] = f(C[i, j])       for (tile of C): C[...] += ...
                                      -->     for i.1, j.1: D[...] = f(C[...])
 
-    With ``ragged``, tiles need not divide the axes; the consumer's last ones are shifted to fit.
+    With ``ragged``, tiles need not divide the axes; the consumer's last tiles are shifted to fit.
     The stage itself computes whole tiles into memory of its own, so nothing is summed twice.
-    With ``cover``, what the last ones have outside is skipped.
+    With ``cover``, last tiles skip what lies outside.
 
     Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
-    Differs: with ``whole_epilogue`` only reductions are tiled, and every reader that was inlined
-    counts as part of the one consumer left.
+    Differs: with ``whole_epilogue`` only reductions are tiled, and inlined readers count as part
+    of the one remaining consumer.
     """
 
     structure: str = "SSRSRS"

@@ -1,4 +1,4 @@
-"""The rule that makes one pass over rows, several of them a block (CUDA)."""
+"""The rule that makes one pass over rows, several per block (CUDA)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["RowsAtBlock"]
 
 @dataclass(frozen=True)
 class RowsAtBlock(SketchRule):
-    """Compute every stage at a block of rows of the last one, threads in rows and lanes.
+    """Compute every stage at a block of rows of the last one, with threads in rows and lanes.
 
         for r, k: top[r] max= x[r, k]             for r.0:                # blockIdx.x
         for r, k: e[r, k] = exp(x - top[r])         for r.1:              # threadIdx.y
@@ -29,16 +29,16 @@ class RowsAtBlock(SketchRule):
                                                     for r.1, k: total[r] += e[r, k]
                                                     for r.1, k: y[r, k] = e / total[r]
 
-    For definitions whose stages are elementwise or sum up rows that lie together (softmax, norms,
-    row sums): one kernel, a warp a row where rows are short, whose values in between stay in
-    shared memory.  Also for long sums with few results (a vector times a matrix, means of
-    channels): the threads of a block have parts of each, and meet in shared memory; where results
-    lie together and rows do not, neighbouring threads have neighbouring results.
-    Source: none in Ansor, where a row is a block's (its cross-thread reduction).
+    For definitions whose stages are elementwise or sum contiguous rows (softmax, norms, row sums):
+    one kernel, with a warp per row if rows are short, that keeps intermediate values in shared
+    memory.  Also for long sums with few results (a vector times a matrix, means of channels): the
+    threads of a block each sum a part and combine in shared memory; if results are contiguous and
+    rows are not, adjacent threads have adjacent results.
+    Source: none in Ansor, where each block has one row (its cross-thread reduction).
 
     Args:
-        few: Times that a product may read its largest input and still gain nothing from tiles.
-        long: Steps from which on such a product is shared by threads.
+        few: How often a product may read its largest input and still gain nothing from tiles.
+        long: Fewest reduction steps of such a product for threads to share it.
     """
 
     few: int = 4
@@ -69,8 +69,10 @@ class RowsAtBlock(SketchRule):
         yield made.state, -1
 
     def _is_shared_out(self, state: State, kernel: Kernel, name: str) -> bool:
-        """True for a sum of which a thread has several results at once: those of a product read
-        something again, those that lie together are read by vectors."""
+        """True for a sum of which a thread computes several results at once.
+
+        Those of a product reuse an operand; contiguous ones are read as vectors.
+        """
         stage = state.stage(name)
         if not has_reduce_iters(stage):
             return False
@@ -83,7 +85,7 @@ class RowsAtBlock(SketchRule):
         return once and steps >= self.long
 
     def _plan(self, state: State, last: Stage) -> tuple[State, Kernel] | str:
-        """The kernel that *state* can be, with what costs nothing inlined; or why it cannot."""
+        """The kernel that *state* can become, with cheap stages inlined; or why it cannot."""
         state, members = with_cheap_inlined(state, last)
         stages = [state.stage(name) for name in (*members, last.name)]
         again = [
@@ -110,7 +112,7 @@ class RowsAtBlock(SketchRule):
 
 
 def _lie_across(state: State, kernel: Kernel, sums: Sequence[Stage]) -> bool:
-    """True where neighbouring rows lie together in what all *sums* read."""
+    """True when neighbouring rows are contiguous in everything that the *sums* read."""
     last = state.stage(kernel.last)
     innermost = [axis.name for axis in last.compute.axes if axis.extent > 1][-1:]
     if kernel.row not in innermost or not (is_single(state, kernel) or last in sums):

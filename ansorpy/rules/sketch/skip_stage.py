@@ -15,7 +15,7 @@ __all__ = ["SkipStage"]
 
 @dataclass(frozen=True)
 class SkipStage(SketchRule):
-    """Go on to the next stage.  Last in every preset, reached unless a rule skipped the rest.
+    """Go on to the next stage.  Last in every preset; tried unless a rule skipped the rest.
 
     Paper: OSDI'20 §4.1, Table 1 rule 1.
     """

@@ -21,9 +21,9 @@ __all__ = ["SpecialComputeLocation"]
 
 @dataclass(frozen=True)
 class SpecialComputeLocation(SketchRule):
-    """Compute a stage just outside its consumer's unrolled loops instead of inlining it there.
+    """Compute a stage right outside its consumer's unrolled loops instead of inlining it there.
 
-    Winograd's input tile is read alpha² times by its transform; inlined, its gather would be
+    Winograd's transform reads its input tile alpha² times; if inlined, the gather would be
     repeated as often.  Source: TVM's RuleSpecialComputeLocationGPU.
     """
 

@@ -1,4 +1,4 @@
-"""The rule that has several blocks sum up parts of one reduction (CUDA)."""
+"""The rule that lets several blocks sum parts of one reduction (CUDA)."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ __all__ = ["SplitReduction"]
 
 @dataclass(frozen=True)
 class SplitReduction(SketchRule):
-    """Factor the outer part of a reduce axis out of what has few tiles, or few sums.
+    """Factor the outer part of a reduce axis out of a reduction with few tiles or few results.
 
         C[i, j] = sum_k f(i, j, k)   -->   C.rf[s, i, j] = sum_k.1 f(i, j, (s, k.1))
                                            C[i, j] = sum_s C.rf[s, i, j]
 
-    The new stage is scheduled like any other, its parts being blocks; a second kernel adds them
-    up, with what follows element by element.  The split is made into as many parts as there can
-    be; how many is drawn for each structure.  A product's longest axis is shared, in equal parts;
-    of other sums the outermost long one, so that blocks read rows, and its last part may be
-    shorter.  Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the chip
-    idle there.
+    The new stage is scheduled like any other, with its parts in different blocks; a second kernel
+    adds them up and does the elementwise work that follows.  The rule splits into as many parts as
+    possible; their number is drawn for each structure.  A product's longest axis is split, into
+    equal parts; in other sums the outermost long axis, so that blocks read rows, and its last part
+    may be shorter.  Source: "split-K", as in CUTLASS.  Differs: Ansor's GPU rules leave most of the
+    chip idle there.
 
     Args:
-        tile: Elements of a product's tile that is worth a block; with fewer tiles than
-            multiprocessors there are parts to share out.
+        tile: Elements of a product's tile that is worth a block; a product with fewer tiles than
+            multiprocessors is split.
         least: The shortest reduction of a product worth a second kernel.
-        least_sum: The same of other reductions, which each use a block.
-        most_parts: Parts of one product's reduction; the placement draws no more.
-        most_sums: The same of other reductions.
-        long: An axis with as many elements is shared before longer ones inside of it.
+        least_sum: The same for other reductions, which each use a block.
+        most_parts: Most parts of a product's reduction; the placement draws no more.
+        most_sums: The same for other reductions.
+        long: An axis with at least this extent is split before longer ones inside it.
     """
 
     tile: int = 64 * 64
@@ -80,18 +80,18 @@ class SplitReduction(SketchRule):
         part = self._part(axis.extent) if is_product else -(-axis.extent // most)
         state, (outer, _) = state.split(stage.name, axis.name, (part,))
         state, partial = state.rfactor(stage.name, outer, 0)
-        if not is_product:  # the sum of the parts is looked at again: threads may share it
+        if not is_product:  # the sum of the parts is visited again: threads may share it
             yield state, state.index(stage.name)
             return
         yield summed_in_registers(state, stage.name), state.index(partial)
 
     def _part(self, extent: int) -> int:
-        """Elements of each of as many equal parts as there can be."""
+        """Elements per part, for as many equal parts as possible."""
         parts = max(n for n in range(1, min(self.most_parts, extent) + 1) if extent % n == 0)
         return extent // parts
 
     def _outermost(self, stage: Stage) -> Axis:
-        """The outermost long axis, the longest where none is long."""
+        """The outermost long axis; the longest if none is long."""
         axes = stage.compute.reduce_axes
         return next((axis for axis in axes if axis.extent >= self.long), _longest(stage))
 

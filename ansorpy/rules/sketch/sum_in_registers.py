@@ -1,4 +1,4 @@
-"""The rule that keeps an untiled sum in a register of its thread (CUDA)."""
+"""The rule that keeps an untiled sum in a thread's register (CUDA)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ __all__ = ["SumInRegisters", "summed_in_registers"]
 
 @dataclass(frozen=True)
 class SumInRegisters(SketchRule):
-    """Compute an untiled reduction where its result is used, or else copied: by the same thread.
+    """Let the thread that uses, or else copies, the result of an untiled reduction compute it.
 
         for i:                            for i:
           for k: S[i] += f(i, k)    -->     for k: S += f(i, k)
         for i: T[i] = g(S[i])               T[i] = g(S)
 
-    Differs: Ansor's threads add to global memory, and what follows is another kernel.
+    Differs: Ansor's threads accumulate in global memory, and the consumer is another kernel.
     """
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:

@@ -1,4 +1,4 @@
-"""The rule that multiplies in tensor cores: fragments in the registers of warps (CUDA)."""
+"""The rule that multiplies on tensor cores, with fragments in the registers of warps (CUDA)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["TensorCores"]
 
 @dataclass(frozen=True)
 class TensorCores(SketchRule):
-    """Sum products of fragments: blocks of warps, each with a grid of fragments in registers.
+    """Sum products of fragments in blocks of warps, each with a grid of fragments in registers.
 
         for i, j, k: C[i, j] += A[i, k] * B[k, j]
         for i, j: D[i, j] = f(C[i, j])
@@ -50,15 +50,15 @@ class TensorCores(SketchRule):
               for i.2, j.2: C.warp[i.2, j.2] += A.warp[i.2] * B.warp[j.2]  # one instruction
           D[...] = f(C.warp[...])  # each lane its own
 
-    Axes that the fragments do not divide are filled up with zeros, which nothing stores.  The
-    structure of plain threads is tried as well, but for definitions that may be rounded.  Where
-    warpgroups have instructions that take tiles from shared memory as they are, some widths of
-    these are structures of their own, with copies of the operands there in place of fragments.
+    Axes that fragments do not divide are padded with zeros, which are never stored.  The structure
+    of plain threads is tried as well, except for definitions whose factors may be rounded.  Where
+    warpgroups have instructions that read tiles directly from shared memory, some widths of these
+    are structures of their own, with copies of the operands there in place of fragments.
     Source: the tiles of CUTLASS's kernels for mma.sync and wgmma.
     Differs: Ansor has no such instructions.
 
     Args:
-        most_waste: How many times its products an operator may take in whole fragments.
+        most_waste: Limit on products computed in whole fragments, relative to those needed.
     """
 
     most_waste: float = 4.0
@@ -91,7 +91,7 @@ class TensorCores(SketchRule):
             yield self._multiplied(state, stage_id, found)
 
     def _multiplied(self, state: State, stage_id: int, found: WarpChoice) -> Derived:
-        """The stage in fragments, as *found* says."""
+        """The stage computed in fragments as *found* specifies."""
         stage = state.stage(stage_id)
         state = state.warp_product(
             stage.name, found.by.name, found.rows.name, found.columns.name, found.depth.name
