@@ -20,8 +20,8 @@ __all__ = ["DOUBT", "decide", "decisions", "fastest"]
 DOUBT = 0.95
 """Another way replaces the first only if predicted to take less than this part of its time.
 
-Measured (docs/networks.md): for six attentions the model always told the faster way; its error
-in the ratio of times was at most 5 %, once 18 %.
+Measured (docs/networks.md): for six attentions the model always identified the faster way; its
+error in the ratio of their times was at most 5 %, once 18 %.
 """
 
 

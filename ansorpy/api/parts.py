@@ -47,7 +47,8 @@ PARTS: Mapping[str, Registry[Any]] = {
 class Choices(TypedDict, total=False):
     """The keyword arguments of :func:`ansorpy.tune` and :func:`ansorpy.compile` that choose parts.
 
-    :class:`Parts` has their meaning and defaults."""
+    :class:`Parts` has their meaning and defaults.
+    """
 
     strategy: Choice[Strategy]
     selector: Choice[Selector]
