@@ -73,8 +73,7 @@ def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict
 
 
 def network_names(models: Sequence[Path]) -> list[str]:
-    """Name each network: its file name without ``.onnx``, with folders as given where that is not
-    unique.
+    """Name each network: its file name without ``.onnx``, plus folders as given if not unique.
 
     Raises:
         UsageError: A network is given twice.

@@ -109,8 +109,10 @@ class Walk:
         return found[::-1]
 
     def _coefficients(self, loop: int) -> dict[int, Number]:
-        """Absolute coefficients by dimension, omitting those that are 0 in every row; a
-        non-affine index moves with every loop."""
+        """Absolute coefficients by dimension, omitting those that are 0 in every row.
+
+        A non-affine index moves with every loop.
+        """
         access = self.access
         found: dict[int, Number] = {}
         for d in access.moving[loop]:
@@ -140,8 +142,10 @@ class Walk:
         return _as_column(total, self.rows)
 
     def _run(self, changed: int) -> Floats:
-        """Contiguous elements in the box: trailing dimensions up to the first that is cut or has
-        others between its rows.
+        """Length of the contiguous runs of the box.
+
+        A run spans the trailing dimensions up to the first that the box does not cover or whose
+        rows are not adjacent in memory.
 
         No dimension after *changed* may have changed since the last call.
         """

@@ -189,8 +189,7 @@ def _loads(e: Expr) -> bool:
 
 
 def _chooses_by_axis(e: Expr) -> bool:
-    """True for a choice by comparing loop indices with a constant: decided once those loops are
-    unrolled."""
+    """True for a choice by comparing loop indices with a constant, which unrolling decides."""
     match e:
         case Select(Compare(CompareOp.EQ, _, Const()) as cond, _, _):
             return not _loads(cond)

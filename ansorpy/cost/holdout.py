@@ -35,8 +35,10 @@ class Knowing(Enum):
 
 @dataclass(frozen=True)
 class Judged:
-    """Ranking metrics of one model on the held-out trials of one task; ``known`` counts the
-    task's first trials that it has seen."""
+    """Ranking metrics of one model on the held-out trials of one task.
+
+    ``known`` counts the task's first trials that the model has seen.
+    """
 
     task: str
     knowing: Knowing

@@ -83,8 +83,10 @@ class Allocation:
     def in_turns(
         self, offers: Mapping[Pair, Sequence[T]], shares: Mapping[Pair, float]
     ) -> Iterator[T]:
-        """Yield all *offers* of the pairs in *shares*, ordered so that every prefix, together with
-        earlier trials, contains about the right share of each pair."""
+        """Yield all *offers* of the pairs in *shares*, interleaved by share.
+
+        Every prefix, together with earlier trials, contains about the right share of each pair.
+        """
         given = dict.fromkeys(shares, 0)
         while True:
             left = [pair for pair in shares if given[pair] < len(offers[pair])]

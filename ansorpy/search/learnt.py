@@ -34,8 +34,7 @@ def learnt_trials(database: Database, target: Target) -> BoostedTrees:
 
 
 def family(row: TaskRow) -> str:
-    """The kind of machine a recorded task is for (:attr:`~ansorpy.target.Target.family`); empty
-    when its key does not say."""
+    """The :attr:`~ansorpy.target.Target.family` of a recorded task; empty if its key lacks it."""
     parts = row.key.split("/")
     return family_of(parts[1]) if len(parts) > 1 and parts[1].count("|") > 2 else ""
 

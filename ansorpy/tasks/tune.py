@@ -237,8 +237,10 @@ class _Run:
                 self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
 
     def _may_go_on(self) -> bool:
-        """Whether resting tasks may use the remaining time: not yet done, and every task that a
-        network needs has a program."""
+        """Whether resting tasks may use the remaining time.
+
+        They may once, and only if every task that a network needs has a correct program.
+        """
         missing = any(self.lacks(number) for number in range(len(self.tasks)))
         return not self.is_overtime and not missing
 

@@ -85,8 +85,10 @@ class Footprints:
     def _kept(
         self, fits: Masks, cache: SetCache, crowded: Masks | None = None
     ) -> tuple[Depths, Depths, Floats]:
-        """Places of the depth that each run fetches anew and of the one just outside it, and the
-        share of data that is lost between runs."""
+        """(places fetched at, places if everything is kept, share of data lost between runs).
+
+        The first are the loop just outside the depth that fits, the second the next loop outside.
+        """
         run = self._at(self.outer, self._places(np.argmax(fits, axis=0)))
         run_at = self._places(run)
         lost = self._at(self.total, run_at) / cache.bytes - 1

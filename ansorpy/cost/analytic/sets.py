@@ -116,8 +116,7 @@ class Rows:
 
     @cached_property
     def _streams(self) -> Floats | None:
-        """First-level sets that the innermost box of enough lines uses; None: all, regardless of
-        decisions."""
+        """First-level sets used by the innermost box with enough lines; None: always all sets."""
         places, few = self._places(self._first_way_bytes)
         if not few:
             return None
@@ -129,8 +128,10 @@ class Rows:
         return found
 
     def _places(self, way_bytes: int) -> tuple[list[int], list[int]]:
-        """For each dimension, how many distinct places in a way its rows start at; and the
-        dimensions that do not reach all sets."""
+        """Distinct places in a way at which each dimension's rows start, and dimensions with few.
+
+        Those with few are the ones that do not reach all sets.
+        """
         places = [way_bytes // gcd(pitch, way_bytes) for pitch in self._pitches]
         sets = way_bytes / self._line_bytes
         return places, [d for d, met in enumerate(places) if met < sets]

@@ -17,7 +17,7 @@ class Diversity:
     """Picks good candidates that are unlike each other.
 
     One by one, it takes the candidate with the highest score plus ``weight`` times the share of
-    its decisions that no candidate taken before shares.
+    its decisions that no candidate taken before made.
 
     Scores are scaled from 0 (the pool's worst) to 1 (its best); the structure counts as one
     decision.
