@@ -112,7 +112,7 @@ KNOBS = (NUM_THREADS, DEVICE, DEBUG, DUMP, VERIFY, SEED, CACHE, CALIBRATE)
 
 
 def cache_folder() -> Path:
-    """Where to keep what is worth keeping between runs; the folder need not exist."""
+    """Folder for files kept between runs; it need not exist."""
     asked = CACHE.get()
     if asked is not None:
         return asked
@@ -127,7 +127,7 @@ def default_threads() -> int:
 
 
 def c_compiler() -> str | None:
-    """The compiler driver to link with, as everyone's ``CC`` names it; ``None`` when unset."""
+    """The compiler driver to link with, as ``CC`` names it; ``None`` when unset."""
     return os.environ.get("CC", "").strip() or None
 
 
@@ -137,7 +137,7 @@ def ray_cluster() -> str | None:
 
 
 def ray_uses_tls() -> bool:
-    """Whether Ray's own ``RAY_USE_TLS`` has its connections encrypted."""
+    """Whether Ray's own ``RAY_USE_TLS`` turns on encrypted connections."""
     return os.environ.get("RAY_USE_TLS", "").strip().lower() in ("1", "true")
 
 
@@ -153,7 +153,7 @@ def available_cores() -> int:
 def cgroup_quota(
     root: Path = Path("/sys/fs/cgroup"), proc: Path = Path("/proc/self/cgroup")
 ) -> float | None:
-    """CPUs the control group grants, the least along its path; ``None`` when there is no limit.
+    """CPUs the control group grants: the smallest limit along its path, or ``None``.
 
     Reads version 2 (``cpu.max``) and version 1 (``cpu.cfs_quota_us`` and ``cpu.cfs_period_us``).
     """
@@ -183,7 +183,7 @@ def _cgroup_folders(root: Path, proc: Path) -> list[tuple[Path, Path]]:
 
 
 def _folder_quota(folder: Path) -> float | None:
-    """The limit one control-group folder sets, in CPUs."""
+    """The limit that one control-group folder sets, in CPUs."""
     try:
         if (folder / "cpu.max").exists():
             quota, period = (folder / "cpu.max").read_text().split()

@@ -1,4 +1,4 @@
-"""Until when work may go on: set around it, asked by whoever would wait for a worker's answer.
+"""A deadline for a block of work, checked by code that waits for a worker's answer.
 
 >>> with until(0.0):
 ...     left_s() <= 0
@@ -26,9 +26,9 @@ class OutOfTime(Exception):
 
 @contextmanager
 def until(moment: float) -> Iterator[None]:
-    """Work inside may wait for answers up to *moment*, by ``time.monotonic()``.
+    """Let work inside wait for answers up to *moment*, by ``time.monotonic()``.
 
-    One set outside holds too.
+    An earlier deadline set outside still holds.
     """
     token = _moment.set(min(moment, _moment.get()))
     try:
@@ -38,5 +38,5 @@ def until(moment: float) -> Iterator[None]:
 
 
 def left_s() -> float:
-    """Seconds until the deadline, negative after it; infinite without one."""
+    """Seconds until the deadline: negative once it has passed, infinite without one."""
     return _moment.get() - time.monotonic()

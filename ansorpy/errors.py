@@ -1,4 +1,4 @@
-"""Every error ansorpy raises on purpose, each with the exit code the command line ends with.
+"""Every error ansorpy raises on purpose, with the exit code the command line returns for it.
 
 A message is one plain line: what was asked and why it cannot be done.  ``hint`` says what to do
 instead.  Errors take programs as text, so this module imports nothing.
@@ -17,7 +17,7 @@ __all__ = [
 
 
 class AnsorpyError(Exception):
-    """Base of all: ``message`` (what and why), ``hint`` (the way out), ``exit_code``."""
+    """Base class: ``message`` (what and why), ``hint`` (what to do instead), ``exit_code``."""
 
     exit_code = 1
 
@@ -38,7 +38,7 @@ class UsageError(AnsorpyError):
 
 @dataclass(frozen=True)
 class UnsupportedRow:
-    """One thing of a model that cannot be compiled: where it is, what it is and the way out."""
+    """One part of a model that cannot be compiled: where and what it is, and what to do instead."""
 
     node: str
     op: str
@@ -85,9 +85,9 @@ class ScheduleError(AnsorpyError):
     """A schedule step that cannot be applied.
 
     Args:
-        step: The step as the call that makes it: ``"fuse(C, [j, k])"``.
-        stage: Name of the stage it was asked of.
-        program: That stage's loops as text, the culprits marked with ``>``.
+        step: The step, written as the call that makes it: ``"fuse(C, [j, k])"``.
+        stage: Name of the stage it applies to.
+        program: That stage's loops as text, the offending ones marked with ``>``.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class CodegenError(AnsorpyError):
 
 
 class NoValidProgram(AnsorpyError):
-    """A search ended without one program that ran and was right."""
+    """A search ended without a single program that ran and gave correct results."""
 
 
 class Interrupted(AnsorpyError):
@@ -136,7 +136,7 @@ class Interrupted(AnsorpyError):
 
 
 def table(rows: Sequence[UnsupportedRow]) -> list[str]:
-    """*rows* as aligned lines of text below a heading; no lines for no rows."""
+    """*rows* as aligned lines of text below a heading; empty when there are no rows."""
     if not rows:
         return []
     heading = ("node", "op", "attribute", "shape", "what to do")

@@ -1,4 +1,4 @@
-"""Where the seconds of a run go: each is counted once, for the innermost phase it was spent in.
+"""Where a run spends its time: each second counts once, for the innermost active phase.
 
 >>> with Phases() as run:
 ...     with phase(Part.SEARCH):
@@ -24,36 +24,36 @@ class Part(Enum):
     """What a second was spent on."""
 
     OPEN = "open"
-    """Reading the networks, cutting them into tasks."""
+    """Reading the networks and cutting them into tasks."""
     CALIBRATE = "calibrate"
-    """Measuring what this machine can do, once."""
+    """Measuring this machine's rates, once."""
     RESUME = "resume"
     """Reading earlier records."""
     SEARCH = "search"
-    """Making candidates: drawing, breeding, picking, binding."""
+    """Generating candidates: sampling, evolving, selecting, binding."""
     MODEL = "model"
-    """Features, predictions and training of the cost model."""
+    """Extracting features, and training and querying the cost model."""
     BUILD = "build"
-    """Candidates to object code, workers' start included."""
+    """Compiling candidates to object code, including the start of workers."""
     WAIT = "wait"
-    """For others who time something on the same cores."""
+    """Waiting for others that time something on the same cores."""
     CHECK = "check"
-    """Comparing results with the reference, and making it."""
+    """Computing the reference and comparing results with it."""
     RUN = "run"
     """Timing candidates."""
     RETIME = "retime"
-    """Timing finalists again, in turns."""
+    """Timing the finalists again, alternating between them."""
     RECORD = "record"
-    """Writing to and reading from the database."""
+    """Reading and writing the database."""
     ASSEMBLE = "assemble"
-    """Taking the best programs, and putting the model together."""
+    """Loading the best programs and assembling the model."""
     OTHER = "other"
 
 
 class Phases:
-    """Seconds by part while it is entered; one entered inside another counts for both.
+    """Seconds by part while entered; time in a nested instance counts for both.
 
-    Only the thread that entered it is watched, so work in the background is not counted twice.
+    It watches only the thread that entered it, so background work is not counted twice.
     """
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -99,17 +99,17 @@ class Phases:
         return sum(self.seconds.values())
 
     def enter(self, part: Part) -> None:
-        """From here on seconds count for *part*."""
+        """Count time for *part* from now on."""
         self._count()
         self._stack.append(part)
 
     def leave(self) -> None:
-        """From here on seconds count for the part before again."""
+        """Count time for the previous part again."""
         self._count()
         self._stack.pop()
 
     def charge(self, part: Part, seconds: float) -> None:
-        """Count *seconds* of the part at hand for *part* instead, at most those there are."""
+        """Move *seconds* from the current part to *part*, at most as many as it has."""
         self._count()
         here = self._stack[-1]
         moved = min(seconds, self._seconds.get(here, 0.0))
@@ -122,7 +122,7 @@ class Phases:
         self._since = now
 
     def _take(self, inner: Mapping[Part, float]) -> None:
-        """Count what an inner watch counted, which has left just now."""
+        """Add the seconds of an inner instance that has just been left."""
         for part, seconds in inner.items():
             self._add(self._stack[-1] if part is Part.OTHER else part, seconds)
         self._since = self._clock()
@@ -136,7 +136,7 @@ _current: ContextVar[Phases | None] = ContextVar("phases", default=None)
 
 @contextmanager
 def phase(part: Part) -> Iterator[None]:
-    """Count the seconds inside for *part*, for whoever watches this thread."""
+    """Count the time inside for *part*, if a :class:`Phases` watches this thread."""
     watch = _current.get()
     if watch is None:
         yield
@@ -149,7 +149,7 @@ def phase(part: Part) -> Iterator[None]:
 
 
 def charge(part: Part, seconds: float) -> None:
-    """Count *seconds* that just went by for *part*: what another process says of its work."""
+    """Count the last *seconds* for *part*, as reported by another process about its work."""
     watch = _current.get()
     if watch is not None:
         watch.charge(part, seconds)

@@ -1,4 +1,4 @@
-"""What a machine was measured to do, as numbers that can be kept in a file."""
+"""The measured rates of a machine, as numbers that can be kept in a file."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ __all__ = ["Rates"]
 
 @dataclass(frozen=True)
 class Rates:
-    """What a machine was measured to do, as the closed-form cost model reads it.
+    """The measured rates of a machine, as the closed-form cost model reads them.
 
     Args:
-        clock_hz: Cycles a second; those below count per cycle of this clock.
-        vector_ops_per_cycle: Multiply-adds of the widest vectors, on one core.
-        narrow_ops_per_cycle: The same of vectors half as wide.
-        stores_per_cycle: Of the widest vectors, on one core.
+        clock_hz: Cycles per second; the per-cycle rates below refer to this clock.
+        vector_ops_per_cycle: Multiply-adds on the widest vectors, on one core.
+        narrow_ops_per_cycle: The same on vectors half as wide.
+        stores_per_cycle: Stores of the widest vectors, on one core.
         l2_bytes_per_cycle: Read by one core from its second-level cache.
-        l3_bytes_per_cycle: Read by one core from the last cache, alone.
-        l3_bytes_per_s: Read by all cores together from the last cache.
-        dram_core_bytes_per_s: Read from memory by one core alone.
-        dram_bytes_per_s: Read from memory by all cores together.
-        fork_join_s: What a parallel region of all cores adds; 0 where there is one core.
+        l3_bytes_per_cycle: Read by one core alone from the last-level cache.
+        l3_bytes_per_s: Read by all cores together from the last-level cache.
+        dram_core_bytes_per_s: Read by one core alone from memory.
+        dram_bytes_per_s: Read by all cores together from memory.
+        fork_join_s: Overhead of a parallel region over all cores; 0 with a single core.
     """
 
     clock_hz: float
@@ -46,7 +46,7 @@ class Rates:
             raise ValueError(f"no machine has these rates: {self}")
 
     def to_dict(self) -> dict[str, float]:
-        """Name to number, JSON-able; :meth:`from_dict` gives the same rates back."""
+        """Rates by name, ready for JSON; :meth:`from_dict` reads them back."""
         return asdict(self)
 
     @staticmethod

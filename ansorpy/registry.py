@@ -1,12 +1,12 @@
-"""Names for what users choose between: a table a kind, open to parts of the user's own.
+"""Tables of named parts that users choose from, one per kind, open to their own parts.
 
-A folder of alternatives has one table, and each alternative one line in it::
+A folder of alternatives has one table, with one line for each alternative::
 
     STRATEGIES: Registry[Strategy] = Registry(
         "strategy", {"evolution": "ansorpy.search.strategies.evolution:Evolution"}
     )
 
-Entries are loaded when they are first asked for.  A script adds its own::
+Entries are loaded on first use.  A script adds its own::
 
     @STRATEGIES.register("mine")
     class Mine: ...
@@ -29,17 +29,17 @@ T = TypeVar("T")
 Made = TypeVar("Made", bound=Callable[..., object])
 
 Choice: TypeAlias = str | T | Callable[[], T]
-"""How a caller says which part: its name, the part, or what makes one."""
+"""How a caller chooses a part: by its name, as an object, or as a factory."""
 
 
 class Registry(Generic[T]):
-    """Factories of one *kind* of part by name.
+    """Factories for one *kind* of part, by name.
 
-    A factory makes a part when called without arguments: usually its class.
+    A factory, usually the part's class, makes a part when called without arguments.
 
     Args:
-        kind: What the parts are, as errors call them: ``"strategy"``.
-        homes: Name to ``"module:attribute"``, in the order they are listed.
+        kind: What error messages call a part: ``"strategy"``.
+        homes: ``"module:attribute"`` by name, in the order of listings.
     """
 
     def __init__(self, kind: str, homes: Mapping[str, str]) -> None:
@@ -49,7 +49,7 @@ class Registry(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name, those of users last."""
+        """Every name; those that users registered come last."""
         return (*self._homes, *self._own)
 
     def __contains__(self, name: object) -> bool:
@@ -59,10 +59,10 @@ class Registry(Generic[T]):
         return iter(self.names)
 
     def register(self, name: str) -> Callable[[Made], Made]:
-        """A decorator that adds a factory (a class, or a function without arguments) as *name*.
+        """Return a decorator that adds a factory (class or function without arguments) as *name*.
 
         Raises:
-            UsageError: *name* is taken.
+            UsageError: *name* is already taken.
         """
 
         def add(factory: Made) -> Made:
@@ -76,7 +76,7 @@ class Registry(Generic[T]):
         return add
 
     def remove(self, name: str) -> None:
-        """Forget the registered *name*, for tests and scripts that are run again.
+        """Unregister *name*, for tests and for scripts that run more than once.
 
         Raises:
             UsageError: No script registered *name*.
@@ -88,9 +88,9 @@ class Registry(Generic[T]):
             )
 
     def factory(self, choice: Choice[T]) -> Callable[[], T]:
-        """What makes the chosen part, as often as it is called: each call gives another one.
+        """Return a factory for the chosen part; each call makes a new one.
 
-        *choice* is a name, a factory, or a part, of which each call gives a copy.
+        *choice* is a name, a factory, or a part; a part is copied by each call.
 
         Raises:
             UsageError: An unknown name.
@@ -102,7 +102,7 @@ class Registry(Generic[T]):
         return partial(deepcopy, x=cast(T, choice))
 
     def shared(self, choice: Choice[T]) -> Callable[[], T]:
-        """As :meth:`factory`, but a part is given out itself, so what it learns stays with it.
+        """Like :meth:`factory`, but a part is returned itself, so it keeps what it learns.
 
         Raises:
             UsageError: An unknown name.

@@ -1,9 +1,9 @@
-"""What a machine is: cores, vectors, registers, caches; for CUDA the limits of one SM.
+"""Target machines: cores, vectors, registers, caches; for CUDA, the limits of one SM.
 
 ``Target.parse("host" | "x86-64-v3" | "x86-64-v4" | "cortex-a76" | "rv64gcv" | "cuda" | "sm_90")``,
 or an LLVM triple.  ``cuda`` is the GPU of this machine, ``sm_90`` one that may be elsewhere.
-The host's cache sizes come from ``/sys``, its CPU name and features from LLVM, those of its GPU
-from cupy; each is loaded when asked for and not before.
+The host's cache sizes come from ``/sys``, its CPU name and features from LLVM, and those of its
+GPU from cupy; each library is loaded only when needed.
 """
 
 from __future__ import annotations
@@ -28,33 +28,32 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Target:
-    """A machine to generate code for.  Targets with equal fields are the same machine.
+    """A machine to generate code for; targets with equal fields are the same machine.
 
     Args:
-        name: What was asked for: ``"host"``, ``"x86-64-v3"``, ``"sm_90"``, or the triple.
+        name: What the user asked for: ``"host"``, ``"x86-64-v3"``, ``"sm_90"``, or the triple.
         triple: LLVM triple; empty for CUDA.
         cpu: LLVM CPU name (``"znver5"``), or the CUDA architecture (``"sm_90"``; ``"sm_90a"`` with
-            instructions that no other one has).
+            the instructions of that architecture alone).
         features: LLVM feature string (``"+avx2,+fma"``); sorted; empty when ``cpu`` implies them.
-            Of a CUDA device that is here its name, which tells its timings from others'.
+            For a CUDA device of this machine: its name, which keeps its timings apart from others'.
         cores: Physical execution units: CPU cores, or SMs.
         vector_bits: Width of one vector register.
-        vector_registers: Vector registers one thread can name.
+        vector_registers: Vector registers one thread can address (CUDA: its 32-bit registers).
         l1_bytes: First-level data cache of one core (CUDA: shared memory and L1 of one SM).
         l2_bytes: Second-level cache of one core (CUDA: the whole chip's).
-        l3_bytes: Last-level cache shared by all cores; 0 when there is none.
-            On CUDA the 32-bit registers of one thread.
-        max_threads_per_block: CUDA only, like all below but the last; 0 on a CPU.
-        max_shared_bytes: Shared memory a block gets without asking.
+        l3_bytes: Last-level cache shared by all cores; 0 when there is none, as on CUDA.
+        max_threads_per_block: 0 on a CPU, like all fields below except ``rates``.
+        max_shared_bytes: Shared memory of a block without opting in to more.
         warp_size: Threads that execute together.
-        max_vthread: Virtual threads a schedule may use a thread (TVM: 8).
-        max_shared_optin_bytes: Shared memory a block gets when its kernel asks for it.
-        registers_per_block: 32-bit registers that the threads of one block share.
-        shared_per_sm_bytes: What the blocks that run on one SM share.
+        max_vthread: Most virtual threads a schedule may use per thread (TVM: 8).
+        max_shared_optin_bytes: Shared memory of a block whose kernel opts in.
+        registers_per_block: 32-bit registers available to the threads of one block.
+        shared_per_sm_bytes: Shared memory that the blocks resident on one SM divide.
         max_threads_per_sm: Threads that may be resident on one SM.
         max_blocks_per_sm: Blocks that may be resident on one SM.
-        rates: What the machine was measured to do; ``None`` when it was not.  No part of what a
-            target is: equal machines are equal however fast they ran.
+        rates: Measured rates; ``None`` when not measured.  They are no part of the target's
+            identity and are ignored when targets are compared.
     """
 
     name: str
@@ -87,7 +86,7 @@ class Target:
 
     @staticmethod
     def parse(text: str) -> Target:
-        """The target *text* names.
+        """The target that *text* names.
 
         Raises:
             UsageError: Neither a known name, nor ``sm_NN``, nor an LLVM triple.
@@ -108,26 +107,26 @@ class Target:
         raise UsageError(f"unknown target {text!r}", hint=f"use one of {known}, or an LLVM triple")
 
     def lanes(self, dtype_bits: int) -> int:
-        """Elements of *dtype_bits* bits one vector register holds; at least 1."""
+        """Vector lanes of *dtype_bits* bits in one vector register; at least 1."""
         return max(1, self.vector_bits // dtype_bits)
 
     @property
     def capability(self) -> int:
-        """Of a GPU, its architecture as a number (90 for ``sm_90``); 0 of a CPU."""
+        """A GPU's architecture as a number (90 for ``sm_90``); 0 for a CPU."""
         return int(self.cpu[3:].rstrip("af")) if self.kind == "cuda" else 0
 
     @property
     def key(self) -> str:
-        """Text that is equal exactly when generated code and its timing may be shared.
+        """Identifies the machine: equal exactly when generated code and timings may be shared.
 
-        The host is known by its CPU and features, not by the word ``host``: a record made on one
-        machine is never taken for another's.
+        It names the host by its CPU and features, not by the word ``host``, so that a record made
+        on one machine is never taken for another's.
         """
         return "|".join((self.kind, self.triple, self.cpu, self.features, str(self.vector_bits)))
 
     @property
     def family(self) -> str:
-        """What kind of machine it is: programs are expected to rank alike on those of one kind."""
+        """The kind of machine; programs are expected to rank alike on machines of one kind."""
         return family_of(self.key)
 
     def runs_on_host(self) -> bool:
@@ -141,7 +140,7 @@ class Target:
         return implied and self.feature_set <= host.feature_set
 
     def gpus(self) -> tuple[int, ...]:
-        """Numbers of this machine's GPUs that run code for this target, all of one kind."""
+        """Numbers of this machine's GPUs that can run code for this target, all of one kind."""
         try:
             found = _devices()
         except MissingDependency:
@@ -152,7 +151,7 @@ class Target:
         return like if asked is None else tuple(n for n in like if n == asked)
 
     def _runs_on(self, gpu: Target) -> bool:
-        """Code for an architecture runs on later ones of its generation too (``sm_80``: 8.x)."""
+        """Whether *gpu* runs this code; later chips of a generation do too (``sm_80``: 8.x)."""
         if self.features not in ("", gpu.features):
             return False
         mine, its = self.capability, gpu.capability
@@ -161,7 +160,7 @@ class Target:
 
     @property
     def feature_set(self) -> frozenset[str]:
-        """The features listed, without their signs."""
+        """The names in ``features``, without their signs."""
         return frozenset(name.lstrip("+") for name in self.features.split(",") if name)
 
 
@@ -176,7 +175,7 @@ def family_of(key: str) -> str:
 
 
 def machine_name() -> str:
-    """The CPU's name as the system states it."""
+    """The CPU's name as the operating system reports it."""
     try:
         with open("/proc/cpuinfo") as file:
             names = [
@@ -191,7 +190,7 @@ _X86 = "x86_64-unknown-linux-gnu"
 _ARM = "aarch64-unknown-linux-gnu"
 _RISCV = "riscv64-unknown-linux-gnu"
 
-# What every Linux distribution for 64-bit RISC-V asks for; vectors (V) come on top.
+# What 64-bit RISC-V Linux distributions require; the vector extension (V) is added to it.
 _RV64GC = ("a", "c", "d", "f", "m", "zicsr", "zifencei")
 
 # The x86-64 psABI's micro-architecture levels, in LLVM's feature names.
@@ -229,7 +228,7 @@ _NAMED: dict[str, Target] = {
 
 @dataclass(frozen=True)
 class _Chip:
-    """What differs between GPUs: SMs, KiB of L1 with shared memory, L2 of the chip, limits."""
+    """What differs between GPUs: SMs, KiB of L1 plus shared memory, KiB of L2, limits."""
 
     sms: int
     l1_kib: int
@@ -256,16 +255,16 @@ _CHIPS = {
     121: _Chip(48, 128, 24 << 10, 100, 1536, 24),
 }
 _WITH_OWN = (90,)
-"""Those with instructions of their own that rules know (PTX ISA, ``wgmma``)."""
+"""Architectures with instructions of their own that rules use (PTX ISA, ``wgmma``)."""
 
 _MAX_VTHREAD = 8
 """TVM's default."""
 
 
 def _of_architecture(name: str, capability: int) -> Target:
-    """The largest GPU of a compute capability; of one not listed, of the newest before it."""
+    """The largest GPU of a compute capability; if unlisted, of the newest one before it."""
     chip = _CHIPS[max(known for known in _CHIPS if known <= capability)]
-    # Volta and Turing give all of it to one block, later chips keep 1 KiB of it.
+    # Volta and Turing give a block all shared memory; later chips reserve 1 KiB of it.
     kept = 0 if capability < 80 else KIB
     shared = chip.shared_kib * KIB
     return Target(
@@ -277,7 +276,7 @@ def _of_architecture(name: str, capability: int) -> Target:
 
 @cache
 def _devices() -> tuple[Target, ...]:
-    """The CUDA devices of this machine, one at least."""
+    """The CUDA devices of this machine, at least one."""
     try:
         from cupy.cuda import runtime
     except ImportError as error:
@@ -306,9 +305,9 @@ def _device(number: int) -> Target:
 
 
 def _of_properties(found: Mapping[str, Any]) -> Target:
-    """The device that CUDA describes by *found*."""
+    """The target for a device with the CUDA properties *found*."""
     capability = found["major"] * 10 + found["minor"]
-    # Some instructions are of one architecture alone, and no part of what later ones run.
+    # Some instructions exist on one architecture only; later ones do not run them.
     own = "a" if capability in _WITH_OWN else ""
     known = _of_architecture(f"sm_{capability}{own}", capability)
     return replace(
@@ -360,7 +359,7 @@ def _vectors(arch: str, features: set[str]) -> tuple[int, int]:
     if arch in ("aarch64", "arm64"):
         return 128, 32
     if arch.startswith("riscv"):
-        # V guarantees 128 bits; without it LLVM takes vectors apart into its 32 scalar registers.
+        # V guarantees 128 bits; without it LLVM splits vectors into its 32 scalar registers.
         return 128, 32
     return 128, 16
 
@@ -405,18 +404,18 @@ def _is_llvm_triple(text: str) -> bool:
     return True
 
 
-# What code for an architecture may use where only the triple is named.
+# CPU and features to assume when only the triple is given.
 _BASELINE: dict[str, tuple[str, tuple[str, ...]]] = {
     "x86_64": ("x86-64", ()),
     "riscv64": ("generic-rv64", _RV64GC),
-    # Every engine since 2021; without it each vector would be taken apart.
+    # In every engine since 2021; without it each vector would be split into scalars.
     "wasm32": ("generic", ("simd128",)),
     "wasm64": ("generic", ("simd128",)),
 }
 
 
 def _from_triple(triple: str) -> Target:
-    """A plain CPU of an architecture: its baseline features, ordinary caches."""
+    """A generic CPU of an architecture: baseline features, ordinary caches."""
     arch = triple.split("-")[0]
     if arch.startswith("nvptx"):
         raise UsageError(

@@ -51,28 +51,28 @@ def tune(
 ) -> Kernel:
     """Search for the fastest program that computes the outputs among *tensors* from the others.
 
-    Sampling, evolution, measuring and learning repeat until *trials* programs were compiled and
-    timed.  Tensors are dense and row-major; shapes and types come from *tensors*.
+    Sampling, evolution, measuring and training repeat until *trials* programs have been compiled
+    and timed.  Tensors are dense and row-major; shapes and types come from *tensors*.
 
     Args:
         tensors: The placeholders in calling order, then the outputs.
-        trials: Programs to measure; nearly the whole running time goes there.
+        trials: Programs to measure; nearly all of the running time goes there.
         time_limit: Seconds.  Either limit replaces the effort's (quick 30 s, full 3 minutes).
         effort: ``"none"`` measures nothing beyond checking that the result is right.
-        threads: Threads to tune for; ``precision``: as :func:`compile` takes them.
+        threads, precision: As :func:`compile` takes them.
         db: SQLite file of records, each committed as soon as it exists; running again resumes.
         workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
-        rules: Derivation rules in order; default: the target's preset.
-        seed: Same seed, records and model give the same candidates; timings still vary.
-        parts: What is exchanged in the search, by name or of your own (``docs/search.md``).
+        rules: Sketch derivation rules in order; default: the target's preset.
+        seed: The same seed, records and model give the same candidates; timings still vary.
+        parts: Parts of the search to replace, by name or with your own (``docs/search.md``).
 
     Returns:
         The fastest program that matched the reference; ``median_ms`` is the median of its times.
 
     Raises:
-        UsageError: *tensors* do not make a computation, or an option is wrong.
+        UsageError: *tensors* do not define a computation, or an option is wrong.
         MissingDependency: No machine of *workers* can time the task, or Ray is missing.
-        NoValidProgram: No trial succeeded; the message counts failures and shows one of a kind.
+        NoValidProgram: No trial succeeded; the message counts failures and shows one of each kind.
 
     Paper: OSDI'20 §3.
     """
@@ -99,15 +99,15 @@ def tune(
 def build(
     state: State, *, target: Target | str | None = None, threads: int | None = None
 ) -> Kernel:
-    """The kernel of a schedule made by hand, as :func:`tune` returns one; nothing is measured.
+    """Build the kernel of a hand-written schedule, as :func:`tune` returns one, without measuring.
 
     Args:
-        state: Every decision bound; its definition's outputs are the kernel's.
-        threads: Threads of a call that does not say; default: the cores this process may use.
+        state: A schedule with every decision bound; its definition's outputs are the kernel's.
+        threads: Default number of threads of a call; default: the cores this process may use.
 
     Raises:
-        ScheduleError: A decision is open, or the schedule is not legal.
-        CodegenError: The schedule uses what the target does not have.
+        ScheduleError: A decision is still open, or the schedule is not legal.
+        CodegenError: The schedule uses something that the target lacks.
     """
     made_for = as_target(target)
     name = "_".join(op.name for op in state.base.outputs)
@@ -141,22 +141,22 @@ def compile(
 
     Args:
         model: A path or a loaded model; arena, constants and workspace may take ``memory`` bytes.
-        objective: ``"latency_bounds"`` ends the search once all kernels together take ``bound``
-            seconds at most, ``"early_stop"`` when no task improves; or one of your own.
+        objective: ``"latency_bounds"`` ends the search once all kernels together take at most
+            ``bound`` seconds, ``"early_stop"`` when no task improves any more; or your own.
         effort: ``"none"`` measures nothing beyond checking that the result is right; ``"quick"``
             takes 5 minutes, ``"full"`` 30.  An explicit limit replaces the effort's.
-        trials: Programs in all; ``trials_per_task`` of each task; ``time_limit``: seconds.
+        trials: Programs in all; ``trials_per_task``: for each task; ``time_limit``: seconds.
         threads: Threads to tune for; default: the cores this process may use.
-        shapes: Input name to its shape; ``dims``: name of a dynamic dimension to its size.
-        precision: ``"strict"`` leaves out algorithms that state an error (Winograd); ``"tf32"``
-            lets tensor cores round float32 factors.  Sums are added up in any order.
+        shapes: Shape by input name; ``dims``: size by name of a dynamic dimension.
+        precision: ``"strict"`` excludes algorithms with a stated error (Winograd); ``"tf32"`` lets
+            tensor cores round float32 factors.  Sums may be reassociated in every mode.
         db: SQLite file of records; running again with it resumes.
         workers: Where programs are timed: ``"local"``, or a Ray cluster (``"ray://host:10001"``).
-        parts: What is exchanged in the search (``docs/search.md``).
+        parts: Parts of the search to replace (``docs/search.md``).
 
     Raises:
-        ForeignFile, UnsupportedModel: Not an ONNX model; a table of operators not supported.
-        UsageError: A dynamic dimension without a size, too little memory, a wrong option.
+        ForeignFile, UnsupportedModel: Not an ONNX model; unsupported operators, listed in a table.
+        UsageError: A dynamic dimension without a size, too little memory, or a wrong option.
         NoValidProgram: No trial of some task succeeded.
     """
     wanted = WantedNetwork(model, bound=bound, memory=memory, shapes=shapes, dims=dims)
@@ -179,11 +179,11 @@ def compile(
 
 
 def load(path: str | Path) -> Model:
-    """The compiled network in the library *path*, as :func:`compile` or the command line wrote it.
+    """Load the compiled network in the library *path*, written by :func:`compile` or the CLI.
 
     Raises:
-        ForeignFile: Not a library of ours, or of another version of its interface.
-        MissingDependency: It was built for a CPU this machine does not have.
+        ForeignFile: Not an ansorpy library, or one with another version of its interface.
+        MissingDependency: It was built for a CPU that this machine does not have.
     """
     return Model.load(Path(path))
 
@@ -204,7 +204,7 @@ def _preset(target: Target, rules: Sequence[SketchRule] | None) -> Preset | None
 
 
 def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:
-    """The DAG of ``[placeholders..., outputs...]``, checked as a caller may have got it wrong."""
+    """The DAG of ``[placeholders..., outputs...]``, with errors for what callers may get wrong."""
     strangers = [t for t in tensors if not isinstance(t, PlaceholderOp | ComputeOp)]
     if strangers:
         raise UsageError(

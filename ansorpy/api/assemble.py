@@ -1,4 +1,4 @@
-"""From chosen programs to what a caller holds: a :class:`Kernel` or a :class:`Model`."""
+"""Turn chosen programs into what callers get: a :class:`Kernel` or a :class:`Model`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Model:
 
 
 def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Plan:
-    """What :func:`model_of` loads, and what it takes: nothing is packed yet."""
+    """The plan that :func:`model_of` loads, with its memory needs; nothing is packed yet."""
     workloads = project.network.workloads()
     return plan_network(
         project.network,
@@ -38,7 +38,7 @@ def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Plan:
 
 
 def kernels_median_s(project: Project, chosen: Sequence[Chosen]) -> float | None:
-    """Seconds of all kernels together, each as often as it is called; None when one is untimed."""
+    """Total seconds of all kernels, each times its calls; None when one is untimed."""
     total = 0.0
     for program in chosen:
         if program.median_s is None:

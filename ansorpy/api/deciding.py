@@ -1,6 +1,6 @@
-"""Which way each region of a network is cut: the one whose kernels together take least.
+"""Choosing how to cut each region of a network: the way whose kernels take least in total.
 
-What was measured decides; where no way was, the closed-form model does.
+Measured times decide; where no way is measured in full, the closed-form model decides.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ansorpy.report.ways import Decision, WayTime
 __all__ = ["DOUBT", "decide", "decisions", "fastest"]
 
 DOUBT = 0.95
-"""The first way stays unless another is predicted to take less than this part of its time.
+"""Another way replaces the first only if predicted to take less than this part of its time.
 
-Measured (docs/networks.md): of six attentions the model told the faster way each time, and was off
-in their ratio by at most 5 %, once by 18 %.
+Measured (docs/networks.md): for six attentions the model always identified the faster way; its
+error in the ratio of their times was at most 5 %, once 18 %.
 """
 
 
 def decisions(project: Project, best_s: Callable[[Task], float | None]) -> list[Decision]:
-    """What the times *best_s* of tasks say of each region: the fastest way of those known in full.
+    """Decide each region by the tasks' times *best_s*: the fastest of the ways known in full.
 
-    Where none is, the first one is taken.
+    Where none is known in full, the first is taken.
     """
     known = {task.key: best_s(task) for task in project.all_tasks} if project.regions else {}
     found = []
@@ -43,12 +43,12 @@ def decisions(project: Project, best_s: Callable[[Task], float | None]) -> list[
 
 
 def fastest(project: Project, best_s: Callable[[Task], float | None]) -> Project:
-    """*project* with its regions cut as :func:`decisions` say."""
+    """*project* with its regions cut as :func:`decisions` says."""
     return project.decided([decision.taken for decision in decisions(project, best_s)])
 
 
 def decide(session: Session, project: Project) -> Project:
-    """*project* with all its regions cut in the ways that take least."""
+    """*project* with all its regions cut in their fastest ways."""
     found = list(zip(project.regions, decisions(project, session.recorded_s), strict=True))
     unknown = [region for region, decision in found if not decision.is_measured]
     predicted = iter(_predicted(session, project, unknown))
@@ -58,7 +58,7 @@ def decide(session: Session, project: Project) -> Project:
 def _predicted(
     session: Session, project: Project, regions: Sequence[OpenRegion]
 ) -> list[int]:  # fmt: skip
-    """The ways of *regions* to take by the closed-form model."""
+    """The ways to take for *regions* according to the closed-form model."""
     wanted = {key for region in regions for calls in region.ways.values() for key in calls}
     tasks = [task for task in project.all_tasks if task.key in wanted]
     seconds = session.predicted_s(tasks) if tasks else {}
@@ -71,7 +71,7 @@ def _predicted(
 
 
 def _total(calls: Mapping[str, int], seconds: Mapping[str, float | None]) -> float | None:
-    """Seconds of all *calls*; None where that of one is not known."""
+    """Seconds of all *calls*; None when the time of one is unknown."""
     total = 0.0
     for key, count in calls.items():
         each = seconds[key]

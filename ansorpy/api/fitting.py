@@ -1,7 +1,7 @@
-"""Programs that stay in bounds of memory: a little slower where the fastest take most.
+"""Choosing programs within a memory bound, at the cost of a little speed where necessary.
 
-Winograd's transformed weights take up to four times the given ones in two dimensions and more in
-three, and each task is searched alone.
+Each task is searched alone, and Winograd's transformed weights can take four times as much as
+the given ones in two dimensions, and more in three.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ansorpy.tasks.predict import predicted_seconds
 __all__ = ["GROWTH", "SLACK", "Room", "Way", "choose_within", "fastest_within", "room_of"]
 
 GROWTH = 2
-"""How many times the given constants those that the code reads may take ..."""
+"""The constants that the code reads may take this many times the given ones ..."""
 SLACK = 32 << 20
-"""... and bytes beyond that: transformed weights of small networks are no burden."""
+"""... and this many bytes more: transformed weights of small networks do not matter."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One program of a task: seconds of all its calls in a run, and how it is got.
+    """One program of a task: seconds of all its calls in a run, and how to make it.
 
-    ``bytes``: of all their constants.  ``workspace``: bytes of scratch, which all tasks share.
+    ``bytes``: of all their constants.  ``workspace``: bytes of scratch memory, shared by all tasks.
     """
 
     seconds: float
@@ -48,7 +48,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Room:
-    """Bytes that constants may take, and that they and the workspace may; None: no bound."""
+    """Bytes that constants may take, and constants and workspace together; None for no bound."""
 
     constants: int
     together: int | None = None
@@ -59,7 +59,7 @@ class Room:
 
 
 def room_of(project: Project) -> Room:
-    """What the arena leaves for the constants and the workspace of the compiled *project*."""
+    """What the arena leaves for constants and workspace of the compiled *project*."""
     most = GROWTH * project.constant_bytes + SLACK
     if project.memory is None:
         return Room(most)
@@ -68,13 +68,13 @@ def room_of(project: Project) -> Room:
 
 
 def choose_within(session: Session, project: Project) -> list[Chosen]:
-    """The best program of each task of *project*, within :func:`room_of` it.
+    """Choose the best program of each task of *project*, within :func:`room_of` it.
 
-    Where the best take more, other definitions are taken for the tasks that lose least time by it
-    for each byte.
+    Where the best programs take too much, some tasks use another definition: those that lose the
+    least time per byte saved.
 
     Raises:
-        UsageError: No programs found fit the memory that was allowed.
+        UsageError: No known programs fit the allowed memory.
     """
     chosen = session.choose(project.tasks)
     room = room_of(project)
@@ -100,16 +100,16 @@ def choose_within(session: Session, project: Project) -> list[Chosen]:
 
 
 def fastest_within(ways: Sequence[Sequence[Way]], room: Room) -> list[int]:
-    """The number of the way each task takes, so that all together fit into *room*.
+    """Choose a way for each task, by number, so that all together fit into *room*.
 
-    Begins with the fastest ways, and gives up the least time for each byte until they fit; ends
-    with the smallest when nothing fits.  Every size that the workspace may have is tried: what it
-    is allowed, the constants are not.
+    Starts from the fastest ways and gives up the least time per byte until they fit; if nothing
+    fits, returns the smallest.  Tries every possible size of the workspace, as each leaves a
+    different number of bytes for the constants.
     """
     if room.together is None:
         return _within(ways, room.constants, inf)
     caps = sorted({way.workspace for of in ways for way in of})
-    # Below the largest of the smallest ones some task has no way left.
+    # With less than the largest of the tasks' smallest workspaces, some task has no way left.
     least = max(min(way.workspace for way in of) for of in ways)
     found = [
         _within(ways, min(room.constants, room.together - cap), cap)
@@ -132,7 +132,7 @@ def _taken_bytes(chosen: Sequence[Way]) -> tuple[int, int]:
 
 
 def _within(ways: Sequence[Sequence[Way]], most: int, cap: float) -> list[int]:
-    """The same with at most *most* bytes of constants, of ways whose workspace is within *cap*."""
+    """The same for at most *most* bytes of constants, using ways with workspace up to *cap*."""
     usable = [[at for at, way in enumerate(of) if way.workspace <= cap] for of in ways]
     taken = [
         min(among, key=[way.seconds for way in of].__getitem__)
@@ -155,7 +155,7 @@ def _within(ways: Sequence[Sequence[Way]], most: int, cap: float) -> list[int]:
 
 
 def _in_run(project: Project, task: Task, way: Way) -> Way:
-    """*way*, which is that of one call of *task*, as all its calls in *project* take it."""
+    """Scale *way*, which describes one call of *task*, to all its calls in *project*."""
     calls, packs = project.weights[task.key], project.packs[task.key]
     return replace(way, seconds=calls * way.seconds, bytes=packs * way.bytes)
 
@@ -174,7 +174,10 @@ def _way_of(chosen: Chosen) -> Way:
 
 
 def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
-    """The fastest recorded program of each other definition; the task's own, predicted else."""
+    """Yield the fastest recorded program of each other definition.
+
+    If the task's own definition has no record, its predicted program is included.
+    """
     task = chosen.task
     database = session.database
     fastest: dict[str, tuple[Record, State]] = {}
@@ -203,7 +206,7 @@ def _constant_bytes(program: Program) -> int:
 
 
 def _workspace_bytes(program: Program, task: Task) -> int:
-    """What the code of *program* needs, which is not built for it."""
+    """Workspace that the code of *program* needs, found without building it."""
     if task.target.kind == "cuda":
         return emit_cuda(program, task.target, "k").plan.workspace_bytes
     _, storage = emit_module(program, task.target, "k", prefetch=False)

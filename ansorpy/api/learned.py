@@ -1,4 +1,4 @@
-"""A cost model trained on all trials of a database, to begin other searches with."""
+"""Training a cost model on all trials of a database, as a start for other searches."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Learned", "learned"]
 
 @dataclass(frozen=True)
 class Learned:
-    """A trained model and how well such models rank what they have not seen.
+    """A trained model, and how well such models rank programs they have not seen.
 
-    ``failed`` of the model's programs did not run; ``held_out`` is empty when no task has enough
-    trials to hold some out.
+    ``failed`` counts the training programs that did not run; ``held_out`` is empty when no task
+    has enough trials to hold some out.
     """
 
     model: SavedModel
@@ -32,7 +32,7 @@ class Learned:
     held_out: tuple[Judged, ...]
 
     def save(self, path: Path) -> None:
-        """Write the model to *path*; :class:`UsageError` when that cannot be done."""
+        """Write the model to *path*; raises :class:`UsageError` when that fails."""
         try:
             path.write_text(self.model.text())
         except OSError as error:
@@ -40,10 +40,10 @@ class Learned:
 
 
 def learned(database: Database, target: Target | None = None) -> Learned:
-    """Train on every trial that *database* has of machines like *target* (default: this one).
+    """Train on every trial in *database* from machines like *target* (default: this one).
 
     Raises:
-        UsageError: There are too few to learn from.
+        UsageError: There are too few trials to learn from.
     """
     target = calibrated(target or Target.host())
     model = learnt_trials(database, target)
@@ -66,6 +66,6 @@ def learned(database: Database, target: Target | None = None) -> Learned:
 
 
 def _named(database: Database, tasks: dict[str, TaskSamples]) -> dict[str, TaskSamples]:
-    """*tasks* by names that tell them apart, in order."""
+    """*tasks* in order, by names that distinguish them."""
     rows = {row.key: row for row in database.tasks()}
     return {f"{rows[key].name} {key[:6]}": samples for key, samples in tasks.items()}

@@ -1,4 +1,4 @@
-"""What can be exchanged in a search: the registries, one choice of each, a script's own parts."""
+"""The replaceable parts of a search: their registries, a choice of each, and plugin scripts."""
 
 from __future__ import annotations
 
@@ -41,12 +41,14 @@ PARTS: Mapping[str, Registry[Any]] = {
     "transfer": TRANSFERS,
     "measure": POLICIES,
 }
-"""The registries, by the parameter that chooses from them; scripts register their own there."""
+"""The registries by the parameter that chooses from each; scripts register their parts here."""
 
 
 class Choices(TypedDict, total=False):
-    """The keyword arguments of :func:`ansorpy.tune` and :func:`ansorpy.compile` that choose parts;
-    what they mean and their defaults: :class:`Parts`."""
+    """The keyword arguments of :func:`ansorpy.tune` and :func:`ansorpy.compile` that choose parts.
+
+    :class:`Parts` has their meaning and defaults.
+    """
 
     strategy: Choice[Strategy]
     selector: Choice[Selector]
@@ -58,20 +60,20 @@ class Choices(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class Parts:
-    """One choice of each kind: a name, a part, or what makes one (a class).
+    """One choice of each kind: a name, a part, or a factory (such as a class).
 
     Args:
-        strategy: Offers candidates.  A part given is copied for each task.
-        selector: Picks from them what is measured.
-        cost_model: Ranks them without running them; one for all tasks.  Or the file of a trained
-            one (``ansorpy db model``), which goes on learning.
-        scheduler: Says which task gets the next round.
-        transfer: Says what is taken over from earlier trials, of the same task and of others.
-        measure: How long each is timed.
+        strategy: Proposes candidates.  A part given as an object is copied for each task.
+        selector: Picks the candidates to measure.
+        cost_model: Ranks candidates without running them; all tasks share it.  A path names the
+            file of a trained model (``ansorpy db model``), which continues to learn.
+        scheduler: Decides which task gets the next round.
+        transfer: Decides what to reuse from earlier trials, of the same task and of others.
+        measure: Decides how long each candidate is timed.
 
     Raises:
         UsageError: An unknown name.
-        ForeignFile: A file that is no cost model of this version.
+        ForeignFile: A file that is not a cost model of this version.
     """
 
     strategy: Choice[Strategy] = "evolution"
@@ -83,10 +85,10 @@ class Parts:
 
     @classmethod
     def of(cls, choices: Choices) -> Parts:
-        """The parts of a call's keyword arguments.
+        """The parts that a call's keyword arguments choose.
 
         Raises:
-            UsageError: One that there is not, or an unknown name.
+            UsageError: There is no such kind of part, or the name is unknown.
         """
         known = [field.name for field in fields(cls)]
         unknown = [name for name in choices if name not in known]
@@ -105,7 +107,7 @@ class Parts:
 
     @cached_property
     def model(self) -> Callable[[], CostModel]:
-        """What makes the cost model."""
+        """The factory of the cost model."""
         choice = self.cost_model
         if isinstance(choice, SavedModel):
             return choice
@@ -114,7 +116,7 @@ class Parts:
         return SavedModel.read(choice) if isinstance(choice, Path) else MODELS.shared(choice)
 
     def tuning(self, seed: int) -> TuneOptions:
-        """The options of a tuning run with these parts."""
+        """The options of a tuning run that uses these parts."""
         search = SearchOptions(
             strategy=STRATEGIES.factory(self.strategy),
             selector=SELECTORS.one(self.selector),
@@ -128,12 +130,12 @@ class Parts:
         )
 
     def policy(self) -> TimingPolicy:
-        """How candidates are timed."""
+        """The policy by which candidates are timed."""
         return POLICIES.one(self.measure)
 
 
 def _named_file(name: str) -> SavedModel:
-    """The trained model in the file *name*, which is the name of no other."""
+    """The trained model in the file *name*, which is not a registered name."""
     if not Path(name).is_file():
         raise UsageError(
             f'unknown cost model "{name}"',
@@ -144,10 +146,10 @@ def _named_file(name: str) -> SavedModel:
 
 
 def load_plugin(path: str | Path) -> None:
-    """Run a script that registers parts of its own in :data:`PARTS`.
+    """Run a script that registers its own parts in :data:`PARTS`.
 
     Raises:
-        UsageError: There is no such file, or it fails.
+        UsageError: There is no such file, or the script fails.
     """
     path = Path(path)
     spec = spec_from_file_location(f"ansorpy_plugin_{path.stem}", path)
@@ -164,7 +166,7 @@ def load_plugin(path: str | Path) -> None:
 
 
 def _where(error: Exception, path: Path) -> str:
-    """The error in a line, with the line of the plugin that it came from."""
+    """The error in one line, with the number of the plugin's line that raised it."""
     text = "".join(traceback.format_exception_only(error)).strip().splitlines()[-1]
     frames = traceback.extract_tb(error.__traceback__)
     lines = [f.lineno for f in frames if Path(f.filename) == path.absolute()]

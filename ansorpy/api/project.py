@@ -1,4 +1,4 @@
-"""A network made ready for search: imported, optimised, cut into tasks."""
+"""A network made ready for search: imported, optimised, partitioned into tasks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ __all__ = ["OpenRegion", "Project", "memory_hint", "open_project"]
 
 
 _NEAR, _FAR = 2, 4
-"""Times the last cache: up to the first, some of what was read before is still there; the second is
-so much that an algorithm with far larger constants does not look faster than it is."""
+"""Multiples of the last-level cache.  Up to the first, some of what was read before is still
+cached; the second is enough to keep algorithms with far larger constants from looking faster
+than they are."""
 
 
 @dataclass(frozen=True)
 class OpenRegion:
-    """A part of a network that is computed in one of several ways, the first unless decided.
+    """A part of a network that can be computed in several ways: the first, unless decided.
 
-    ``ways`` have, by name, the calls of each task's key beyond those that all ways have.
+    ``ways`` maps the name of each way to its calls by task key, beyond those of all ways.
     """
 
     name: str
@@ -39,7 +40,7 @@ class OpenRegion:
 
 @dataclass(frozen=True)
 class _Open:
-    """What is not decided yet: the ways to cut the network, and the tasks of all of them."""
+    """What is still undecided: the ways to partition the network, and the tasks of all of them."""
 
     cuts: Cuts
     tasks: Mapping[str, Task]
@@ -48,9 +49,9 @@ class _Open:
 
 @dataclass(frozen=True)
 class Project:
-    """A network and its tasks, one a workload and in the workloads' order.
+    """A network and its tasks, one for each workload and in the workloads' order.
 
-    ``memory`` is what the model may take, in bytes, where that was said.
+    ``memory`` is the most that the model may take, in bytes; None for no limit.
     """
 
     name: str
@@ -68,13 +69,13 @@ class Project:
 
     @cached_property
     def packs(self) -> dict[str, int]:
-        """Task key -> sets of constants that its calls in the network are given."""
+        """Task key -> distinct sets of constants among its calls in the network."""
         workloads = self.network.workloads()
         return {t.key: w.packs for t, w in zip(self.tasks, workloads, strict=True)}
 
     @cached_property
     def regions(self) -> tuple[OpenRegion, ...]:
-        """What can be cut in several ways; nothing when that is decided."""
+        """The regions that can be cut in several ways; empty once that is decided."""
         if self.open is None:
             return ()
         tasks = self.open.tasks
@@ -88,7 +89,7 @@ class Project:
 
     @cached_property
     def all_tasks(self) -> tuple[Task, ...]:
-        """The network's tasks, and those of other ways to cut it."""
+        """The network's tasks, then those that only other ways to cut it need."""
         if self.open is None:
             return self.tasks
         others = [self.open.tasks[key] for key in self.open.cuts.others]
@@ -96,7 +97,7 @@ class Project:
 
     @cached_property
     def common(self) -> dict[str, int]:
-        """Task key -> calls in the network, however its regions are cut."""
+        """Task key -> calls in the network that do not depend on how its regions are cut."""
         calls = dict(self.weights)
         for region in self.regions:
             for key, count in next(iter(region.ways.values())).items():
@@ -105,7 +106,7 @@ class Project:
 
     @cached_property
     def most_calls(self) -> dict[str, int]:
-        """Task key -> calls in the network cut in the ways that call it most."""
+        """Task key -> most calls in the network that any cut of its regions makes."""
         calls = dict(self.common)
         for region in self.regions:
             for key in {key: None for way in region.ways.values() for key in way}:
@@ -114,7 +115,7 @@ class Project:
         return calls
 
     def decided(self, ways: Sequence[int]) -> Project:
-        """The project cut with the way of that number taken of each of :attr:`regions`."""
+        """The project with each of :attr:`regions` cut in the way that *ways* gives by number."""
         if self.open is None:
             return self
         if not any(ways):
@@ -122,7 +123,7 @@ class Project:
         return replace(self._of(self.open.cuts.taking(ways), self.open), open=None)
 
     def _of(self, network: Network, known: _Open) -> Project:
-        """The project with another *network*, whose tasks are made where they are not *known*."""
+        """The project with another *network*; tasks that are not *known* are made."""
         tasks = (known.tasks.get(w.key) or known.make_task(w) for w in network.workloads())
         return replace(self, network=network, tasks=tuple(tasks))
 
@@ -133,20 +134,20 @@ class Project:
 
     @property
     def memory_bytes(self) -> int:
-        """What one context of the compiled model holds at least: arena and constants."""
+        """Least memory of one context of the compiled model: arena and constants."""
         return _memory_bytes(self.network)
 
     @property
     def touched_bytes(self) -> int:
-        """What one run reads and writes: constants, inputs, outputs and the arena."""
+        """Bytes that one run reads and writes: constants, inputs, outputs and the arena."""
         ends = (*self.network.inputs, *self.network.outputs)
         return self.memory_bytes + sum(t.bytes for t in ends)
 
     def fit(self, memory: int | None) -> Project:
-        """The same project, which shall take *memory* bytes at most.
+        """The same project, limited to *memory* bytes.
 
         Raises:
-            UsageError: It needs more, whatever programs are taken.
+            UsageError: It needs more, whatever programs are chosen.
         """
         if memory is None:
             return replace(self, memory=None)
@@ -174,7 +175,7 @@ def _memory_bytes(network: Network) -> int:
 
 
 def memory_hint(bytes_needed: int) -> str:
-    """What to do about too little memory, on the command line and in Python."""
+    """Advice for too little memory, for the command line and for Python."""
     return f"allow {-(-bytes_needed >> 20)} MiB or more with --memory (memory= in Python)"
 
 
@@ -185,11 +186,11 @@ def open_project(
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Project:
-    """Import *model* and cut it into tasks.
+    """Import *model* and partition it into tasks.
 
     Raises:
         ForeignFile: Not an ONNX model.
-        UnsupportedModel: Operators that cannot be compiled, all of them in its table.
+        UnsupportedModel: Some operators cannot be compiled; its table lists all of them.
         UsageError: A dynamic dimension without a size, an unknown name, or tensors larger than
             this machine's memory.
     """
@@ -213,15 +214,15 @@ def open_project(
 
 
 def _own_caches(request: Request) -> int:
-    """What the second-level caches of the cores that run it hold."""
+    """Total bytes of the second-level caches of the cores that run it."""
     return request.target.l2_bytes * request.threads
 
 
 def _between(workload: Workload, request: Request) -> int:
-    """What the network touches between two calls of *workload*, beside its constants.
+    """Bytes that the network touches between two calls of *workload*, without its constants.
 
-    In eighths of the last cache, so that networks of about one size share their records; all that
-    is far beyond it is one case.
+    Rounded to eighths of the last-level cache, so that networks of similar size share records;
+    sizes far beyond that cache are all treated alike.
     """
     own_caches = _own_caches(request)
     last = max(request.target.l3_bytes, own_caches)

@@ -1,4 +1,4 @@
-"""Replaying a recorded run: the same search, the same object code."""
+"""Replaying a recorded run, which must give the same search and the same object code."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ __all__ = ["replay"]
 def replay(
     database: Database | Path | str, run: int | None = None, *, options: TuneOptions | None = None
 ) -> list[Rerun]:
-    """Search as a recorded run did, and compare: one answer for each search it made.
+    """Repeat the searches of a recorded run and compare; one answer for each search.
 
-    Results come from the records and time from the run's events, so nothing is measured; only the
+    Results come from the records and times from the run's events, so nothing is measured; only the
     best program of each task is built again.  The database is not changed.
 
     Args:
-        run: Number of the run; the last that searched when None.
-        options: For a run with parts of the caller's own, the same ones.
+        run: Number of the run; None for the last one that searched.
+        options: The run's options, needed if it used parts of the caller's own.
 
     Raises:
-        UsageError: No such run, or one whose parts or rules are not known by name.
+        UsageError: There is no such run, or it used parts or rules that have no registered name.
         ForeignFile: There is no such database, or it is damaged.
     """
     if not isinstance(database, Database):

@@ -1,4 +1,4 @@
-"""What a caller asks of a search, in one value that every step passes on."""
+"""A caller's request for a search, as one value that every step passes on."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ def _never() -> None:
 
 @dataclass(frozen=True)
 class Request:
-    """How to look for programs.
+    """How to search for programs.
 
     Args:
-        effort: ``none`` measures nothing beyond checking what it returns.
+        effort: ``none`` measures nothing beyond checking the programs it returns.
         trials, trials_per_task, time_limit_s: Explicit limits; any of them replaces the effort's.
         threads: Threads the programs are tuned for.
         db: Database file; ``None`` keeps records for this call only.
         workers: Where programs are timed: ``local``, or a Ray cluster's address
             (:mod:`ansorpy.measure.workers`).
-        parts: What is exchanged in the search.
-        preset: The rules; ``None`` takes the target's default.
-        listener: Takes progress reports.
-        stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search
-            with all earlier results saved.
+        parts: The search's replaceable parts.
+        preset: The sketch rules; ``None`` takes the target's default.
+        listener: Receives progress reports.
+        stop: Called before each batch is measured; raises ``KeyboardInterrupt`` to end the search,
+            keeping all earlier results.
     """
 
     effort: Effort = "quick"
@@ -67,11 +67,11 @@ class Request:
             self.parts.model.demand(self.target)
 
     def budget(self, *, network: bool) -> Budget | None:
-        """What may be measured; ``None`` for nothing.
+        """The limits of measuring; ``None`` when nothing may be measured.
 
         Raises:
-            UsageError: The target's programs cannot be timed here, but a search was asked for.
-            MissingDependency: Because there is no GPU.
+            UsageError: Measuring was requested, but the target's programs cannot be timed here.
+            MissingDependency: The same for a CUDA target, where this machine has no GPU.
         """
         budget = Budget.of(
             self.effort,
@@ -91,7 +91,7 @@ class Request:
 
     @property
     def can_time(self) -> bool:
-        """False when the target's programs run neither here nor, as far as is known, elsewhere."""
+        """False when the target's programs run neither here nor, as far as known, elsewhere."""
         return self.workers != LOCAL or self.target.runs_on_host()
 
 
@@ -112,10 +112,10 @@ def as_target(target: Target | str | None) -> Target:
 
 
 def as_threads(threads: int | None, target: Target) -> int:
-    """*threads*, or what fits *target*: all cores this process may use, one that drives a GPU.
+    """*threads*, or *target*'s default: all cores this process may use, one to drive a GPU.
 
     Raises:
-        UsageError: Several threads for a GPU, whose programs say themselves how many they take.
+        UsageError: Several threads for a GPU, where each program fixes its own number.
     """
     if target.kind != "cuda":
         return default_threads() if threads is None else threads
@@ -125,15 +125,15 @@ def as_threads(threads: int | None, target: Target) -> int:
 
 
 def as_seed(seed: int | None) -> int:
-    """*seed*, or what the environment says."""
+    """*seed*, or the one the environment gives, or 0."""
     return (SEED.get() or 0) if seed is None else seed
 
 
 def require_memory(what: str, needed: int) -> None:
-    """Refuse *what*, whose tensors take *needed* bytes, when this machine has fewer.
+    """Refuse *what*, whose tensors take *needed* bytes, if this machine has less memory.
 
     Raises:
-        UsageError: Neither could its result be checked here, nor its loops be searched in time.
+        UsageError: Its result could not be checked here, nor its loops searched in time.
     """
     there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > there:

@@ -1,4 +1,4 @@
-"""A search from request to programs: records, workers, tuning, and the code of the best."""
+"""A search from request to programs: records, workers, tuning, and the best programs' code."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ __all__ = ["Chosen", "Session", "open_session"]
 
 @dataclass(frozen=True)
 class Chosen:
-    """The program taken for a task; ``median_s`` is ``None`` when it was never timed."""
+    """The program chosen for a task; ``median_s`` is ``None`` when it was never timed."""
 
     task: Task
     state: State
@@ -53,7 +53,7 @@ class Chosen:
 
 @dataclass
 class Session:
-    """One request at work: its database and its runner.  Its time runs from ``began_at`` on."""
+    """One request in progress, with its database and runner; its time runs from ``began_at``."""
 
     request: Request
     database: Database
@@ -63,9 +63,9 @@ class Session:
 
     @cached_property
     def target(self) -> Target:
-        """The request's target with the rates of this machine, measured when they never were.
+        """The request's target with this machine's rates, measured if they never were.
 
-        Other machines that time for a search are not measured.
+        Rates are not measured when other machines do the timing.
         """
         target = self.request.target
         if self.request.workers != LOCAL:
@@ -74,7 +74,7 @@ class Session:
             return calibrated(target)
 
     def plan(self, weights: Mapping[Task, float], *, network: bool) -> Plan | None:
-        """What :meth:`tune` is about to do; ``None`` when the request allows no measuring."""
+        """What :meth:`tune` is going to do; ``None`` when the request allows no measuring."""
         budget = self.request.budget(network=network)
         if budget is None:
             return None
@@ -89,10 +89,10 @@ class Session:
         goals: Sequence[Goal] = (),
         objective: str | Objective = "weighted_sum",
     ) -> Tuning | None:
-        """Measure programs of the tasks (with their weights) while the budget lasts.
+        """Measure programs of the tasks (with their weights) until the budget is spent.
 
-        *goals* are the networks that *objective* is about; none: one, with these weights.
-        Returns ``None`` when the request allows no measuring.  The database has every trial.
+        *goals* are the networks that *objective* refers to; empty: one, with these weights.
+        Returns ``None`` when the request allows no measuring.  The database receives every trial.
 
         Raises:
             NoValidProgram: No trial of some task gave a correct program.
@@ -122,7 +122,7 @@ class Session:
         )
 
     def choose(self, tasks: Sequence[Task]) -> list[Chosen]:
-        """The best recorded program of each task, or the one predicted best where none is."""
+        """The best recorded program of each task, or the one predicted best if there is none."""
         with phase(Part.ASSEMBLE):
             return self._choose(tasks)
 
@@ -142,12 +142,12 @@ class Session:
         return chosen
 
     def recorded_s(self, task: Task) -> float | None:
-        """Seconds of the best recorded program of *task*."""
+        """Seconds of the best recorded program of *task*; None if there is none."""
         record = self.database.best(task.key)
         return None if record is None else record.median_s
 
     def predicted_s(self, tasks: Sequence[Task]) -> dict[str, float]:
-        """Seconds of the program predicted best for each of *tasks*, by key, as predicted."""
+        """Predicted seconds of the program predicted best for each of *tasks*, by key."""
         with phase(Part.ASSEMBLE):
             return {
                 task.key: predicted_seconds(self._on_machine(task), states[0])
@@ -155,7 +155,7 @@ class Session:
             }
 
     def _expected(self, tasks: Sequence[Task]) -> dict[str, list[State]]:
-        """Programs predicted for each of *tasks*, by key; each first one is being built."""
+        """Programs predicted for each of *tasks*, by key; the first of each starts building."""
         found = {}
         for task, states in self._predictions(tasks):
             found[task.key] = states
@@ -164,7 +164,7 @@ class Session:
         return found
 
     def _predictions(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, list[State]]]:
-        """*tasks* with the programs predicted for each, as they are predicted; each is once."""
+        """Yield *tasks* with their predicted programs as they are ready; each is predicted once."""
         known = self._predicted
         for task in tasks:
             if task.key in known:
@@ -182,14 +182,14 @@ class Session:
             yield fresh[number], states
 
     def recorded(self, task: Task, record: Record) -> Chosen:
-        """The program of a record; its code is what was timed, built again only if it is gone."""
+        """The program of a record with the code that was timed, rebuilt only if that is gone."""
         state = record.state(self.database.definition(record.definition))
         built = self.runner.built(record.object_digest)
         built = built or self.database.objects.get(record.object_digest)
         return Chosen(task, state, built or self._build(task, state), record.median_s)
 
     def kept(self, tasks: Sequence[Task]) -> list[Chosen] | None:
-        """The best recorded program of each task; None where one has none."""
+        """The best recorded program of each task; None when one of them has none."""
         records = [self.database.best(task.key) for task in tasks]
         found = [(t, r) for t, r in zip(tasks, records, strict=True) if r is not None]
         if len(found) < len(tasks):
@@ -197,7 +197,7 @@ class Session:
         return [self.recorded(task, record) for task, record in found]
 
     def predicted_directly(self, task: Task) -> Chosen:
-        """A program that computes *task* as it was defined, however much faster others are."""
+        """A program that computes *task* by its own definition, even if others are faster."""
         [(_, states)] = predicted_of_all(
             [self._on_machine(task)],
             preset=replace(self.request.preset or preset_for(task.target), algorithms=()),
@@ -211,14 +211,14 @@ class Session:
     ) -> Chosen:
         """The first of *states* that builds and computes the right result.
 
-        *is_alone*: faster programs that are known do not make it a failure.
+        *is_alone*: a program is accepted even if much faster ones are known.
         """
         problems = []
         for state in states:
             if not self.request.can_time:
                 return Chosen(task, state, self._build(task, state), None)
             [result] = measure_recorded(self.runner, self.database, task, [state], in_full=is_alone)
-            # A program recorded as slow was right, and beside one without rivals it is not slow.
+            # A program recorded as slow was correct, and slowness does not matter here.
             if result.ok or (is_alone and result.kind is TrialKind.SLOW):
                 built = self.runner.built(result.object_digest)
                 return Chosen(task, state, built or self._build(task, state), result.median_s)
@@ -228,12 +228,12 @@ class Session:
 
     @property
     def _model(self) -> CostModel | None:
-        """The cost model that predicts; None for those that are the closed-form one untrained."""
+        """The cost model for predictions; None where that is the untrained closed-form model."""
         parts = self.request.parts
         return None if parts.cost_model in ("boosted", "analytic") else parts.model()
 
     def _on_machine(self, task: Task) -> Task:
-        """The same task, whose target says what this machine was measured to do."""
+        """The same task, with a target that has this machine's measured rates."""
         return replace(task, target=self.target)
 
     def _source(self, task: Task) -> StructureSampler:
@@ -248,7 +248,7 @@ class Session:
 
 @contextmanager
 def open_session(request: Request) -> Iterator[Session]:
-    """The request's database (a temporary one when it names none) and a runner, closed after."""
+    """Open the request's database (a temporary one if it names none) and a runner; close both."""
     with ExitStack() as stack:
         path = request.db
         if path is None:
@@ -261,13 +261,13 @@ def open_session(request: Request) -> Iterator[Session]:
 
 @dataclass(frozen=True)
 class _StoppableRunner:
-    """The runner, asking before each batch whether the user wants to stop."""
+    """The runner, checking before each batch whether the user wants to stop."""
 
     runner: Machines
     request: Request
 
     def computing(self) -> AbstractContextManager[None]:
-        """Others' timing is waited for where the runner times on this machine."""
+        """Wait for others' timing if the runner times on this machine."""
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
     def measure(

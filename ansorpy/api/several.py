@@ -1,4 +1,4 @@
-"""Several networks tuned together: the tasks they share are tuned once."""
+"""Tuning several networks together: tasks that they share are tuned once."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Aim:
-    """What is wanted of a network: see :class:`~ansorpy.tasks.objective.Goal`."""
+    """What a network should achieve; see :class:`~ansorpy.tasks.objective.Goal`."""
 
     weight: float = 1.0
     bound_s: float | None = None
@@ -44,10 +44,10 @@ class Aim:
 
 
 def objective_for(choice: str | Objective, aims: Sequence[Aim]) -> Objective:
-    """The chosen objective, which must look at every figure that *aims* give.
+    """Return the chosen objective, which must use every figure that *aims* give.
 
     Raises:
-        UsageError: An unknown name, or a bound or baseline that makes no difference to it.
+        UsageError: An unknown name, or a bound or baseline that the objective does not use.
     """
     objective = OBJECTIVES.one(choice)
     for figure, needs in (("bound", "latency_bounds"), ("baseline", "geomean")):
@@ -62,7 +62,7 @@ def objective_for(choice: str | Objective, aims: Sequence[Aim]) -> Objective:
 
 @dataclass(frozen=True)
 class Finished:
-    """A network whose cut is decided, and a program for each of its tasks, in order."""
+    """A network with its partition decided, and a program for each of its tasks, in order."""
 
     project: Project
     chosen: Sequence[Chosen]
@@ -70,7 +70,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Several:
-    """Networks with their aims, and what makes a run over all of their tasks good."""
+    """Networks with their aims, and the objective of a run over all of their tasks."""
 
     projects: Sequence[Project]
     aims: Sequence[Aim]
@@ -78,7 +78,7 @@ class Several:
 
     @cached_property
     def tasks(self) -> dict[str, Task]:
-        """The different tasks by key: networks first to last, each in its own order."""
+        """The distinct tasks by key, network by network, each in its own order."""
         found: dict[str, Task] = {}
         for project in self.projects:
             for task in project.all_tasks:
@@ -87,7 +87,7 @@ class Several:
 
     @property
     def goals(self) -> tuple[Goal, ...]:
-        """What the objective is about: calls of each of :attr:`tasks`, network by network."""
+        """What the objective sees: each network's calls of :attr:`tasks`, weight and bounds."""
         return tuple(
             Goal(
                 self._row(project.common),
@@ -108,7 +108,7 @@ class Several:
 
     @property
     def weights(self) -> dict[str, float]:
-        """Task key -> calls in all networks, each times the network's weight.
+        """Task key -> calls in all networks, each multiplied by the network's weight.
 
         A task that only some ways of a region call counts as in the way that calls it most.
         """
@@ -123,28 +123,28 @@ class Several:
         return {task: self.weights[key] for key, task in self.tasks.items()}
 
     def plan(self, session: Session) -> Plan | None:
-        """What :meth:`tune` is about to do; None when it would measure nothing."""
+        """What :meth:`tune` is going to do; None when it would measure nothing."""
         return session.plan(self._task_weights, network=True)
 
     def tune(self, session: Session) -> Tuning | None:
-        """Measure while the session's budget lasts; None when it allows no measuring."""
+        """Measure until the session's budget is spent; None when it allows no measuring."""
         alone = len(self.projects) == 1 and tuple(self.aims) == (Aim(),)
         goals = () if alone and not self.projects[0].regions else self.goals
         return session.tune(self._task_weights, network=True, goals=goals, objective=self.objective)
 
     def decided(self, session: Session) -> Several:
-        """The same networks, each of their regions cut in the way that takes least."""
+        """The same networks, with each region cut in its fastest way."""
         return replace(self, projects=[decide(session, project) for project in self.projects])
 
     def choose(self, session: Session) -> list[Finished]:
-        """The networks as they are cut in the end, with a program for each of their tasks."""
+        """The networks as finally partitioned, with a program for each of their tasks."""
         return [Finished(p, choose_within(session, p)) for p in self.decided(session).projects]
 
     def compiled(self, request: Request) -> list[Model]:
-        """Tune as *request* says, and put each network's best programs together.
+        """Tune as *request* says, and assemble a model from each network's best programs.
 
         Raises:
-            KeyboardInterrupt: The user stopped the search; what was found is recorded.
+            KeyboardInterrupt: The user stopped the search; its results so far are recorded.
         """
         with open_session(request) as session:
             uninterrupted(self.tune(session))
@@ -160,13 +160,13 @@ def uninterrupted(tuning: Tuning | None) -> None:
 
 @dataclass(frozen=True)
 class WantedNetwork:
-    """A network for :func:`compile_many`, and what is wanted of it.
+    """A network for :func:`compile_many`, and what it should achieve.
 
     Args:
         model: A path or a loaded model.
-        weight: Importance beside the others.
-        bound: Seconds that are fast enough, for objective ``"latency_bounds"``.
-        baseline: Seconds its speed-up is counted from, for objective ``"geomean"``.
+        weight: Importance relative to the others.
+        bound: Latency in seconds that is fast enough, for objective ``"latency_bounds"``.
+        baseline: Latency in seconds that its speed-up refers to, for objective ``"geomean"``.
         memory, shapes, dims: As :func:`ansorpy.compile` takes them.
     """
 
@@ -198,15 +198,15 @@ def compile_many(
     """Compile several ONNX networks with one budget; tasks they share are tuned once.
 
     Args:
-        objective: What the search makes small, of the latencies of all networks:
-            ``"weighted_sum"``, ``"latency_bounds"`` (networks within their bound get nothing more,
-            and the search ends when all are), ``"geomean"`` (of the speed-ups), ``"early_stop"``
-            (tasks that stopped improving get nothing more), or an objective of your own.
+        objective: The function of all networks' latencies that the search minimizes:
+            ``"weighted_sum"``, ``"latency_bounds"`` (networks within their bound get no more, and
+            the search ends when all are), ``"geomean"`` (of the speed-ups), ``"early_stop"``
+            (tasks that stopped improving get no more trials), or an objective of your own.
         effort, trials, trials_per_task, time_limit, target, threads, precision, db, workers, seed,
-        parts: As :func:`ansorpy.compile` takes them; limits are for all networks together.
+        parts: As :func:`ansorpy.compile` takes them; limits apply to all networks together.
 
     Raises:
-        UsageError: No network, an unknown objective, or what :func:`ansorpy.compile` refuses.
+        UsageError: No network, an unknown objective, or as :func:`ansorpy.compile` raises it.
         UnsupportedModel, ForeignFile, NoValidProgram: As :func:`ansorpy.compile` raises them.
 
     Paper: OSDI'20 §6.

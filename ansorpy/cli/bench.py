@@ -1,4 +1,4 @@
-"""``ansorpy bench``: our time beside other engines', each in a process of its own."""
+"""``ansorpy bench``: compare our time with other engines', each in its own process."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _contenders(
     shape: list[str] | None,
     dim: list[str] | None,
 ) -> list[Contender]:
-    """Ours first, then the peers in the order asked; all with the same inputs and threads."""
+    """Ours first, then the peers in the given order; all with the same inputs and threads."""
     from ansorpy.cli.models import onnx_beside
     from ansorpy.cli.values import parse_dims, parse_shapes
     from ansorpy.report.bench.turns import Contender

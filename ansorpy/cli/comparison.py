@@ -1,4 +1,4 @@
-"""The steps of ``verify``: weights, the softmax's input as an output, two engines, one verdict."""
+"""The steps of ``verify``: weights, softmax inputs as outputs, two engines, one verdict."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def verify_model(
 ) -> Verification:
     """Compare *given* (a library, or *original* itself) with the engine *against*.
 
-    *folder* receives the network as both engines read it: with weights drawn from *weights_seed*
-    and with the inputs of its final softmaxes among its outputs.
+    *folder* receives the network as both engines read it: with random weights from *weights_seed*,
+    if given, and with the inputs of its final softmaxes as additional outputs.
     """
     if against not in ("onnxruntime", "reference"):
         raise UsageError(
@@ -63,6 +63,6 @@ def verify_model(
 
 
 def _save(model: onnx.ModelProto, path: Path) -> None:
-    """Write *model*; its weights beside it where one file cannot hold them."""
+    """Write *model*, with its weights in a second file if one cannot hold everything."""
     large = model.ByteSize() >= 1 << 31
     onnx.save(model, path, save_as_external_data=large)

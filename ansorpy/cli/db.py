@@ -1,4 +1,4 @@
-"""``ansorpy db``: what a tuning database holds, its runs, a run once more, and what it teaches."""
+"""``ansorpy db``: a tuning database's tasks and runs, replays, and cost models trained on it."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def db(
 
 
 def _parsed(words: list[str]) -> tuple[Action, Path]:
-    """The action and the file; a single word that is no action is a file."""
+    """The action and the file; a first word that is not an action is a file."""
     from ansorpy.errors import UsageError
 
     named = bool(words) and words[0] in Action.__members__

@@ -1,4 +1,4 @@
-"""``ansorpy doctor``: what works on this machine, and what there is to choose from."""
+"""``ansorpy doctor``: what works on this machine, and which parts are available."""
 
 from __future__ import annotations
 

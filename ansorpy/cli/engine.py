@@ -1,4 +1,4 @@
-"""Our own models behind the engine protocol, as ``bench`` loads them in their own process."""
+"""Our models behind the engine protocol, for ``bench`` to load in a separate process."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Ours:
         self._outputs = model.run(self._names, self._feeds, threads=threads)
 
     def run(self) -> None:
-        """One inference into the same arrays."""
+        """Run one inference into the same output arrays."""
         self._model.run(self._names, self._feeds, outputs=self._outputs, threads=self._threads)
 
     def outputs(self) -> dict[str, Array]:
-        """The arrays that each run writes."""
+        """The arrays that every run writes."""
         return dict(zip(self._names, self._outputs, strict=True))

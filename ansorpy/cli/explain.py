@@ -1,4 +1,4 @@
-"""``ansorpy explain``: which rule answered what, and the sketches that follow."""
+"""``ansorpy explain``: the verdict of each rule, and the resulting sketches."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def explain(
 ) -> None:
     """Print rule by stage by verdict by reason, then the sketches, of a network's tasks.
 
-    Each definition comes with the least time it can take: once a program is faster than that, the
-    search leaves the definition's sketches alone.
+    Each definition is shown with the least time it can take: once a program is faster than that,
+    the search ignores the definition's sketches.
     """
     from ansorpy.cli.searching import make_request, project_of
     from ansorpy.cli.tasks import selected

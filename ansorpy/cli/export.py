@@ -1,4 +1,4 @@
-"""``ansorpy export``: the library of what is recorded, without tuning."""
+"""``ansorpy export``: write the library of recorded programs, without tuning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening what a command line names: databases that must exist, arrays to feed."""
+"""Files that a command line names: existing databases, libraries, arrays."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Array = NDArray[np.generic]
 
 
 def open_database(path: Path) -> Database:
-    """The database in the file *path*, which must be there: reading makes no new one."""
+    """Open the database *path*, which must exist: reading never creates one."""
     if not path.exists():
         raise ForeignFile(
             f"there is no database {path}", hint="name another file, or tune something first"
@@ -29,10 +29,10 @@ def open_database(path: Path) -> Database:
 
 
 def library_path(model: Path, output: Path | None) -> Path:
-    """Where the library of *model* is written: *output*, or its own name with ``.so``.
+    """The path for the library of *model*: *output*, or the model's name with ``.so``.
 
     Raises:
-        UsageError: That is the model's own file.
+        UsageError: That path is the model's own file.
     """
     library = output or Path(f"{model.stem}.so")
     if library.exists() and model.exists() and library.samefile(model):
@@ -41,7 +41,7 @@ def library_path(model: Path, output: Path | None) -> Path:
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write *arrays*, whatever their names, as the ``.npz`` file *path*."""
+    """Write *arrays*, with any names, as the ``.npz`` file *path*."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
@@ -49,12 +49,14 @@ def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:
 
 
 def feeds(specs: Sequence[Port], given: Sequence[str]) -> dict[str, Array]:
-    """The arrays for *specs*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
+    """The input arrays for *specs*.
+
+    *given*: ``name=file.npy``, ``name=file.npz`` (its entry of that name) or
     ``name=random[:seed]``; inputs not given are random with seed 0.
 
     Raises:
-        UsageError: An unknown name, or another shape or type than the input's.
-        ForeignFile: A file that is no array.
+        UsageError: An unknown name, or a shape or type that does not match the input.
+        ForeignFile: A file that does not contain an array.
     """
     by_name = {spec.name: spec for spec in specs}
     found = {name: random_value(s.shape, s.dtype, 0, name) for name, s in by_name.items()}
@@ -86,7 +88,7 @@ def _read(path: Path, name: str) -> Array:
         content = np.load(path, allow_pickle=False)
     except OSError as error:
         raise ForeignFile(f"cannot read {path}: {error.strerror or error}") from None
-    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy guesses that others are pickles
+    except (ValueError, EOFError, zipfile.BadZipFile):  # numpy takes other files for pickles
         raise ForeignFile(
             f"{path} is not a numpy file", hint="write it with numpy.save or numpy.savez"
         ) from None

@@ -1,4 +1,4 @@
-"""``ansorpy VERB``: the table of verbs, and the one place where errors become exit codes."""
+"""``ansorpy VERB``: the table of verbs, and the only place where errors become exit codes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _common(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code (docs/cli.md) and prints errors to stderr."""
+    """Run one command; return its exit code (docs/cli.md) and print errors to stderr."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         code = _application()(repeat_list_option(given), prog_name="ansorpy", standalone_mode=False)
@@ -79,25 +79,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output went away; there is nobody to tell
+        sys.stderr.close()  # the reader of our output has gone, so nobody can be told
         return EXIT_INTERNAL
     except Exception as error:
         return _unexpected(error)
-    if code == EXIT_INTERRUPTED:  # what the parser makes of a KeyboardInterrupt
+    if code == EXIT_INTERRUPTED:  # how the parser reports a KeyboardInterrupt
         print("interrupted", file=sys.stderr)
     return code if isinstance(code, int) else 0
 
 
 def _unexpected(error: Exception) -> int:
-    """Exit code of an error that is none of ours: the command line's own, a full disk, a bug."""
+    """Exit code of an error that is not ansorpy's: the option parser's, a full disk, a bug."""
     if hasattr(error, "format_message"):  # typer's: a wrong option or a missing argument
         said = error.format_message()
-        if said:  # without any argument there is the help alone
+        if said:  # empty without any argument, when only the help is printed
             print(f"error: {said}", file=sys.stderr)
         return EXIT_USAGE
     if DEBUG.get():
         traceback.print_exception(error)
-    elif isinstance(error, OSError):  # of a file that was being written
+    elif isinstance(error, OSError):  # while writing a file
         print(f"error: {error}", file=sys.stderr)
         print("hint: check the folder, its free space and its permissions", file=sys.stderr)
         return ForeignFile.exit_code
@@ -108,9 +108,9 @@ def _unexpected(error: Exception) -> int:
 
 
 def repeat_list_option(arguments: Sequence[str]) -> list[str]:
-    """``--against a b`` as ``--against a --against b``, which is what the parser understands.
+    """Turn ``--against a b`` into ``--against a --against b``, which the parser understands.
 
-    Only names of engines are taken as further values, so a file may follow them.
+    Only engine names count as further values, so a file may follow them.
     """
     result: list[str] = []
     listing = False

@@ -1,4 +1,4 @@
-"""Opening what ``run``, ``bench`` and ``verify`` are given: a library or an ONNX file."""
+"""Opening the argument of ``run``, ``bench`` and ``verify``: a library or an ONNX file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["from_records", "is_library", "onnx_beside", "open_model"]
 
 
 def is_library(path: Path) -> bool:
-    """True for a compiled library, by its first bytes; a file that cannot be read is none."""
+    """True for a compiled library, by its first bytes; False for an unreadable file."""
     try:
         with path.open("rb") as file:
             return file.read(4) == b"\x7fELF"
@@ -48,7 +48,7 @@ def open_model(
     shape: Sequence[str] | None = None,
     dim: Sequence[str] | None = None,
 ) -> Model:
-    """The library *path*, or the ONNX file compiled from records without tuning."""
+    """Load the library *path*, or compile the ONNX file from records, without tuning."""
     from ansorpy.api import load
 
     if is_library(path):
@@ -64,7 +64,7 @@ def from_records(
     shape: Sequence[str] | None = None,
     dim: Sequence[str] | None = None,
 ) -> tuple[Finished, Model]:
-    """The programs of the ONNX file *path* from the records in *db*, without tuning; its model."""
+    """Programs and model of the ONNX file *path* from the records in *db*, without tuning."""
     from ansorpy.api.assemble import model_of
     from ansorpy.cli.searching import make_request, project_of, search
 

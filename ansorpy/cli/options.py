@@ -28,7 +28,7 @@ class Effort(StrEnum):
 
 
 class Precision(StrEnum):
-    """Which freedoms the arithmetic may take."""
+    """The freedom that arithmetic is allowed."""
 
     default = "default"
     strict = "strict"

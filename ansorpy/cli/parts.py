@@ -1,4 +1,4 @@
-"""``--strategy`` and its like: from names and plugins to the parts of a search."""
+"""``--strategy`` and similar options: parts of a search from names and plugins."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["chosen_parts", "parts_table"]
 
 
 def chosen_parts(plugins: Iterable[Path] | None, **names: str) -> Parts:
-    """The named parts; *plugins* run first and may register them.
+    """The parts of these names; *plugins* run first and may register some.
 
     Raises:
         UsageError: An unknown name, or a plugin that fails.
@@ -23,7 +23,7 @@ def chosen_parts(plugins: Iterable[Path] | None, **names: str) -> Parts:
 
 
 def parts_table() -> Table:
-    """What there is to choose from: a row a part."""
+    """The table of available parts, one per row."""
     rows = [
         (f"--{kind.replace('_', '-')}", name, text)
         for kind, registry in PARTS.items()

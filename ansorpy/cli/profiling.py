@@ -25,7 +25,7 @@ def profile_of(
     """Time each call of the network *path*, compiled from the records in *db*.
 
     Raises:
-        UsageError: *path* is a library, whose calls are sealed in one function.
+        UsageError: *path* is a library, whose calls are inside a single function.
     """
     if is_library(path):
         raise UsageError(
@@ -39,7 +39,7 @@ def profile_of(
     calls = []
     for call, (name, seconds) in zip(network.calls, model.profile(feeds), strict=True):
         program = programs[call.key]
-        # The definition that was scheduled, not the one asked for: Winograd takes fewer products.
+        # By the definition that was scheduled: Winograd takes fewer products than the original.
         least_s = least_seconds(program.task, program.state.base)
         calls.append(CallTime(name, seconds, program.median_s, least_s))
     return calls

@@ -1,4 +1,4 @@
-"""Progress of a tuning run: one live line on a terminal, a plain line now and then elsewhere."""
+"""Progress of a tuning run: a live line on a terminal, occasional plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
 __all__ = ["ProgressDisplay", "progress_text"]
 
-# Seconds between plain lines when nothing improved.
+# Seconds between plain lines while nothing improves.
 QUIET_S = 10.0
 
 
 class ProgressDisplay:
-    """Shows best latency, trials, failures by cause and time left; a listener of a tuning run."""
+    """A listener that shows best latency, trials, failures by kind and time left."""
 
     def __init__(self, file: TextIO | None = None) -> None:
         self._file = file or sys.stderr
@@ -50,7 +50,7 @@ class ProgressDisplay:
             self._live.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Take one report."""
+        """Show one report."""
         improved = progress.task != "" and progress.best_s != self._best.get(progress.task)
         if progress.task:
             self._best[progress.task] = progress.best_s
@@ -75,7 +75,7 @@ class ProgressDisplay:
 
 
 def progress_text(progress: Progress, failures: Mapping[TrialKind, int]) -> str:
-    """One line: trials, total and task's best, failures by kind, time left."""
+    """One line: trials, best total and best of the task, failures by kind, time left."""
     limit = "" if progress.trial_limit is None else f"/{progress.trial_limit}"
     if progress.phase is Phase.PICKED:
         return f"program {progress.total_trials}{limit} chosen: {progress.task}"
@@ -95,5 +95,5 @@ def progress_text(progress: Progress, failures: Mapping[TrialKind, int]) -> str:
 
 
 def milliseconds(seconds: float) -> str:
-    """A latency for people: milliseconds, or microseconds below one."""
+    """Format a latency in milliseconds, or in microseconds if below one."""
     return f"{seconds * 1e3:.3f} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.1f} us"

@@ -1,4 +1,4 @@
-"""``ansorpy report``: what tuning found, and what failed why."""
+"""``ansorpy report``: what tuning found, and what failed and why."""
 
 from __future__ import annotations
 

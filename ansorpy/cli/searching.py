@@ -1,4 +1,4 @@
-"""What the searching verbs share: the request, the search with its progress, the report."""
+"""Code that the searching verbs share: request, search with progress, report."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def make_request(
     parts: Parts | None = None,
     seed: int = 0,
 ) -> Request:
-    """The request that command-line values make."""
+    """Make the request from command-line values."""
     made_for = as_target(target)
     return Request(
         effort=effort.value,
@@ -81,7 +81,7 @@ def project_of(
 ) -> Project:
     """The network in *model*, with sizes given as ``--shape`` and ``--dim`` values.
 
-    It is called *name*, or as its file without ``.onnx``.
+    Its name is *name*, or its file name without ``.onnx``.
     """
     shapes, dims = parse_shapes(shape or ()), parse_dims(dim or ())
     with phase(Part.OPEN):
@@ -96,11 +96,11 @@ def aims_of(
     baseline: Sequence[str] | None = None,
     weight: Sequence[str] | None = None,
 ) -> tuple[Objective, list[Aim]]:
-    """What ``--objective``, ``--bound``, ``--baseline`` and ``--weight`` say of each network.
+    """The objective, and each network's aim by ``--bound``, ``--baseline`` and ``--weight``.
 
     Raises:
-        UsageError: An unknown objective, one that does not look at a figure given, a value that is
-            none, or the name of no network.
+        UsageError: An unknown objective, one that does not use a given figure, an invalid value,
+            or an unknown network name.
     """
     bounds = by_network("--bound", bound or (), names)
     baselines = by_network("--baseline", baseline or (), names)
@@ -118,9 +118,9 @@ def aims_of(
 
 @contextmanager
 def accounted(request: Request) -> Iterator[None]:
-    """Say on stderr at the end where the seconds went, if *request* measures anything.
+    """Print on stderr at the end where the time went, if *request* measures anything.
 
-    Also when the user stopped it, and when no program was correct.
+    It does so even if the user stopped the run or no program was correct.
     """
     phases = Phases()
     try:
@@ -138,7 +138,7 @@ def _show_phases(phases: Phases, request: Request) -> None:
 
 
 def search(project: Project, request: Request, *, quiet: bool = False) -> Finished:
-    """Tune the network's tasks with progress on stderr; its cut and a program for each of them.
+    """Tune the network's tasks, with progress on stderr; return its partition and programs.
 
     Raises:
         Interrupted: The user stopped the search; the records so far are in the database.
@@ -191,7 +191,7 @@ def _show_ways(several: Several, session: Session) -> None:
 
 
 def _show_tasks(several: Several, session: Session) -> None:
-    """The tasks that the networks call, cut in the ways that are fastest so far."""
+    """Show the tasks that the networks call when cut in the fastest known ways."""
     projects = [fastest(project, session.recorded_s) for project in several.projects]
     tasks = summaries(session.database, replace(several, projects=projects).weights)
     show(tasks_table(tasks), sys.stderr)
@@ -210,7 +210,7 @@ def _interrupted(request: Request) -> Interrupted:
 
 
 def export(finished: Finished, request: Request, library: Path) -> None:
-    """Put the model together and write it to *library*; say where it is, and what it takes."""
+    """Assemble the model and write it to *library*; print its path and memory use."""
     with phase(Part.ASSEMBLE):
         model = model_of(finished.project, finished.chosen, request.threads)
         written = model.export(library)
@@ -220,7 +220,7 @@ def export(finished: Finished, request: Request, library: Path) -> None:
 
 
 def plan_text(project: Project, request: Request) -> str:
-    """What is about to happen: calls, tasks, threads, and the limit of the search."""
+    """What the search is going to do: calls, tasks, threads and limits."""
     calls, tasks = len(project.network.calls), len(project.tasks)
     where = f"{request.target.name}, {request.threads} threads"
     others = len(project.all_tasks) - tasks
@@ -240,6 +240,6 @@ def plan_text(project: Project, request: Request) -> str:
 
 
 def total_text(finished: Finished) -> str:
-    """The time of all kernels together, or nothing when one was never timed."""
+    """The total time of all kernels as text; empty if one was never timed."""
     total = kernels_median_s(finished.project, finished.chosen)
     return "" if total is None else f"{milliseconds(total)} in kernels"

@@ -1,4 +1,4 @@
-"""``ansorpy show``: a network's tasks, and the program, steps and machine code of one."""
+"""``ansorpy show``: a network's tasks, or the program, steps or machine code of one."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Form", "show"]
 
 
 class Form(StrEnum):
-    """What to print of a task."""
+    """The form in which to print a task."""
 
     definition = "definition"
     nest = "nest"
@@ -101,7 +101,7 @@ def _list(project: Project, session: Session, as_json: bool) -> None:
 
 
 def _memory(project: Project, session: Session) -> Footprint:
-    """What the recorded programs take; where one is missing, what there is without programs."""
+    """Memory of the recorded programs; if one is missing, what is known without programs."""
     from ansorpy.api.assemble import plan_of
     from ansorpy.runtime.footprint import Footprint
 

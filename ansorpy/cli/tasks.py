@@ -1,4 +1,4 @@
-"""Naming a task of a network on the command line: its number, its name, or a part of it."""
+"""Selecting a task on the command line by its number, its name, or a part of its name."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["selected"]
 
 
 def selected(tasks: Sequence[Task], wanted: str | None) -> list[Task]:
-    """All *tasks*, or the one that *wanted* names.
+    """All *tasks*, or the one that *wanted* identifies.
 
     Raises:
-        UsageError: None or several answer to it.
+        UsageError: No task or several tasks match.
     """
     if wanted is None:
         return list(tasks)

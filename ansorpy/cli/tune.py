@@ -1,4 +1,4 @@
-"""``ansorpy tune``: search and keep the records; ``compile`` and ``export`` use them later."""
+"""``ansorpy tune``: search and keep the records, for later ``compile`` and ``export``."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def _export(
     model: Path, library: str, db: Path, target: str, threads: int | None, precision: Precision,
     memory: Memory, dim: Dim, shape: Shape,
 ) -> str:  # fmt: skip
-    """The command that finds the same tasks again."""
+    """The ``export`` command line that finds the same tasks."""
     words = ["ansorpy", "export", str(model), "-o", library, "--db", str(db)]
     words += [] if target == "host" else ["--target", target]
     words += [] if threads is None else ["--threads", str(threads)]

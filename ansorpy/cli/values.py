@@ -1,4 +1,4 @@
-"""Reading the values of options: durations, sizes, shapes, dimensions, inputs."""
+"""Parsing option values: durations, latencies, sizes, shapes, dimensions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BYTES = {
 
 
 def parse_duration(text: str | None) -> float | None:
-    """Seconds of ``10m``, ``90s``, ``1h30m`` or a plain number of seconds; None stays None."""
+    """Parse ``10m``, ``90s``, ``1h30m`` or plain seconds into seconds; None stays None."""
     if text is None:
         return None
     clean = text.strip().lower()
@@ -38,7 +38,7 @@ def parse_duration(text: str | None) -> float | None:
 
 
 def parse_latency(text: str) -> float:
-    """Seconds of ``5ms``, ``800us`` or ``1.5s``."""
+    """Parse ``5ms``, ``800us`` or ``1.5s`` into seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(us|ms|s)", text.strip())
     if match is None or float(match[1]) == 0:
         raise UsageError(f"{text!r} is not a latency", hint="write 5ms, 800us or 1.5s")
@@ -46,18 +46,19 @@ def parse_latency(text: str) -> float:
 
 
 def parse_positive(option: str, text: str) -> float:
-    """A number over 0; *option* is for the message."""
+    """Parse a number above 0; *option* is for the error message."""
     if not re.fullmatch(r"\d+(\.\d+)?", text) or float(text) == 0:
         raise UsageError(f"{option} {text}: not a number over 0")
     return float(text)
 
 
 def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict[str, str]:
-    """The text of each network in *names* that has one; ``VALUE`` is every network's,
-    ``NAME=VALUE`` one's, which counts more.
+    """The value of each network in *names* that has one.
+
+    ``VALUE`` applies to every network, ``NAME=VALUE`` to one and takes precedence.
 
     Raises:
-        UsageError: A name that is no network's.
+        UsageError: A name that is not a network's.
     """
     found: dict[str, str] = {}
     for value in sorted(values, key=lambda v: "=" in v):
@@ -72,11 +73,10 @@ def by_network(option: str, values: Iterable[str], names: Sequence[str]) -> dict
 
 
 def network_names(models: Sequence[Path]) -> list[str]:
-    """What each network is called: its file's name without ``.onnx``, with the folders as they were
-    written where another's is the same.
+    """Name each network: its file name without ``.onnx``, plus folders as given if not unique.
 
     Raises:
-        UsageError: A network that is given twice.
+        UsageError: A network is given twice.
     """
     stems = [model.stem for model in models]
     names = [
@@ -93,7 +93,7 @@ def network_names(models: Sequence[Path]) -> list[str]:
 
 
 def parse_bytes(text: str | None) -> int | None:
-    """Bytes of ``1GiB``, ``512MiB``, ``2GB`` or a plain number; None stays None."""
+    """Parse ``1GiB``, ``512MiB``, ``2GB`` or a plain number into bytes; None stays None."""
     if text is None:
         return None
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", text.strip())
@@ -103,7 +103,7 @@ def parse_bytes(text: str | None) -> int | None:
 
 
 def parse_shapes(items: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """``x:1x3x224x224`` as ``{"x": (1, 3, 224, 224)}``; a name may hold colons itself."""
+    """Parse ``x:1x3x224x224`` into ``{"x": (1, 3, 224, 224)}``; names may contain colons."""
     found = {}
     for item in items:
         name, _, extents = item.rpartition(":")
@@ -114,7 +114,7 @@ def parse_shapes(items: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def parse_dims(items: Iterable[str]) -> dict[str, int]:
-    """``batch=1`` as ``{"batch": 1}``."""
+    """Parse ``batch=1`` into ``{"batch": 1}``."""
     found = {}
     for item in items:
         name, _, size = item.rpartition("=")

@@ -1,4 +1,4 @@
-"""``ansorpy verify``: do the outputs equal another engine's."""
+"""``ansorpy verify``: compare outputs with another engine's."""
 
 from __future__ import annotations
 

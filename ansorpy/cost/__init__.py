@@ -1,1 +1,1 @@
-"""What a program costs: features, the closed-form model, and the model learnt from records."""
+"""Cost models: features, the closed-form model, and the model learned from records."""

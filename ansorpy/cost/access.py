@@ -1,4 +1,4 @@
-"""The box that one access of a statement touches, from the innermost loop outwards, as columns."""
+"""The box that one access of a statement touches at each loop depth, as columns."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ __all__ = ["AccessView", "Floats", "Masks", "Number", "Walk", "is_number", "numb
 Floats = npt.NDArray[np.float64]
 Masks = npt.NDArray[np.bool_]
 Number: TypeAlias = Floats | float
-"""A column, or the number that all its rows have."""
+"""A column, or a single number where all its rows are equal."""
 
 
 @dataclass(frozen=True)
 class AccessView:
-    """Accesses that move alike: where along each loop, and the box they touch at each depth.
+    """Accesses with the same index pattern: how loops move them, and the box at each depth.
 
-    The mappings have the loops that may move it, by number.
+    The mappings hold, by number, the loops that may move it.
     """
 
     times: int
-    """How many accesses these are."""
+    """Number of these accesses."""
     moves: Mapping[int, Masks]
-    """The loop is real and some index depends on it; the mask of the loop itself where every
+    """True where the loop is real and some index depends on it; the loop's own mask object if every
     iteration moves it."""
     stride: Mapping[int, Floats]
-    """Elements between two iterations, in the innermost dimension the loop moves."""
+    """Elements between two iterations, counted in the innermost dimension the loop moves."""
     flat: Mapping[int, Floats]
-    """Elements between two iterations in memory, all dimensions together."""
+    """Elements between two iterations in memory, over all dimensions."""
     region: Sequence[Floats]
-    """At each depth, elements of the touched box."""
+    """Elements of the touched box at each depth."""
     run: Sequence[Floats]
-    """At each depth, contiguous elements the box is made of."""
+    """Length of the contiguous runs of the box at each depth, in elements."""
     boxes: Sequence[tuple[Number, ...]]
-    """At each depth, the box's extent in each dimension."""
+    """Extent of the box in each dimension, at each depth."""
     pitches: tuple[Number, ...]
     """Elements between neighbours in each dimension."""
     is_write: bool
 
 
 class Walk:
-    """The box of one access, from the innermost loop outwards; *steps* are extents less one."""
+    """Computes the box of one access from the innermost loop outwards; *steps* are extents - 1."""
 
     def __init__(
         self,
@@ -73,11 +73,11 @@ class Walk:
             min(size, 1.0) if isinstance(size, float) else np.minimum(size, 1.0)
             for size in self.shape
         ]
-        # For each number of trailing dimensions the run of their boxes, and where none is cut.
+        # For each number of trailing dimensions: the run of their box, and where the box is whole.
         self.runs: list[tuple[Number, Masks | bool]] = [(1.0, True)]
 
     def view(self, depth: int, times: int, is_write: bool) -> AccessView:
-        """The accesses inside *depth* loops, *times* of which move alike."""
+        """The view of *times* equal accesses inside *depth* loops."""
         moves: dict[int, Masks] = {}
         stride: dict[int, Floats] = {}
         flat: dict[int, Floats] = {}
@@ -102,15 +102,17 @@ class Walk:
         return AccessView(times, moves, stride, flat, region, run, boxes, pitches, is_write)
 
     def _padded(self, pad: Number) -> list[Number]:
-        """Strides with *pad* elements behind each row."""
+        """Strides with *pad* elements after each row."""
         found: list[Number] = [1.0, self.shape[-1] + pad]
         for size in reversed(self.shape[1:-1]):
             found.append(found[-1] * size)
         return found[::-1]
 
     def _coefficients(self, loop: int) -> dict[int, Number]:
-        """Absolute coefficients by dimension, without those that are 0 in every row; an index
-        that is not affine moves with every loop."""
+        """Absolute coefficients by dimension, omitting those that are 0 in every row.
+
+        A non-affine index moves with every loop.
+        """
         access = self.access
         found: dict[int, Number] = {}
         for d in access.moving[loop]:
@@ -131,7 +133,7 @@ class Walk:
         return moved, np.where(real, flat, 0.0)
 
     def _region(self) -> Floats:
-        """Elements of the box; products of integers, which no order of factors changes."""
+        """Elements of the box: a product of integers, so the order of factors does not matter."""
         fixed = prod((box for box in self.box if isinstance(box, float)), start=1.0)
         total: Number = fixed
         for box in self.box:
@@ -140,10 +142,12 @@ class Walk:
         return _as_column(total, self.rows)
 
     def _run(self, changed: int) -> Floats:
-        """Contiguous elements in the box: trailing dimensions up to the first that is cut or has
-        others between its rows.
+        """Length of the contiguous runs of the box.
 
-        No dimension after *changed* is another one than when this was asked before.
+        A run spans the trailing dimensions up to the first that the box does not cover or whose
+        rows are not adjacent in memory.
+
+        No dimension after *changed* may have changed since the last call.
         """
         del self.runs[len(self.box) - changed :]
         run, whole = self.runs[-1]
@@ -172,17 +176,17 @@ class Walk:
 
 
 def _times(column: Number, number: Number) -> Number:
-    """The product; *column* itself where *number* is 1 in every row."""
+    """The product; *column* itself if *number* is 1 in every row."""
     return column if isinstance(number, float) and number == 1 else column * number
 
 
 def _is_positive(number: Number) -> bool:
-    """True when every row's is."""
+    """True when it is positive in every row."""
     return number > 0 if isinstance(number, float) else bool((number > 0).all())
 
 
 def is_number(size: Size, number: int) -> bool:
-    """True for a size that is *number* whatever is decided."""
+    """True for a size that equals *number* regardless of decisions."""
     return isinstance(size, int) and size == number
 
 
@@ -192,7 +196,7 @@ def _as_column(number: Number, rows: int) -> Floats:
 
 
 def number_of(size: Size) -> Number:
-    """*size* as a floating-point column, or the number that it is."""
+    """*size* as a floating-point column, or as a number if it is constant."""
     if isinstance(size, Column):
         return size.floats
     return float(size) if isinstance(size, int) else as_array(size, 0).astype(np.float64)

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 __all__ = ["SAMPLE_VERSION", "BoostedOptions", "BoostedTrees", "WeightedTrees"]
 
 SAMPLE_VERSION = f"{FEATURE_VERSION}-{PRIOR_VERSION}"
-"""Of what trees are grown from: features, and the closed-form estimate that they correct."""
+"""Version of the training samples: features, and the closed-form estimate trees correct."""
 
 _ROWS_A_THREAD = 32768
-"""LightGBM's threads spin while they wait: beside a busy process two of them took fifty times as
-long as one for 8,000 rows, which one trains on in half a second."""
+"""LightGBM's threads spin while waiting: beside a busy process, two of them took fifty times as
+long as one for 8,000 rows, on which one trains in half a second."""
 
 PRIOR_WEIGHT = 3.0
-"""What the logarithm of the prior's throughput counts beside the trees.  Measured on held-out
-records: 1 trusts the prior too little, 3 ranks best of 1, 2 and 3."""
+"""Weight of the logarithm of the prior's throughput relative to the trees.  Measured on held-out
+records: 1 trusts the prior too little; of 1, 2 and 3, 3 ranks best."""
 
 
 @dataclass(frozen=True)
 class BoostedOptions:
-    """Training of the trees.
+    """Options for training the trees.
 
-    Source: TenSet's LightGBM model, with fewer and smaller trees: scoring 150 trees of 31 leaves
-    runs 250 thousand rows a second on two threads, twice as many as its 72 leaves.
+    Source: TenSet's LightGBM model, with fewer and smaller trees: 150 trees of 31 leaves score
+    250 thousand rows per second on two threads, twice as many as with its 72 leaves.
     """
 
     trees: int = 120
@@ -49,27 +49,27 @@ class BoostedOptions:
     learning_rate: float = 0.1
     feature_fraction: float = 0.84375
     row_fraction: float = 0.7
-    """Rows a tree is grown on; a draw of its own for each.  Helps rows it never saw (measured)."""
+    """Share of rows sampled for each tree; improves results on unseen rows (measured)."""
     min_rows_in_leaf: int = 2
     min_programs: int = 8
     trust: float = 0.25
-    """What the trees' sum counts when programs are ranked.  Pairs have an order and no distance, so
-    training drives programs it can tell apart further and further, and the fewer it knows the
-    easier they are told apart: corrections say which way, far less how far.  Measured on held-out
-    records (docs/cost_models.md)."""
+    """Weight of the trees' sum in ranking programs.  Pairs have an order but no distance, so
+    training keeps driving distinguishable programs apart, the more easily the fewer it knows: the
+    corrections' sign means far more than their size.  Measured on held-out records
+    (docs/cost_models.md)."""
     refit_share: float = 0.05
-    """Retrain when this share of the programs learnt in this run is new ..."""
+    """Retrain when new programs are at least this share of those learned in this run ..."""
     refit_least: float = 0.02
-    """... and this share of all, recalled ones included, for whose number training takes longer."""
+    """... and this share of all, including recalled ones, which make training slower."""
     base_programs: int = 400
-    """With so many programs known of the tasks it learns itself, trees of its own count as much as
-    those it began with, which may have been grown from the same records of other tasks."""
+    """Once the model has learned this many programs of its own tasks, its own trees weigh as much
+    as the initial ones (which may come from the same records of other tasks)."""
     seed: int = 43
 
     def parameters(self, rows: int) -> dict[str, Any]:
-        """LightGBM's parameters for *rows* of data, chosen so that equal data give equal trees.
+        """LightGBM's parameters for *rows* rows, chosen so that equal data give equal trees.
 
-        Small data train on one thread: starting more costs more than it saves.
+        Small data sets train on one thread, since starting more would cost more than it saves.
         """
         return {
             "boosting": "gbdt",
@@ -90,7 +90,7 @@ class BoostedOptions:
 
 
 class WeightedTrees(NamedTuple):
-    """Trees as LightGBM writes them, and how much their sum counts."""
+    """Trees as LightGBM writes them, and the weight of their sum."""
 
     weight: float
     text: str
@@ -98,7 +98,7 @@ class WeightedTrees(NamedTuple):
 
 @dataclass(frozen=True)
 class _Blend:
-    """Trees that count for so much each; answers as a Booster does."""
+    """A weighted sum of tree ensembles, with the interface of a Booster."""
 
     parts: tuple[tuple[float, Booster], ...]
 
@@ -112,14 +112,14 @@ class _Blend:
 class BoostedTrees:
     """Learns what the closed-form model gets wrong, from this machine's measurements.
 
-    A program's score is the closed-form throughput times one factor a statement, the exponential
-    of a part of the trees' sum (``trust``); trained to put the programs of each task in order
-    (:func:`~ansorpy.cost.ranking.pack_ranking`).  Retrained from scratch on all records.
-    Trees of an earlier model (*base*) are believed beside those grown here, the less the more
-    programs were learnt here (``base_programs``).
-    Paper: OSDI'20 §5.2.  Differs: starts from the closed-form model instead of from nothing, so
-    the first rounds are not random; and ranks, where the paper fits the sum to the throughput by
-    squared error, which put fewer held-out programs in order (docs/cost_models.md).
+    A program's score is the closed-form throughput times one factor per statement, the exponential
+    of the trees' output scaled by ``trust``.  The trees are trained to order each task's programs
+    (:func:`~ansorpy.cost.ranking.pack_ranking`), and retrained from scratch on all records.
+    Trees of an earlier model (*base*) are combined with those grown here; they count the less, the
+    more programs were learned here (``base_programs``).
+    Paper: OSDI'20 §5.2.  Differs: starts from the closed-form model, so the first rounds are not
+    random; and uses a ranking loss, where the paper fits throughput by squared error, which ordered
+    fewer held-out programs correctly (docs/cost_models.md).
     """
 
     def __init__(
@@ -138,15 +138,15 @@ class BoostedTrees:
         self._own: set[str] = set()
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """Programs a second: the prior's estimate times what the trees make of it.
+        """Programs per second: the prior's estimate times the trees' correction.
 
-        Only the order within a task is learnt, so the level of a task may be off.
+        Only the order within a task is learned, so a task's absolute level may be off.
         """
         [score] = self.predict_all(task, [(nest, rows)])
         return score
 
     def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
-        """The same for the tables of several structures; the trees are called once for all."""
+        """The same for tables of several structures, with a single call of the trees."""
         programs = [view_nest(nest, rows) for nest, rows in tables]
         scores = [1.0 / self.prior.seconds(task, views) for views in programs]
         if self._booster is None or not programs:
@@ -155,7 +155,7 @@ class BoostedTrees:
         return [score * self._factor(total) for score, total in zip(scores, totals, strict=True)]
 
     def score(self, features: Sequence[Floats], prior_s: Floats) -> Floats:
-        """The same of programs whose ``features[statements, width]`` and prior seconds are kept."""
+        """The same for programs with stored ``features[statements, width]`` and prior seconds."""
         score: Floats = 1.0 / prior_s
         if self._booster is not None and len(features):
             lengths = np.array([len(part) for part in features])
@@ -165,12 +165,12 @@ class BoostedTrees:
         return score
 
     def _factor(self, total: Floats) -> Floats:
-        """By what a sum of the trees multiplies the closed-form throughput."""
+        """The factor by which the trees' sum scales the closed-form throughput."""
         factor: Floats = np.exp(total * (self.options.trust / PRIOR_WEIGHT))
         return factor
 
     def _corrections(self, programs: Sequence[Sequence[LeafView]]) -> list[Floats]:
-        """What the trees give the statements of each program together, a row a candidate."""
+        """The trees' sum over each program's statements, one row per candidate."""
         views = [view for statements in programs for view in statements]
         features = np.concatenate([extract_all(statements) for statements in programs])
         parts = iter(_cut(self._trees(features), views))
@@ -183,25 +183,25 @@ class BoostedTrees:
         return totals
 
     def _trees(self, features: Floats) -> Floats:
-        """What the trees give each row; unlike training, short calls gain from every core."""
+        """The trees' output for each row; unlike training, even short calls gain from all cores."""
         assert self._booster is not None
         found: Floats = np.asarray(self._booster.predict(features, num_threads=default_threads()))
         return found
 
     def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
-        """Remember measured candidates of *task*, one a row of *nest*; inf means failed."""
+        """Remember measured candidates of *task*, one per row of *nest*; inf means failed."""
         samples = self.samples(task, nest, seconds)
         self.take(task.key, samples)
         return samples
 
     def take(self, task_key: str, samples: Samples) -> None:
-        """Remember what this model learns itself, as :meth:`samples` has it."""
+        """Remember samples, as :meth:`samples` makes them, as this model's own."""
         self.recall({task_key: samples})
         self._own.add(task_key)
         self._learnt += len(samples)
 
     def samples(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
-        """What can be learnt from these candidates."""
+        """The training samples of these candidates."""
         views = view_nest(nest, len(seconds))
         parts = zip(views, _cut(extract_all(views), views), strict=True)
         features = list(np.stack([view.spread(part) for view, part in parts], axis=1))
@@ -209,7 +209,7 @@ class BoostedTrees:
 
     @property
     def remembers(self) -> tuple[str, int]:
-        """Version of the samples, and width of their features."""
+        """Version of the samples and width of their features."""
         return SAMPLE_VERSION, len(FEATURE_NAMES)
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
@@ -218,9 +218,9 @@ class BoostedTrees:
             self.data.add(task_key, samples.features, samples.prior_s, samples.seconds)
 
     def refit(self) -> None:
-        """Train on all programs learnt so far, when there are enough new ones.
+        """Train on all programs learned so far, if there are enough new ones.
 
-        Below ``min_programs`` the prior stands alone.
+        With fewer than ``min_programs`` the prior is used alone.
         """
         programs, options = len(self.data), self.options
         if programs < options.min_programs:
@@ -245,20 +245,20 @@ class BoostedTrees:
         self._booster = self._blended(grown)
 
     def _blended(self, grown: Booster) -> _Blend:
-        """The trees *grown* here beside those it began with."""
+        """The trees *grown* here combined with the initial ones."""
         known = self.options.base_programs if self._base else 0
         learnt = sum(len(self.data.tasks[key].seconds) for key in self._own)
         doubt = known / (known + learnt) if known else 0.0
         return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
 
     def trees(self) -> tuple[WeightedTrees, ...]:
-        """All trees, those it began with first; measured programs are not part of it."""
+        """All trees, the initial ones first; measured programs are not included."""
         parts = () if self._booster is None else self._booster.parts
         return tuple(WeightedTrees(weight, part.model_to_string()) for weight, part in parts)
 
 
 def _cut(values: Floats, views: list[LeafView]) -> list[Floats]:
-    """*values* of the statements one after another, cut into those of each."""
+    """Split the concatenated *values* of all statements into those of each."""
     return np.split(values, np.cumsum([view.rows for view in views])[:-1])
 
 

@@ -1,4 +1,4 @@
-"""What no schedule of a definition can beat: its products at peak, its data from memory once."""
+"""A lower bound for any schedule: arithmetic at peak rate, data from memory once."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ __all__ = ["least_seconds"]
 
 
 def least_seconds(task: Task, dag: ComputeDAG) -> float:
-    """Seconds that *dag*, a definition of *task*, takes at least.
+    """Least seconds that any schedule of *dag*, a definition of *task*, can take.
 
-    Counted are the sums that run each time, a product and an addition a lane at the rate of the
-    vector units, and the bytes that no cache can have held.  Everything that a schedule
-    might avoid is left out: what a condition may skip, transforms, traffic between caches.
+    It counts the sums of each run, one multiply-add per lane at the rate of the vector units, and
+    the bytes that no cache can have held.  It omits everything that a schedule might avoid: what a
+    condition may skip, transforms, traffic between caches.
     """
     if task.target.kind == "cuda":
         return gpu_least_seconds(task.target, dag)
@@ -31,7 +31,7 @@ def least_seconds(task: Task, dag: ComputeDAG) -> float:
 
 
 def _vectors(op: ComputeOp, machine: MachineModel) -> float:
-    """Vector operations of a sum at least: its operands may be packed as tightly as they come."""
+    """Least vector operations of a sum, with lanes as narrow as its narrowest operand."""
     body = op.body
     if not isinstance(body, Reduce) or any(isinstance(e, Select) for e in walk(body.source)):
         return 0.0
@@ -43,13 +43,13 @@ def _vectors(op: ComputeOp, machine: MachineModel) -> float:
 def _from_memory(
     task: Task, dag: ComputeDAG, running: list[ComputeOp], machine: MachineModel
 ) -> float:
-    """Bytes that are in no cache when they are read: cold constants, and what is far too much."""
+    """Bytes that no cache holds when they are read: cold constants, and data far beyond caches."""
     constants: dict[Tensor, None] = {
         t: None for op in running for t in dag.reads(op) if t in dag.constant_ops
     }
     held = sum(t.bytes for t in constants)
     given = sum(t.bytes for t in dag.args if t not in dag.constant_ops)
     total = held + given + sum(t.bytes for t in dag.outputs)
-    # A cache half as large may serve half of what is read again and again.
+    # Even a cache of half the size may serve half of what is read repeatedly.
     kept = 2 * machine.l3_bytes
     return max(float(held) if task.between_bytes > kept else 0.0, total - kept)

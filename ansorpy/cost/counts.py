@@ -1,4 +1,4 @@
-"""How many operations of each kind one evaluation of a body costs."""
+"""Counting the operations of each kind in one evaluation of a body."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class ClassCounts:
 
 @dataclass
 class OpCounts:
-    """Operations of one evaluation, index arithmetic included under ``ints``."""
+    """Operations of one evaluation; ``ints`` includes index arithmetic."""
 
     floats: ClassCounts = field(default_factory=ClassCounts)
     ints: ClassCounts = field(default_factory=ClassCounts)
@@ -91,9 +91,9 @@ _COMBINER_FIELD = {
 def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
     """Count the operations of *body*; a reduction adds one combining step.
 
-    With ``indices=False`` the arithmetic inside load indices is left out, and the condition
-    without which a sum gets nothing: it is asked outside the loops that do not change it.
-    Of a choice by an axis's value (Winograd's rows) one evaluation makes one: the costliest counts.
+    With ``indices=False``, arithmetic inside load indices is left out, and so is the condition that
+    guards a sum, which is tested outside the loops that do not change it.
+    A choice by an axis's value (Winograd's rows) evaluates one branch: the costliest counts.
     Source: the op counters of TVM's per-store features (``mad`` is always 0 there too).
     """
     counts = OpCounts()
@@ -130,9 +130,9 @@ def _add(counts: OpCounts, typed: Expr, name: str, times: int) -> None:
 
 
 def _occurrences(body: Expr, *, indices: bool) -> dict[Expr, int]:
-    """How often each node of *body* is evaluated when nothing is shared, itself 1.
+    """How often each node of *body* is evaluated if nothing is shared; 1 for *body* itself.
 
-    Linear in distinct nodes: a node's parents are all counted before the node itself.
+    Linear in distinct nodes: all parents of a node are counted before the node itself.
     """
     tree = _Evaluated(indices)
     times = dict.fromkeys(_parents_first(body, tree.below), 0)
@@ -144,7 +144,7 @@ def _occurrences(body: Expr, *, indices: bool) -> dict[Expr, int]:
 
 
 class _Evaluated:
-    """Which operands of a node are evaluated with it."""
+    """Determines which operands of a node are evaluated with it."""
 
     def __init__(self, indices: bool) -> None:
         self.indices = indices
@@ -179,7 +179,7 @@ def _parents_first(body: Expr, below: Callable[[Expr], Sequence[Expr]]) -> list[
 
 
 def _summed(e: Reduce) -> Expr:
-    """What *e* sums where its condition holds, if it has one that loads nothing."""
+    """The source of *e*, without the condition that guards it if that loads nothing."""
     skips = isinstance(e.source, Select) and skip_condition(e) is not None
     return e.source.then if skips and isinstance(e.source, Select) else e.source
 
@@ -189,8 +189,7 @@ def _loads(e: Expr) -> bool:
 
 
 def _chooses_by_axis(e: Expr) -> bool:
-    """True for a choice by an equality of loop indices with a number: decided once those are
-    unrolled."""
+    """True for a choice by comparing loop indices with a constant, which unrolling decides."""
     match e:
         case Select(Compare(CompareOp.EQ, _, Const()) as cond, _, _):
             return not _loads(cond)

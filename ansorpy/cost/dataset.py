@@ -1,4 +1,4 @@
-"""Measured programs as training data: features of their statements, and how fast they were."""
+"""Measured programs as training data: statement features and measured times."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ class TaskSamples:
     seconds: list[float] = field(default_factory=list)
 
     def first(self, n: int | None) -> TaskSamples:
-        """The first *n* of them; all for None."""
+        """The first *n* programs; all for None."""
         return TaskSamples(self.features[:n], self.prior_s[:n], self.seconds[:n])
 
     @property
     def labels(self) -> Floats:
         """Throughput relative to the task's best program, in 0..1; failures are 0.
 
-        Differs: in TVM a task whose programs all failed gets label 1 for each of them.
+        Differs: in TVM, if all programs of a task failed, each gets label 1.
         """
         seconds = np.asarray(self.seconds)
         best = seconds.min(initial=np.inf)
@@ -43,7 +43,7 @@ class TaskSamples:
 
     @property
     def prior(self) -> Floats:
-        """Logarithm of the throughput the prior estimates, that of its best program 0."""
+        """Logarithm of the prior's throughput relative to its best program, which has 0."""
         prior_s = np.asarray(self.prior_s)
         logarithm: Floats = np.log(prior_s.min() / prior_s)
         return logarithm
@@ -51,7 +51,7 @@ class TaskSamples:
 
 @dataclass(frozen=True)
 class Training:
-    """One row a statement; ``program[r]`` is the program row ``r`` belongs to.
+    """One row per statement; ``program[r]`` is the program that row ``r`` belongs to.
 
     ``starts`` has the first row of each program, ``tasks`` the first program of each task.
     """
@@ -74,14 +74,14 @@ class Dataset:
         return sum(len(samples.seconds) for samples in self.tasks.values())
 
     def add(self, task: str, features: Iterable[Floats], prior_s: Floats, seconds: Floats) -> None:
-        """Add programs of *task*: features ``[statements, width]`` each, seconds (inf: failed)."""
+        """Add programs of *task*: their features ``[statements, width]``, seconds (inf: failed)."""
         samples = self.tasks.setdefault(task, TaskSamples())
         samples.features.extend(features)
         samples.prior_s.extend(map(float, prior_s))
         samples.seconds.extend(map(float, seconds))
 
     def training(self) -> Training:
-        """Everything as one table, in the order it was added; labels per program."""
+        """Everything as one table, in the order added; labels are per program."""
         tasks = list(self.tasks.values())
         parts = [part for samples in tasks for part in samples.features]
         lengths = np.array([len(part) for part in parts], dtype=np.int64)

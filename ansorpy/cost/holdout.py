@@ -1,4 +1,4 @@
-"""How well the cost models rank measured programs they have not seen."""
+"""Evaluating how well cost models rank measured programs that they have not seen."""
 
 from __future__ import annotations
 
@@ -16,27 +16,29 @@ from ansorpy.measure.samples import Samples
 __all__ = ["FOLDS", "LEAST_HELD_OUT", "LEVELS", "Judged", "Knowing", "common_level", "judge"]
 
 LEVELS = (8, 32, 64)
-"""First trials of a task that trees may know."""
+"""How many first trials of a task the trees may know."""
 
 FOLDS = 4
 LEAST_HELD_OUT = 16
 
 
 class Knowing(Enum):
-    """What a model knows; all but the first know every trial of the tasks of other folds."""
+    """What a model knows; all but the first know every trial of tasks in other folds."""
 
     NOTHING = "analytic"
     OTHERS = "boosted, other tasks"
     OWN = "boosted, first {} too"
-    """The first trials of the task too, all learnt together."""
+    """Also the task's first trials, all learned together."""
     LOADED = "loaded, then first {}"
-    """The same, the other tasks' as a model that was trained before and is begun with."""
+    """The same trials, but those of other tasks come from a pretrained initial model."""
 
 
 @dataclass(frozen=True)
 class Judged:
-    """The figures of one model on the held-out trials of one task; ``known`` counts the first
-    trials of the task that it has seen."""
+    """Ranking metrics of one model on the held-out trials of one task.
+
+    ``known`` counts the task's first trials that the model has seen.
+    """
 
     task: str
     knowing: Knowing
@@ -46,7 +48,7 @@ class Judged:
 
 
 def common_level(tasks: Mapping[str, TaskSamples]) -> int:
-    """The most first trials that half of the tasks with anything to hold out have to spare."""
+    """The largest level of known trials that half of the tasks with held-out trials can afford."""
     spare = [len(samples.seconds) - LEAST_HELD_OUT for samples in tasks.values()]
     counts = {level: sum(n >= level for n in spare) for level in LEVELS}
     return max((n for n in LEVELS if 2 * counts[n] >= counts[LEVELS[0]]), default=LEVELS[0])
@@ -59,11 +61,11 @@ def judge(
     models: Collection[Knowing] = tuple(Knowing),
     options: BoostedOptions | None = None,
 ) -> list[Judged]:
-    """The figures of *models* on every task that has enough trials to hold some out.
+    """Evaluate *models* on every task that has enough trials to hold some out.
 
-    A task's held-out trials are those after the largest of *levels* that leaves
-    ``LEAST_HELD_OUT``; the same for every model.  Nothing for tasks of which none ran.
-    Cost: trains ``FOLDS * (1 + 2 * len(levels))`` models when all are asked for.
+    A task's held-out trials, the same for every model, are those after the largest of *levels* that
+    leaves ``LEAST_HELD_OUT``.  Tasks whose held-out trials all failed are skipped.
+    Cost: trains ``FOLDS * (1 + 2 * len(levels))`` models if all are requested.
     """
     starts = {name: _held_from(samples, levels) for name, samples in tasks.items()}
     held = {n: _part(tasks[n], start, None) for n, start in starts.items() if start is not None}

@@ -1,4 +1,4 @@
-"""How well scores rank programs that were measured."""
+"""Metrics of how well scores rank measured programs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Ranking", "rank_correlation", "ranking", "reached", "recall"]
 
 @dataclass(frozen=True)
 class Ranking:
-    """Figures of one ranking, 1 the best of each; see the functions of the same names.
+    """Metrics of one ranking, 1 being the best of each; see the functions of the same names.
 
-    ``correlation`` is NaN where fewer than three programs ran, or all scores are equal.
+    ``correlation`` is NaN if fewer than three programs ran or all scores are equal.
     """
 
     correlation: float
@@ -25,7 +25,7 @@ class Ranking:
 
 
 def ranking(scores: Floats, seconds: Floats, k: int = 5) -> Ranking:
-    """All figures of *scores* (higher is faster) against *seconds* (infinite: failed).
+    """All metrics of *scores* (higher is faster) against *seconds* (infinite: failed).
 
     Raises:
         ValueError: Every program failed.
@@ -40,7 +40,7 @@ def ranking(scores: Floats, seconds: Floats, k: int = 5) -> Ranking:
 
 
 def rank_correlation(a: Floats, b: Floats) -> float:
-    """Spearman's rank correlation, equal values sharing a rank; NaN for fewer than three."""
+    """Spearman's rank correlation, with equal values sharing a rank; NaN for fewer than three."""
     if len(a) < 3:
         return float("nan")
     first, second = _ranks(a), _ranks(b)
@@ -57,9 +57,9 @@ def recall(scores: Floats, seconds: Floats, k: int) -> float:
 
 
 def reached(scores: Floats, seconds: Floats, k: int) -> float:
-    """The fastest program's time over that of the fastest of the *k* with the highest scores.
+    """The fastest program's time over the time of the fastest among the *k* highest scores.
 
-    What measuring these *k* alone would give.  Source: TenSet's "top-k".
+    This is what measuring only these *k* would reach.  Source: TenSet's "top-k".
 
     Raises:
         ValueError: Every program failed.

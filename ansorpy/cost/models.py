@@ -1,4 +1,4 @@
-"""Cost models by name; a new one is a file and one line in the table."""
+"""The table of cost models by name; a new one is a file and one line in the table."""
 
 from __future__ import annotations
 

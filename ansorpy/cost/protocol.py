@@ -1,4 +1,4 @@
-"""What search asks of a cost model."""
+"""The interface of cost models."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ class CostModel(Protocol):
     """Ranks programs of one task; scores of different tasks are not comparable."""
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """Score of each of *rows* candidates, higher is faster; finite."""
+        """Finite score of each of *rows* candidates; higher is faster."""
 
     def learn(self, task: Task, nest: Nest, seconds: Floats) -> Samples | None:
-        """Remember measured candidates, one a row of *nest*; infinite seconds are failures.
+        """Remember measured candidates, one per row of *nest*; infinite seconds mean failure.
 
-        Returns what a later run can learn the same from (:class:`Remembering`), if anything.
+        Returns samples from which a later run can learn the same (:class:`Remembering`), if any.
         """
 
     def refit(self) -> None:
-        """Train on everything learnt so far."""
+        """Train on everything learned so far."""
 
 
 @runtime_checkable
 class Batching(Protocol):
-    """A model that scores the tables of several structures in less time than one by one."""
+    """A model that scores tables of several structures faster together than one by one."""
 
     def predict_all(self, task: Task, tables: Sequence[tuple[Nest, int]]) -> list[Floats]:
-        """What ``predict`` says of each nest and its number of candidates, to the last bit."""
+        """The scores of ``predict`` for each nest and its number of candidates, bit for bit."""
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A model that learns from what was kept of earlier runs."""
+    """A model that can learn from stored samples of earlier runs."""
 
     @property
     def remembers(self) -> tuple[str, int]:
-        """Version and width of the features it can take."""
+        """Version and width of the features it accepts."""
 
     def recall(self, earlier: Mapping[str, Samples]) -> None:
         """Remember programs measured in earlier runs, by task key."""

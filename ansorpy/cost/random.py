@@ -1,4 +1,4 @@
-"""A cost model that ranks nothing: what a search is worth without one."""
+"""A cost model without knowledge, to show what a search achieves without one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["RandomModel"]
 
 
 class RandomModel:
-    """Gives every candidate a random score, a baseline for the models that look at it.
+    """Gives every candidate a random score: a baseline for the other models.
 
     Scores come from one stream: the same calls in the same order give the same scores.
     """
@@ -21,7 +21,7 @@ class RandomModel:
         self._rng = np.random.default_rng(seed)
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """A number in 0..1 for each candidate."""
+        """A random number in 0..1 for each candidate."""
         return self._rng.random(rows)
 
     def learn(self, task: Task, nest: Nest, seconds: Floats) -> None:

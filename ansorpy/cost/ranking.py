@@ -1,4 +1,4 @@
-"""The loss of the learned model: pairs of programs of one task in the wrong order."""
+"""The ranking loss of the learned model: pairs of programs of one task in the wrong order."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from ansorpy.cost.view import Floats
 __all__ = ["Pairs", "pack_ranking", "pairs_of"]
 
 _MARGIN = 0.02
-"""Programs whose relative throughput differs by less are as fast as each other: noise."""
+"""Programs whose relative throughput differs by less count as equally fast: it is noise."""
 
 _PARTNERS = 128
-"""Programs one is compared with at most; a task with more is sampled."""
+"""Most programs that each is compared with; larger tasks are sampled."""
 
 _Indices = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Programs of one task, the faster and the slower, and how much their order matters."""
+    """Pairs of a faster and a slower program of one task, and how much their order matters."""
 
     faster: _Indices
     slower: _Indices
@@ -32,9 +32,9 @@ class Pairs:
 
 
 def pairs_of(training: Training, seed: int) -> Pairs:
-    """Pairs within each task of *training*, weighted by how far apart their throughputs are.
+    """Pairs within each task of *training*, weighted by the difference of their throughputs.
 
-    A task weighs as much as it has programs.
+    A task's total weight is its number of programs.
     """
     rng = np.random.default_rng(seed)
     found = []
@@ -49,7 +49,7 @@ def pairs_of(training: Training, seed: int) -> Pairs:
 
 
 def _candidates(n: int, rng: np.random.Generator) -> tuple[_Indices, _Indices]:
-    """Ordered pairs out of *n*: all of them, or as many random ones as are compared at most."""
+    """Ordered pairs out of *n* programs: all, or random ones beyond :data:`_PARTNERS`."""
     if n <= _PARTNERS:
         first, second = np.divmod(np.arange(n * n), n)
         return first, second
@@ -61,11 +61,11 @@ def _candidates(n: int, rng: np.random.Generator) -> tuple[_Indices, _Indices]:
 def pack_ranking(
     training: Training, seed: int
 ) -> Callable[[Floats, object], tuple[Floats, Floats]]:
-    """The objective for LightGBM: gradients and curvatures of every statement's row.
+    """The objective for LightGBM: gradient and curvature for every statement's row.
 
-    A program's score is the sum over its statements, so what a program's score should do, each of
-    its rows should.  The loss is logistic in the difference of two scores (RankNet), without
-    LambdaRank's change of position: weighing by throughput says already what a mistake costs.
+    A program's score is the sum over its statements, so each of its rows has the same gradient.
+    The loss is logistic in the difference of two scores (RankNet), without LambdaRank's weighting
+    by change of position: the weighting by throughput already expresses what a mistake costs.
     """
     pairs = pairs_of(training, seed)
     programs = len(training.label)

@@ -1,4 +1,4 @@
-"""A learned cost model as a file: text that says what it was trained on, then its trees."""
+"""A learned cost model as a file: a header on what it was trained on, then its trees."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _AGAIN = "train it again from the records: ansorpy db model DB -o model.txt"
 
 
 class _Header(BaseModel):
-    """The first line of the file; ``trees`` are weights and lengths of what follows it."""
+    """The first line of the file; ``trees`` has the weight and length of each part after it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -43,12 +43,12 @@ class _Header(BaseModel):
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A trained model that searches begin with; calling it makes one that goes on learning.
+    """A trained model for searches to start from; calling it makes one that continues to learn.
 
     Args:
         family: :attr:`~ansorpy.target.Target.family` of the machine it was trained for.
-        programs: How many measured programs it was trained on, of so many ``tasks``.
-        digest: Of the trees, by which it is known.
+        programs: Number of measured programs it was trained on; ``tasks``: of how many tasks.
+        digest: Digest of the trees, which identifies it.
     """
 
     family: str
@@ -63,7 +63,7 @@ class SavedModel:
 
     @staticmethod
     def of(model: BoostedTrees, family: str) -> SavedModel:
-        """What *model* has learnt, to be kept."""
+        """The trained state of *model*, for saving."""
         return SavedModel(family, len(model.data), len(model.data.tasks), model.trees())
 
     @property
@@ -75,7 +75,7 @@ class SavedModel:
         return BoostedTrees(base=self._trees)
 
     def text(self) -> str:
-        """The content of its file; :meth:`parse` reads it."""
+        """The content of its file, which :meth:`parse` reads."""
         header = _Header(
             features=SAMPLE_VERSION,
             family=self.family,
@@ -88,7 +88,7 @@ class SavedModel:
 
     @staticmethod
     def read(path: Path) -> SavedModel:
-        """The model in the file *path*; raises :class:`ForeignFile` when there is none."""
+        """Read the model in the file *path*; raises :class:`ForeignFile` if there is none."""
         try:
             text = path.read_text()
         except OSError as error:
@@ -99,10 +99,10 @@ class SavedModel:
 
     @staticmethod
     def parse(text: str, name: str) -> SavedModel:
-        """The model whose :meth:`text` this is; errors call it *name*.
+        """Parse the :meth:`text` of a model; *name* is its name in error messages.
 
         Raises:
-            ForeignFile: It is none, is damaged, or was trained on samples of another version.
+            ForeignFile: Not a model, damaged, or trained on samples of another version.
         """
         head, _, rest = text.partition("\n")
         header = _header(head, name)
@@ -113,7 +113,7 @@ class SavedModel:
         return found
 
     def demand(self, target: Target) -> None:
-        """Raise :class:`UsageError` unless it was trained on programs for such a machine."""
+        """Raise :class:`UsageError` unless trained on programs for *target*'s kind of machine."""
         if target.family != self.family:
             raise UsageError(
                 f"the cost model was trained on programs for {self.family}, "
@@ -123,7 +123,7 @@ class SavedModel:
 
 
 def _header(head: str, name: str) -> _Header:
-    """The checked first line; one of another feature version is told from what is no model."""
+    """The validated first line, with separate errors for other versions and for non-models."""
     try:
         values = json.loads(head)
     except ValueError:
@@ -150,7 +150,7 @@ def _damaged(name: str, how: str) -> ForeignFile:
 
 
 def _parts(text: str, trees: Iterable[tuple[float, int]]) -> Iterator[WeightedTrees]:
-    """*text* cut into parts of these lengths, which newlines separate."""
+    """Split *text* into newline-separated parts of the given lengths."""
     start = 0
     for weight, length in trees:
         yield WeightedTrees(weight, text[start : start + length])

@@ -1,17 +1,17 @@
-"""The numbers of a nest as arrays: a row a candidate, computed once and shared by all models.
+"""The numbers of a nest as arrays, one row per candidate, computed once for all models.
 
 Index conventions: a leaf has ``L`` loops, outermost first.  *Depth* ``d`` means "inside the first
 ``d`` loops", so depth 0 is the whole statement and depth ``L`` one evaluation of its body.  Arrays
-are float64 with one number a setting of the leaf (:class:`~ansorpy.schedule.nest.Settings`);
-:meth:`LeafView.spread` makes that one a candidate.
+are float64 with one number per setting of the leaf (:class:`~ansorpy.schedule.nest.Settings`);
+:meth:`LeafView.spread` expands that to one per candidate.
 
-What the structure says is not computed: loops that never have a second iteration are not among
-``LeafView.real``, an access lists the loops that may move it only, and depths between which
-nothing changes share one array.  Passes over columns that are still in the cache cost a fifth of
-others, so there is no array of all loops.
+What follows from the structure is not computed: ``LeafView.real`` omits loops that never have a
+second iteration, an access lists only loops that may move it, and depths between which nothing
+changes share one array.  There is no array over all loops, because passes over columns still in
+cache cost a fifth of others.
 
-Everything is elementwise along candidates and accumulated in a fixed order, so row ``r`` of a
-population equals the same computation on row ``r`` alone, bit for bit.
+Everything is elementwise over candidates and accumulated in a fixed order, so row ``r`` of a
+population is bit-identical to the same computation on row ``r`` alone.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class BufferView:
     is_read: bool
     is_written: bool
     team: int = 0
-    """Lanes that hold it in their registers together; 0 for memory."""
+    """Lanes that hold it in registers together; 0 if it is in memory."""
 
     @cached_property
     def moves(self) -> Mapping[int, Masks]:
-        """Some access depends on the loop, and the loop is real; loops that may, by number."""
+        """By loop number: where the loop is real and some access depends on it."""
         moved: dict[int, Masks] = {}
         for access in self.accesses:
             for loop, mask in access.moves.items():
@@ -63,17 +63,17 @@ class BufferView:
 
     @cached_property
     def region(self) -> Sequence[Floats]:
-        """Elements touched at each depth: the largest access (accesses of one op overlap)."""
+        """Elements touched at each depth by the largest access (accesses of one op overlap)."""
         return _largest([a.region for a in self.accesses])
 
     @cached_property
     def run(self) -> Sequence[Floats]:
-        """Contiguous elements touched at each depth."""
+        """Longest contiguous run of elements touched at each depth."""
         return _largest([a.run for a in self.accesses])
 
     @cached_property
     def touched(self) -> Sequence[Floats]:
-        """Bytes touched at each depth; depths that share their regions share them."""
+        """Bytes touched at each depth; depths that share a region share an array."""
         known: dict[int, Floats] = {}
         for region in self.region:
             if id(region) not in known:
@@ -83,7 +83,7 @@ class BufferView:
 
 @dataclass
 class Touches:
-    """What one loop touches, over the statements seen so far in program order."""
+    """What one loop touches, accumulated over the statements so far in program order."""
 
     total_bytes: Floats
     single_bytes: float = 0.0
@@ -97,41 +97,41 @@ class LeafView:
 
     leaf: Leaf
     rows: int
-    """Settings: the length of the arrays."""
+    """Number of settings: the length of the arrays."""
     ops: OpCounts
     body_ops: OpCounts
     extent: Sequence[Floats]
     real: dict[int, Masks]
-    """Loops that may have more than one iteration, by number, outermost first: where they do."""
+    """By number, outermost first, for loops that may have several iterations: where they do."""
     parallel: Mapping[int, Masks]
-    """Where a real loop runs on all cores; loops that may, by number, outermost first."""
+    """By number, outermost first, for loops that may be parallel: where they are so and real."""
     vector: Mapping[int, Masks]
     unroll: Mapping[int, Masks]
     max_unroll: Floats
     asks: Mapping[int, Masks]
-    """Where a real loop moves the condition without which the sum gets nothing."""
+    """Where a real loop affects the condition that guards the sum."""
     inner_prod: Sequence[Floats]
-    """At each depth, evaluations inside; depth 0 is the whole statement."""
+    """Evaluations inside each depth; depth 0 is the whole statement."""
     outer_prod: Sequence[Floats]
-    """At each depth, times the body is entered there."""
+    """How often each depth is entered."""
     buffers: tuple[BufferView, ...]
     touched: Mapping[int, Floats]
     """Bytes of all buffers' boxes at the depth of each loop in ``real``, and of the innermost."""
     touches: Mapping[int, Touches]
-    """Of each loop in ``real``."""
+    """For each loop in ``real``."""
 
     def is_reduce(self, loop: int) -> bool:
-        """True for a loop of a reduction."""
+        """True for a reduction loop."""
         return self.leaf.loops[loop].kind is AxisKind.REDUCE
 
     @property
     def evaluations(self) -> Floats:
-        """How often the body is evaluated in all."""
+        """Total evaluations of the body."""
         return self.inner_prod[0]
 
     @property
     def depth(self) -> int:
-        """Loops around the statement."""
+        """Number of loops around the statement."""
         return len(self.leaf.loops)
 
     @property
@@ -140,7 +140,7 @@ class LeafView:
         return next(b for b in self.buffers if b.is_written)
 
     def spread(self, values: Floats) -> Floats:
-        """Numbers of settings as numbers of candidates."""
+        """Expand values per setting to values per candidate."""
         return values if self.leaf.settings is None else values[self.leaf.settings.of]
 
 
@@ -190,7 +190,7 @@ def _column(size: Size, rows: int) -> Floats:
 
 
 def _flags(sizes: Sequence[Size], real: Mapping[int, Masks]) -> dict[int, Masks]:
-    """Where loops are both marked and real; those of mark 1 wherever they are real."""
+    """Where loops are both marked and real; a constant mark holds wherever the loop is real."""
     marked: dict[int, Masks] = {}
     for n, size in enumerate(sizes):
         if n in real and not is_number(size, 0):
@@ -200,7 +200,7 @@ def _flags(sizes: Sequence[Size], real: Mapping[int, Masks]) -> dict[int, Masks]
 
 
 def _products(factors: Sequence[Floats | None], rows: int) -> list[Floats]:
-    """Products of the first 0, 1, 2, ... *factors*, of which None is 1."""
+    """Products of the first 0, 1, 2, ... *factors*; None stands for 1."""
     found = [np.ones(rows)]
     for factor in factors:
         found.append(found[-1] if factor is None else found[-1] * factor)
@@ -208,7 +208,7 @@ def _products(factors: Sequence[Floats | None], rows: int) -> list[Floats]:
 
 
 def _largest(parts: Sequence[Sequence[Floats]]) -> Sequence[Floats]:
-    """The largest of *parts* at each depth; depths that share their arrays share the result."""
+    """The maximum of *parts* at each depth; depths that share their arrays share the result."""
     if len(parts) == 1:
         return parts[0]
     known: dict[tuple[int, ...], Floats] = {}
@@ -224,7 +224,7 @@ def _largest(parts: Sequence[Sequence[Floats]]) -> Sequence[Floats]:
 def _buffers(
     leaf: Leaf, steps: Mapping[int, Floats], real: Mapping[int, Masks], rows: int
 ) -> tuple[BufferView, ...]:
-    """One entry a buffer, reads in order of appearance; a reduction also reads what it writes."""
+    """One entry per buffer, reads in order of appearance; a reduction also reads its output."""
     grouped: dict[str, dict[tuple[int, bool], list[LeafAccess]]] = {}
     for access, is_write in (*((a, False) for a in leaf.accesses), (leaf.write, True)):
         alike = grouped.setdefault(access.buffer, {})
@@ -257,7 +257,7 @@ def _buffers(
 
 
 def _total(columns: Sequence[Floats]) -> Floats:
-    """The sum, of integers, which no order changes."""
+    """The sum of integer-valued columns, so the order does not matter."""
     total = columns[0]
     for column in columns[1:]:
         total = total + column
@@ -267,7 +267,7 @@ def _total(columns: Sequence[Floats]) -> Floats:
 def _touch(
     seen: Seen, depth: int, leaf: Leaf, buffers: Sequence[BufferView], touched: Floats
 ) -> Touches:
-    """Add this statement's accesses to what its loop *depth* touches; the sums as they are now."""
+    """Add this statement's accesses to what its loop *depth* touches; return the current sums."""
     loop = leaf.loops[depth]
     key = (loop.stage, loop.name)
     before = _settled(*seen[key], leaf.settings) if key in seen else None
@@ -289,7 +289,7 @@ def _touch(
 
 
 def _settled(touches: Touches, of: Settings | None, wanted: Settings | None) -> Touches:
-    """*touches*, of some settings, as those of the finer settings *wanted*."""
+    """Expand *touches* from the settings *of* to the finer settings *wanted*."""
     if of is wanted:
         return touches
     candidates = slice(None) if wanted is None else wanted.first
@@ -299,6 +299,6 @@ def _settled(touches: Touches, of: Settings | None, wanted: Settings | None) -> 
 
 
 def _holds_init(leaf: Leaf, depth: int) -> bool:
-    """True when the accumulator's initialisation, a statement of its own, is inside this loop."""
+    """True when the accumulator's initialisation, a separate statement, is inside this loop."""
     kinds = [loop.kind for loop in leaf.loops]
     return AxisKind.REDUCE in kinds and depth < kinds.index(AxisKind.REDUCE)

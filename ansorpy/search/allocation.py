@@ -1,4 +1,4 @@
-"""How a task's trials are shared out among its (definition, sketch) pairs."""
+"""Dividing a task's trials among its (definition, sketch) pairs."""
 
 from __future__ import annotations
 
@@ -18,30 +18,30 @@ T = TypeVar("T")
 
 @dataclass
 class _Record:
-    """What was measured of a pair: trials, and the best seconds, infinite if none ran."""
+    """Measurements of a pair: trials, and the best seconds, infinite if none ran."""
 
     trials: int = 0
     best_s: float = float("inf")
 
 
 class Allocation:
-    """Gives each pair a share of what is bred and measured, by what it promises.
+    """Assigns each pair a share of the candidates to generate and measure, by its promise.
 
-    A pair promises its best throughput relative to the best pair's: what the model predicts, and
-    what was measured of it, whose weight grows with its trials (the prediction counts as one).
-    Shares go with the fourth power of that; a pair hardly tried has something added, since the
-    model may be wrong about all of its programs.  A pair whose definition cannot be as fast as the
+    A pair's promise is its best throughput relative to the best pair's, combining the prediction
+    with measurements, whose weight grows with its trials (the prediction counts as one trial).
+    Shares are proportional to the promise's fourth power plus a bonus for pairs hardly tried, as
+    the model may be wrong about all of their programs.  A pair whose definition cannot match the
     best program, by its bound, gets none.
 
-    The bounds are those of the machine as it is known, scaled down when some program beats its own.
-    They count less by the share ``doubt``: rates were measured in one moment, and clocks drift.
+    Bounds come from the machine's known rates, scaled down when some program beats its own bound.
+    They are reduced by the share ``doubt``, as rates are measured at one moment and clocks drift.
     """
 
     sharpness: ClassVar[int] = 4
     curiosity: ClassVar[float] = 0.25
-    """Added to an untried pair's promise to the fourth; with each trial it falls as its square."""
+    """Bonus of an untried pair's weight; it falls with the square of one plus its trials."""
     least_promise: ClassVar[float] = 0.05
-    """Of a pair that failed so far, or that the model thinks hopeless."""
+    """Of a pair that has only failed so far, or that the model considers hopeless."""
     doubt: ClassVar[float] = 0.2
 
     def __init__(self, task: Task, source: StructureSource) -> None:
@@ -51,23 +51,23 @@ class Allocation:
 
     @property
     def best_s(self) -> float:
-        """The best time measured; infinite before."""
+        """The best measured time; infinite before the first."""
         return min(record.best_s for record in self._records.values())
 
     def tell(self, measured: Iterable[tuple[Pair, float]]) -> None:
-        """Take note of trials: pairs and seconds, infinite for failures."""
+        """Record trials: pairs and seconds, infinite for failures."""
         for pair, seconds in measured:
             record = self._records[pair]
             record.trials += 1
             record.best_s = min(record.best_s, seconds)
 
     def open(self) -> tuple[Pair, ...]:
-        """The pairs that may still hold a better program than the best."""
+        """The pairs that may still contain a program better than the best."""
         best_s, scale = self.best_s, (1 - self.doubt) * self._scale()
         return tuple(p for p in self._pairs if scale * self._bounds[p.definition] <= best_s)
 
     def shares(self, predicted: Mapping[Pair, float]) -> dict[Pair, float]:
-        """The share of each open pair, 1 in all; *predicted* holds the best scores so far.
+        """The share of each open pair, adding up to 1; *predicted* has the best scores so far.
 
         A pair without a prediction, whose space gave no program, gets none.
         """
@@ -83,8 +83,10 @@ class Allocation:
     def in_turns(
         self, offers: Mapping[Pair, Sequence[T]], shares: Mapping[Pair, float]
     ) -> Iterator[T]:
-        """All *offers* of the pairs in *shares*, so that every beginning, with the trials there
-        were, holds of each pair about its share."""
+        """Yield all *offers* of the pairs in *shares*, interleaved by share.
+
+        Every prefix, together with earlier trials, contains about the right share of each pair.
+        """
         given = dict.fromkeys(shares, 0)
         while True:
             left = [pair for pair in shares if given[pair] < len(offers[pair])]
@@ -104,7 +106,7 @@ class Allocation:
         return promise**self.sharpness + self.curiosity / (1 + record.trials) ** 2
 
     def _scale(self) -> float:
-        """At most 1: how far below their bounds programs were measured."""
+        """Least ratio of a pair's best time to its bound, at most 1."""
         ratios = [
             record.best_s / self._bounds[pair.definition]
             for pair, record in self._records.items()

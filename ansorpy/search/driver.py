@@ -1,4 +1,4 @@
-"""The one search loop: ask, pick, measure, tell."""
+"""The search loop: ask, pick, measure, tell."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ __all__ = ["SearchOptions", "TaskSearch", "learnt_seconds"]
 
 @dataclass(frozen=True)
 class SearchOptions:
-    """What can be exchanged in a search.
+    """The replaceable parts of a search.
 
     Args:
-        strategy: Makes candidates; one instance a task.
-        selector: Picks those to measure.
-        transfer: What is taken over from earlier trials, of this task and of others.
-        default_margin: The default schedule is measured unless the closed-form model puts it this
-            many times above the best measured time.
+        strategy: Makes candidates; one instance per task.
+        selector: Picks the candidates to measure.
+        transfer: Decides what to reuse from earlier trials, of this task and of others.
+        default_margin: The default schedule is measured unless the closed-form model predicts at
+            least this many times the best measured time.
     """
 
     strategy: Callable[[], Strategy] = Evolution
@@ -55,8 +55,8 @@ class SearchOptions:
 class TaskSearch:
     """The search for one task's fastest program, a round at a time.
 
-    ``history`` holds what was found; ``exhausted`` is True when the space has nothing new;
-    ``default_pending`` until the default schedule was measured, or was certain to lose.
+    ``history`` holds the results; ``exhausted`` is True when the space has nothing new;
+    ``default_pending`` is True until the default schedule is measured or certain to lose.
     """
 
     def __init__(
@@ -78,18 +78,18 @@ class TaskSearch:
         self._listener = listener
         self.default_pending = True
         self._seeds: list[Candidate] | None = None
-        """What the transfer source offered and was not measured; None before it was asked."""
+        """Unmeasured offers of the transfer source; None before it was asked."""
         self._numbers: dict[tuple[str, bytes], int | None] = {}
         """Numbers of this run's trials in the database."""
         if trials.database is not None:
             trials.database.add_variants(task, {d.name: d.dag for d in source.definitions})
 
     def step(self, n: int) -> int:
-        """Run one round of at most *n* trials; returns how many were spent.
+        """Run one round of at most *n* trials; return how many were spent.
 
-        The first round of several trials ends with the default schedule, so no result is slower
-        than that; it is left out when it is certain to lose.  A round of one trial is that one
-        where those before all failed.
+        The first round of several trials ends with the default schedule, so that no result is
+        slower; it is skipped when certain to lose.  If all earlier trials failed, a round of one
+        trial measures the default schedule too.
         """
         before = self.history.trials
         with self.trials.computing(), phase(Part.SEARCH):
@@ -109,10 +109,10 @@ class TaskSearch:
         return self.history.trials - before
 
     def _pick(self, n: int) -> list[Candidate]:
-        """What to measure next: in turns what the strategy and the transfer source offer.
+        """Choose what to measure next, alternating between transfer source and strategy.
 
-        Either may be wrong about all of a round: the model where nothing was measured, schedules
-        made for other shapes where these do not suit them.
+        Either may be wrong about a whole round: the model where nothing was measured, and schedules
+        made for other shapes where they do not suit these.
         """
         if self._seeds is None:
             self._seeds = self._transferred()
@@ -128,11 +128,11 @@ class TaskSearch:
         return picked
 
     def _new(self, candidates: Sequence[Candidate]) -> list[Candidate]:
-        """Those of *candidates* that were not measured."""
+        """Those of *candidates* that have not been measured."""
         return [c for c in candidates if c.key not in self.context.measured]
 
     def _transferred(self) -> list[Candidate]:
-        """What other tasks' records recommend."""
+        """Candidates that the transfer source recommends from other tasks' records."""
         seen = self.trials.seen
         if seen is None:
             return []
@@ -142,9 +142,9 @@ class TaskSearch:
     def resume(self, database: Database) -> None:
         """Take earlier trials of this task as done, those in *database*, which is only read.
 
-        They count, and none is measured again; the transfer source says whether the strategy and
-        the model hear of them.  What :attr:`Remembering` models learn from is kept with trials
-        that lack it.
+        They count, and none is measured again; the transfer source decides whether the strategy
+        and the model learn of them.  Trials that lack the samples that :class:`Remembering` models
+        learn from get them.
         """
         records = database.records(self.task.key)
         if not records:
@@ -157,12 +157,12 @@ class TaskSearch:
             found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
             self.strategy.tell(found)
             self._recall(database, earlier)
-        # Another stream than the one that made these trials, or they would be drawn again.
+        # Not the stream that made these trials, or they would be sampled again.
         self.context.rng = np.random.default_rng([self.options.seed, len(records)])
         self._report(Phase.RESUMED, None)
 
     def _recall(self, database: Database, earlier: Earlier) -> None:
-        """Teach the model this task's trials, those without samples from their structures."""
+        """Teach the model this task's trials; missing samples are made from their structures."""
         model, known = self.context.model, set[int]()
         if isinstance(model, Remembering):
             version, width = model.remembers
@@ -177,10 +177,10 @@ class TaskSearch:
             self._learn(found, [earlier.records[n].id for n in numbers])
 
     def retime(self) -> None:
-        """Time the finalists again, in turns, and keep the order that gives.
+        """Time the finalists again, alternating between them, and keep the resulting order.
 
-        Only their ratios count: the machine's clock drifts between minutes, so the times are
-        scaled to leave the best one where it was among the other trials.
+        Only their ratios count: the machine's clock drifts over minutes, so the new times are
+        scaled to keep the best time comparable with the other trials.
         """
         finalists = self.history.finalists
         if len(finalists) < 2:
@@ -200,9 +200,9 @@ class TaskSearch:
         self._report(Phase.RETIMED, None)
 
     def _measure(self, picked: Sequence[Candidate]) -> list[tuple[Candidate, MeasureResult]]:
-        """Measure the candidates; one that cannot even be bound is a failed trial.
+        """Measure the candidates; one that cannot even be bound counts as a failed trial.
 
-        Those that the run's time was up for are left out.
+        Those that the end of the run's time cut off are left out.
         """
         found: list[tuple[Candidate, MeasureResult]] = []
         states: dict[State, Candidate] = {}
@@ -230,9 +230,9 @@ class TaskSearch:
         self._report(Phase.SEARCHING, None)
 
     def _measured_default(self) -> bool:
-        """Measure the default schedule, unless it is certain to lose; True when measured.
+        """Measure the default schedule unless it is certain to lose; True when measured.
 
-        Where anything else ran, one thread of a GPU is.
+        On a GPU, where it is a single thread, it loses as soon as anything else ran.
         """
         if self.task.target.kind == "cuda" and self.history.best_s is not None:
             return False
@@ -249,14 +249,14 @@ class TaskSearch:
         return True
 
     def _learn_default(self, result: MeasureResult, trial: int | None) -> None:
-        """Teach the model the default schedule; its sample is kept with its *trial*."""
+        """Teach the model the default schedule; the sample is stored with its *trial*."""
         nest = build_nest(State.initial(self.task.dag), {})
         samples = self.context.model.learn(self.task, nest, np.array([learnt_seconds(result)]))
         if samples is not None:
             self.trials.keep([trial], samples)
 
     def _tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Let the strategy and the model learn, a structure's rows at a time."""
+        """Let the strategy and the model learn; the model takes one structure's rows at a time."""
         self.strategy.tell(found)
         groups: dict[str, list[tuple[Candidate, MeasureResult]]] = {}
         for candidate, result in found:
@@ -270,7 +270,7 @@ class TaskSearch:
     def _learn(
         self, group: Sequence[tuple[Candidate, MeasureResult]], trials: Sequence[int | None]
     ) -> None:
-        """Teach the model candidates of one structure; the samples are kept with their *trials*."""
+        """Teach the model candidates of one structure; samples are stored with their *trials*."""
         space = group[0][0].structure.space
         table = np.array([c.row for c, _ in group])
         nest = space.nest(table)
@@ -294,7 +294,7 @@ class TaskSearch:
 
 
 def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) -> list[Candidate]:
-    """All of both: the first of *one* in an even turn, the first of *other* in an odd one."""
+    """Merge both lists: the next of *one* in even turns, the next of *other* in odd ones."""
     left = deque(one), deque(other)
     found = []
     for turn in range(begun, begun + len(one) + len(other)):
@@ -304,18 +304,18 @@ def _in_turns(one: Sequence[Candidate], other: Sequence[Candidate], begun: int) 
 
 
 def _rescaled(old: MeasureResult, new: MeasureResult, scale: float) -> MeasureResult:
-    """The trial *old* with the times of *new*, each *scale* times as long."""
+    """The trial *old* with the times of *new*, multiplied by *scale*."""
     return replace(old, seconds=tuple(s * scale for s in new.seconds))
 
 
 def learnt_seconds(result: MeasureResult) -> float:
-    """What the model learns: the time, also of programs stopped early; infinite for failures."""
+    """The time the model learns, even of programs stopped early; infinite for failures."""
     timed = result.kind in (TrialKind.OK, TrialKind.SLOW)
     return result.median_s if timed else float("inf")
 
 
 def _correlation(found: Sequence[tuple[Candidate, MeasureResult]]) -> float | None:
-    """Spearman's rank correlation of scores with speed, of the programs that ran."""
+    """Spearman's rank correlation of scores with speed, over the programs that ran."""
     timed = [(c.score, -r.median_s) for c, r in found if r.ok]
     if len(timed) < 3:
         return None

@@ -1,4 +1,4 @@
-"""Earlier trials of a task, found again as candidates of today's space."""
+"""Earlier trials of a task, recovered as candidates of the current space."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ __all__ = ["Earlier", "earlier_trials"]
 class Earlier:
     """The finished trials of a task.
 
-    ``candidates`` holds, by number of the record, those whose structure and row were found; the
-    default schedule has none, nor have schedules that today's rules would not make, or that cannot
-    be read back.
+    ``candidates`` holds, by number of the record, those whose structure and row were found: not the
+    default schedule, schedules that the current rules would not make, or unreadable ones.
     """
 
     task: Task
@@ -40,7 +39,7 @@ class Earlier:
         return next(found, None)
 
     def groups(self, chosen: Sequence[int]) -> list[list[int]]:
-        """The *chosen* records that were found again, those of a structure together."""
+        """The *chosen* records that have candidates, grouped by structure."""
         grouped: dict[str, list[int]] = {}
         for number in chosen:
             if number in self.candidates:
@@ -58,9 +57,9 @@ class Earlier:
 def earlier_trials(
     task: Task, source: StructureSource, database: Database, records: Sequence[Record]
 ) -> Earlier:
-    """*records* of *task* with the candidates they were.
+    """Recover the candidates of *records* of *task*.
 
-    Cost: a structure is made once for all its records; 1,000 records take about a second.
+    Cost: each structure is made once for all its records; 1,000 records take about a second.
     """
     if not isinstance(source, Rebuilding):
         return Earlier(task, database, records, {})
@@ -79,7 +78,7 @@ def earlier_trials(
 
 
 def _readable(records: Sequence[Record]) -> dict[int, Steps]:
-    """The schedules by number of the record, without those that another version wrote."""
+    """The schedules by number of the record, except those another version wrote."""
     found: dict[int, Steps] = {}
     for number, record in enumerate(records):
         with suppress(ForeignFile):

@@ -1,4 +1,4 @@
-"""What a search reports while it runs."""
+"""Progress reports of a running search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Listener", "Phase", "Progress", "silent"]
 
 
 class Phase(Enum):
-    """What is going on."""
+    """What the search is doing."""
 
     RESUMED = "resumed"
     SEARCHING = "searching"
@@ -28,14 +28,14 @@ class Progress:
     """One report.
 
     Args:
-        task: Name of the task worked on; empty for reports on the whole.
+        task: Name of the current task; empty for reports on the whole run.
         trials: Trials spent on that task; ``total_trials`` on all tasks, of ``trial_limit``.
         best_s: Seconds of the task's fastest correct program; None before there is one.
         total_s: Weighted sum of best seconds over all tasks; None until every task has one.
         failures: Failed trials of the task by kind.
         correlation: Rank correlation of scores with measured speed in this round.
         left_s: Seconds until the time limit; None without one.
-        seconds: What each part of the run took so far.
+        seconds: Time of each part of the run so far.
     """
 
     phase: Phase
@@ -52,7 +52,7 @@ class Progress:
 
 
 Listener = Callable[[Progress], None]
-"""Takes each report, in the driver's thread; it must return quickly."""
+"""Receives each report, in the driver's thread; must return quickly."""
 
 
 def silent(progress: Progress) -> None:

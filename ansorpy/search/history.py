@@ -1,4 +1,4 @@
-"""What has been measured of one task: the best program, failures, and how fast it improved."""
+"""Results of one task: its best programs, its failures, and how fast it improved."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class History:
 
     ``finalists`` are its fastest correct programs, best first.  ``best_after`` holds the best
     seconds after each round (infinite until a program was correct), ``trials_after`` the trials.
-    ``since_gain`` counts trials since the best time fell noticeably, by ``gain`` of it in all;
-    ``earlier`` those of runs before, which bring no plateau about: asked again, it tries again.
+    ``since_gain`` counts trials since the best time last fell noticeably, by a total of ``gain`` of
+    it.  ``earlier`` counts trials of previous runs, which are ignored in detecting a plateau.
     """
 
     keep: int = 4
@@ -67,9 +67,9 @@ class History:
     def resume(
         self, results: Sequence[MeasureResult], replay: Callable[[int], State | None]
     ) -> None:
-        """Count earlier trials as one round; *replay* gives the program of the trial with a number.
+        """Count earlier trials as one round; *replay* returns the program of a trial by number.
 
-        Only finalists are replayed; those without a program (None) make place for the next best.
+        Only finalists are replayed; the next best replaces one without a program (None).
         """
         correct = [number for number, result in enumerate(results) if result.ok]
         correct.sort(key=lambda number: results[number].median_s)
@@ -87,20 +87,20 @@ class History:
         return len(self.best_after) - bool(self.earlier)
 
     def end_round(self) -> None:
-        """Note where the task stands after a round."""
+        """Record the task's standing after a round."""
         self.best_after.append(float("inf") if self.best_s is None else self.best_s)
         self.trials_after.append(self.trials)
 
     def has_plateau(self, trials: int) -> bool:
-        """True when *trials*, and as many as it took to get there, brought no noticeable gain.
+        """True when *trials* or more, and no fewer than came before them, gave no noticeable gain.
 
-        Only trials of this run are looked at.
+        Only trials of this run count.
         """
         before = self.trials - self.earlier - self.since_gain
         return self.best is not None and self.since_gain >= max(trials, before)
 
     def replace_finalists(self, timed: list[Best]) -> None:
-        """Put re-timed finalists in their new order; ones that failed are dropped."""
+        """Replace the finalists by the re-timed ones in *timed*, sorted by time."""
         self.finalists = sorted(timed, key=lambda best: best.seconds)
 
     def _count(self, result: MeasureResult) -> None:
@@ -114,9 +114,9 @@ class History:
             self._gained_s = result.median_s
 
     def no_valid_program(self, task: str, ended: str = "") -> NoValidProgram:
-        """The error for a task without a correct program: counts and first reason by kind.
+        """The error for a task without a correct program: counts and first reason of each kind.
 
-        *ended* says why no more was measured.
+        *ended* says why measuring stopped.
         """
         lines = _summary(task, self.trials, self.failures, self.reasons)
         return NoValidProgram("\n".join([*lines, *([f"ended: {ended}"] if ended else [])]))

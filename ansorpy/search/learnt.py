@@ -1,4 +1,4 @@
-"""What cost models can learn from all trials of a database."""
+"""Cost models trained on all trials of a database."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ __all__ = ["family", "learnt_trials"]
 
 
 def learnt_trials(database: Database, target: Target) -> BoostedTrees:
-    """A model that remembers every trial of *database* for machines like *target*, untrained.
+    """Load every trial in *database* for machines like *target* into an untrained model.
 
-    Features that were not kept with a trial are made from its schedule (some milliseconds each)
-    and kept now; trials of which today's steps make no program are left out.
+    Features missing from a trial are extracted from its schedule (some milliseconds each) and
+    stored; trials whose schedules can no longer be replayed are left out.
     """
     model = BoostedTrees()
     version, width = model.remembers
@@ -34,14 +34,13 @@ def learnt_trials(database: Database, target: Target) -> BoostedTrees:
 
 
 def family(row: TaskRow) -> str:
-    """The kind of machine a recorded task is for (:attr:`~ansorpy.target.Target.family`); empty
-    when its key does not say."""
+    """The :attr:`~ansorpy.target.Target.family` of a recorded task; empty if its key lacks it."""
     parts = row.key.split("/")
     return family_of(parts[1]) if len(parts) > 1 and parts[1].count("|") > 2 else ""
 
 
 def _complete(database: Database, row: TaskRow, target: Target, model: BoostedTrees) -> None:
-    """Keep what *model* learns from those trials of a task that lack it."""
+    """Store the samples *model* learns from with those trials of a task that lack them."""
     version, _ = model.remembers
     known = database.samples.known(row.key, version)
     missing = [record for record in database.records(row.key) if record.id not in known]

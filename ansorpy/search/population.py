@@ -36,7 +36,7 @@ _SAMPLING_TRIES = 4
 
 
 class StructureSource(Protocol):
-    """Where structures of a task come from: its definitions, and the pairs they make."""
+    """The source of a task's structures: its definitions, and their (definition, sketch) pairs."""
 
     @property
     def definitions(self) -> Sequence[Definition]: ...
@@ -47,29 +47,29 @@ class StructureSource(Protocol):
     def draw(
         self, n: int, rng: np.random.Generator, shares: Mapping[Pair, float] | None = None
     ) -> Sequence[Structure]:
-        """At most *n* structures at random, different from each other.
+        """At most *n* distinct random structures.
 
-        With *shares* only of these pairs, those of large share more often.
+        With *shares*, only of these pairs, and in proportion to their shares.
         """
 
     def every(self) -> Iterator[Structure]:
-        """All structures, each once, in an order that is always the same."""
+        """All structures, each once, in a fixed order."""
 
 
 @runtime_checkable
 class Rebuilding(Protocol):
-    """A source of structures that finds recorded schedules again."""
+    """A source of structures that can recover recorded schedules."""
 
     def recover(self, definition: str, schedules: Sequence[Steps]) -> Sequence[Recovered]:
-        """Recorded *schedules* of a definition as rows of their structures, where they have one."""
+        """Recorded *schedules* of a definition as rows of their structures, where possible."""
 
     def refit(
         self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
     ) -> Iterator[tuple[Structure, Table]]:
-        """Structures like that of a *schedule* made for other shapes, with the rows nearest to it.
+        """Structures like that of *schedule*, made for other shapes, with the rows nearest to it.
 
-        At most *n* rows each, the nearest first; all of them valid.  The structure most like it
-        comes first, each made when it is asked for.
+        At most *n* valid rows each, nearest first.  Structures are made lazily, the most similar
+        one first.
         """
 
 
@@ -87,11 +87,11 @@ class Candidate:
         return self.structure.key, self.row.tobytes()
 
     def state(self) -> State:
-        """The program; raises :class:`~ansorpy.errors.AnsorpyError` where there is none."""
+        """The program; raises :class:`~ansorpy.errors.AnsorpyError` if there is none."""
         return self.structure.bind(self.row)
 
     def unmade(self) -> Unmade:
-        """What the program would be made by."""
+        """The definition and steps of the program, not yet applied."""
         space = self.structure.space
         return Unmade(space.state.base, tuple(space.steps(self.row)))
 
@@ -121,10 +121,10 @@ class Scored:
 
 @dataclass(frozen=True)
 class Pool:
-    """What a strategy offers for measuring.
+    """A strategy's candidates for measuring.
 
     ``best`` are promising candidates in the order the strategy would try them, ``random`` ones
-    to explore with.  ``more``: there may be others, though too few were found this time.
+    for exploration.  ``more``: there may be others, though too few were found this time.
     """
 
     best: tuple[Candidate, ...]
@@ -133,7 +133,7 @@ class Pool:
 
 
 def sample_valid(structure: Structure, n: int, rng: np.random.Generator) -> Table:
-    """At most *n* random rows that satisfy the constraints; none when they are too hard to meet."""
+    """At most *n* random rows that satisfy the constraints; fewer where most draws violate them."""
     found = np.zeros((0, len(structure.columns)), dtype=np.int64)
     for _ in range(_SAMPLING_TRIES):
         table = structure.sample(max(n, 16), rng)
@@ -144,7 +144,7 @@ def sample_valid(structure: Structure, n: int, rng: np.random.Generator) -> Tabl
 
 
 def score(task: Task, model: CostModel, structure: Structure, table: Table) -> Scored:
-    """*table* with the model's scores."""
+    """Score *table* with the model."""
     [scored] = score_all(task, model, [(structure, table)])
     return scored
 
@@ -152,9 +152,9 @@ def score(task: Task, model: CostModel, structure: Structure, table: Table) -> S
 def score_all(
     task: Task, model: CostModel, tables: Sequence[tuple[Structure, Table]]
 ) -> list[Scored]:
-    """Tables of several structures with the model's scores, which is asked once for all.
+    """Score tables of several structures with a single query of the model.
 
-    The one place where populations become nests.
+    This is the only place where populations become loop nests.
     """
     nests = [(s.space.nest(table), len(table)) for s, table in tables if len(table)]
     with phase(Part.MODEL):
@@ -165,7 +165,7 @@ def score_all(
 def top(
     groups: Iterable[Scored], n: int, taken: Iterable[tuple[str, bytes]] = ()
 ) -> list[Candidate]:
-    """The *n* best different candidates of *groups* that are not *taken*, best first."""
+    """The *n* best distinct candidates of *groups* that are not *taken*, best first."""
     taken = set(taken)
     shortlist: dict[tuple[str, bytes], Candidate] = {}
     for group in groups:

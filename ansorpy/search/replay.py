@@ -1,4 +1,4 @@
-"""Searching a recorded grid: strategies and models compared without hardware and without noise."""
+"""Searching a recorded grid: comparing strategies and models without hardware or noise."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["GridRunner", "GridSource"]
 
 @dataclass(frozen=True, eq=False)
 class _GridStructure(Structure):
-    """The structure of a grid: what is drawn stays inside, and what is bound is remembered."""
+    """The structure of a grid: samples stay inside, and bound programs are remembered."""
 
     bound: WeakKeyDictionary[State, Table] = field(default_factory=WeakKeyDictionary)
 
     def sample(self, n: int, rng: np.random.Generator) -> Table:
-        """*n* rows as the annotation rules draw them, each decision moved into the cut domain."""
+        """*n* rows sampled by the annotation rules, each decision moved into the reduced domain."""
         table = super().sample(n, rng)
         for decision in self.space.decisions:
             at = self.space.slices[decision.name]
@@ -46,25 +46,25 @@ class _GridStructure(Structure):
 
 @dataclass(frozen=True)
 class _GridSpace(Space):
-    """The space of a grid: no formula says what is valid, the table does."""
+    """The space of a grid: its table, not constraints, defines what is valid."""
 
     numbers: RowNumbers = field(kw_only=True)
 
     def valid(self, table: Table) -> npt.NDArray[np.bool_]:
-        """Mask of the rows that were recorded."""
+        """Boolean mask of the rows that were recorded."""
         return self.numbers.of(table) >= 0
 
 
 class GridSource:
     """The one structure of a grid as a :class:`~ansorpy.search.population.StructureSource`.
 
-    What was recorded is valid and nothing else, so sampling, mutation and crossover stay inside.
+    Only what was recorded is valid, so sampling, mutation and crossover stay inside.
     """
 
     def __init__(self, grid: Grid) -> None:
         header = grid.header
         name, state = header.definition, grid.state
-        # The sampler gives the rules the cores that the task may use.
+        # As in the sampler, the rules see the cores that the task may use.
         target = replace(header.target, cores=header.threads)
         preset = replace(preset_for(target, header.preset), move=None)
         self.grid = grid
@@ -98,7 +98,7 @@ class GridSource:
 
 
 class RowNumbers:
-    """The number of each row of a table, found for many rows at once."""
+    """Looks up the numbers of many rows of a table at once."""
 
     def __init__(self, rows: Table) -> None:
         self._values = [np.unique(column) for column in rows.T]
@@ -111,14 +111,14 @@ class RowNumbers:
         self._keys_sorted = keys[self._order]
 
     def of(self, table: Table) -> npt.NDArray[np.int64]:
-        """The number of each row of *table*, -1 for those that are not there."""
+        """The number of each row of *table*, -1 for missing ones."""
         keys, known = self._keys(table)
         at = np.minimum(np.searchsorted(self._keys_sorted, keys), len(self._order) - 1)
         found = known & (self._keys_sorted[at] == keys)
         return np.where(found, self._order[at], -1)
 
     def _keys(self, table: Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_]]:
-        """One number a row, and whether every value of the row is one that is known."""
+        """One key per row, and whether all of the row's values are known."""
         keys = np.zeros(len(table), dtype=np.int64)
         known = np.ones(len(table), dtype=np.bool_)
         for column, values, weight in zip(table.T, self._values, self._weights, strict=True):
@@ -131,7 +131,7 @@ class RowNumbers:
 class GridRunner:
     """A :class:`~ansorpy.measure.runner.Runner` that answers from a grid.
 
-    A program that is neither of the grid nor its default schedule is NOT_RECORDED.
+    A program that is neither in the grid nor its default schedule is NOT_RECORDED.
     """
 
     def __init__(self, source: GridSource) -> None:

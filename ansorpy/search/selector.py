@@ -1,4 +1,4 @@
-"""Which candidates of a pool are worth measuring: what the driver asks of a selector."""
+"""The interface of selectors, which decide which candidates of a pool to measure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["Selector", "different"]
 
 
 class Selector(Protocol):
-    """Picks from a pool; never returns a candidate twice."""
+    """Picks candidates from a pool, never the same one twice."""
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
         """At most *n* candidates."""
 
 
 def different(candidates: Iterable[Candidate]) -> list[Candidate]:
-    """*candidates* without repetitions, in order."""
+    """*candidates* without duplicates, in order."""
     return list({c.key: c for c in candidates}.values())

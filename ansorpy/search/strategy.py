@@ -1,4 +1,4 @@
-"""What the driver asks of a search strategy."""
+"""The interface of search strategies."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Context", "Strategy"]
 
 @dataclass
 class Context:
-    """What a strategy may look at: everything but the machine."""
+    """What a strategy may use: everything but the machine."""
 
     task: Task
     source: StructureSource
@@ -28,14 +28,14 @@ class Context:
 
 
 class Strategy(Protocol):
-    """Offers candidates and hears how they did."""
+    """Proposes candidates and receives their results."""
 
     def ask(self, context: Context, n: int) -> Pool:
         """A pool of at least *n* candidates to pick from, fewer when the space is exhausted.
 
-        An ask takes about a second at most, however large the space; a pool that is short for
-        that reason says that there may be ``more``.
+        A call takes at most about a second, however large the space; a pool that is short for
+        that reason sets ``more``.
         """
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Results of candidates this strategy or a seed offered."""
+        """Receive results of candidates from this strategy or from the transfer source."""

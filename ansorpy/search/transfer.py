@@ -1,4 +1,4 @@
-"""What a search takes over from earlier trials: what the driver asks of a transfer source."""
+"""The interface of transfer sources, which decide what a search reuses from earlier trials."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ __all__ = ["Past", "TransferSource"]
 
 @dataclass(frozen=True)
 class Past:
-    """What a transfer source may look at when the first round of a task begins.
+    """What a transfer source may use when the first round of a task begins.
 
-    ``trials`` are those that there were when the run began, and what the run measured since.
+    ``trials`` are those that existed when the run began, and those the run measured since.
     """
 
     task: Task
@@ -31,14 +31,14 @@ class Past:
 
 
 class TransferSource(Protocol):
-    """Says whose records a search learns from, and what to measure first.
+    """Decides whose records a search learns from, and what it measures first.
 
-    Whatever it says, earlier trials of the task count and are not measured again.
+    In any case, earlier trials of the task count and are not measured again.
     """
 
     @property
     def own(self) -> bool:
-        """True: strategy and model hear of the task's own earlier trials."""
+        """True: strategy and model learn from the task's own earlier trials."""
 
     @property
     def others(self) -> bool:

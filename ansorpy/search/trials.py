@@ -1,4 +1,4 @@
-"""Running trials: with a database each is committed before it runs and after."""
+"""Running trials; with a database, each is committed before and after it runs."""
 
 from __future__ import annotations
 
@@ -22,33 +22,33 @@ from ansorpy.schedule.state import State
 __all__ = ["Heard", "Retimer", "Sharing", "Trials"]
 
 Heard = Callable[[State, MeasureResult], None]
-"""Told of each trial as it ends; not of those the database already knew, nor of those CUT."""
+"""Called for each trial as it ends, except those already in the database and those CUT."""
 
 
 @runtime_checkable
 class Retimer(Protocol):
-    """A runner that can time finished programs again, in turns."""
+    """A runner that can time finished programs again, alternating between them."""
 
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult] | None:
-        """One result a candidate, in order; None from a clock that cannot compare them."""
+        """One result per candidate, in order; None if the runner's clock cannot compare them."""
 
 
 @runtime_checkable
 class Sharing(Protocol):
-    """A runner whose timing others' computing would disturb."""
+    """A runner whose timing is disturbed by other computation."""
 
     def computing(self) -> AbstractContextManager[None]:
-        """While it lasts, this process computes; it waits for others' timing first."""
+        """Hold while this process computes; entering waits until others' timing is done."""
 
 
 @dataclass
 class Trials:
     """Measures programs of a task; without a database nothing is kept.
 
-    *journal* hears what is asked (``ask``) and what is answered (``tell``).  ``seen`` are the
-    trials that a search may look at; without a database there are none.
+    *journal* records requests (``ask``) and answers (``tell``).  ``seen`` are the trials that a
+    search may use; without a database there are none.
     """
 
     runner: Runner
@@ -61,15 +61,15 @@ class Trials:
             self.seen = Seen(self.database)
 
     def computing(self) -> AbstractContextManager[None]:
-        """To be held while searching and training, not while anything is measured."""
+        """Hold while searching and training, but not while anything is measured."""
         return self.runner.computing() if isinstance(self.runner, Sharing) else nullcontext()
 
     def run(
         self, task: Task, states: Sequence[State], best_s: float | None, heard: Heard
     ) -> list[MeasureResult]:
-        """Results of *states*, in order; *heard* is told of each new one as it ends.
+        """Measure *states*; return results in order and call *heard* for each new one as it ends.
 
-        What was told stays told (and committed) when the user stops the work in between.
+        Results reported before the user stops the work remain reported and committed.
         """
         if not states:
             return []
@@ -104,7 +104,7 @@ class Trials:
             self.seen.add(task.key, result.median_s, number)
 
     def retime(self, task: Task, states: Sequence[State]) -> list[MeasureResult] | None:
-        """Time *states* again in turns; None when the runner has no clock of its own."""
+        """Time *states* again, alternating; None when the runner cannot compare their times."""
         if not isinstance(self.runner, Retimer):
             return None
         results = self.runner.retime(task, states)
@@ -113,26 +113,26 @@ class Trials:
         return results
 
     def refuse(self, task: Task, program: Program, result: MeasureResult) -> None:
-        """Keep that *program* failed with *result* before there was anything to run."""
+        """Store that *program* failed with *result* before there was anything to run."""
         if self.database is not None:
             record = self.database.start(task, program)
             if not record.is_done:
                 self.database.complete(record, result)
 
     def number(self, task: Task, state: Program) -> int | None:
-        """The number of a finished trial in the database; None without one."""
+        """The number of a finished trial in the database; None if there is none."""
         record = None if self.database is None else self.database.lookup(task, state)
         return None if record is None else record.id
 
     def keep(self, numbers: Sequence[int | None], samples: Samples) -> None:
-        """Keep *samples* with the trials of these numbers; those without one are left out."""
+        """Store *samples* with the trials of these numbers, skipping those without one."""
         kept = [at for at, number in enumerate(numbers) if number is not None]
         if self.database is not None and kept:
             chosen = [number for number in numbers if number is not None]
             self.database.samples.put(chosen, samples.rows(kept))
 
     def note(self, task: Task, state: State, result: MeasureResult) -> None:
-        """Keep the fairer times *result* of a finished trial."""
+        """Store the fairer times *result* of a finished trial."""
         record = None if self.database is None else self.database.lookup(task, state)
         if self.database is not None and record is not None:
             self.database.retimed(record, result)
@@ -141,13 +141,13 @@ class Trials:
         self.journal.note(kind, {"task": task.key, **body})
 
     def _programs(self, states: Sequence[State]) -> list[str]:
-        """Names of *states* in the database; none without one."""
+        """Names of *states* in the database; empty without a database."""
         return [] if self.database is None else [self.database.program(s) for s in states]
 
 
 @dataclass
 class _Unkept:
-    """An observer that only passes on what it hears."""
+    """An observer that only forwards results."""
 
     hear: Callable[[int, MeasureResult, bool], None]
 

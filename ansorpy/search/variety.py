@@ -1,4 +1,4 @@
-"""Candidates that are good and unlike what was tried: a model may be wrong about all of a kind."""
+"""Choosing candidates that are good and unlike those tried: models err about similar ones alike."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["varied"]
 Codes = npt.NDArray[np.int64]
 
 _BASE = 1_000_003
-"""Values of a decision are digits of one number."""
+"""Base of the number that encodes a decision's values as digits."""
 
 _REACH = 4.0
-"""Decisions in which two programs differ whose errors correlate by 1/e."""
+"""Number of differing decisions at which the errors of two programs correlate by 1/e."""
 
 _SHORTLIST = 256
-"""Candidates that are compared, at least; twice those wanted."""
+"""Least number of candidates to compare; at least twice those wanted."""
 
 
 def varied(
@@ -32,15 +32,15 @@ def varied(
     taken: set[tuple[str, bytes]],
     error: float,
 ) -> list[Candidate]:
-    """The *n* candidates of *groups* to try next, first things first; none that is *taken*.
+    """The *n* candidates of *groups* to try next, most important first; none that is *taken*.
 
-    One by one, the candidate with the highest upper bound: the logarithm of its score, and *error*
-    times what is not known of the model's error there from what was *tried* or is to be tried
-    before it.  Programs that differ in few decisions share their errors, so of many that are
-    nearly the same a few are measured before something else has a turn.
+    One by one, it takes the candidate with the highest upper bound: the logarithm of its score plus
+    *error* times the part of the model's error there that is unknown, given the programs *tried* or
+    chosen before it.  Programs that differ in few decisions share their errors, so only a few of
+    many similar ones are measured before others have a turn.
 
     Paper: GP-BUCB (Desautels et al., JMLR 2014), batches by hallucinated observations.  Differs:
-    the nearest observation alone counts, which needs no matrix.
+    only the nearest observation counts, which needs no matrix.
     """
     offered = top(groups, max(_SHORTLIST, 2 * n), taken)
     if not offered:
@@ -64,19 +64,19 @@ def varied(
 
 
 def _unknown(apart: Codes) -> Floats:
-    """The share of the error that a program so many decisions away says nothing about."""
+    """The share of the error left unknown by a program that differs in *apart* decisions."""
     share: Floats = 1 - np.exp(-apart / _REACH)
     return share
 
 
 def _differing(codes: Codes, row: Codes) -> Codes:
-    """In how many columns each row of *codes* differs from *row*."""
+    """Number of columns in which each row of *codes* differs from *row*."""
     number: Codes = np.count_nonzero(codes != row, axis=1)
     return number
 
 
 def _codes(candidates: Sequence[Candidate], names: Sequence[str]) -> Codes:
-    """A row a candidate: its structure, and one number for each decision called so, -1 for none."""
+    """One row per candidate: its structure, then a number for each named decision, -1 for none."""
     found = np.full((len(candidates), 1 + len(names)), -1, dtype=np.int64)
     rows: dict[str, list[int]] = {}
     for number, candidate in enumerate(candidates):
@@ -92,7 +92,7 @@ def _codes(candidates: Sequence[Candidate], names: Sequence[str]) -> Codes:
 
 
 def _number(part: Table) -> Codes:
-    """Each row as one number."""
+    """Encode each row as one number."""
     powers = np.array([pow(_BASE, k, 1 << 62) for k in range(part.shape[1])], dtype=np.int64)
     number: Codes = part @ powers
     return number

@@ -13,12 +13,12 @@ __all__ = ["LARGEST_ROUND", "Budget", "Effort"]
 Effort = Literal["none", "quick", "full"]
 
 _LIMIT_S: dict[str, tuple[float, float]] = {"quick": (30.0, 300.0), "full": (180.0, 1800.0)}
-"""Seconds for one operator and for a network."""
+"""Seconds for a single operator and for a network."""
 
 _PLATEAU: dict[str, int] = {"quick": 64, "full": 160}
 """Trials without a gain after which a task rests.
 
-Measured: squeezenet in 300 s, most tasks gained nothing after 60 trials, one spent 752 in vain.
+Measured on squeezenet in 300 s: most tasks gained nothing after 60 trials; one spent 752 in vain.
 """
 
 LARGEST_ROUND = 32
@@ -29,12 +29,12 @@ class Budget:
     """Limits of a tuning run; a limit that is None does not apply.
 
     Args:
-        trials: Programs measured in all, earlier runs with the same records included.
-        trials_per_task: The same for each task.
+        trials: Programs measured in all, including those of earlier runs with the same records.
+        trials_per_task: The same, for each task.
         time_limit_s: Wall-clock seconds of this run.
-        plateau: A task rests when so many trials in a row, and as many as it took to get there,
-            brought no noticeable gain; once all do, those far from their roofline go on while a
-            time limit lasts.
+        plateau: A task rests after so many trials in a row without a noticeable gain, and no fewer
+            than it spent before that; once all rest, those far from their roofline continue while
+            a time limit lasts.
     """
 
     trials: int | None = None
@@ -65,7 +65,7 @@ class Budget:
         trials_per_task: int | None = None,
         time_limit_s: float | None = None,
     ) -> Budget | None:
-        """The budget of an effort; an explicit limit replaces the preset's.  None: measure nothing.
+        """The budget of an effort; explicit limits replace the preset.  None: measure nothing.
 
         Raises:
             UsageError: An unknown effort.
@@ -79,11 +79,11 @@ class Budget:
         return Budget(trials, trials_per_task, time_limit_s)
 
     def round_size(self, tasks: int) -> int:
-        """Trials in one round of one task at most: about a quarter of its share.
+        """Most trials in one round of one task: about a quarter of its share.
 
-        Two where there are two: a round of one has no place for the default schedule.
+        A share of two gives a round of two: a round of one has no room for the default schedule.
 
-        Differs: TVM measures 64 a round, which leaves small budgets no second round.
+        Differs: TVM measures 64 per round, which leaves small budgets no second round.
         """
         shares = [
             limit

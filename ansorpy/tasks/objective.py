@@ -1,4 +1,4 @@
-"""What a tuning run makes small: a figure of the latencies of one or several networks."""
+"""What a tuning run minimizes: a function of the latencies of one or several networks."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Goal:
-    """One network, and what is wanted of it.
+    """One network, and what it should achieve.
 
     Args:
-        calls: How often it calls each task of the run, in their order; 0 for another's tasks, and
-            for those that only some ways of ``eithers`` call.
-        weight: Its importance beside the other networks.
-        bound_s: Latency that is fast enough; ``None``: there is none.
-        baseline_s: Latency that its speed-up is counted from; ``None``: one second.
-        name: For messages.
+        calls: How often it calls each task of the run, in their order; 0 for tasks of other
+            networks and for those that only some ways of ``eithers`` call.
+        weight: Its importance relative to the other networks.
+        bound_s: Latency that is fast enough; ``None``: no bound.
+        baseline_s: Latency that its speed-up refers to; ``None``: one second.
+        name: Its name in messages.
         eithers: Its parts that can be computed in several ways.
 
     Raises:
@@ -52,40 +52,40 @@ class Goal:
 
 
 class Objective(Protocol):
-    """A figure to make small, and its derivative.
+    """A function to minimize, and its derivatives.
 
-    ``reads`` names the figures of a :class:`Goal` it looks at beside calls and weights.
+    ``reads`` names the fields of a :class:`Goal` that it uses besides calls and weights.
     """
 
     @property
     def reads(self) -> frozenset[str]:
-        """Of ``bound_s`` and ``baseline_s`` those that make a difference to it."""
+        """Those of ``bound_s`` and ``baseline_s`` that affect it."""
 
     def value(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> float:
-        """The figure as things stand; tasks without a correct program are left out."""
+        """Its current value; tasks without a correct program are left out."""
 
     def slopes(self, goals: Sequence[Goal], tasks: Sequence[Standing]) -> Floats:
-        """Change of the figure per second of each task; never negative."""
+        """Its change per second of each task; never negative."""
 
 
 def latency_s(goal: Goal, tasks: Sequence[Standing]) -> float:
-    """Seconds of the network's calls together; tasks without a correct program are left out.
+    """Total seconds of the network's calls; tasks without a correct program are left out.
 
-    Of parts with several ways the fastest counts.
+    For parts with several ways, the fastest counts.
     """
     calls = sum((either.leader(tasks) for either in goal.eithers), np.array(goal.calls))
     return float(calls @ _known_s(tasks))
 
 
 def is_known(goal: Goal, tasks: Sequence[Standing]) -> bool:
-    """True when there is a correct program for all that the network has to call."""
+    """True when every task that the network has to call has a correct program."""
     pairs = zip(tasks, goal.calls, strict=True)
     known = all(np.isfinite(task.best_s) for task, calls in pairs if calls)
     return known and all(either.is_known(tasks) for either in goal.eithers)
 
 
 def misses(goals: Sequence[Goal], tasks: Sequence[Standing], at: int) -> bool:
-    """True when some network cannot do without task *at*, which has no correct program."""
+    """True when some network cannot run without task *at*, which has no correct program."""
     return any(
         goal.calls[at] > 0
         or any(
@@ -99,9 +99,9 @@ def misses(goals: Sequence[Goal], tasks: Sequence[Standing], at: int) -> bool:
 def latency_slopes(
     goals: Sequence[Goal], tasks: Sequence[Standing], outer: Sequence[float]
 ) -> Floats:
-    """The chain rule: *outer* is the figure's change per second of each network's latency.
+    """Apply the chain rule; *outer* is the objective's change per second of each latency.
 
-    Ways that are behind count in part while they may win.
+    Ways that are not the fastest but may still win count in part.
     """
     claims = [
         sum((either.claims(tasks) for either in goal.eithers), np.array(goal.calls, np.float64))

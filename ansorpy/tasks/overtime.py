@@ -1,4 +1,4 @@
-"""Time that is left when all tasks have stopped improving goes to those that may still gain."""
+"""Using time left after all tasks stopped improving: it goes to those that may still gain."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ansorpy.tasks.standing import Standing
 __all__ = ["NEAR", "WORTH", "revived"]
 
 NEAR = 1.1
-"""A task within so many times its roofline has nothing left to look for.
+"""A task within this factor of its roofline has nothing left to gain.
 
-The rates a roofline is computed from are measured to about as much.
+The measured rates that give the roofline are about this accurate.
 """
 WORTH = 0.01
-"""Share of the objective that a task must still be able to save: less is not seen in the whole."""
+"""Share of the objective that a task must still be able to save; less would not be noticed."""
 
 
 def revived(tasks: Sequence[Standing]) -> list[Standing]:
-    """*tasks*, of which those at rest that are far from their roofline are alive again."""
+    """*tasks*, with resting ones that are far from their roofline made alive again."""
     total = sum(task.slope * task.best_s for task in tasks if task.slope and task.best_s < inf)
     return [
         replace(task, alive=True) if task.resting and _may_gain(task, total) else task

@@ -1,4 +1,4 @@
-"""How long rounds take, and so how many trials the next one gets."""
+"""Estimating how long rounds take, to decide how many trials the next one gets."""
 
 from __future__ import annotations
 
@@ -11,26 +11,27 @@ from ansorpy.tasks.standing import Standing
 __all__ = ["FIRST_X", "RETIME_S", "ROUND_S", "TRIAL_S", "USUAL_ROUND", "Pace"]
 
 ROUND_S = 0.5
-"""Seconds of a round beside its trials: breeding, scoring, training (measured: 0.2 to 0.8)."""
+"""Seconds of a round apart from its trials: evolution, scoring, training (measured: 0.2 to
+0.8)."""
 TRIAL_S = 0.05
-"""Seconds of a trial: its build, shared by the workers, its check and its timing."""
+"""Seconds of a trial: its build (workers build in parallel), its check and its timing."""
 FIRST_X = 2.0
-"""How many times longer first rounds are: sketches are derived, a reference is made."""
+"""How many times longer a first round takes: it derives sketches and computes a reference."""
 RETIME_S = 0.4
-"""Seconds that re-timing one task's finalists takes, to plan with (measured: 0.2 to 0.5)."""
+"""Planned seconds for re-timing one task's finalists (measured: 0.2 to 0.5)."""
 USUAL_ROUND = 16
-"""Trials of a round under a time limit at least, so that most of it is measuring."""
+"""Least trials of a round under a time limit, so that measuring takes most of its time."""
 
 
 @dataclass
 class _Seen:
-    """Seconds that rounds took, and what they were expected to take."""
+    """Seconds that rounds took, and seconds they were expected to take."""
 
     took_s: float = 0.0
     expected_s: float = 0.0
 
     def scale(self, prior: float, doubt_s: float) -> float:
-        """How many times longer rounds are than expected; *prior* counts like *doubt_s* of them."""
+        """Actual over expected time; *prior* weighs as much as *doubt_s* seconds of rounds."""
         return (self.took_s + doubt_s * prior) / (self.expected_s + doubt_s)
 
 
@@ -38,10 +39,10 @@ class _Seen:
 class Pace:
     """Sizes of rounds under a budget.
 
-    With a time limit the first rounds of all tasks fit into ``first_share`` of the time there was:
-    each has ``least`` trials, the others go to the tasks in proportion to their part of the
-    objective.  Later rounds are a quarter of a task's even share of the time left, but large
-    enough that most of a round is measuring, and none is longer than the time left.
+    With a time limit, the first rounds of all tasks fit into ``first_share`` of the initial time:
+    each has ``least`` trials, and the remaining ones are split in proportion to the tasks' parts of
+    the objective.  Later rounds take a quarter of a task's even share of the time left, but are
+    large enough that measuring dominates; no round is planned to exceed the time left.
     """
 
     budget: Budget
@@ -55,18 +56,18 @@ class Pace:
     _each: dict[int, _Seen] = field(default_factory=dict)
 
     def note(self, at: int, is_first: bool, trials: int, seconds: float) -> None:
-        """A round of task *at* with so many trials took *seconds*."""
+        """Record that a round of task *at* with *trials* trials took *seconds*."""
         rounds = [self._first] if is_first else [self._later, self._each.setdefault(at, _Seen())]
         for seen in rounds:
             seen.took_s += seconds
             seen.expected_s += ROUND_S + trials * TRIAL_S
 
     def round_s(self, at: int, is_first: bool, trials: int) -> float:
-        """Seconds that a round of task *at* will take."""
+        """Expected seconds of a round of task *at*."""
         return self._scale(at, is_first) * (ROUND_S + trials * TRIAL_S)
 
     def size(self, at: int, tasks: Sequence[Standing], left_s: float | None) -> int:
-        """Trials of the next round of task *at*, when *left_s* seconds are left to search."""
+        """Trials of the next round of task *at*, with *left_s* seconds left to search."""
         limit = self.budget.round_size(self.tasks)
         if left_s is None:
             return limit

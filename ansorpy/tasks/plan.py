@@ -1,4 +1,4 @@
-"""What a run is about to do, as far as it can be told before."""
+"""Predicting what a run is going to do."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["Before", "Plan", "PlannedTask", "before", "plan"]
 
 @dataclass(frozen=True)
 class Before:
-    """What earlier runs found of a task: trials, and seconds of its fastest correct program."""
+    """What earlier runs found for a task: trials, and seconds of its fastest correct program."""
 
     trials: int = 0
     best_s: float | None = None
 
 
 def before(database: Database, tasks: Iterable[Task]) -> dict[str, Before]:
-    """What *database* has of each of *tasks*, by key."""
+    """What *database* has for each of *tasks*, by key."""
     found = {}
     for task in tasks:
         best = database.best(task.key)
@@ -37,13 +37,13 @@ class PlannedTask:
     """One task of the plan.
 
     Args:
-        weight: Calls in all networks, times their weights.
-        alike: Tasks of the run that have its structure, itself included.
-        least_s: Seconds that no program of it can beat, by a roofline.
-        before: What earlier runs found of it.
-        share: Its part of the total, if every task ran as fast as it did in an earlier run, and
-            the others as far above their rooflines as those.
-        trials: What it may expect of this run.
+        weight: Calls in all networks, multiplied by their weights.
+        alike: Tasks of the run with the same structure, including this one.
+        least_s: Roofline bound: no program can take fewer seconds.
+        before: What earlier runs found for it.
+        share: Its part of the expected total time.  Tasks of earlier runs take their best time, the
+            others as many times their roofline bound as those, by the median.
+        trials: Trials it can expect from this run.
     """
 
     task: Task
@@ -57,7 +57,7 @@ class PlannedTask:
 
 @dataclass(frozen=True)
 class Plan:
-    """The tasks, the trials of all, and the seconds they may take."""
+    """The tasks, the total number of trials, and the seconds they may take."""
 
     tasks: tuple[PlannedTask, ...]
     trials: int
@@ -67,9 +67,9 @@ class Plan:
 def plan(
     weights: Mapping[Task, float], budget: Budget, known: Mapping[str, Before] | None = None
 ) -> Plan:
-    """What *budget* is likely to buy for the tasks, of some of which something is *known*.
+    """Estimate what *budget* allows for the tasks, given what is *known* from earlier runs.
 
-    Under a time limit all of it is used, unless every task stops improving before.
+    The whole of a time limit is used unless every task stops improving earlier.
     """
     tasks = list(weights)
     earlier = [(known or {}).get(task.key, Before()) for task in tasks]
@@ -94,14 +94,14 @@ def plan(
 
 
 def _expected(least: list[float], earlier: list[Before]) -> list[float]:
-    """Seconds of each task: what was measured, or its roofline times what others took of theirs."""
+    """Seconds of each task: measured, or its roofline bound scaled by the others' median ratio."""
     ratios = [e.best_s / s for s, e in zip(least, earlier, strict=True) if e.best_s and s]
     usual = median(ratios) if ratios else 1.0
     return [e.best_s or usual * s for s, e in zip(least, earlier, strict=True)]
 
 
 def _trials(budget: Budget, earlier: list[Before]) -> int:
-    """Trials of this run: earlier ones count towards the limits that say how many there may be."""
+    """Trials of this run; earlier trials count towards the limits on trials."""
     limits, tasks = [], len(earlier)
     if budget.trials is not None:
         limits.append(max(budget.trials - sum(e.trials for e in earlier), 0))
@@ -114,10 +114,10 @@ def _trials(budget: Budget, earlier: list[Before]) -> int:
 
 
 def _fixed_s(tasks: int) -> float:
-    """First rounds, and timing the finalists again."""
+    """Seconds for first rounds and for re-timing the finalists."""
     return tasks * (FIRST_X * ROUND_S + RETIME_S)
 
 
 def _trial_s(budget: Budget, tasks: int) -> float:
-    """Seconds of a trial and of its share of a round."""
+    """Seconds of a trial, including its share of a round's overhead."""
     return TRIAL_S + ROUND_S / min(budget.round_size(tasks), USUAL_ROUND)

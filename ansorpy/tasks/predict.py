@@ -1,4 +1,4 @@
-"""Choosing programs without measuring any: what ``--effort none`` compiles."""
+"""Choosing programs without measuring, as ``--effort none`` does."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ __all__ = ["PredictOptions", "predicted_best", "predicted_seconds"]
 
 @dataclass(frozen=True)
 class PredictOptions:
-    """How hard to look: structures drawn, rows in a generation, generations, answers.
+    """Search effort: structures sampled, rows per generation, generations, answers.
 
-    Two generations: four find programs that the model likes 0.3 % better, in 1.4 times the time
-    (every third task of resnet50).
+    Two generations, because four find programs that the model rates only 0.3 % better, in 1.4 times
+    the time (measured on every third task of resnet50).
     """
 
     structures: int = 16
@@ -44,9 +44,9 @@ def predicted_best(
     model: CostModel | None = None,
     options: PredictOptions | None = None,
 ) -> Iterator[State]:
-    """Yield programs, the one predicted fastest first, the default schedule last.
+    """Yield programs, the one predicted fastest first and the default schedule last.
 
-    The caller takes the first that builds and computes the right result; nothing is measured.
+    Nothing is measured; the caller should take the first that builds and computes the right result.
     """
     chosen = options or PredictOptions()
     rng = np.random.default_rng(chosen.seed)
@@ -67,6 +67,6 @@ def predicted_best(
 
 
 def predicted_seconds(task: Task, state: State) -> float:
-    """What the closed-form model says that *state*, a program of *task*, takes."""
+    """Seconds that the closed-form model predicts for *state*, a program of *task*."""
     [seconds] = AnalyticModel().seconds(task, view_nest(build_nest(state, {}), 1))
     return float(seconds)

@@ -1,4 +1,4 @@
-"""What a prediction worker does: a task in, the programs predicted fastest out."""
+"""The prediction worker: takes a task, answers with the programs predicted fastest."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class _Request(BaseModel):
 
 
 def predict_message(task: Task, preset: str, options: PredictOptions) -> Message:
-    """What a worker is asked for *task*, with the rules of the preset called *preset*."""
+    """The message that asks a worker to predict *task* with the rules of *preset*."""
     request = _Request(
         target=task.target,
         threads=task.threads,

@@ -1,4 +1,4 @@
-"""Choosing programs for many tasks without measuring: several processes predict side by side."""
+"""Choosing programs for many tasks without measuring, in several processes."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def predicted_of_all(
     options: PredictOptions | None = None,
     processes: int | None = None,
 ) -> Iterator[tuple[int, list[State]]]:
-    """Yield the number of each task with its programs, the one predicted fastest first.
+    """Yield each task's number with its programs, the one predicted fastest first.
 
-    The programs are those of :func:`~ansorpy.tasks.predict.predicted_best` whoever predicts them;
-    tasks come as they are done.
+    The programs are those of :func:`~ansorpy.tasks.predict.predicted_best`, whichever process
+    predicts them; tasks come in the order they finish.
 
     Args:
-        preset: Rules that have no name stay in this process; default: the target's.
-        model: So does what was trained; default: the closed-form model.
-        processes: How many predict side by side; default: as many as pay, at most one a core.
+        preset: Rules; if given, only this process predicts; default: the target's.
+        model: Likewise; default: the closed-form model.
+        processes: Number of processes; default: as many as pay off, at most one per core.
 
     Raises:
         AnsorpyError: A worker died or answered with an error.

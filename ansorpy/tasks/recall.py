@@ -1,4 +1,4 @@
-"""What a run's model is taught of the trials of other tasks."""
+"""Training a run's model on trials of other tasks."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from ansorpy.measure.database import Database
 __all__ = ["MOST_RECALLED", "recall_others", "shares"]
 
 MOST_RECALLED = 1000
-"""Programs of other tasks that a run's model learns at most: it is trained on all it knows many
-times, and one database may hold the trials of years."""
+"""Most programs of other tasks that a run's model learns: it is retrained many times, and a
+database may hold years of trials."""
 
 
 def recall_others(
     model: Remembering, database: Database, tasks: Sequence[Task], most: int = MOST_RECALLED
 ) -> None:
-    """Teach *model* of other tasks than *tasks* on their machine, at most *most* programs.
+    """Teach *model* at most *most* programs of tasks other than *tasks*, on the same machine.
 
-    Tasks of their classes come first; each has an even share of the programs there is room for.
+    Tasks of the same classes come first; tasks share the available number evenly.
     """
     own, classes = {task.key for task in tasks}, {task.class_key for task in tasks}
     version, width = model.remembers
@@ -35,7 +35,7 @@ def recall_others(
 
 
 def shares(counts: Mapping[str, int], most: int) -> dict[str, int]:
-    """Parts of *counts*, *most* together at most: as even as they can be with none left over."""
+    """Split *most* over *counts* as evenly as possible, giving none more than its count."""
     left, found = most, {}
     ordered = sorted(counts.items(), key=lambda item: item[1])
     for at, (key, count) in enumerate(ordered):

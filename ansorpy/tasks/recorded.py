@@ -1,7 +1,7 @@
-"""A tuning run's request as the database keeps it: all that its course depends on but results.
+"""A tuning run's request as the database keeps it: all its course depends on except results.
 
-Read back it is checked like everything in the file; parts and rules are named, never loaded by
-what the file says.
+It is validated when read back, like everything in the file; parts and rules are stored by name,
+and nothing is loaded because the file says so.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class _Body(BaseModel):
 
 
 class TaskRequest(_Body):
-    """One task of a run: its definition (an id of the database), its conditions, its weight."""
+    """One task of a run: its definition (a database id), its conditions and its weight."""
 
     definition: str
     target: Target
@@ -63,11 +63,11 @@ class TaskRequest(_Body):
 
 
 class RunRequest(_Body):
-    """What a run was asked for.
+    """The request of a run.
 
-    ``known`` are the trials that were finished when it began, as :func:`ranges` writes them, and
-    those that other tables had rows of, by table, and ``event`` the last event there was; ``parts``
-    describes whatever can be exchanged; ``goals`` are the networks that the objective is about.
+    ``known`` lists, by table, the rows that existed when it began (finished trials and others), as
+    :func:`ranges` writes them, and ``event`` is the last event before it; ``parts`` describes the
+    replaceable parts; ``goals`` are the networks that the objective refers to.
     """
 
     tasks: tuple[TaskRequest, ...]
@@ -86,9 +86,9 @@ def request_of(
     past: Database,
     goals: tuple[Goal, ...] = (),
 ) -> RunRequest:
-    """The request of a run over *tasks*: each with the name of its space, and weight.
+    """The request of a run over *tasks*, each with the name of its space and its weight.
 
-    *past* is *database* as the run found it.
+    *past* is the snapshot of *database* that the run started from.
     """
     return RunRequest(
         tasks=tuple(
@@ -113,7 +113,7 @@ def request_of(
 
 
 def described(part: object, name: str = "") -> dict[str, str]:
-    """*part* as text by the path of each value: classes by their name, dataclasses by field."""
+    """Describe *part* as text by path of each value: classes by name, dataclasses by field."""
     if dataclasses.is_dataclass(part) and not isinstance(part, type):
         found = {name: _place(type(part))} if name else {}
         for field in dataclasses.fields(part):
@@ -132,14 +132,14 @@ def described(part: object, name: str = "") -> dict[str, str]:
 
 
 def _given(value: object) -> str:
-    """An argument: its figures where they are all of it, else only its class."""
+    """An argument as text: its repr for plain values and dataclasses, otherwise its class."""
     plain = value is None or isinstance(value, str | int | float | tuple)
     figures = dataclasses.is_dataclass(value) and not isinstance(value, type)
     return repr(value) if plain or figures else _place(value)
 
 
 def space_name(source: object) -> str:
-    """The name of the rules that *source* draws from; empty for rules of the caller's own."""
+    """The name of the rules that *source* uses; empty for rules of the caller's own."""
     if not isinstance(source, StructureSampler):
         return ""
     preset = source.preset
@@ -148,15 +148,15 @@ def space_name(source: object) -> str:
 
 
 def _place(part: object) -> str:
-    """Where *part*, a class or function, is defined; of an object, where its class is."""
+    """Where *part*, a class or function, is defined; for other objects, their class."""
     named = part if hasattr(part, "__qualname__") else type(part)
     return f"{named.__module__}:{getattr(named, '__qualname__', '')}"
 
 
 def restored(options: P, parts: Mapping[str, str], name: str = "") -> P:
-    """*options* with the numbers, names and truth values that *parts* describe.
+    """*options* with the numbers, strings and booleans that *parts* describes.
 
-    What else differs stays as it is: a part is never made from what a file says.
+    Other values stay as they are: a part is never constructed from a file's contents.
     """
     if not dataclasses.is_dataclass(options) or isinstance(options, type):
         return options
@@ -182,7 +182,7 @@ def _literal(text: str | None, default: object) -> object:
 
 
 def ranges(numbers: Sequence[int]) -> str:
-    """Ascending *numbers* as text: ``"1-64,70"``."""
+    """Write ascending *numbers* as text: ``"1-64,70"``."""
     parts: list[list[int]] = []
     for number in numbers:
         if parts and number == parts[-1][1] + 1:
@@ -193,7 +193,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def unranged(text: str) -> list[tuple[int, int]]:
-    """First and last of each range in *text*; raises ValueError for what is none."""
+    """First and last number of each range in *text*; raises ValueError for anything else."""
     found = []
     for part in filter(None, text.split(",")):
         first, _, last = part.partition("-")

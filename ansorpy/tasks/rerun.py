@@ -1,7 +1,7 @@
-"""A recorded run once more: its search with the recorded answers, and its best programs' code.
+"""Repeating a recorded run: its search with recorded answers, and its best programs' code.
 
-The same versions on the same kind of machine ask for the same programs in the same order, and
-build the same bytes from them.
+The same versions on the same kind of machine request the same programs in the same order, and
+build them to the same bytes.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class TaskRerun:
-    """The best program of one task: the digest of the code that was timed, and of its rebuild.
+    """The best program of one task: digests of the code that was timed and of its rebuild.
 
-    ``timed`` is empty when the database no longer says, ``rebuilt`` when it does not build.
+    ``timed`` is empty when the database no longer has it, ``rebuilt`` when the build fails.
     """
 
     name: str
@@ -54,21 +54,21 @@ class TaskRerun:
 
     @property
     def is_same(self) -> bool:
-        """True when the rebuilt code has the bytes of the timed one."""
+        """True when the rebuilt code is byte-identical to the code that was timed."""
         return bool(self.timed) and self.timed == self.rebuilt
 
 
 @dataclass(frozen=True)
 class Rerun:
-    """What replaying one run gave.
+    """The result of replaying one search of a run.
 
     Args:
-        run: Its number in the database.
-        followed: How many of its ``events`` were the same, from the first on.
-        trials: Results the replay was told.
-        divergence: The first event that differs, both ways; empty when none does.
-        ended: How the recorded run ended: ``complete``, ``stopped`` by its user, or ``killed``.
-        tasks: The best program of each task that has one, when the run did not diverge.
+        run: The run's number in the database.
+        followed: How many of its ``events`` matched before the first difference.
+        trials: Recorded results that the replay used.
+        divergence: The first event that differs, as recorded and as replayed; empty if none does.
+        ended: How the recorded search ended: ``complete``, ``stopped`` by its user, or ``killed``.
+        tasks: The best program of each task that has one, if the run did not diverge.
     """
 
     run: int
@@ -81,11 +81,11 @@ class Rerun:
 
     @property
     def is_same(self) -> bool:
-        """True when history and code are those recorded."""
+        """True when history and code match the recorded ones."""
         return not self.divergence and all(task.is_same for task in self.tasks)
 
     def demand(self) -> None:
-        """Raise :class:`VerificationFailed` unless everything is the same."""
+        """Raise :class:`VerificationFailed` unless everything matches."""
         if self.divergence:
             raise VerificationFailed(
                 f"run {self.run} differs from event {self.followed + 1} of {self.events} on:\n"
@@ -100,13 +100,13 @@ class Rerun:
 def rerun(
     database: Database, run: int, builder: BuildService, *, options: TuneOptions | None = None
 ) -> Iterator[Rerun]:
-    """Replay run number *run* of *database*: one answer for each search it made.
+    """Replay run number *run* of *database*; yield one answer for each of its searches.
 
-    *options* are needed for a run with parts of the caller's own.
+    *options* are needed for a run that used parts of the caller's own.
 
     Raises:
-        UsageError: No such run, it searched nothing, or it used rules or parts that are not
-            known by name.
+        UsageError: There is no such run, it searched nothing, or it used rules or parts that have
+            no registered name.
         ForeignFile: Its events are damaged.
     """
     events = [event for event in database.events(run) if event.kind != "retimed"]
@@ -168,7 +168,7 @@ class _Replay:
             ) from None
 
     def _options(self, request: RunRequest) -> TuneOptions:
-        """The run's options, made from their recorded names and numbers unless given."""
+        """The run's options, restored from recorded names and numbers unless given."""
         named = restored(_named_parts(request.parts, self.database), request.parts)
         options = self.given or replace(named, goals=request.goals)
         found = described(options)
@@ -215,7 +215,7 @@ class _Replay:
 
 
 def _named_parts(parts: Mapping[str, str], database: Database) -> TuneOptions:
-    """Options with the parts that *parts* describe, registered or kept, where there are such."""
+    """Options with the parts that *parts* describes, where registered or kept in *database*."""
     options = TuneOptions()
     models: list[Callable[[], CostModel]] = [*_factories(MODELS), *_kept_model(parts, database)]
     search = replace(
@@ -234,7 +234,7 @@ def _named_parts(parts: Mapping[str, str], database: Database) -> TuneOptions:
 
 
 def _kept_model(parts: Mapping[str, str], database: Database) -> Iterator[SavedModel]:
-    """The model that the run was given, if it was given one."""
+    """The trained model that the run was given, if any."""
     digest = parts.get("model.digest", "").strip("'")
     text = database.models.get(digest)
     if text is not None:
@@ -250,5 +250,5 @@ def _made(registry: Registry[T]) -> list[T]:
 
 
 def _like(parts: Mapping[str, str], name: str, choices: Sequence[T]) -> T:
-    """The choice that is described as *parts* say, its numbers apart; the first when none is."""
+    """The choice that *parts* describes, ignoring its numbers; the first if none matches."""
     return next((c for c in choices if described(c, name).get(name) == parts.get(name)), choices[0])

@@ -1,4 +1,4 @@
-"""What a run asks of a task scheduler."""
+"""The interface of task schedulers."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ class TaskScheduler(Protocol):
     """Chooses the task of the next round."""
 
     def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
-        """Number of a living task of some slope; None when none is worth a round."""
+        """Number of an alive task with positive slope; None when no task is worth a round."""

@@ -1,4 +1,4 @@
-"""How one task of a run stands, as schedulers and objectives see it."""
+"""The state of one task of a run, as schedulers and objectives see it."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ __all__ = ["Standing"]
 
 @dataclass(frozen=True)
 class Standing:
-    """How a task stands.
+    """The state of a task.
 
     Args:
         best_after: Best seconds after each of its rounds (infinite: no correct program yet).
-        trials_after: Trials it had spent after each of its rounds.
+        trials_after: Total trials spent after each of its rounds.
         flops: Arithmetic operations of the task.
         alive: More rounds are possible.
         since_gain: Trials since its best time fell noticeably.
-        family: Tasks of one non-empty family can be expected to reach similar throughput.
-        least_s: Seconds that its programs take at least, by a roofline.
-        cost: What one of its trials takes, compared with those of the other tasks.
+        family: Tasks of the same non-empty family can be expected to reach similar throughput.
+        least_s: Roofline bound on the seconds of its programs.
+        cost: Time that its trials take, relative to those of the other tasks.
         slope: Change of the run's objective per second of this task.
-        resting: It is not alive only because it stopped improving.
+        resting: Not alive only because it stopped improving.
     """
 
     best_after: Sequence[float]

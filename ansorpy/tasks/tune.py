@@ -1,4 +1,4 @@
-"""Tuning a set of tasks: a scheduler gives rounds to searches until the budget is spent."""
+"""Tuning a set of tasks: a scheduler assigns rounds to searches until the budget is spent."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Differs: TVM drops a task after one round, but its rounds have 64 trials.
 
 
 class Ending(Enum):
-    """Why a run measured no more."""
+    """Why a run stopped measuring."""
 
     TRIALS = "all trials of the budget were spent"
     TIME = "the time limit was reached"
@@ -71,9 +71,9 @@ class WeightedTask:
 
 @dataclass(frozen=True)
 class TuneOptions:
-    """What can be exchanged in a tuning run; ``model`` makes the cost model all tasks share.
+    """The replaceable parts of a tuning run; ``model`` makes the cost model that all tasks share.
 
-    ``goals`` are the networks that ``objective`` is about; none: one, with the tasks' weights.
+    ``goals`` are the networks that ``objective`` refers to; empty: one, with the tasks' weights.
     """
 
     search: SearchOptions = SearchOptions()
@@ -96,10 +96,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Tuning:
-    """Outcomes in the order of the tasks; ``interrupted`` when the user stopped the run.
+    """Outcomes in the order of the tasks; ``interrupted``: the user stopped the run.
 
-    ``ended``: why no more was measured.
-    ``seconds``: what each part of the run took; together the whole of it.
+    ``ended``: why measuring stopped.
+    ``seconds``: time of each part of the run; they add up to its duration.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -118,14 +118,14 @@ def tune_tasks(
     listener: Listener = silent,
     journal: Journal | None = None,
 ) -> Tuning:
-    """Measure programs of *tasks* until *budget* is spent; returns the fastest of each.
+    """Measure programs of *tasks* until *budget* is spent; return the fastest of each.
 
-    Earlier trials in *database* count as spent and teach the model first.  Ctrl-C ends the run
-    with what was found so far.  *database* keeps the run's events, unless *journal* takes them.
+    Earlier trials in *database* count as spent, and the model learns from them first.  Ctrl-C ends
+    the run with what was found so far.  *database* keeps the run's events unless *journal* does.
 
     Raises:
-        NoValidProgram: No trial of a task gave a correct program, its default schedule included;
-            not raised where the budget was spent before that had its turn.
+        NoValidProgram: No trial of a task gave a correct program, not even its default schedule;
+            not raised if the budget was spent before the default schedule was tried.
     """
     if journal is None:
         journal = Unrecorded() if database is None else Recorded(database)
@@ -145,7 +145,7 @@ def tune_tasks(
     outcomes = run.outcomes()
     journal.note("found", {"best": [_found(database, outcome) for outcome in outcomes]})
     for at, search in enumerate(run.searches) if not interrupted else ():
-        # While the default schedule was not tried, nothing is known to be wrong with the task.
+        # Until the default schedule is tried, nothing is known to be wrong with the task.
         if not search.default_pending and run.lacks(at):
             raise search.history.no_valid_program(search.task.name, ended.value)
     return Tuning(outcomes, interrupted, ended, phases.seconds)
@@ -153,7 +153,7 @@ def tune_tasks(
 
 @dataclass
 class _Run:
-    """One tuning run: its searches, and what is left of the budget."""
+    """One tuning run: its searches and its remaining budget."""
 
     tasks: Sequence[WeightedTask]
     budget: Budget
@@ -185,14 +185,14 @@ class _Run:
         ]
 
     def _options(self, number: int) -> SearchOptions:
-        """Search options with a seed of its own for each task."""
+        """Search options of a task, with its own seed."""
         seed = int(np.random.SeedSequence([self.options.search.seed, number]).generate_state(1)[0])
         return replace(self.options.search, seed=seed)
 
     def resume(self) -> None:
-        """Note what is asked, and take earlier trials as done: those of one moment.
+        """Record the request, and take over earlier trials, from one snapshot of the database.
 
-        Others may go on writing; the run never hears of what they add.
+        Other processes may continue to write; the run never sees what they add.
         """
         if self.database is None:
             return
@@ -209,14 +209,14 @@ class _Run:
             self.model.refit()
 
     def _request(self, database: Database, past: Database) -> dict[str, object]:
-        """All that the run depends on, apart from versions, results and the clock."""
+        """Everything the run depends on, except versions, results and the clock."""
         asked = [(e.task, space_name(e.source), e.weight) for e in self.tasks]
         options = self.options
         request = request_of(asked, self.budget, options, database, past, options.goals)
         return request.model_dump(mode="json")
 
     def spend(self) -> Ending:
-        """Give rounds to tasks until a limit is reached or no task has anything new."""
+        """Give rounds to tasks until a limit is reached or no task is worth another."""
         while True:
             tasks, left_s = self._standings(), self._left_s(self._reserved_s)
             if self.budget.trials is not None and self._spent >= self.budget.trials:
@@ -237,8 +237,10 @@ class _Run:
                 self.pace.note(at, tasks[at].rounds == 0, spent, left_s - after_s)
 
     def _may_go_on(self) -> bool:
-        """True when tasks that rest have not been given the time left, and a result can come of it:
-        none that is given up lacks a program."""
+        """Whether resting tasks may use the remaining time.
+
+        They may once, and only if every task that a network needs has a correct program.
+        """
         missing = any(self.lacks(number) for number in range(len(self.tasks)))
         return not self.is_overtime and not missing
 
@@ -265,7 +267,7 @@ class _Run:
         self._report(Progress(Phase.FINISHED))
 
     def lacks(self, at: int) -> bool:
-        """True when task *at* has no correct program and a network cannot do without it."""
+        """True when task *at* has no correct program and a network cannot run without it."""
         return self.searches[at].history.best is None and misses(self.goals, self._live(), at)
 
     def outcomes(self) -> tuple[Outcome, ...]:
@@ -278,7 +280,7 @@ class _Run:
         return revived(tasks) if self.is_overtime else tasks
 
     def _live(self) -> list[Standing]:
-        """How the tasks stand now, in the middle of a round too."""
+        """The tasks' current standings, even in the middle of a round."""
         best = [search.history.best_s or inf for search in self.searches]
         trials = [search.history.trials for search in self.searches]
         return [
@@ -302,7 +304,7 @@ class _Run:
         )
 
     def _has_more(self, search: TaskSearch) -> bool:
-        """True when more trials of a task are allowed, and can be expected to give something."""
+        """True when a task may have more trials and they may still find something."""
         spent, limit = search.history, self.budget.trials_per_task
         failed = spent.best is None and spent.rounds >= PATIENCE
         return not (search.exhausted or failed or (limit is not None and spent.trials >= limit))
@@ -323,21 +325,21 @@ class _Run:
         return sum(search.history.trials for search in self.searches)
 
     def _left_s(self, reserved_s: float) -> float | None:
-        """Seconds of the time limit left, without *reserved_s* of them.
+        """Seconds left of the time limit, less *reserved_s*.
 
-        Every decision reads the clock here, so that a replay reads the same.
+        Every decision reads the clock here, so that a replay sees the same times.
         """
         limit = self.budget.time_limit_s
         return None if limit is None else limit - reserved_s - self.journal.seconds()
 
     def _moment(self, reserved_s: float) -> float:
-        """When measuring is cut short: *reserved_s* before the time limit."""
+        """The moment at which measuring is cut off: *reserved_s* before the time limit."""
         limit = self.budget.time_limit_s
         return inf if limit is None else self.journal.moment(limit - reserved_s)
 
     @property
     def _reserved_s(self) -> float:
-        """Seconds of the limit kept for :meth:`finish`: at most a tenth of it."""
+        """Seconds of the time limit reserved for :meth:`finish`, at most a tenth."""
         limit = self.budget.time_limit_s if self.options.retime else None
         return 0.0 if limit is None else min(limit / 10, RETIME_S * len(self.searches))
 

@@ -1,7 +1,7 @@
-"""Parts of a network that can be computed in several ways: which way leads, and which are tried.
+"""Parts of a network that can be computed in several ways: which way leads, which get trials.
 
-The times of a way's tasks add up.  A way that is not the fastest so far goes on being tuned while
-its tasks may yet fall below the leader's time; then its tasks get nothing more.
+A way's time is the sum of its tasks' times.  A way that is not the fastest is tuned as long as
+its time may still fall below the leader's; after that, its tasks get no more trials.
 """
 
 from __future__ import annotations
@@ -19,40 +19,40 @@ __all__ = ["Either"]
 Floats = npt.NDArray[np.float64]
 
 TRIED = 0.5
-"""Part of its calls that a way counts with that is behind but may win: the gain of a task in it
-only matters once it has."""
+"""Weight of the calls of a way that is slower than the leader but may still win: a gain in it
+matters only once it wins."""
 
 SETTLED = 16
-"""Trials before which a task's best time says nothing of what it will be: the first two programs of
-a product of BERT's attention took 5 ms, the best of 60 took 0.03 ms."""
+"""Trials before which a task's best time does not tell its final one: the first two programs of
+a matmul of BERT's attention took 5 ms, the best of 60 took 0.03 ms."""
 
 UNIT = 8
-"""After ``n`` times this many trials a task is hoped to become faster by one part in ``n + 1`` at
-most: what the gradient scheduler hopes for, OSDI'20 §6.2."""
+"""After ``n`` times this many trials a task is assumed to become faster by at most one part in
+``n + 1``, as in the gradient scheduler (OSDI'20 §6.2)."""
 
 
 @dataclass(frozen=True)
 class Either:
-    """Calls of each task of the run, in each of the ways; one of them is enough."""
+    """Alternative ways, each with its calls of every task of the run; one of them is enough."""
 
     ways: tuple[tuple[float, ...], ...]
 
     def seconds(self, tasks: Sequence[Standing]) -> Floats:
-        """What each way takes; infinite while one of its tasks has no correct program."""
+        """Seconds of each way; infinite while one of its tasks has no correct program."""
         return _sums(self.ways, [task.best_s for task in tasks])
 
     def is_known(self, tasks: Sequence[Standing]) -> bool:
-        """True when one of the ways has a correct program of each of its tasks."""
+        """True when one of the ways has a correct program for each of its tasks."""
         return bool(np.isfinite(self.seconds(tasks)).any())
 
     def leader(self, tasks: Sequence[Standing]) -> Floats:
-        """Calls of the fastest way; of the first while none is complete."""
+        """Calls of the fastest way, or of the first while none is complete."""
         return np.array(self.ways[int(self.seconds(tasks).argmin())], dtype=np.float64)
 
     def claims(self, tasks: Sequence[Standing]) -> Floats:
-        """Calls that count in giving out trials: all of the leader's, a part of the others'.
+        """Calls as weighted for assigning trials: the leader's in full, the others' in part.
 
-        While no way is complete, all that may become so have an even part.
+        While no way is complete, all that may still become complete have equal parts.
         """
         ways, seconds = np.array(self.ways, dtype=np.float64), self.seconds(tasks)
         hoped = _sums(self.ways, [_hoped_s(task) for task in tasks])
@@ -67,7 +67,7 @@ class Either:
 
 
 def _sums(ways: Sequence[Sequence[float]], seconds: Sequence[float]) -> Floats:
-    """Calls times seconds of each way; tasks it does not call do not matter."""
+    """Calls times seconds, summed for each way; tasks it does not call are ignored."""
     calls = np.array(ways, dtype=np.float64)
     with np.errstate(invalid="ignore"):
         each = np.where(calls > 0, calls * np.array(seconds), 0.0)
@@ -76,7 +76,7 @@ def _sums(ways: Sequence[Sequence[float]], seconds: Sequence[float]) -> Floats:
 
 
 def _hoped_s(task: Standing) -> float:
-    """What the task's program may come down to; infinite for one that is given up without any."""
+    """Least seconds the task may still reach; infinite if abandoned without a program."""
     if not np.isfinite(task.best_s):
         return task.least_s if task.alive else float("inf")
     if not task.alive:

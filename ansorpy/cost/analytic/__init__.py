@@ -1,1 +1,1 @@
-"""The closed-form cost model: what a program costs, from its loops and the machine alone."""
+"""The closed-form cost model: a program's time from its loops and the machine alone."""

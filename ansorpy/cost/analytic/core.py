@@ -1,4 +1,4 @@
-"""Cycles one core needs for a statement when all data are in its first-level cache."""
+"""Cycles one core needs for a statement whose data are all in its first-level cache."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _DIVIDE_OPS = 10.0
 _FUNCTION_OPS = 16.0
 _VISIT_CYCLES = 4.0
 _TREE_CYCLES = 12.0
-"""To combine the lanes of one vector; the trees of several rows overlap in part."""
+"""Cycles to combine the lanes of one vector; the trees of several rows overlap in part."""
 _LOOP_CYCLES = 1.0
 _LONG_BODY = 64.0
 _LONG_BODY_COST = 0.35
-"""A body of several unrolled steps: LLVM hoists loads until registers run out.  Measured on a
-matmul tile of 8 x 2 vectors: 2 and 4 steps cost nothing, 8, 16, 32 and 64 steps 1.3, 1.6, 1.9
-and 2.3 times the time."""
+"""Cost of a body of several unrolled steps, where LLVM hoists loads until registers run out.
+Measured on a matmul tile of 8 x 2 vectors: 2 and 4 steps cost nothing extra; 8, 16, 32 and 64
+steps take 1.3, 1.6, 1.9 and 2.3 times as long."""
 _SPILL_CYCLES = 1.5
-"""A register too many costs a store, a load and a wait in every step that no port hides."""
+"""Each register too many costs a store, a load and a wait in every step, which no port hides."""
 
 
 def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
-    """Steps at the rate of the tightest port, plus what enters and leaves registers each visit."""
+    """Cycles of all steps, limited by the tightest port, plus register traffic of each visit."""
     reads = _reads(view, tile)
     step = np.maximum.reduce([
         _arithmetic(view, tile, machine),
@@ -41,7 +41,7 @@ def core_cycles(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
 
 
 def _slots(ops: OpCounts) -> float:
-    """Vector instructions of one evaluation; a multiplication and an addition are one FMA."""
+    """Vector instructions of one evaluation; a multiplication with an addition is one FMA."""
     floats, ints = ops.floats, ops.ints
     arithmetic = max(floats.mul, floats.addsub) + floats.mad + floats.cmp + floats.otherfunc
     slow = _DIVIDE_OPS * floats.divmod + _FUNCTION_OPS * floats.mathfunc
@@ -50,7 +50,7 @@ def _slots(ops: OpCounts) -> float:
 
 
 def _rate(tile: Tile, machine: MachineModel) -> Floats:
-    """Vector instructions a cycle: vectors of at most half width, and scalars, go faster."""
+    """Vector instructions per cycle; half-width vectors and scalars may run faster."""
     narrow = tile.length <= tile.lanes / 2
     return np.where(narrow, machine.narrow_ops_per_cycle, machine.vector_ops_per_cycle)
 
@@ -65,16 +65,16 @@ def _arithmetic(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
 
 
 def _in_registers(tile: Tile, machine: MachineModel) -> Floats:
-    """Accumulators the generator keeps in registers: all of an unrolled tile, or none.
+    """Accumulators that generated code keeps in registers: all of an unrolled tile, or none.
 
-    A tile over twice the registers is not promoted (:mod:`ansorpy.codegen.promote`).
+    A tile of more than twice the registers is not promoted (:mod:`ansorpy.codegen.promote`).
     """
     kept = tile.unrolled & (tile.accumulators <= 2 * machine.vector_registers)
     return np.where(kept, tile.accumulators, 0.0)
 
 
 def _spilled(tile: Tile, machine: MachineModel) -> Floats:
-    """Registers a step needs beyond those there are: sums, a row of operands, a broadcast."""
+    """Registers that a step lacks: it needs accumulators, a row of operands and a broadcast."""
     needed = _in_registers(tile, machine) + tile.vectors + 1
     return np.where(tile.reduces, np.maximum(needed - machine.vector_registers, 0.0), 0.0)
 
@@ -103,21 +103,21 @@ def _loads(reads: tuple[Floats, Floats], tile: Tile, machine: MachineModel) -> F
 
 
 def _latency(tile: Tile, machine: MachineModel) -> Floats:
-    """Each step adds to the accumulators of the step before, so it waits for their latency."""
+    """Latency per step: each step waits for the accumulators of the step before."""
     promoted = _in_registers(tile, machine) > 0
     chain = np.where(promoted, machine.fma_latency, machine.store_forward_latency)
     return np.where(tile.reduces, chain, 0.0)
 
 
 def _issue(view: LeafView, loads: Floats, tile: Tile, machine: MachineModel) -> Floats:
-    """Instructions issued, and the branch of each iteration that was not unrolled."""
+    """Cycles to issue a step's instructions, plus a branch per iteration not unrolled."""
     iterations = np.where(tile.unrolled, 1.0 / tile.unrolled_steps, tile.rows)
     instructions = tile.accumulators * _slots(view.body_ops) + loads
     return instructions / machine.issue_per_cycle + _LOOP_CYCLES * iterations
 
 
 def _visit(view: LeafView, tile: Tile, machine: MachineModel) -> Floats:
-    """Cycles to bring a tile of results out of registers (and back in, if partial)."""
+    """Cycles to move a tile of results out of registers (and back in, if partial)."""
     [write] = [a for a in view.written.accesses if a.is_write][:1]
     contiguous, scattered = tile.along_vector(write)
     vector_stores = tile.accumulators / machine.stores_per_cycle

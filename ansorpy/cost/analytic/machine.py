@@ -1,4 +1,4 @@
-"""The numbers of a machine that the closed-form model reads."""
+"""The machine parameters of the closed-form model."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["MachineModel"]
 
 @dataclass(frozen=True)
 class Core:
-    """What is particular to a processor; the defaults are a current x86 core."""
+    """Rates that differ between processors; the defaults describe a current x86 core."""
 
     clock_hz: float = 3.6e9
     vector_ops_per_cycle: float = 2.0
@@ -26,16 +26,16 @@ _CORES = {
     "znver4": Core(vector_ops_per_cycle=1.0, stores_per_cycle=0.5, l2_bandwidth=32.0),
     "znver5": Core(clock_hz=4.3e9),
 }
-"""Processors that differ, by LLVM's name.  Zen 4 runs a 512-bit operation in two halves (116
-GFLOP/s a core measured); Zen 5 does two at once (280)."""
+"""Processors that differ from the defaults, by LLVM name.  Zen 4 runs a 512-bit operation in two
+halves (116 GFLOP/s per core measured); Zen 5 runs two at once (280)."""
 
 
 @dataclass(frozen=True)
 class MachineModel:
-    """Rates of one core unless said otherwise; bandwidths in bytes a cycle.
+    """Rates, of one core unless stated otherwise; bandwidths in bytes per cycle.
 
-    The defaults are a current x86 core with two vector units.  What a :class:`Target` knows
-    and its :class:`Core` know replaces them.
+    The defaults describe a current x86 core with two vector units; the values of a :class:`Target`
+    and its :class:`Core` replace them.
     """
 
     cores: int = 2
@@ -44,7 +44,7 @@ class MachineModel:
     vector_registers: int = 32
     vector_ops_per_cycle: float = 2.0
     narrow_ops_per_cycle: float = 2.0
-    """Of vectors half as wide or narrower, and of scalars."""
+    """For vectors of half the width or less, and for scalars."""
     loads_per_cycle: float = 1.7
     stores_per_cycle: float = 1.0
     gathered_per_cycle: float = 1.0
@@ -56,7 +56,7 @@ class MachineModel:
     l2_bytes: float = 1024 * 1024
     l3_bytes: float = 32 * 1024 * 1024
     l1_way_bytes: int = 4096
-    """Addresses this far apart share a set; a page, so that the address needs no translation."""
+    """Addresses this far apart share a set; one page, so indexing needs no address translation."""
     l2_ways: int = 16
     l2_bandwidth: float = 64.0
     l3_bandwidth: float = 20.0
@@ -66,15 +66,15 @@ class MachineModel:
     dram_bytes_per_s: float = 27e9
     """Of all cores together."""
     fork_join_s: float = 3e-6
-    """0.3 µs when hot, some microseconds after a pause."""
+    """0.3 µs when warm, some microseconds after a pause."""
 
     @property
     def data_caches(self) -> tuple[SetCache, SetCache, SetCache]:
-        """The three levels; the last spreads addresses over its sets.
+        """The three cache levels; the last hashes addresses over its sets.
 
-        Measured on Zen 5, one core reading rows of 64 to 4096 bytes at pitches of 1 to 4 KB: from
-        the second level 0.34, 0.48, 0.69 and 0.95 of its bandwidth into 1, 2, 4 and 8 sets, from
-        the third 0.17, 0.33, 0.57 and 0.84.
+        Measured on Zen 5 with one core reading rows of 64 to 4096 bytes at pitches of 1 to 4 KB:
+        into 1, 2, 4 and 8 sets, the second level delivers 0.34, 0.48, 0.69 and 0.95 of its
+        bandwidth, the third 0.17, 0.33, 0.57 and 0.84.
         """
         return (
             SetCache(self.l1_bytes, self.l1_way_bytes, 8.0, 3.0),
@@ -84,7 +84,7 @@ class MachineModel:
 
     @staticmethod
     def of(target: Target) -> MachineModel:
-        """The model of *target*: what it knows and was measured to do; the rest as default."""
+        """The model of *target*: its own and its measured values, defaults for the rest."""
         core = _CORES.get(target.cpu, Core())
         machine = MachineModel(
             cores=target.cores,
@@ -102,7 +102,7 @@ class MachineModel:
         return machine if target.rates is None else machine.measured(target.rates)
 
     def measured(self, rates: Rates) -> MachineModel:
-        """This machine with what was measured in place of what was assumed."""
+        """This machine with measured *rates* in place of assumed ones."""
         return replace(
             self,
             clock_hz=rates.clock_hz,

@@ -1,4 +1,4 @@
-"""Bytes a statement moves between the levels of the memory hierarchy."""
+"""Bytes that a statement moves between the levels of the memory hierarchy."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ T = TypeVar("T", bound=np.generic)
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bytes fetched into a cache, and the bytes that must come in at least once.
+    """Bytes fetched into a cache, and the bytes that must be fetched at least once.
 
-    Bytes that come slowly for going to few sets count as many times as they take longer.
+    Bytes that arrive slowly because they go to few sets are scaled by their slowdown.
     """
 
     moved: Floats
@@ -31,11 +31,11 @@ class Traffic:
 
 
 class Footprints:
-    """The lines that each depth of a statement touches, at the depths around its real loops.
+    """The cache lines that a statement touches at the depth of each of its real loops.
 
-    ``total[at]`` holds the bytes together, ``fetched[buffer, at]`` those of a buffer times how
-    often the depth is entered (and 2 where it is written: what is written comes in and goes out),
-    and ``outer[at]`` the place of the nearest real loop around (0: none).
+    ``total[at]`` holds the bytes of all buffers, ``fetched[buffer, at]`` those of one buffer times
+    how often the depth is entered (doubled if written, since written lines come in and go out), and
+    ``outer[at]`` the index of the nearest enclosing real loop (0: none).
     """
 
     def __init__(self, view: LeafView, line_bytes: float, l1_way_bytes: int):
@@ -61,11 +61,11 @@ class Footprints:
     def traffic(self, cache: SetCache) -> Traffic:
         """Bytes that enter *cache* while the statement runs.
 
-        Take the outermost depth whose working set fits, and the loop just outside it.  From one
-        iteration of that loop to the next a least-recently-used cache keeps what both touch, so a
-        run of the loop fetches each line once, and every run finds nothing left of the one before.
-        A working set up to twice the cache stays in part: the cost changes smoothly with its size.
-        A buffer that crowds into few sets of the cache is looked at further in.
+        Take the outermost depth whose working set fits, and the loop just outside it.  Between two
+        iterations of that loop, an LRU cache keeps what both touch, so a run of the loop fetches
+        each line once, and finds nothing left from its previous run.
+        A working set of up to twice the cache stays in part, so cost varies smoothly with size.
+        For a buffer that crowds into few sets of the cache, a depth further in is used.
         """
         fits = self.total <= cache.bytes
         fits[-1] = True
@@ -85,8 +85,10 @@ class Footprints:
     def _kept(
         self, fits: Masks, cache: SetCache, crowded: Masks | None = None
     ) -> tuple[Depths, Depths, Floats]:
-        """Places of the depth whose data stay and of the one just outside, and the share of that
-        one's lost."""
+        """(places fetched at, places if everything is kept, share of data lost between runs).
+
+        The first are the loop just outside the depth that fits, the second the next loop outside.
+        """
         run = self._at(self.outer, self._places(np.argmax(fits, axis=0)))
         run_at = self._places(run)
         lost = self._at(self.total, run_at) / cache.bytes - 1
@@ -96,7 +98,7 @@ class Footprints:
         return run_at, self._places(self._at(self.outer, run_at)), lost
 
     def _places(self, depth: Depths) -> Depths:
-        """Where the values at each setting's own *depth* are, in a flat array of all depths."""
+        """Indices of the values at each setting's own *depth* in a flat array of all depths."""
         return depth * self.view.rows + self.candidates
 
     def _at(self, by_depth: npt.NDArray[T], places: Depths) -> npt.NDArray[T]:
@@ -104,7 +106,7 @@ class Footprints:
 
 
 def _sum(by_buffer: Floats) -> Floats:
-    """The sum over buffers, one after another: the same for one setting as for many."""
+    """The sum over buffers in a fixed order: the same for one setting as for many."""
     total: Floats = by_buffer[0]
     for part in by_buffer[1:]:
         total = total + part
@@ -112,7 +114,7 @@ def _sum(by_buffer: Floats) -> Floats:
 
 
 def _footprints(buffer: BufferView, depths: Sequence[int], line_bytes: float) -> Floats:
-    """Bytes of the lines each depth touches; a broken run drags half a line along."""
+    """Bytes of the lines that each depth touches; a broken run adds half a line."""
     first, place = distinct([buffer.region[depth] for depth in depths])
     region = stacked([buffer.region[depths[n]] for n in first])
     run = stacked([buffer.run[depths[n]] for n in first])

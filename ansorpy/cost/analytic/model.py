@@ -19,24 +19,24 @@ from ansorpy.schedule.nest import Nest
 __all__ = ["PRIOR_VERSION", "AnalyticModel", "LeafCost", "leaf_cost"]
 
 PRIOR_VERSION = 2
-"""To be raised when some program's time becomes another one: trees correct the model they were
-grown beside.  ``tests/cost/test_versions.py`` fails for a change that left it."""
+"""Increase it whenever any program's predicted time changes, as trees correct the model they were
+trained with.  ``tests/cost/test_versions.py`` fails otherwise."""
 
 _OVERLAP = 0.25
-"""Share of the smaller terms that the largest does not hide."""
+"""Share of the smaller terms that is not hidden by the largest."""
 
 _KEPT_FILL, _LOST_FILL = 0.75, 1.25
-"""Parts of the last cache: data is still there after so much else was touched, and lost after so
-much.  14 MB of transformed weights, 28 MB touched, 32 MB of cache: 1.7 times the time of weights
-that were there, 0.65 times that of weights from memory."""
+"""Fractions of the last-level cache: data are still there after the first has been touched, and
+lost after the second.  Measured with 14 MB of transformed weights, 28 MB touched and 32 MB of
+cache: 1.7 times the time with cached weights, 0.65 times that with weights from memory."""
 
 _TASK_CYCLES = 40.0
-"""To start one iteration of a parallel loop: index arithmetic of the collapsed loops."""
+"""Cycles to start an iteration of a parallel loop: index arithmetic of the collapsed loops."""
 
 
 @dataclass(frozen=True)
 class LeafCost:
-    """Seconds of one statement by cause, a candidate each; ``total_s`` overlaps them."""
+    """Seconds of one statement by cause, per setting; ``total_s`` overlaps them."""
 
     core_s: Floats
     l2_s: Floats
@@ -56,11 +56,11 @@ class LeafCost:
 def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes: int) -> LeafCost:
     """The cost of one statement on *threads* cores of *machine*.
 
-    From one call to the next *between_bytes* of other data are touched (:class:`.Task`).
+    Between two calls, *between_bytes* of other data are touched (:class:`.Task`).
     """
     tile = tile_of(view, machine)
     speedup, tasks, forks = _parallel(view, threads)
-    # A tile whose rows or lanes differ in the condition chooses inside the arithmetic.
+    # If the condition differs within a tile, it is evaluated inside the arithmetic.
     apart = np.zeros(view.rows, dtype=bool)
     for loop, asks in view.asks.items():
         if loop in tile.inside:
@@ -69,7 +69,7 @@ def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes
     cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
     footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)
     into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
-    # What exceeds the third level comes from memory each time; the rest mostly stays.
+    # What exceeds the third level comes from memory every time; the rest mostly stays.
     beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
     dram, l3 = into_l3.moved * beyond, into_l2.moved
     constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
@@ -89,9 +89,9 @@ def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes
 
 
 def _missing(reach: Floats, machine: MachineModel) -> Floats:
-    """Part of some data that the last cache lost while *reach* bytes were touched.
+    """Share of data that the last-level cache lost while *reach* bytes were touched.
 
-    It is neither ours alone nor replaced strictly in turn, so there is no sharp edge.
+    The cache is shared and not strictly LRU, so there is no sharp edge.
     """
     fill = reach / max(machine.l3_bytes, 1)
     lost: Floats = np.clip((fill - _KEPT_FILL) / (_LOST_FILL - _KEPT_FILL), 0.0, 1.0)
@@ -99,7 +99,7 @@ def _missing(reach: Floats, machine: MachineModel) -> Floats:
 
 
 def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
-    """(speed-up of an even division into tasks, tasks, times this statement forks)."""
+    """(speed-up of an even division into tasks, tasks, forks of this statement)."""
     tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
     own = np.zeros(view.rows, dtype=bool)
     forks = np.zeros(view.rows)
@@ -116,11 +116,11 @@ def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
 
 @dataclass(frozen=True)
 class AnalyticModel:
-    """Ranks programs before anything was measured; learns nothing.
+    """Predicts time by formulas on loops and machine, without measurements; learns nothing.
 
-    A roofline with a register tile: arithmetic, load and store ports, latency of accumulation,
-    spills, traffic through three caches and memory, balance of parallel tasks and the cost of
-    starting them.  Everything is closed-form on the population's columns.
+    A roofline with a register tile: arithmetic, load and store ports, accumulation latency, spills,
+    traffic through three caches and memory, balance of parallel tasks and the cost of starting
+    them.  Everything is closed-form on the population's columns.
     """
 
     machine: MachineModel | None = None
@@ -128,7 +128,7 @@ class AnalyticModel:
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
         """Predicted seconds of each candidate; statements run one after another.
 
-        Kernels of a GPU have a model of their own (:mod:`ansorpy.cost.gpu`).
+        GPU kernels have a separate model (:mod:`ansorpy.cost.gpu`).
         """
         if task.target.kind == "cuda":
             return gpu_seconds(task.target, views)
@@ -140,7 +140,7 @@ class AnalyticModel:
         return total
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
-        """Score of each candidate: programs a second."""
+        """Score of each candidate: programs per second."""
         score: Floats = 1.0 / self.seconds(task, view_nest(nest, rows))
         return score
 

@@ -1,9 +1,9 @@
-"""Which lines of a box compete for the same few places in a cache.
+"""Conflicts of cache sets: which lines of a box compete for the same few sets.
 
 A cache of *w* ways holds *w* lines whose addresses are equal modulo the size of a way.  Rows whose
-pitch has a large power of two as a factor start at few such places: of a column of 64 elements
-with a pitch of 4 KB, a first-level cache of 12 ways keeps 12 lines however much room it has.  Lines
-that come into few sets also come slowly, each waiting for the one before it in its set.
+pitch has a large power of two as a factor start in few sets: of a column of 64 elements with a
+pitch of 4 KB, a first-level cache of 12 ways keeps 12 lines, whatever its size.  Lines that go to
+few sets also arrive slowly, as each waits for the one before it in its set.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["Rows", "SetCache", "distinct", "stacked"]
 
 
 _WAITING_LINES = 16
-"""Fewer lines than this are on their way at once whatever their sets."""
+"""Fewer lines than this are all in flight at once, whatever their sets."""
 
 
 @dataclass(frozen=True)
 class SetCache:
-    """A cache of *bytes* in ways of *way_bytes*; 0: lines lie anywhere.
+    """A cache of *bytes* with ways of *way_bytes*; 0: lines may lie anywhere.
 
-    Lines from the next level come at full speed when they go to *stream_sets* sets of the first
-    level; to *n* sets at ``(n + stream_offset) / (stream_sets + stream_offset)`` of it.
+    Lines from the next level arrive at full speed if they go to *stream_sets* sets of the first
+    level; into *n* sets, at ``(n + stream_offset) / (stream_sets + stream_offset)`` of it.
     """
 
     bytes: float
@@ -44,7 +44,7 @@ def stacked(columns: Sequence[Floats]) -> Floats:
 
 
 def distinct(objects: Sequence[object]) -> tuple[list[int], list[int]]:
-    """Numbers of the first of each run of the same object, and of the run each belongs to."""
+    """Index of the first object of each run of identical ones, and the run of each object."""
     first: list[int] = []
     place: list[int] = []
     for number, each in enumerate(objects):
@@ -56,11 +56,11 @@ def distinct(objects: Sequence[object]) -> tuple[list[int], list[int]]:
 
 @dataclass(frozen=True)
 class _Boxes:
-    """The different boxes of a buffer from the outermost depth inwards, ``[box, n]``.
+    """The distinct boxes of a buffer from the outermost depth inwards, ``[box, n]``.
 
-    ``lines`` and ``run_lines``: of the whole box, and of each of the runs it is made of.
-    ``apart[d]``: where dimension *d*, of all but the innermost, steps from run to run;
-    ``extents[d]`` times, at most ``largest[d]``.  ``place``: the box of each depth.
+    ``lines``: lines of the whole box; ``run_lines``: of each contiguous run.  ``apart[d]``: where
+    dimension *d* (all but the innermost) steps from run to run, ``extents[d]`` times and at most
+    ``largest[d]``.  ``place``: the box of each depth.
     """
 
     lines: Floats
@@ -72,9 +72,9 @@ class _Boxes:
 
 
 class Rows:
-    """The rows of a buffer of fixed shape that several *depths* of a statement touch.
+    """The rows of a fixed-shape buffer that a statement touches at several *depths*.
 
-    Of several accesses the first counts: those of one statement are mostly alike.
+    Only the first access counts: those of one statement are mostly alike.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Rows:
         self._pitches = [int(p) * self._bytes for p in fixed] if len(fixed) == len(outer) else []
 
     def crowded(self, cache: SetCache) -> Masks | None:
-        """``[depth, n]``: the box has more lines in a set than *cache* has ways; None: nowhere."""
+        """``[depth, n]``: where the box has more lines per set than *cache* has ways; or None."""
         if not cache.way_bytes:
             return None
         places, few = self._places(cache.way_bytes)
@@ -105,9 +105,9 @@ class Rows:
         return crowded[boxes.place] if crowded.any() else None
 
     def slowness(self, cache: SetCache) -> Floats | None:
-        """How many times as long lines take into *cache* for going to few sets; None: once.
+        """Slowdown of lines into *cache* because they go to few sets; None for no slowdown.
 
-        The sets are those of the innermost loops that touch enough lines to wait for each other.
+        It counts the sets of the innermost loops that touch enough lines to wait for each other.
         """
         if not cache.stream_sets or self._streams is None:
             return None
@@ -116,26 +116,28 @@ class Rows:
 
     @cached_property
     def _streams(self) -> Floats | None:
-        """Sets of the first level that enough lines go to; None: all, whatever is decided."""
+        """First-level sets used by the innermost box with enough lines; None: always all sets."""
         places, few = self._places(self._first_way_bytes)
         if not few:
             return None
         enough = self._boxes.lines >= _WAITING_LINES
         met = np.where(enough, self._met(places, self._first_way_bytes), np.inf)
-        # The innermost of them.
+        # The innermost box with enough lines.
         at = len(enough) - 1 - np.argmax(enough[::-1], axis=0)
         found: Floats = met[at, np.arange(met.shape[1])]
         return found
 
     def _places(self, way_bytes: int) -> tuple[list[int], list[int]]:
-        """For each dimension the different places in a way at which its rows start, and those
-        dimensions that do not meet all."""
+        """Distinct places in a way at which each dimension's rows start, and dimensions with few.
+
+        Those with few are the ones that do not reach all sets.
+        """
         places = [way_bytes // gcd(pitch, way_bytes) for pitch in self._pitches]
         sets = way_bytes / self._line_bytes
         return places, [d for d, met in enumerate(places) if met < sets]
 
     def _met(self, places: Sequence[int], way_bytes: int) -> Floats:
-        """Sets that the lines of each box go to."""
+        """Number of sets that the lines of each box go to."""
         boxes = self._boxes
         met = boxes.run_lines
         for apart, extent, most in zip(boxes.apart, boxes.extents, places, strict=True):
@@ -157,7 +159,7 @@ class Rows:
         apart: list[Masks] = []
         whole: Masks | bool = True
         for d in reversed(range(len(extents) - 1)):
-            # A run goes on in this dimension where it covers all further in.
+            # A run continues in this dimension where it covers all inner ones.
             whole = whole & (extents[d + 1] * access.pitches[d + 1] >= access.pitches[d])
             apart.insert(0, ~whole)
         outer = extents[:-1]

@@ -1,4 +1,4 @@
-"""The register tile: what one step of the innermost reduction computes, a candidate each."""
+"""The register tile: what one step of the innermost reduction computes, per setting."""
 
 from __future__ import annotations
 
@@ -16,23 +16,25 @@ __all__ = ["Tile", "tile_of"]
 
 @dataclass(frozen=True)
 class Tile:
-    """The space loops inside the innermost reduce loop; without a reduction, the innermost
-    vector and unrolled loops, whose copies share what they load.
+    """The register tile of a statement.
 
-    The lanes of a reduction are part of the tile like a vector of space: each has its sum.
+    It consists of the space loops inside the innermost reduce loop; without a reduction, of the
+    innermost vector and unrolled loops, whose copies share loads.
+
+    The vector lanes of a reduction belong to the tile like those of space: each has its own sum.
     A *step* computes the tile once: one iteration of the innermost reduce loop.  A *visit* is a
     run of steps over consecutive reduce loops, during which accumulators can stay in registers.
     """
 
     inside: Mapping[int, Masks]
-    """Where a loop belongs to the tile; loops that may, by number."""
+    """By number, for loops that may belong to the tile: where they do."""
     lanes: float
     length: Floats
     """Elements along the vector loops (1 when nothing is vectorised)."""
     vectors: Floats
     """Vector registers that one row of the tile fills."""
     rows: Floats
-    """Extent of the tile's other loops together."""
+    """Product of the extents of the tile's other loops."""
     steps: Floats
     visits: Floats
     reduces: Masks
@@ -40,11 +42,11 @@ class Tile:
     unrolled: Masks
     """``[n]``: the rows are unrolled, so accumulators can be registers."""
     unrolled_steps: Floats
-    """Steps in one unrolled body: the reduce loops that were unrolled with the rows."""
+    """Steps in one unrolled body: those of reduce loops that are unrolled with the rows."""
     sums_apart: Masks
-    """``[n]``: the lanes sum apart and are combined when a visit ends."""
+    """``[n]``: each lane has its own partial sum; they are combined when a visit ends."""
     spare: Floats
-    """Registers that the sums leave."""
+    """Registers left over by the accumulators."""
 
     @property
     def accumulators(self) -> Floats:
@@ -53,13 +55,13 @@ class Tile:
     def loads(self, access: AccessView) -> tuple[Floats, Floats]:
         """(vector or broadcast loads, gathered elements) of *access* in one step.
 
-        Unrolled rows share what does not move, as long as the registers that the sums leave hold
-        it until the next row wants it; rows in a loop load everything again.
+        Unrolled rows share values that do not move, as long as the spare registers hold them until
+        the next row needs them; rows in a loop load everything again.
         """
         contiguous, gathered = self.along_vector(access)
         per_row = np.where(contiguous | gathered, self.vectors, 1.0)
         rows, values = np.ones_like(self.rows), per_row
-        for loop, mask in self.row_loops.items():  # the innermost first
+        for loop, mask in self.row_loops.items():  # innermost first
             moves = access.moves.get(loop)
             again = self._reloads | (values > self.spare)
             again = mask & (again if moves is None else moves | again)
@@ -74,7 +76,7 @@ class Tile:
         return ~self.unrolled
 
     def along_vector(self, access: AccessView) -> tuple[Masks, Masks]:
-        """(contiguous, gathered) along the vector loops; neither means one broadcast element."""
+        """(contiguous, gathered) along the vector loops; neither: one element is broadcast."""
         stride: Floats | None = None
         for loop, mask in self.vector.items():
             if loop in access.moves:
@@ -140,10 +142,10 @@ def _any(masks: Iterable[Masks], rows: int) -> Masks:
 def _inside(
     view: LeafView, is_reduce: Mapping[int, Masks], reduces: Masks, machine: MachineModel
 ) -> dict[int, Masks]:
-    """Where each loop belongs to the tile: those inside the innermost reduce loop, or marked.
+    """Where each loop belongs to the tile: if inside the innermost reduce loop, or marked.
 
-    Space loops around reduce loops belong to it, too, when all from there on inwards is unrolled
-    and the registers hold the sums: the generator accumulates across the outermost loop it can
+    Space loops around reduce loops also belong to it if everything inside is unrolled and the
+    accumulators fit in registers: codegen promotes them across the outermost loop it can
     (:mod:`ansorpy.codegen.promote`).
     """
     inside: dict[int, Masks] = {}
@@ -180,7 +182,7 @@ def _inside(
 
 
 def _run(view: LeafView, is_reduce: Mapping[int, Masks], inside: Mapping[int, Masks]) -> Floats:
-    """Steps of one visit: extents of the consecutive reduce loops around the tile."""
+    """Steps of one visit: the product of the consecutive reduce loops' extents around the tile."""
     run, in_run = np.ones(view.rows), np.ones(view.rows, dtype=bool)
     for loop in reversed(view.real):
         here = is_reduce.get(loop)
@@ -198,7 +200,7 @@ def _run(view: LeafView, is_reduce: Mapping[int, Masks], inside: Mapping[int, Ma
 def _unrolled_steps(
     view: LeafView, is_reduce: dict[int, Masks], rows: Floats, unrolled: Masks
 ) -> Floats:
-    """Extents of the innermost reduce loops that fit under the unroll limit with the tile."""
+    """Product of extents of the innermost reduce loops that fit the unroll limit with the tile."""
     total, open_ = np.ones(view.rows), unrolled
     for loop in reversed(is_reduce):
         longer = total * view.extent[loop]

@@ -1,6 +1,6 @@
-"""The features of a program: a row a statement, as in Ansor, for whole populations at once.
+"""The features of programs: one row per statement, as in Ansor, for whole populations at once.
 
-To add a feature, write a :class:`FeatureGroup` and name it in :data:`FEATURES`; the names, the
+To add a feature, write a :class:`FeatureGroup` and list it in :data:`FEATURES`; the names, the
 width and the version stored with models follow from that tuple.
 """
 
@@ -36,13 +36,13 @@ FEATURES: tuple[FeatureGroup, ...] = (
 FEATURE_NAMES: tuple[str, ...] = tuple(name for group in FEATURES for name in group.names)
 
 FEATURE_REVISION = 1
-"""To be raised when a feature of the same name is computed in another way."""
+"""Increase it when an existing feature is computed differently."""
 
 FEATURE_VERSION: str = hashlib.sha256(
     "\n".join((*FEATURE_NAMES, str(FEATURE_REVISION))).encode()
 ).hexdigest()[:12]
-"""Changes whenever a feature is added, dropped, moved or computed in another way; a stored model
-is refused then."""
+"""Changes whenever a feature is added, dropped, moved or computed differently; models stored with
+another version are refused."""
 
 
 def extract(view: LeafView) -> Floats:
@@ -51,10 +51,10 @@ def extract(view: LeafView) -> Floats:
 
 
 def extract_all(views: Sequence[LeafView]) -> Floats:
-    """Features of statements, one after another, ``[sum of n, len(FEATURE_NAMES)]``.
+    """Features of all statements, concatenated: ``[sum of n, len(FEATURE_NAMES)]``.
 
-    Numbers are ``log2(1 + x)``, which leaves flags 0 or 1.
-    The matrix is stored by columns, as it is computed and as LightGBM takes it.
+    Values are ``log2(1 + x)``, which keeps flags at 0 or 1.
+    The matrix is column-major, as it is computed and as LightGBM takes it.
     Source: TVM's per-store features (OSDI'20 §5.2, appendix B).
     """
     found = np.empty((len(FEATURE_NAMES), sum(view.rows for view in views)))
@@ -66,7 +66,7 @@ def extract_all(views: Sequence[LeafView]) -> Floats:
 
 
 def _fill(found: Floats, view: LeafView) -> None:
-    """Write the features of one statement, a row each."""
+    """Write the features of one statement, one row each."""
     values = [value for group in FEATURES for value in group.compute(view)]
     at = 0
     for varies, run in groupby(values, key=_varies):

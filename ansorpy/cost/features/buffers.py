@@ -1,4 +1,4 @@
-"""Features of the buffers a statement touches: volume, lines, reuse (18 values a buffer)."""
+"""Features of the buffers a statement touches: volume, lines, reuse (18 values per buffer)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansorpy.cost.view import BufferView, Floats, LeafView, Masks, Touches
 __all__ = ["BUFFERS", "MAX_BUFFERS"]
 
 MAX_BUFFERS = 5
-"""Buffers kept a statement, those with most lines first. Source: TVM ``max_n_bufs``."""
+"""Buffers kept per statement, those with most lines first.  Source: TVM ``max_n_bufs``."""
 
 LINE_BYTES = 64.0
 
@@ -30,7 +30,7 @@ _NAMES = (
 
 @dataclass
 class _Reuse:
-    """What the walk from the innermost loop outwards has found, a setting each."""
+    """What the walk from the innermost loop outwards has found, per setting."""
 
     open: Masks
     serial: Masks
@@ -40,10 +40,10 @@ class _Reuse:
 
 
 def _lines(view: LeafView, buffer: BufferView) -> tuple[Floats, Floats]:
-    """Cache lines touched in all, and the stride along the innermost loop.
+    """Total cache lines touched, and the stride along the innermost loop.
 
-    Differs: TVM divides by a power of the innermost extent where several inner loops do not
-    move the buffer; here by the product of those loops' extents, as was meant.
+    Differs: where several inner loops do not move the buffer, TVM divides by a power of the
+    innermost extent; this divides by the product of those loops' extents, as intended.
     """
     rows = view.rows
     unknown, innermost = np.ones(rows, dtype=bool), np.ones(rows, dtype=bool)
@@ -65,7 +65,7 @@ def _lines(view: LeafView, buffer: BufferView) -> tuple[Floats, Floats]:
 
 
 def _smallest_stride(buffer: BufferView, loop: int) -> Floats:
-    """Of the accesses that the loop moves, where it moves any."""
+    """Smallest stride among the accesses that the loop moves, where it moves any."""
     if len(buffer.accesses) == 1:
         return buffer.accesses[0].stride[loop]
     moved = [
@@ -78,7 +78,7 @@ def _smallest_stride(buffer: BufferView, loop: int) -> Floats:
 
 
 def _reuse(view: LeafView, buffer: BufferView) -> _Reuse:
-    """Find each candidate's nearest reuse: a loop that stands still, or a second touch."""
+    """Find each setting's nearest reuse: a loop that leaves the buffer alone, or a second touch."""
     rows = view.rows
     walk = _Reuse(
         open=np.ones(rows, dtype=bool), serial=np.zeros(rows, dtype=bool),
@@ -107,7 +107,7 @@ def _reuse(view: LeafView, buffer: BufferView) -> _Reuse:
 
 
 def _serial_reuse(walk: _Reuse, touches: Touches, name: str, moves: Masks, extent: Floats) -> None:
-    """Close the walk where another statement of this loop already touched the buffer."""
+    """End the walk where another statement of this loop already touched the buffer."""
     again = touches.counts[name] - 1
     if again < 1:
         return
@@ -127,7 +127,7 @@ def _one_buffer(view: LeafView, buffer: BufferView) -> list[Floats | float | Mas
     run_bytes = buffer.run[0] * buffer.elem_bytes
     unique_lines = np.maximum(1.0, unique / np.minimum(run_bytes, LINE_BYTES))
     reuse = _reuse(view, buffer)
-    # Without a reuse all counts twice.
+    # Without reuse everything counts twice.
     shared = np.where(reuse.open, 0.5, np.maximum(reuse.count, 1.0))
     return [
         *(float(kind == k) for k in range(3)),
@@ -140,7 +140,7 @@ def _one_buffer(view: LeafView, buffer: BufferView) -> list[Floats | float | Mas
 
 
 def _buffers(view: LeafView) -> list[Floats | float]:
-    """Values of the first :data:`MAX_BUFFERS` buffers by lines, then bytes; zeros fill up."""
+    """Values of the top :data:`MAX_BUFFERS` buffers by lines, then bytes, padded with zeros."""
     values = np.empty((len(view.buffers), len(_NAMES), view.rows))
     for found, buffer in zip(values, view.buffers, strict=True):
         for row, value in zip(found, _one_buffer(view, buffer), strict=True):

@@ -1,4 +1,4 @@
-"""What a group of features is."""
+"""The definition of a feature group."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["FeatureGroup"]
 
 @dataclass(frozen=True)
 class FeatureGroup:
-    """Named values of one statement, computed for all candidates at once.
+    """Named values of one statement, computed for all settings at once.
 
-    ``compute`` returns for each of ``names`` one array ``[n]``, or the number that all settings
-    have.  Values are not negative and stored as ``log2(1 + x)``; those in ``flags`` are 0 or 1,
-    and stay so.
+    ``compute`` returns one array ``[n]`` for each of ``names``, or a number if all settings share
+    it.  Values are not negative and are stored as ``log2(1 + x)``; those in ``flags`` are 0 or 1,
+    which this does not change.
     """
 
     name: str

@@ -13,13 +13,13 @@ from ansorpy.cost.view import Floats, LeafView
 __all__ = ["INTENSITY", "SAMPLES"]
 
 SAMPLES = 10
-"""Points of the curve, at equal steps of the operations done. Source: TVM."""
+"""Points of the curve, at equal steps of the operations done.  Source: TVM."""
 
 
 def _curve(view: LeafView) -> tuple[Floats, Floats]:
-    """Float operations and operations per touched byte at each loop, innermost first.
+    """Float operations, and operations per touched byte, at each loop, innermost first.
 
-    Loops of one iteration repeat a point; those that never have more are left out, but for the
+    Loops of one iteration repeat a point; loops that never have more are left out, except for the
     innermost, where the curve starts.
     """
     loops = [n for n in reversed(range(view.depth)) if n in view.real or n == view.depth - 1]

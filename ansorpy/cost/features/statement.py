@@ -47,7 +47,7 @@ OPERATIONS = FeatureGroup(
 
 
 def _annotation(view: LeafView, marked: Mapping[int, Masks]) -> list[Floats | float]:
-    """Number, product of lengths and innermost length of the marked loops, then their position."""
+    """Count, product of extents and innermost extent of the marked loops, then their position."""
     if not marked:
         return [0.0, 0.0, 0.0, 1.0, *(0.0 for _ in _POSITIONS[1:])]
     number, total, innermost = np.zeros(view.rows), np.ones(view.rows), np.zeros(view.rows)
@@ -102,7 +102,7 @@ GPU = FeatureGroup(
 
 
 def _allocation(view: LeafView) -> list[Floats | float]:
-    """Zeros when the caller allocates the buffer."""
+    """Allocation features; zeros when the caller allocates the buffer."""
     written = view.written
     if written.is_output:
         return [0.0] * 4

@@ -1,4 +1,4 @@
-"""The selector that wants candidates that are good and unlike each other."""
+"""The selector that prefers candidates that are good and unlike each other."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ __all__ = ["Diversity"]
 
 @dataclass(frozen=True)
 class Diversity:
-    """One by one, the candidate with the highest score plus ``weight`` times the share of its
-    decisions that no candidate taken before it made.
+    """Picks good candidates that are unlike each other.
 
-    Scores count from 0 (the pool's worst) to 1 (its best); where a stage is computed counts as
-    one decision.
+    One by one, it takes the candidate with the highest score plus ``weight`` times the share of
+    its decisions that no candidate taken before made.
+
+    Scores are scaled from 0 (the pool's worst) to 1 (its best); the structure counts as one
+    decision.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.3, a submodular objective maximised greedily.  Source:
-    TVM's ``submodular_pick``.  Differs: both terms are shares, so the weight does not depend on
-    the model's unit or on how many decisions there are.
+    TVM's ``submodular_pick``.  Differs: both terms are normalized, so the weight does not depend
+    on the model's unit or on the number of decisions.
     """
 
     weight: float = 0.5

@@ -1,4 +1,4 @@
-"""The selector that keeps a share for chance."""
+"""The selector that reserves a share for random candidates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["EpsilonGreedy"]
 
 @dataclass(frozen=True)
 class EpsilonGreedy:
-    """Mostly the best; a share of random candidates keeps the model honest.
+    """Mostly picks the best; a share of random candidates keeps the model honest.
 
     Paper: OSDI'20 §5.1.  Source: TVM ``eps_greedy`` 0.05.  A fractional share is rounded up or
     down at random, so rounds of fewer than twenty candidates explore too.

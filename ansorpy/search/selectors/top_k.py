@@ -14,7 +14,7 @@ __all__ = ["TopK"]
 
 @dataclass(frozen=True)
 class TopK:
-    """The candidates with the highest scores."""
+    """Picks the candidates with the highest scores."""
 
     def pick(self, pool: Pool, n: int, rng: np.random.Generator) -> list[Candidate]:
         return sorted(different([*pool.best, *pool.random]), key=lambda c: -c.score)[:n]

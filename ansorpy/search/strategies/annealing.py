@@ -19,24 +19,24 @@ __all__ = ["Annealing", "stepped"]
 
 @dataclass
 class Annealing:
-    """Many chains walk to neighbours, downhill too while it is hot; the best on the way are tried.
+    """Simulated annealing with many chains; offers the best candidates that they visit.
 
-    A step mutates each chain once, as evolution does.  The new place is taken when the model scores
-    it higher, and else with chance ``exp((new - old) / t)``, where the temperature *t* falls
-    linearly to 0 in each round.  Chains go on from round to round, with the model as it then is;
-    a share of the structures, those with the lowest best score, makes room for new ones.
+    A step mutates each chain once, as evolution does.  The new point is accepted when the model
+    scores it higher, and otherwise with probability ``exp((new - old) / t)``, where the temperature
+    *t* falls linearly to 0 in each round.  Chains continue in the next round with the updated
+    model; new structures replace those with the lowest best scores.
 
     Paper: AutoTVM, arXiv 1805.08318 §3.  Source: TVM's SimulatedAnnealingOptimizer (128 chains,
-    500 steps, temperature 1 to 0).  Differs: a step of all chains of a structure is one table,
-    so there are more chains and fewer steps; TVM draws a whole decision again, which here ends
-    below plain sampling with as many calls of the model; the temperature is in standard deviations
-    of the first scores, which makes it independent of the model's unit.
+    500 steps, temperature 1 to 0).  Differs: a step of all chains of a structure is one table, so
+    there are more chains and fewer steps; TVM resamples a whole decision, which here does worse
+    than plain sampling with as many model queries; the temperature is in standard deviations of
+    the first scores, so it does not depend on the model's unit.
 
     Args:
-        structures: Worked on in a round; ``renewed`` of them are new in the next.
-        chains: In all.
-        steps: In a round.
-        heat: The temperature at the beginning of a round.
+        structures: Structures per round, of which the next round replaces ``renewed``.
+        chains: Chains over all structures.
+        steps: Steps per round.
+        heat: Temperature at the start of a round.
     """
 
     structures: int = 8
@@ -64,7 +64,7 @@ class Annealing:
         return Pool(tuple(best), tuple(everyone[i] for i in order))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Nothing to remember: results change the walk through the model."""
+        """Remember nothing: results affect the walk only through the model."""
 
     def _started(self, context: Context) -> list[Scored]:
         """The chains of the last round and those of new structures, scored."""
@@ -77,14 +77,14 @@ class Annealing:
         return [group for group in scored if len(group)]
 
     def _keep(self, groups: Sequence[Scored]) -> None:
-        """Remember all chains but those of the least promising structures."""
+        """Keep all chains except those of the least promising structures."""
         ranked = sorted(groups, key=lambda g: -float(g.scores.max()))
         kept = ranked[: max(self.structures - self.renewed, 1)]
         self._chains = {g.structure.key: (g.structure, g.table) for g in kept}
 
 
 def stepped(groups: Sequence[Scored], temperature: float, context: Context) -> list[Scored]:
-    """Each chain of *groups* one step on, where it accepts the step."""
+    """Propose one step for each chain of *groups*, and apply those accepted."""
     rng = context.rng
     proposals = []
     for group in groups:
@@ -101,7 +101,7 @@ def stepped(groups: Sequence[Scored], temperature: float, context: Context) -> l
 
 
 def _chance(gain: Floats, temperature: float) -> Floats:
-    """The chance of accepting each change of score."""
+    """The probability of accepting each change of score."""
     if temperature <= 0:
         return (gain >= 0).astype(np.float64)
     return np.exp(np.minimum(gain / temperature, 0.0))

@@ -1,4 +1,4 @@
-"""Coordinate descent from the best program measured."""
+"""Coordinate descent from the best measured program."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ __all__ = ["Droplet", "evolution_droplet", "random_droplet"]
 
 @dataclass
 class Droplet:
-    """Measures the neighbours of the best program and moves to one that is certainly faster.
+    """Measures the neighbours of the best program and moves to one that is clearly faster.
 
     A neighbour differs in one decision by one step
-    (:meth:`~ansorpy.schedule.space.Space.neighbours`).  Where these are fewer than a round's
-    trials, the round is filled with those two steps away, then three, and so on.  Has nothing to
-    offer before a program ran and when all around the best was measured: combine it with a
-    strategy that finds starts (:class:`~ansorpy.search.strategies.sequence.Then`).
+    (:meth:`~ansorpy.schedule.space.Space.neighbours`).  If these do not fill a round, those two
+    steps away follow, then three, and so on.  It has nothing to offer before a program ran or once
+    everything around the best is measured: combine it with a strategy that finds starting points
+    (:class:`~ansorpy.search.strategies.sequence.Then`).
 
     Paper: "Explore as a Storm, Exploit as a Raindrop", arXiv 2406.20037.  Source: TVM #14683,
     #17104.  Differs: values do not wrap around at the ends of a domain; a tile's factors move
-    between its levels, so no step leaves the domain; of equally distant neighbours those the
-    model prefers come first; the test of means takes the normal distribution.
+    between its levels, so no step leaves the domain; the model orders equally distant neighbours;
+    the test of means assumes a normal distribution.
 
     Args:
-        radius: Steps along a decision at most.
-        certainty: Standard errors by which a program must be faster to be moved to, so that
-            noise does not lead the way (1.65: one chance in twenty).
+        radius: Most steps along a decision.
+        certainty: How many standard errors faster a program must be before the search moves to it,
+            so that it does not follow noise (1.65: one chance in twenty).
     """
 
     radius: int = 8
@@ -65,7 +65,7 @@ class Droplet:
                 self._centre, self._times = candidate, result.seconds
 
     def _around(self, centre: Candidate, radius: int, context: Context) -> list[Candidate]:
-        """Valid programs *radius* steps from *centre*, those of high score first."""
+        """Valid programs *radius* steps from *centre*, highest score first."""
         structure = centre.structure
         table = np.concatenate([*_steps(structure, centre.row, radius), centre.row[None][:0]])
         table = table[structure.valid(table)]
@@ -73,7 +73,7 @@ class Droplet:
         return sorted(scored, key=lambda c: -c.score)
 
     def _is_faster(self, times: Sequence[float]) -> bool:
-        """True when *times* are on average below the centre's by more than chance."""
+        """True when the mean of *times* is significantly below the centre's."""
         gain = fmean(self._times) - fmean(times)
         if min(len(times), len(self._times)) < 2:
             return gain > 0
@@ -87,10 +87,10 @@ def _steps(structure: Structure, row: Table, radius: int) -> Iterator[Table]:
 
 
 def random_droplet() -> Then:
-    """Coordinate descent from the best of a first sampled round; another where it ends."""
+    """Coordinate descent from the best of a sampled round; when it ends, samples again."""
     return Then(Sampling(), 1, Droplet())
 
 
 def evolution_droplet() -> Then:
-    """Evolution for 96 trials, then coordinate descent from the best; evolution where that ends."""
+    """Evolution for 96 trials, then coordinate descent from the best, then evolution again."""
     return Then(Evolution(), 96, Droplet())

@@ -14,17 +14,17 @@ __all__ = ["Grid"]
 
 @dataclass
 class Grid:
-    """Walks the whole space in order: every row of every structure, for spaces that are small.
+    """Enumerates the whole space in order, every row of every structure; for small spaces.
 
-    Nothing is drawn, and what keeps a constraint is offered exactly once; the order is that of
-    the structures, then of the rows, the last decision changing fastest.  The model's scores are
-    attached, but do not change the order.  In a large space long stretches may keep no constraint:
-    a round that finds too little in its reach leaves the rest to the next.
+    Each valid row is offered exactly once, structure by structure, with the last decision changing
+    fastest.  The model's scores are attached, but do not change the order.  A large space may have
+    long stretches without a valid row: a round that finds too few within its reach leaves the rest
+    to the next.
 
     Args:
-        chunk: Rows tested for the constraints at once.
-        reach: Chunks looked at in a round (half a second of a matmul's), structures with fewer
-            rows counting as one.
+        chunk: Rows checked against the constraints at once.
+        reach: Most chunks checked in a round (half a second for a matmul); a structure with fewer
+            rows counts as one chunk.
     """
 
     chunk: int = 1024
@@ -47,7 +47,7 @@ class Grid:
         return Pool(tuple(waiting[:n]), more=looked == self.reach)
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Nothing to learn: what comes next does not depend on it."""
+        """Learn nothing: the order does not depend on results."""
 
     def _chunks(self, context: Context) -> Iterator[list[Candidate]]:
         for structure in context.source.every():

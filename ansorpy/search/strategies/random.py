@@ -1,4 +1,4 @@
-"""The strategy that draws programs and believes nothing: what the others are compared with."""
+"""Random search without a cost model: the baseline for the other strategies."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _UNRANKED = 1.0
 
 @dataclass
 class RandomSearch:
-    """Programs as the rules draw them, in no order: the cost model is not asked.
+    """Samples programs by the rules and never queries the cost model.
 
-    Structures are drawn as the source draws them, of every sketch one while ``structures`` allows,
-    and rows of each alike.  All scores are equal, so no selector can prefer one.
+    The source draws the structures, one of every sketch as far as ``structures`` allows, and each
+    gives equally many rows.  All scores are equal, so no selector can prefer one.
     """
 
     structures: int = 16
@@ -39,4 +39,4 @@ class RandomSearch:
         return Pool(tuple(different(c for c in everyone if c.key not in context.measured)))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Nothing to remember."""
+        """Remember nothing."""

@@ -1,4 +1,4 @@
-"""The strategy that only samples, and asks the model which samples are good."""
+"""The strategy that only samples and lets the model rank the samples."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Sampling"]
 
 @dataclass
 class Sampling:
-    """Samples afresh each round and lets the model rank; keeps nothing."""
+    """Draws new samples each round and ranks them with the model; keeps nothing."""
 
     structures: int = 8
     population: int = 512
@@ -30,4 +30,4 @@ class Sampling:
         return Pool(tuple(best), tuple(everyone[i] for i in order))
 
     def tell(self, found: Sequence[tuple[Candidate, MeasureResult]]) -> None:
-        """Nothing to remember."""
+        """Remember nothing."""

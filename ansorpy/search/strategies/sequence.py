@@ -14,13 +14,13 @@ __all__ = ["Then"]
 
 @dataclass
 class Then:
-    """The first strategy for some trials, then the second as long as it has something to offer.
+    """Uses the first strategy for some trials, then the second while it has something to offer.
 
-    Both hear of every result.  What the second lacks for a round, the first adds, and may find it a
-    new start: ``Then(Evolution(), 300, Droplet())``.
+    Both receive every result.  If the second cannot fill a round, the first does, and may find it a
+    new starting point: ``Then(Evolution(), 300, Droplet())``.
 
     Args:
-        trials: Results after which the second strategy is asked; it hears of all before.
+        trials: Results after which the second strategy is asked; it receives the earlier ones too.
     """
 
     first: Strategy

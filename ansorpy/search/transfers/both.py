@@ -1,4 +1,4 @@
-"""The default transfer source: the task's own trials, and those of others."""
+"""The default transfer source: the task's own trials and those of other tasks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Both"]
 
 @dataclass(frozen=True)
 class Both:
-    """Goes on from the task's own trials; begins with schedules of similar tasks."""
+    """Resumes from the task's own trials, and begins with schedules of similar tasks."""
 
     similar: ScheduleReuse = ScheduleReuse()
     own: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""The transfer source that goes on where the task's last run ended."""
+"""The transfer source that resumes where the task's last run ended."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["HistoryBest"]
 
 @dataclass(frozen=True)
 class HistoryBest:
-    """Goes on from the task's own earlier trials; other tasks' records are not looked at."""
+    """Resumes from the task's own earlier trials; ignores other tasks' records."""
 
     own: ClassVar[bool] = True
     others: ClassVar[bool] = False

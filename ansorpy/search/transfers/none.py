@@ -1,4 +1,4 @@
-"""The transfer source that takes over nothing."""
+"""The transfer source that reuses nothing."""
 
 from __future__ import annotations
 

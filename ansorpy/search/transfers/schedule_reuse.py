@@ -1,4 +1,4 @@
-"""The transfer source that re-fits schedules of similar tasks."""
+"""The transfer source that adapts schedules of similar tasks."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ __all__ = ["ScheduleReuse", "distance"]
 
 @dataclass(frozen=True)
 class ScheduleReuse:
-    """Begins with the fastest schedules of tasks that differ in their shapes, made to fit.
+    """Begins with the fastest schedules of tasks that differ only in shape, adapted to fit.
 
-    Definition, sketch and places are taken over; every number becomes the nearest one that the
-    new shapes allow, inner tiles before outer ones.  The nearest shapes have their turn first.
-    Source: Transfer-Tuning (PACT 2022), which stops there; here the search goes on from them.
+    Definition, sketch and compute locations are kept; every number becomes the nearest one that the
+    new shapes allow, inner tiles before outer ones.  Tasks of the nearest shapes come first.
+    Source: Transfer-Tuning (PACT 2022), which stops there; here the search continues from them.
 
     Args:
-        candidates: Measured first, at most.
-        tasks: How many similar tasks are asked.
-        records: The fastest of each.
-        programs: Correct ones that a similar task has at least.  What fewer trials found is no
-            better than the model's own picks, whose place it takes (measured: ``benchmarks.warm``).
-        neighbours: The model chooses among this many rows nearest to each schedule: what fitted
+        candidates: Most candidates to measure first.
+        tasks: How many similar tasks to use.
+        records: How many of the fastest records to use from each.
+        programs: Correct programs that a similar task must have.  What fewer trials found is no
+            better than the model's own picks, which it displaces (measured: ``benchmarks.warm``).
+        neighbours: The model chooses among this many rows nearest to each schedule, as what suited
             other shapes best may waste much here.
     """
 
@@ -54,7 +54,7 @@ class ScheduleReuse:
         return list(found.values())
 
     def _nearest(self, past: Past) -> list[str]:
-        """Keys of similar tasks, the nearest shapes first."""
+        """Keys of similar tasks, nearest shapes first."""
         ranked = sorted(
             (distance(past.task.dag, past.trials.definition(row.definition)), row.key)
             for row in past.trials.similar(past.task)
@@ -63,7 +63,7 @@ class ScheduleReuse:
         return [key for _, key in ranked[: self.tasks]]
 
     def _refitted(self, past: Past, key: str) -> Iterator[Candidate]:
-        """Programs of the task like the fastest ones of the task called *key*."""
+        """Programs of the task adapted from the fastest ones of the task with key *key*."""
         names = past.trials.variants(key)
         for record in past.trials.fastest(key, self.records):
             for name in _definitions(past, names.get(record.definition, "")):
@@ -73,7 +73,7 @@ class ScheduleReuse:
 
 
 def _in_turns(offers: Iterable[Iterator[Candidate]]) -> Iterator[Candidate]:
-    """The first of each, then the second, and so on: none is made before it is asked for."""
+    """Interleave *offers* lazily: the first of each, then the second of each, and so on."""
     waiting = deque(offers)
     while waiting:
         offer = waiting.popleft()
@@ -84,16 +84,16 @@ def _in_turns(offers: Iterable[Iterator[Candidate]]) -> Iterator[Candidate]:
 
 
 def _definitions(past: Past, name: str) -> list[str]:
-    """The task's definition called *name*, or those that differ in its parameters only."""
+    """The task's definition called *name*, or those that differ only in parameters."""
     known = [definition.name for definition in past.source.definitions]
     family = name.partition("(")[0]
     return [name] if name in known else [k for k in known if k.partition("(")[0] == family]
 
 
 def _fitted(past: Past, definition: str, record: Record, n: int) -> Candidate | None:
-    """The best by the model of the *n* valid rows nearest to *record*'s schedule.
+    """The one of the *n* valid rows nearest to *record*'s schedule that the model scores best.
 
-    None when no structure is like its own, or it cannot be read.
+    None when no structure is similar to its own, or when it cannot be read.
     """
     if not isinstance(past.source, Rebuilding):
         return None
@@ -108,7 +108,7 @@ def _fitted(past: Past, definition: str, record: Record, n: int) -> Candidate | 
 
 
 def distance(one: ComputeDAG, other: ComputeDAG) -> float:
-    """How far the shapes of two definitions of one class are apart: 1 for each doubled extent."""
+    """Distance between the shapes of two definitions of one class: 1 for each doubled extent."""
     pairs = list(zip(_extents(one), _extents(other), strict=False))
     if len(pairs) != len(_extents(other)) or len(pairs) != len(_extents(one)):
         return inf

@@ -1,4 +1,4 @@
-"""Tasks that stopped improving get nothing more."""
+"""The objective that gives no more trials to tasks that stopped improving."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["EarlyStop"]
 
 @dataclass(frozen=True)
 class EarlyStop:
-    """The weighted sum, in which a task counts no further once ``trials`` of it gained nothing.
+    """The weighted sum, ignoring each task once ``trials`` trials in a row gained nothing.
 
     A network is done when all of its tasks are.  Paper: OSDI'20 §6.1, f4.
     """

@@ -1,4 +1,4 @@
-"""Networks that are fast enough get nothing more."""
+"""The objective that gives no more trials to networks that are fast enough."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["LatencyBounds"]
 
 @dataclass(frozen=True)
 class LatencyBounds:
-    """The sum of the networks' latencies, each at least its bound; within all bounds it is done.
+    """The weighted sum of latencies, each at least its bound; done when all bounds are met.
 
     A network without a bound counts in full.  Paper: OSDI'20 §6.1, f2.
     """
@@ -30,7 +30,7 @@ class LatencyBounds:
 
 
 def _is_within(goal: Goal, tasks: Sequence[Standing]) -> bool:
-    """True when every task of the network has a program, and all together meet its bound."""
+    """True when every task of the network has a program and their total meets its bound."""
     if goal.bound_s is None:
         return False
     return is_known(goal, tasks) and latency_s(goal, tasks) <= goal.bound_s

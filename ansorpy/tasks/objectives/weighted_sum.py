@@ -1,4 +1,4 @@
-"""The latencies of all networks together."""
+"""The objective that adds up the latencies of all networks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rounds go where the objective is expected to fall most."""
+"""The scheduler that gives rounds where the objective is expected to fall most."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ __all__ = ["Gradient"]
 
 @dataclass(frozen=True)
 class Gradient:
-    """The task from which one more round promises the largest gain of the objective.
+    """Chooses the task whose next round promises the largest gain in the objective.
 
-    After one round each, the gain of task *i* with best time ``g`` after ``t`` rounds is
+    After one round each, the gradient of task *i* with best time ``g`` after ``t`` rounds is
     ``slope * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - g/t, beta * flops /
-    best throughput in the family) - g))``, ``slope`` being the objective's derivative; the most
-    negative is taken.  Nothing is chosen when the objective depends on no living task any more.
+    best throughput in the family) - g))``, where ``slope`` is the objective's derivative; the most
+    negative wins.  No task is chosen when the objective depends on none that is alive.
 
     Paper: OSDI'20 §6.2.  Source: TVM's TaskScheduler, alpha 0.2, beta 2, window 3.
-    Differs: rounds here have different sizes, so ``t`` counts ``unit`` trials; a gain is divided by
-    what a trial of the task takes; none reaches below the roofline, but for ``doubt`` of what it
-    would be without it.
-    The family's promise ends when a task had ``catching_up`` rounds more than its relatives.
+    Differs: rounds vary in size, so ``t`` counts ``unit`` trials; the gradient is divided by the
+    task's cost; the forward estimate stops at the roofline, but keeps at least ``doubt`` of
+    ``g/t``; a task no longer counts on its family's throughput once it had ``catching_up`` rounds
+    more than its relatives.
     """
 
     alpha: float = 0.2
@@ -39,7 +39,7 @@ class Gradient:
         alive = [i for i, task in enumerate(tasks) if task.alive and task.slope > 0]
         fresh = [i for i in alive if not np.isfinite(tasks[i].best_s)]
         if fresh:
-            # The heaviest first: time may run out before all had their first round.
+            # Heaviest first: time may run out before every task has had its first round.
             return min(fresh, key=lambda i: (tasks[i].rounds, -tasks[i].slope * tasks[i].least_s))
         valid = [i for i in alive if np.isfinite(tasks[i].best_s)]
         if not valid:
@@ -73,7 +73,7 @@ class Gradient:
         return (task.best_s - earlier) * self.unit / trials
 
     def _family_s(self, tasks: Sequence[Standing], at: int) -> float:
-        """Seconds at 1/beta of the best throughput that the task's family has reached."""
+        """Seconds at 1/beta of the best throughput in the task's family."""
         task = tasks[at]
         others = [t for i, t in enumerate(tasks) if i != at and t.family == task.family]
         if not task.family or not others or not task.flops:

@@ -1,4 +1,4 @@
-"""Every task gets as many rounds as the others."""
+"""The scheduler that gives every task equally many rounds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["RoundRobin"]
 
 @dataclass(frozen=True)
 class RoundRobin:
-    """Of the living tasks that the objective depends on, the first with the fewest rounds."""
+    """Chooses the task with the fewest rounds among those alive that affect the objective."""
 
     def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
         alive = [i for i, task in enumerate(tasks) if task.alive and task.slope > 0]
