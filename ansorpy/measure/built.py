@@ -82,8 +82,7 @@ class Built:
         return self.run.build_s + (0.0 if self.bind is None else self.bind.build_s)
 
     def parts(self) -> tuple[dict[str, object], tuple[bytes, ...]]:
-        """A JSON-serializable header and the code bytes; :func:`built_from_parts` is the inverse.
-        """
+        """A JSON-serializable header and the code bytes; :func:`built_from_parts` inverts this."""
         header = _Header(
             run=_unit(self.run, self.run_params),
             bind=None if self.bind is None else _unit(self.bind, self.bind_params),

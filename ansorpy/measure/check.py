@@ -229,8 +229,7 @@ def _compare_exact(name: str, got: Array, want: Array) -> Comparison:
 
 
 def _as_float(array: Array) -> Floats:
-    """Convert to a type wide enough for subtraction; float32 and float64 are returned as they are.
-    """
+    """Convert to a type wide enough for subtraction; float32 and float64 are left as they are."""
     if array.dtype in (np.float32, np.float64):
         return array  # type: ignore[return-value]
     return array.astype(np.float32)
@@ -251,8 +250,7 @@ def _text(at: tuple[int, ...]) -> str:
 def sample_points(
     shape: tuple[int, ...], count: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """At most *count* distinct points of *shape*, ``[n, ndim]``: corners, edges, then random ones.
-    """
+    """At most *count* distinct points of *shape*, ``[n, ndim]``: corners, edges, random ones."""
     total = math.prod(shape)
     if total <= count:
         return np.argwhere(np.ones(shape, dtype=bool)).astype(np.int64).reshape(total, len(shape))

@@ -71,8 +71,7 @@ def write_data_object(
 
 
 def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, is_written: bool) -> int:
-    """Write the symbol, name and section tables after the data; returns the section table's offset.
-    """
+    """Write symbol, name and section tables after the data; returns the section table's offset."""
     section_names = [b"", b".data" if is_written else b".rodata", b".symtab", b".strtab"]
     section_names += [b".shstrtab", b".note.GNU-stack"]
     blank = form.symbol(0, 0, 0, 0, 0, 0)

@@ -92,8 +92,7 @@ def _enable_inline_assembly() -> None:
 
 
 def emit_entry(source: EntrySource) -> str:
-    """Emit the module: ``<name>_init``, ``<name>_context_bytes``, ``<name>_run`` and their helpers.
-    """
+    """Emit the module: ``<name>_init``, ``<name>_context_bytes``, ``<name>_run``, helpers."""
     symbols = sorted(code.symbol for code in source.plan.objects)
     if source.constants is not Constants.ORIGINAL:
         symbols = sorted({step.code.symbol for step in source.plan.steps})
@@ -179,8 +178,7 @@ def _emit_make_constants(source: EntrySource) -> str:
 
 
 def _emit_touch(text: FunctionText, base: str, size: int) -> None:
-    """Read one byte of each page, so that the first run does not wait for page-ins from the file.
-    """
+    """Read one byte of each page, so that the first run need not page in the file."""
     text.branch("touch")
     text.start_block("touch")
     after = text.fresh()

@@ -50,8 +50,7 @@ class Kernel:
 
     @property
     def median_ms(self) -> float | None:
-        """Median time of one run on the machine that tuned it, or ``None`` when it was never timed.
-        """
+        """Median time of one run on the tuning machine, or ``None`` when it was never timed."""
         return None if self._task.median_s is None else self._task.median_s * 1e3
 
     def bind(self, **constants: Array) -> Kernel:

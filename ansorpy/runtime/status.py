@@ -40,8 +40,7 @@ _MEANINGS = {
 
 
 def status_error(name: str, code: int, missing: list[str]) -> AnsorpyError:
-    """Make the exception for status *code* of program *name*; *missing* lists absent CPU features.
-    """
+    """Make the exception for status *code* of program *name*; *missing*: absent CPU features."""
     if code == Status.WRONG_CPU:
         lacking = ", ".join(missing) or "features it needs"
         return MissingDependency(

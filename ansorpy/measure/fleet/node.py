@@ -56,8 +56,7 @@ class NodeService:
         self._runner = LocalRunner(read, self._builder)
 
     def answer(self, frame: bytes) -> bytes:
-        """Answer ``answer`` or ``hello``, or ``error`` with the reason why this node cannot work.
-        """
+        """Answer ``answer`` or ``hello``, or ``error`` with the reason this node cannot work."""
         try:
             return encode(self._answer(single(frame)))
         except (AnsorpyError, ProtocolError, OSError, MemoryError) as error:

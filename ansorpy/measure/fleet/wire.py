@@ -35,8 +35,7 @@ class _Fields(BaseModel):
 
 
 class Hello(_Fields):
-    """Fields of the answer to ``hello``: the node's ansorpy version and number of parallel builds.
-    """
+    """Fields of the answer to ``hello``: the node's ansorpy version and its parallel builds."""
 
     version: str
     builders: int = Field(ge=1)
@@ -108,7 +107,7 @@ class Work:
 
 
 def write_work(kind: str, work: Work) -> Message:
-    """Encode *work* as a request: ``build`` (keep), ``compile`` (return), ``measure``, ``retime``."""
+    """Encode *work* as ``build`` (keep), ``compile`` (return), ``measure`` or ``retime``."""
     task = work.task
     texts = [definition_json(task.dag)]
     places = {id(task.dag): 0}
@@ -223,8 +222,7 @@ def read_hello(message: Message) -> Hello:
 
 
 def single(frame: bytes) -> Message:
-    """Decode the one message in *frame*; raises :class:`ProtocolError` unless there is exactly one.
-    """
+    """Decode the single message in *frame*; raises :class:`ProtocolError` for anything else."""
     decoder = Decoder()
     decoder.feed(frame)
     message = decoder.take()

@@ -1,5 +1,4 @@
-"""Run a plan on a GPU: code and constants are uploaded once, calls are replayed as one CUDA graph.
-"""
+"""Run a plan on a GPU: code and constants uploaded once, calls replayed as one CUDA graph."""
 
 from __future__ import annotations
 
@@ -157,8 +156,7 @@ class GpuExecutable:
             device.synchronise()
 
     def _address(self, given: Operand, staged: int) -> int:
-        """Address the kernels use for a tensor: its own if they can read it there, else *staged*.
-        """
+        """Address the kernels use: the tensor's own if they can read it there, else *staged*."""
         usable = given.host is None and given.address % ALIGNMENT == 0
         return given.address if usable else staged
 
