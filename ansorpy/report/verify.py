@@ -104,7 +104,7 @@ def compare_outputs(
 ) -> Verification:
     """Check each of *ours* against the value of the same name in *theirs*.
 
-    ``softmaxes`` names the outputs that a softmax computes.  If *ours* has the softmax's input, that
+    ``softmaxes`` names the outputs that a softmax computes.  If *ours* has its input, that
     is checked like any output; if not (a library returns only probabilities), the logarithms are
     checked instead, which equal that input up to a constant.  A softmax turns an allowed absolute
     error ``d`` of its input into a factor ``exp(2 d)``, which its own output is therefore allowed.
