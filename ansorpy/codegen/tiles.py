@@ -226,8 +226,7 @@ def _renamed_terms(form: Linear, renamed: Mapping[Var, Var]) -> Linear:
 
 def register_buffers(body: Stmt) -> set[Buffer]:
     """Local buffers whose indices are all constant after loop expansion, which LLVM keeps in
-    registers by itself.
-    """
+    registers by itself."""
     moving: set[Buffer] = set()
     local: set[Buffer] = set()
 

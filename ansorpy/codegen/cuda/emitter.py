@@ -48,8 +48,7 @@ def register_type(dtype: DType) -> str:
 
 class Code(NamedTuple):
     """A C expression: its text, the precedence of its outermost operator, and whether it is a
-    64-bit integer.
-    """
+    64-bit integer."""
 
     text: str
     level: int = ATOM

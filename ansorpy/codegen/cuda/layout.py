@@ -43,8 +43,7 @@ def _wrapped(text: str, left: str, more: str) -> Iterator[str]:
 
 def _break(text: str) -> int:
     """Position to break *text*, or 0: at the least nesting depth, after the last comma or before
-    the last of the loosest operators.
-    """
+    the last of the loosest operators."""
     last: dict[tuple[int, int], int] = {}
     depth = 0
     for at, c in enumerate(text):

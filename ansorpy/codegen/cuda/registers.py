@@ -28,8 +28,7 @@ __all__ = ["MOST_STATEMENTS", "unroll_registers", "written_out"]
 
 MOST_STATEMENTS = 4096
 """Maximum statements per unrolled kernel; at 16 bytes per instruction, half an SM's instruction
-cache.  The assembler takes 50 s for 4,900 sums of products with 112 accumulators (NVRTC 13.5).
-"""
+cache.  The assembler takes 50 s for 4,900 sums of products with 112 accumulators (NVRTC 13.5)."""
 
 
 def unroll_registers(program: Program, target: Target) -> Program:

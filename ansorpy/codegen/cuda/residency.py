@@ -38,8 +38,7 @@ Ints = npt.NDArray[np.int64]
 
 BESIDE = 56
 """Minimum registers of a thread besides its sums: operands, addresses, counters.
-Measured: with 64 sums of an 8 x 8 tile 120 in all suffice; without a limit it takes 125 to 136.
-"""
+Measured: with 64 sums of an 8 x 8 tile 120 in all suffice; without a limit it takes 125 to 136."""
 
 ADDRESSES = 24
 """The part of these for other things than operands."""
