@@ -4,7 +4,7 @@ Progress is saved in ``build/search/NAME.npz`` after each batch, so a run that w
 resumed; ``--seconds`` limits its time.  With ``--build`` programs are only compiled, which needs no
 quiet machine, for a later run that times them.  A complete space is moved to where the benchmark
 finds it.  Points are measured in random order, each batch between two runs of one fixed program of
-the space, so that drift of the machine's clock favors no region of it and can be divided out.
+the space, so that drift of the machine's clock favours no region of it and can be divided out.
 """
 
 from __future__ import annotations

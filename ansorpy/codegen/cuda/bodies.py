@@ -7,7 +7,7 @@
                                               C[i, j] += A[i, k.outer * 4 + k.inner] * ...
 
 Within a body the assembler can load operands ahead of the products that need them, and load
-neighbors along the reduction together.
+neighbours along the reduction together.
 """
 
 from __future__ import annotations

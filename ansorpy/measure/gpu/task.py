@@ -62,7 +62,7 @@ class GpuTask:
         return self._results
 
     def is_disturbed(self) -> bool:
-        """Always false: no host shares a GPU as it does virtual cores, and its lock is held."""
+        """Always false: a GPU, unlike a virtual core, is not shared, and its lock is held."""
         return False
 
     def collect(self) -> None:

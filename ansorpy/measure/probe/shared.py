@@ -20,7 +20,7 @@ from ansorpy.measure.probe.loops import busy_address, full_lanes
 __all__ = ["SharedCores"]
 
 _LIMIT = 1.7
-"""Times the best recent loop: a neighbor on one core costs 1.5, two cores sharing one 2."""
+"""Times the best recent loop: a neighbour on one core costs 1.5, two cores sharing one 2."""
 _TRIES = 12
 """Maximum number of loops per look: the first ones may find sleeping threads."""
 _RECENT = 64

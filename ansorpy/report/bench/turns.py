@@ -160,7 +160,7 @@ def compare(
 
 
 def _alternating(processes: list[_EngineProcess], turn: int) -> list[_EngineProcess]:
-    """Reverse the order on odd turns, so that drift of the machine's clock favors no engine."""
+    """Reverse the order on odd turns, so that drift of the machine's clock favours no engine."""
     return processes if turn % 2 == 0 else processes[::-1]
 
 
