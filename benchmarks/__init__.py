@@ -1,1 +1,1 @@
-"""Benchmarks: ratios to other engines, measured as ``ansorpy bench`` measures them."""
+"""Benchmarks: speed ratios to other engines, measured in the same way as by ``ansorpy bench``."""

@@ -1,10 +1,10 @@
-"""Times of programs while a second tuner works beside them: ``python -m benchmarks.beside``.
+"""Time programs while a second tuner runs: ``python -m benchmarks.beside``.
 
-Six programs of one matrix product are timed again and again: alone, beside a tuner of another
-process on the same cores, and beside one whose locks lie in another folder, for which nobody waits.
-The three take turns, so that all meet the same clock.  Of each the table has the share of single
-times that are more than 5 % off the program's median alone, the worst of them, and the worst of the
-medians.
+Six programs of one matrix product are timed repeatedly: alone, while another process tunes on the
+same cores, and while one does whose locks are in another folder, so that neither waits for the
+other.  The three ways alternate, so that all see the same clock.  For each, the table has the share
+of single times more than 5 % off the program's median alone, the worst single time, and the worst
+median.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _OFF = 0.05
 
 
 def product(size: int) -> list[Tensor]:
-    """``[size, size]`` times ``[size, size]``."""
+    """Define the product of two ``[size, size]`` matrices."""
     a, b = ap.placeholder((size, size), name="A"), ap.placeholder((size, size), name="B")
     k = ap.reduce_axis(size, name="k")
     c = ap.compute((size, size), lambda i, j: ap.sum(a[i, k] * b[k, j], axis=k), name="C")
@@ -52,7 +52,7 @@ def product(size: int) -> list[Tensor]:
 
 
 def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list[State]:
-    """The best programs of a short search."""
+    """Return the best programs of a short search."""
     search = TaskSearch(task, StructureSampler(task), ap.PARTS["cost_model"].one("boosted"),
                         Trials(runner), SearchOptions())  # fmt: skip
     while search.history.trials < trials and not search.exhausted:
@@ -62,7 +62,7 @@ def fastest(task: Task, runner: LocalRunner, programs: int, trials: int) -> list
 
 @contextmanager
 def tuner(database: Path, size: int, threads: int, locks: Path | None) -> Iterator[None]:
-    """A tuner at work in a process of its own, its locks in a folder of their own or not."""
+    """Run a tuner in another process, with its locks in the usual folder or in *locks*."""
     environment = os.environ | ({} if locks is None else {"TMPDIR": str(locks)})
     command = [sys.executable, "-m", "benchmarks.beside", "--tune", str(database)]
     process = subprocess.Popen(
@@ -79,7 +79,7 @@ def tuner(database: Path, size: int, threads: int, locks: Path | None) -> Iterat
 
 
 def timed(task: Task, states: Sequence[State], runner: LocalRunner, rounds: int) -> list[Times]:
-    """Single times of each of *states*, of all rounds together."""
+    """Single times of each of *states*, over all rounds."""
     found: list[list[float]] = [[] for _ in states]
     for _ in range(rounds):
         for kept, result in zip(found, runner.measure(task, states, incumbent_s=None), strict=True):
@@ -88,8 +88,8 @@ def timed(task: Task, states: Sequence[State], runner: LocalRunner, rounds: int)
 
 
 def disturbance(alone: Sequence[Times], times: Sequence[Times]) -> tuple[float, float, float]:
-    """Of the programs' single *times*: the share that is off by more than 5 % of the median
-    *alone*, the largest factor, and the largest difference of a program's median, as a share."""
+    """Compare the programs' single *times* with the medians *alone*: the share that is off by more
+    than 5 %, the largest factor, and the largest relative difference of a program's medians."""
     usual = [float(np.median(t)) for t in alone]
     ratios = np.concatenate([t / m for t, m in zip(times, usual, strict=True)])
     off = float((np.abs(ratios - 1) > _OFF).mean())
@@ -98,7 +98,7 @@ def disturbance(alone: Sequence[Times], times: Sequence[Times]) -> tuple[float, 
 
 
 def compared(size: int, threads: int, turns: int, rounds: int) -> Mapping[str, list[Times]]:
-    """Single times of each program each way; the ways take turns."""
+    """Single times of each program in each way; the ways alternate."""
     task = Task(ComputeDAG.of(product(size)), Target.host(), threads, name=f"matmul {size}")
     found: dict[str, list[list[Times]]] = {way: [] for way in WAYS}
     with TemporaryDirectory() as folder, LocalRunner(MeasureOptions()) as runner:
@@ -109,7 +109,7 @@ def compared(size: int, threads: int, turns: int, rounds: int) -> Mapping[str, l
             found[WAYS[0]].append(timed(task, states, runner, rounds))
             for way, where in zip(WAYS[1:], (None, locks), strict=True):
                 with tuner(database, size, threads, where):
-                    # The first round of the other one begins with seconds of imports.
+                    # The first round includes seconds of the tuner's imports.
                     timed(task, states, runner, rounds)
                     found[way].append(timed(task, states, runner, rounds))
         with Database(database) as records:
@@ -118,7 +118,7 @@ def compared(size: int, threads: int, turns: int, rounds: int) -> Mapping[str, l
 
 
 def tune_for_ever(database: Path, size: int, threads: int) -> None:
-    """Tune one matrix product after another until somebody kills this process."""
+    """Tune one matrix product after another until this process is killed."""
     for step in range(1, 1000):
         ap.tune(product(size + 8 * step), trials=64, threads=threads, db=database)
 

@@ -1,4 +1,4 @@
-"""What the tables of results share: whose columns there are, how numbers are written."""
+"""Common parts of the result tables: engine columns and number formats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class _Time(Protocol):
 
 
 class Measured(Protocol):
-    """Something that several engines ran: each has a time or a reason why it has none."""
+    """A case that several engines ran: each has a time or a reason for having none."""
 
     @property
     def engines(self) -> Mapping[str, _Time]: ...
@@ -33,23 +33,23 @@ def engines_of(results: Sequence[Measured]) -> list[str]:
 
 
 def engine_ms(result: Measured, engine: str) -> str:
-    """The time of *engine*, or that it failed; empty when it was not asked."""
+    """The time of *engine*, or "failed"; empty when it took no part."""
     if engine in result.engines:
         return milliseconds(result.engines[engine].median_ms)
     return "failed" if engine in result.failures else ""
 
 
 def two_digits(value: float | None) -> str:
-    """A ratio; empty when there is none."""
+    """Format a ratio; empty when there is none."""
     return "" if value is None else f"{value:.2f}"
 
 
 def milliseconds(value: float) -> str:
-    """Four significant digits, down to a tenth of a microsecond."""
+    """Format milliseconds: four significant digits, down to a tenth of a microsecond."""
     return f"{value:.2f}" if value >= 10 else f"{value:.3f}" if value >= 1 else f"{value:.4f}"
 
 
 def markdown(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table for a document."""
+    """Format a Markdown table."""
     lines = [heading, ["---"] * len(heading), *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

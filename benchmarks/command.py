@@ -1,4 +1,4 @@
-"""What the benchmarks' command lines share."""
+"""Common parts of the benchmarks' command lines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["exit_code", "say"]
 
 
 def say(line: str) -> None:
-    """Progress, beside the results."""
+    """Print progress to stderr, apart from the results."""
     print(line, file=sys.stderr, flush=True)
 
 
 def exit_code(work: Callable[[], int]) -> int:
-    """What *work* returns; an error of ours is said plainly and gives its own code."""
+    """Return *work*'s result; one of our errors is reported plainly and gives its own exit code."""
     try:
         return work()
     except AnsorpyError as error:

@@ -18,7 +18,7 @@ NAMES = tuple(sorted(p.stem.removeprefix("light_") for p in FOLDER.glob("light_*
 def light_model(name: str, seed: int) -> onnx.ModelProto:
     """The network *name* (one of ``NAMES``) with weights drawn from *seed*.
 
-    The package ships the structure with constant weights, for which nearly any program computes
-    the right numbers; random ones make comparisons mean something.
+    The package's models have constant weights, with which nearly any program computes the right
+    numbers; random ones make comparisons meaningful.
     """
     return random_weights(read_model(FOLDER / f"light_{name}.onnx"), seed)

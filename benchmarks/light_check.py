@@ -1,8 +1,8 @@
-"""``python -m benchmarks.light_check``: the ``light`` networks against onnxruntime, four ways.
+"""``python -m benchmarks.light_check``: compare the ``light`` networks with onnxruntime, four ways.
 
-Each network gets seeded random weights and is compiled; its outputs, and the input of its last
-softmax, are compared with onnxruntime's from Python and from a C program that links the exported
-library, at one thread and at two.
+Each network gets seeded random weights and is compiled.  Its outputs and the input of its last
+softmax are compared with onnxruntime's, from Python and from a C program linked with the exported
+library, each with one thread and with two.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {{
 
 
 def run_from_c(model: Model, feeds: Arrays, folder: Path, threads: int) -> dict[str, np.ndarray]:
-    """Export *model* into *folder*, link a C program with it, and run that on *feeds*."""
+    """Export *model* to *folder*, link a C program with it, and run that on *feeds*."""
     library = folder / "net.so"
     name = library_name(library)
     inputs, outputs = model.get_inputs(), model.get_outputs()
@@ -83,7 +83,7 @@ def run_from_c(model: Model, feeds: Arrays, folder: Path, threads: int) -> dict[
 
 
 def check(name: str, *, effort: str, seed: int, db: Path | None) -> bool:
-    """Compare network *name* all four ways, printing a line each; True when all agree."""
+    """Compare network *name* in all four ways, printing a line each; True when all agree."""
     model, softmaxes = softmax_inputs_as_outputs(light_model(name, seed))
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
@@ -112,7 +112,7 @@ def _line(
 
 
 def main() -> int:
-    """Check the networks named on the command line (default all); 4 when one differs."""
+    """Check the networks named on the command line (default all); returns 4 if one differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"some of {', '.join(NAMES)}")
     parser.add_argument("--effort", default="none", choices=("none", "quick", "full"))

@@ -1,9 +1,9 @@
-"""How well the cost models rank recorded programs they have not seen.
+"""Evaluate how well cost models rank recorded programs they have not seen.
 
 ``python -m benchmarks.model tune.db``: each task's later trials are held out and ranked by the
 closed-form model, by trees that know nothing of the task, by trees that know its first trials, and
-by trees that know these on top of a trained model; all know all trials of the tasks of other folds.
-Nothing is timed.  ``ansorpy db model`` says the same of one database.
+by trees that know these on top of a trained model; all know all trials of the tasks in other folds.
+Nothing is timed.  ``ansorpy db model`` reports the same for one database.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What the machine can do, measured: multiply-adds, bytes read, and a fork and join of threads.
+"""Measured limits of the machine: multiply-adds, read bandwidth, and a fork-join of threads.
 
-Measure beside what is judged by it; clocks drift by a quarter within minutes.
+Measure them together with what they are compared to; clocks drift by a quarter within minutes.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ __all__ = ["Peak", "measure_peak"]
 
 @dataclass(frozen=True)
 class Peak:
-    """Float32 operations and bytes read a second on some threads, and seconds of a fork and join.
+    """Float32 operations and bytes read per second on some threads, and seconds of a fork-join.
 
-    ``bandwidth`` is that of data of one size, read again and again from wherever they stay.
+    ``bandwidth`` is for data of one size, read repeatedly from whichever cache holds it.
     """
 
     flops: float
@@ -32,7 +32,7 @@ class Peak:
         return flops / self.flops >= moved / self.bandwidth
 
     def or_better(self, other: Peak) -> Peak:
-        """The better of two measurements in each respect: what disturbs only lowers a peak."""
+        """Combine the better values of two measurements: disturbances only lower a peak."""
         return Peak(
             max(self.flops, other.flops),
             max(self.bandwidth, other.bandwidth),
@@ -41,7 +41,7 @@ class Peak:
 
 
 def measure_peak(threads: int, footprint: int) -> Peak:
-    """The peak of *threads* threads that share *footprint* bytes evenly; takes 0.1 s or so."""
+    """Measure *threads* threads that share *footprint* bytes evenly; takes about 0.1 s."""
     return Peak(
         peak_flops(threads),
         read_bandwidth(threads, footprint),

@@ -1,6 +1,6 @@
-"""How much sooner a task is fast with records of similar ones: ``python -m benchmarks.reuse``.
+"""Measure how much records of similar tasks speed up tuning: ``python -m benchmarks.reuse``.
 
-Tunes some layers, then layers of the same structure and other shapes, each twice in turns: with
+Tunes some layers, then layers of the same structure and other shapes, each twice in turn: with
 the records of the first and without.  Prints the speed reached after the first trials, relative
 to the best of both runs.  On a quiet machine it takes about five minutes.
 """
@@ -31,7 +31,7 @@ from benchmarks.ops.families.conv_layer import ConvLayer
 __all__ = ["main"]
 
 Layer = tuple[int, int, int, int]
-"""Size of the image, channels in and out, taps."""
+"""Image size, input and output channels, taps."""
 
 FIRST: tuple[Layer, ...] = ((56, 64, 64, 3), (28, 128, 128, 3), (56, 64, 256, 1), (28, 512, 128, 1))
 SECOND: tuple[Layer, ...] = (
@@ -44,7 +44,7 @@ POINTS = (4, 8, 16, 32)
 
 
 def tuned(layer: Layer, trials: int, database: Path, seed: int) -> list[float]:
-    """The best seconds after each trial of a search with the records in *database*."""
+    """Best seconds after each trial of a search that uses the records in *database*."""
     size, ci, co, taps = layer
     case = ConvLayer("ConvLayer", (size, size), ci, co, taps, 1, taps // 2)
     task = Task(ComputeDAG.of(case.tensors()), Target.host(), default_threads(), name=case.label)

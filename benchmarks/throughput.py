@@ -1,9 +1,9 @@
-"""``python -m benchmarks.throughput``: candidates a second that the search samples and scores.
+"""``python -m benchmarks.throughput``: candidates per second that a search samples and scores.
 
 No program is built or run.  A table of one structure goes through sampling, constraints, nest,
-features, and the scores of a trained model; then a round does, ten structures of every definition
-and sketch.  Candidates are counted that satisfy the constraints.  Last, whole rounds as a search
-runs them, drawing structures included, which are all new to it or all known from a round before.
+features, and the scores of a trained model; then so does a round: ten structures of all definitions
+and sketches.  Only candidates that satisfy the constraints count.  Last, whole rounds are timed as
+in a search, including drawing structures, which are all new or all known from an earlier round.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ROWS_A_STRUCTURE = 256
 
 @dataclass(frozen=True)
 class Phases:
-    """Microseconds a candidate of each phase, and what that makes a second."""
+    """Microseconds per candidate of each phase, and the resulting candidates per second."""
 
     case: str
     statements: int
@@ -61,30 +61,30 @@ class Phases:
 
     @property
     def featured_per_s(self) -> float:
-        """Candidates a second from sampling to features."""
+        """Candidates per second from sampling to features."""
         return 1e6 / (self.sample + self.valid + self.nest + self.features)
 
     @property
     def scored_per_s(self) -> float:
-        """Candidates a second from sampling to the model's scores."""
+        """Candidates per second from sampling to the model's scores."""
         return 1 / (1 / self.featured_per_s + (self.analytic + self.trees) * 1e-6)
 
     def json(self) -> dict[str, str | int | float]:
-        """What ``--json`` holds of it."""
+        """The values for ``--json``."""
         rates = {"featured_per_s": self.featured_per_s, "scored_per_s": self.scored_per_s}
         return asdict(self) | rates
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """Candidates a second of a whole round: structures drawn, rows sampled, all of them scored."""
+    """Candidates per second of a whole round: draw structures, sample rows, score all of them."""
 
     case: str
     candidates: int
     new_per_s: float
-    """No structure was seen before."""
+    """With structures that were not seen before."""
     known_per_s: float
-    """Each was."""
+    """With structures that all were."""
 
 
 def matmul() -> list[Tensor]:
@@ -109,7 +109,7 @@ CASES: dict[str, Callable[[], list[Tensor]]] = {"matmul": matmul, "convolution":
 
 
 def trained(task: Task, sampler: StructureSampler, rng: np.random.Generator) -> BoostedTrees:
-    """A model of 256 programs, whose times are the closed-form ones with noise."""
+    """A model trained on 256 programs, whose times are closed-form estimates with noise."""
     model, structures = BoostedTrees(), sampler.draw(8, rng)
     for structure in structures:
         table = sample_valid(structure, _TRAINED_ON // len(structures), rng)
@@ -122,7 +122,7 @@ def trained(task: Task, sampler: StructureSampler, rng: np.random.Generator) -> 
 
 
 def timed(function: Callable[[], T], repeats: int) -> tuple[T, float]:
-    """The result of *function* and its median seconds, after one call that is not counted."""
+    """The result of *function* and its median seconds, after one untimed call."""
     result, seconds = function(), []
     for _ in range(repeats):
         start = perf_counter()
@@ -133,7 +133,7 @@ def timed(function: Callable[[], T], repeats: int) -> tuple[T, float]:
 
 @dataclass
 class _Bench:
-    """Measures tables of structures, all of them one after another in each phase."""
+    """Measures tables of structures, processing all of them in each phase."""
 
     task: Task
     model: BoostedTrees
@@ -172,7 +172,7 @@ class _Bench:
         features_s = timed(
             lambda: [extract_all(view_nest(nest, n)) for nest, n in sized], self.repeats
         )[1]
-        # Views compute some numbers when first asked, for features and model alike.
+        # Views compute some numbers on first use, by features and model alike.
         views = [view_nest(nest, n) for nest, n in sized]
         for part in views:
             extract_all(part)
@@ -180,12 +180,12 @@ class _Bench:
             lambda: [self.model.prior.seconds(self.task, part) for part in views], self.repeats
         )[1]
         scores_s = timed(lambda: self.model.predict_all(self.task, sized), self.repeats)[1]
-        # A difference of times: where they are short, noise may make it negative.
+        # A difference of times: noise may make it negative if they are short.
         return nest_s, features_s, prior_s, max(0.0, scores_s - features_s - prior_s)
 
 
 def measure_structure(name: str, rows: int, repeats: int, seed: int) -> list[Phases]:
-    """Every sketch of case *name*, one structure and *rows* candidates each."""
+    """Measure each sketch of case *name* with one structure and *rows* candidates."""
     bench, sampler = _bench(name, repeats, seed)
     return [
         bench.phases(f"{name}, {pair.definition} {pair.sketch}", [structure], rows)
@@ -194,7 +194,7 @@ def measure_structure(name: str, rows: int, repeats: int, seed: int) -> list[Pha
 
 
 def measure_round(name: str, repeats: int, seed: int) -> Phases:
-    """What a round of the search scores: ten structures, 256 candidates each."""
+    """Measure what a search round scores: ten structures with 256 candidates each."""
     bench, sampler = _bench(name, repeats, seed)
     structures = sampler.draw(_STRUCTURES, bench.rng)
     label = f"{name}, {len(structures)} structures"
@@ -202,7 +202,7 @@ def measure_round(name: str, repeats: int, seed: int) -> Phases:
 
 
 def measure_rounds(name: str, repeats: int, seed: int) -> Rounds:
-    """Whole rounds of ten structures, 256 candidates each, the same ones each time."""
+    """Measure whole rounds of ten structures with 256 candidates each, the same every time."""
     bench, _ = _bench(name, repeats, seed)
 
     def scored(sampler: StructureSampler) -> int:
@@ -236,7 +236,7 @@ def _structures(
 
 
 def table_of(found: Sequence[Phases]) -> Table:
-    """The figures as they are printed."""
+    """Format the figures for printing."""
     phases = ("sample", "valid", "nest", "features", "analytic", "trees")
     heading = ("case", "statements", "candidates", *phases, "featured/s", "scored/s")
     rows = tuple(
@@ -251,7 +251,7 @@ def table_of(found: Sequence[Phases]) -> Table:
 
 
 def rounds_table(found: Sequence[Rounds]) -> Table:
-    """The figures of whole rounds as they are printed."""
+    """Format the figures of whole rounds for printing."""
     heading = ("case", "candidates", "new structures", "known structures")
     rows = tuple(
         (f.case, str(f.candidates), f"{f.new_per_s:,.0f}", f"{f.known_per_s:,.0f}") for f in found
@@ -260,7 +260,7 @@ def rounds_table(found: Sequence[Rounds]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.throughput",
         description=__doc__,

@@ -1,9 +1,9 @@
-"""How much sooner a network is fast with another one's records: ``python -m benchmarks.warm``.
+"""Measure how much another network's records speed up tuning: ``python -m benchmarks.warm``.
 
 Tunes a network, then another: from nothing, and in several ways from the first one's records.
-A network is named as in ``benchmarks.light``, with the size of its image: ``squeezenet@160``.  The
-best programs of all ways are timed again in turns at the end, and the table has the sum of all
-kernels, each as often as it is called, after so many trials of every task.
+Networks are named as in ``benchmarks.light``, with the image size: ``squeezenet@160``.  The best
+programs of all ways are timed again in turns at the end.  The table has the sum of all kernels'
+times, weighted by their calls, after various numbers of trials per task.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ __all__ = ["WAYS", "Way", "main", "network", "totals"]
 class Way:
     """What a search takes over from the first network.
 
-    Also a transfer source: ``schedules`` offers re-fitted ones first, ``others`` lets the model
-    learn the records there are.
+    Also a transfer source: ``schedules`` offers re-fitted schedules first, ``others`` lets the
+    model learn from the existing records.
 
     Args:
-        records: The first network's records are there; else only what the search adds.
-        file: The model begins as one trained on the first network's records.
+        records: The first network's records are available; otherwise only the search's own.
+        file: The model starts as one trained on the first network's records.
     """
 
     records: bool
@@ -72,15 +72,15 @@ WAYS = {
     "model": Way(records=False, schedules=True, others=True, file=True),
     "alone": Way(records=False),
 }
-"""In ``alone`` the tasks of the second network share nothing but the model."""
+"""In ``alone`` the tasks of the second network share only the model."""
 
 
 Weights = Mapping[Task, float]
-"""The tasks of a network, and how often each is called."""
+"""The tasks of a network, and the number of calls of each."""
 
 
 def network(name: str, threads: int, seed: int) -> Weights:
-    """The light network ``NAME[@SIZE]``, its image ``SIZE`` pixels wide and high."""
+    """The light network ``NAME[@SIZE]``, with an image of ``SIZE`` x ``SIZE`` pixels."""
     name, _, size = name.partition("@")
     model = light_model(name, seed)
     if size:
@@ -100,7 +100,7 @@ def tuned(
     model: Callable[[], CostModel],
     seed: int,
 ) -> tuple[Outcome, ...]:
-    """What tuning *tasks* finds with the records in a file, to which it adds its own."""
+    """Tune *tasks* with the records in a file, adding its own to them."""
     entries = [WeightedTask(task, StructureSampler(task), weight) for task, weight in tasks.items()]
     options = TuneOptions(SearchOptions(seed=seed, transfer=way), model=model, retime=False)
     with Database(records) as database, LocalRunner(MeasureOptions(seed=seed)) as runner:
@@ -108,7 +108,7 @@ def tuned(
 
 
 def trained(records: Path) -> SavedModel:
-    """The model that the trials in a file teach."""
+    """Train a model on the trials in a file."""
     target = calibrated(Target.host())
     with Database(records) as database:
         model = learnt_trials(database, target)
@@ -122,9 +122,9 @@ def totals(
     again: Sequence[float],
     points: Sequence[int],
 ) -> list[float]:
-    """Seconds of all kernels after each of *points* trials a task.
+    """Seconds of all kernels after each of *points* trials per task.
 
-    Times are scaled to what the best programs took when they were timed *again*.
+    Times are scaled to those of the best programs when timed *again*.
     """
     sums = np.zeros(len(points))
     for weight, outcome, final in zip(weights, outcomes, again, strict=True):
@@ -141,7 +141,7 @@ def totals(
 def compared(
     tasks: Weights, ways: Sequence[str], budget: Budget, records: Path, seed: int
 ) -> dict[str, tuple[Outcome, ...]]:
-    """What each of the *ways* finds, in turns of whole searches."""
+    """Outcomes of each of the *ways*, one whole search after another."""
     found = {}
     with TemporaryDirectory() as folder:
         for name in ways:
@@ -156,9 +156,9 @@ def compared(
 
 
 def timed_again(outcomes: Sequence[Sequence[Outcome]]) -> list[list[float]]:
-    """Seconds of each way's best program of each task, those of a task timed in turns.
+    """Seconds of each way's best program of each task; those of a task are timed in turns.
 
-    Infinite where a way has none.
+    Infinite if a way has none.
     """
     again = np.full((len(outcomes), len(outcomes[0])), np.inf)
     with LocalRunner(MeasureOptions()) as runner:

@@ -1,1 +1,1 @@
-"""Loop programs to machine code: passes shared by the back ends, and one folder a back end."""
+"""Compile loop programs to machine code: shared passes, and one folder per back end."""

@@ -1,4 +1,4 @@
-"""Elementary functions expanded into the arithmetic that approximates them."""
+"""Expand elementary functions into the arithmetic that approximates them."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["expand_functions"]
 
 
 def expand_functions(program: Program) -> Program:
-    """*program* with each call of an approximated function replaced by its expression::
+    """Replace each call of an approximated function in *program* by its expression::
 
         y[i] = log(x[i])    -->    y[i] = select(x[i] >= 0.0, ..., nan)
 
-    16-bit floats are computed as float32.  Runs last before code is emitted: everything that
-    counts operations or looks for patterns sees one call.
+    16-bit floats are computed as float32.  This is the last pass before emission, so everything
+    that counts operations or looks for patterns sees one call.
 
     Raises:
-        CodegenError: A function of floats is asked of integers.
+        CodegenError: A floating-point function is applied to integers.
     """
     body = _Expanded().stmt(program.body)
     return program if body is program.body else replace(program, body=body)
@@ -48,7 +48,7 @@ def _replacement(e: Expr) -> Expr | None:
 
 
 def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
-    """The expression of *fn*; None when the generator has the function itself."""
+    """The expression of *fn*; None if it is not approximated but emitted directly."""
     dtype = args[0].dtype
     if not dtype.is_float:
         raise _undefined(fn, dtype)

@@ -1,4 +1,4 @@
-"""Instructions for targets that do not have them: the loops they stand for."""
+"""Expand instructions into the loops they stand for, on targets without them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["expand_instructions"]
 
 
 def expand_instructions(program: Program) -> Program:
-    """*program* with each instruction of one thread replaced by its pattern as loops.
+    """Replace each single-thread instruction of *program* by its pattern as loops.
 
-    Runs before storage is planned and tiles are sought, which then see every access.
+    This runs before storage planning and tile detection, so that they see every access.
 
     Raises:
         UsageError: An instruction is not declared.

@@ -1,4 +1,4 @@
-"""Where the buffers a program allocates live: stack, thread scratch, or shared workspace."""
+"""Place the buffers a program allocates: stack, thread scratch, or shared workspace."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ __all__ = [
 ]  # fmt: skip
 
 ALIGNMENT = 64
-"""Bytes; a cache line and the widest vector."""
+"""Alignment in bytes: a cache line and the widest vector."""
 STACK_BYTES = 4096
-"""What one kernel may keep on the stack: whoever calls a library may do so from a small one."""
+"""Stack space per kernel; small, as a library's caller may run it on a small stack."""
 
 
 @dataclass(frozen=True)
 class StoragePlan:
-    """Byte offsets of workspace buffers (``shared``) and of large locals in a thread's scratch.
+    """Byte offsets of workspace buffers (``shared``) and of large locals in thread scratch.
 
-    ``rows`` holds padded row lengths (elements) of locals on the stack, so that the masked end
-    of a row needs no masked store.
+    ``rows`` holds padded row lengths (in elements) of locals on the stack, so that the end of a
+    row needs no masked store.
     """
 
     shared: Mapping[Buffer, int]
@@ -54,16 +54,16 @@ class StoragePlan:
     thread_bytes: int
 
     def workspace_bytes(self, threads: int) -> int:
-        """Bytes of workspace one call with *threads* threads needs."""
+        """Workspace bytes that one call with *threads* threads needs."""
         return self.shared_bytes + threads * self.thread_bytes
 
     def strides(self, buffer: Buffer) -> tuple[int, ...]:
-        """Elements between neighbours along each dimension."""
+        """Strides in elements along each dimension."""
         row = self.rows.get(buffer)
         return dense_strides(buffer.shape if row is None else (*buffer.shape[:-1], row))
 
     def size(self, buffer: Buffer) -> int:
-        """Elements of storage, padding included."""
+        """Number of elements stored, including padding."""
         return _padded_size(buffer, self.rows)
 
 
@@ -78,7 +78,7 @@ def plan_storage(program: Program, target: Target) -> StoragePlan:
 
 
 def allocated(stmt: Stmt) -> Iterator[Buffer]:
-    """Buffers that *stmt* or a statement inside allocates, in program order."""
+    """Yield the buffers allocated in *stmt*, in program order."""
     for inner in walk_stmts(stmt):
         if isinstance(inner, Alloc):
             if inner.buffer.scope not in (Scope.LOCAL, Scope.WORKSPACE):
@@ -91,7 +91,7 @@ def allocated(stmt: Stmt) -> Iterator[Buffer]:
 
 
 def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
-    """Every buffer read or written anywhere in *stmt*, in order; True when it is written."""
+    """Every buffer accessed anywhere in *stmt*, in order; True if it is written."""
     used: dict[Buffer, bool] = {}
     for inner in walk_stmts(stmt):
         for root in expressions(inner):
@@ -107,7 +107,7 @@ def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
 
 
 def _padded_rows(body: Stmt, target: Target) -> dict[Buffer, int]:
-    """Row lengths of locals whose last vector along a row is partly masked."""
+    """Padded row lengths of locals whose last vector along a row is partly masked."""
     rows: dict[Buffer, int] = {}
     dense: set[Buffer] = set()
     for stmt in walk_stmts(body):
@@ -131,7 +131,7 @@ def _padded_size(buffer: Buffer, rows: Mapping[Buffer, int]) -> int:
 
 
 def _on_stack(body: Stmt, rows: Mapping[Buffer, int]) -> frozenset[Buffer]:
-    """The smallest locals, as many as fit into the stack's share."""
+    """The smallest locals, as many as fit in ``STACK_BYTES``."""
     local = [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
     chosen: list[Buffer] = []
     used = 0
@@ -150,7 +150,7 @@ def _rounded(size: int) -> int:
 def _stacked(
     body: Stmt, scope: Scope, excluded: frozenset[Buffer]
 ) -> tuple[dict[Buffer, int], int]:
-    """Offsets by nesting: a buffer starts where the ones around it end; and the most in use."""
+    """Offsets by nesting, each buffer after the enclosing ones; also returns the peak size."""
     offsets: dict[Buffer, int] = {}
     most = 0
 

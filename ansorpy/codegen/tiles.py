@@ -1,4 +1,4 @@
-"""Which region a reduce nest accumulates into, and whether registers can hold it."""
+"""Find the region a reduction nest accumulates into, and whether it fits in registers."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Tile:
     """A reducing store below a reduce loop, and the loops that span the region it writes.
 
     ``dims`` are unrolled and vectorized loops that index the region, vectorized ones last;
-    ``lanes`` are vectorized loops over reduced elements, whose lanes accumulate apart.
+    ``lanes`` are vectorized loops over reduction axes, whose lanes accumulate separately.
     ``guards`` are conditions around the store that do not change while it accumulates.
-    ``around`` are vectorized loops outside the reduce loop: each of their lanes has its tile.
+    ``around`` are vectorized loops outside the reduce loop: each of their lanes has its own tile.
     """
 
     store: Store
@@ -59,7 +59,7 @@ class Tile:
         return (*self.loops, *self.around)
 
     def vectors(self, target: Target) -> int:
-        """Registers the accumulators take."""
+        """Number of registers the accumulators take."""
         scalars, in_lanes = 1, 1
         for loop in self.axes:
             if loop.kind is ForKind.VECTORIZED:
@@ -73,7 +73,7 @@ _Path = tuple[Stmt, ...]
 
 
 def find_tiles(head: For, outer: Sequence[For]) -> Iterator[Tile]:
-    """The tiles that stores inside reduce loop *head* accumulate into; *outer* is around it."""
+    """Yield the tiles of stores inside reduce loop *head*; *outer* are the loops around it."""
     if head.kind not in (ForKind.SERIAL, ForKind.UNROLLED):
         return
     accesses = _access_counts(head)
@@ -132,7 +132,7 @@ def _tile(store: Store, path: _Path, outer: Sequence[For]) -> Tile | None:
 
 
 def _guards(store: Store, path: _Path, varying: set[Var]) -> tuple[Expr, ...] | None:
-    """Conditions around *store* that hold still while it accumulates; None when some vary."""
+    """Conditions around *store* that stay constant during accumulation; None if some vary."""
     found: list[Expr] = []
     for outer, inner in zip(path, (*path[1:], store), strict=True):
         if not isinstance(outer, If):
@@ -148,7 +148,7 @@ def _reads(expr: Expr) -> bool:
 
 
 def _in_bounds(store: Store, loops: Sequence[For]) -> bool:
-    """True when the whole region exists whatever a varying guard says."""
+    """Return whether the whole region is in bounds regardless of varying guards."""
     known = {loop.var: (0, loop.extent - 1) for loop in loops}
     for index, extent in zip(store.indices, store.buffer.shape, strict=True):
         if not free_vars(index) <= known.keys():
@@ -160,7 +160,7 @@ def _in_bounds(store: Store, loops: Sequence[For]) -> bool:
 
 
 def _injective(store: Store, dims: Sequence[For]) -> bool:
-    """True when different iterations of *dims* write different elements."""
+    """Return whether different iterations of *dims* write different elements."""
     if not dims:
         return True
     forms = [linear(index) for index in store.indices]
@@ -186,14 +186,15 @@ def _along(form: Linear, dims: Sequence[For], points: np.ndarray) -> np.ndarray:
 
 
 def free_vars(expr: Expr) -> set[Var]:
-    """The variables *expr* reads."""
+    """The variables in *expr*."""
     return {e for e in walk(expr) if isinstance(e, Var)}
 
 
 def same_region(init: Stmt, tile: Tile) -> Store | None:
-    """The store of *init* rewritten over the tile's loops, when it sets exactly its region.
+    """Rewrite *init*'s store over the tile's loops, if it initializes exactly the tile's region.
 
-    ``for i, j: C[p + i, q + j] = 0`` before a tile that accumulates into ``C[p + i, q + j]``.
+    For example ``for i, j: C[p + i, q + j] = 0`` before a tile that accumulates into
+    ``C[p + i, q + j]``.
     """
     loops: list[For] = []
     while isinstance(init, For):
@@ -224,8 +225,8 @@ def _renamed_terms(form: Linear, renamed: Mapping[Var, Var]) -> Linear:
 
 
 def register_buffers(body: Stmt) -> set[Buffer]:
-    """Local buffers whose every index is constant once loops are expanded: LLVM keeps them
-    in registers without our help."""
+    """Local buffers whose indices are all constant after loop expansion, which LLVM keeps in
+    registers by itself."""
     moving: set[Buffer] = set()
     local: set[Buffer] = set()
 
@@ -253,7 +254,7 @@ def register_buffers(body: Stmt) -> set[Buffer]:
 
 
 def as_sequence(stmt: Stmt) -> tuple[Stmt, ...]:
-    """The statements of a sequence, nested ones opened; any other statement alone."""
+    """The statements of a sequence, with nested ones flattened; a tuple of any other statement."""
     if not isinstance(stmt, Seq):
         return (stmt,)
     return tuple(inner for part in stmt.body for inner in as_sequence(part))

@@ -1,4 +1,4 @@
-"""How vectorized loops are cut into the target's lanes."""
+"""Split vectorized loops into vectors of the target's lanes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Chunk", "VectorSpace", "chunks", "lanes_for", "loop_lanes", "vector_
 
 @dataclass(frozen=True)
 class VectorSpace:
-    """Directly nested vectorized loops as one iteration space, and what is inside them."""
+    """Directly nested vectorized loops as one iteration space, and their body."""
 
     loops: tuple[tuple[Var, int], ...]
     body: Stmt
@@ -29,7 +29,7 @@ class VectorSpace:
 
 @dataclass(frozen=True)
 class Chunk:
-    """Iterations ``start .. start + active - 1``, done in *width* lanes."""
+    """Iterations ``start .. start + active - 1``, computed in *width* lanes."""
 
     start: int
     width: int
@@ -60,7 +60,7 @@ def lanes_for(body: Stmt, target: Target) -> int:
 
 
 def loop_lanes(body: Stmt, target: Target) -> dict[Var, int]:
-    """The lanes of each vectorized loop in *body*, by its variable."""
+    """Number of lanes of each vectorized loop in *body*, by its variable."""
     return {
         loop.var: lanes_for(vector_space(loop).body, target)
         for loop in walk_stmts(body)
@@ -79,7 +79,7 @@ def _bits(dtype: DType) -> int:
 
 
 def chunks(extent: int, lanes: int) -> list[Chunk]:
-    """Full vectors, then one chunk of the next power of two lanes for what is left.
+    """Split *extent* into full vectors and a chunk for the rest, of the next power of two lanes.
 
     >>> chunks(40, 16)[-1], chunks(7, 16)
     (Chunk(start=32, width=8, active=8), [Chunk(start=0, width=8, active=7)])

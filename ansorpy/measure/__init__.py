@@ -1,1 +1,1 @@
-"""Building, running and timing candidates in workers, and the database that remembers them."""
+"""Build, run and time candidates in worker processes, and record the results in a database."""

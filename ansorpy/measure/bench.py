@@ -1,4 +1,4 @@
-"""What the run worker asks of the place where candidates run: this process's cores, or a GPU."""
+"""Interface between the run worker and the device that runs candidates: CPU cores or a GPU."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ class Candidate(Protocol):
 
     @property
     def fresh_bytes(self) -> int:
-        """Bytes that nobody touched before its first timed call."""
+        """Bytes not touched before its first timed call."""
 
     def check(self) -> float:
-        """Run it once, its outputs poisoned and its buffers guarded; returns the seconds it took.
+        """Run it once with poisoned outputs and guarded buffers; returns the seconds it took.
 
         Raises:
-            CodegenError: It wrote outside its buffers, or said that it failed.
+            CodegenError: It wrote outside its buffers, or returned an error.
         """
 
     def prepare(self, between_bytes: int) -> None:
-        """Get ready to be timed, once it was checked: its constants after so many other bytes."""
+        """Prepare for timing, after the check; *between_bytes* lie between uses of a constant."""
 
     def burst(self, number: int) -> float:
-        """Seconds of *number* calls in a row."""
+        """Return the seconds that *number* consecutive calls took."""
 
 
 class OpenTask(Protocol):
-    """The arrays of one task, for all its candidates."""
+    """The arrays of one task, shared by all its candidates."""
 
     @property
     def dag(self) -> ComputeDAG: ...
@@ -47,13 +47,13 @@ class OpenTask(Protocol):
         """All placeholders by name."""
 
     def results(self) -> Sequence[Array]:
-        """What the candidate checked last has put out."""
+        """Outputs of the last checked candidate."""
 
     def is_disturbed(self) -> bool:
-        """Whether the place gives less now than it gave a moment ago."""
+        """Whether the device is slower now than it was a moment ago."""
 
     def load(self, built: Built) -> AbstractContextManager[Candidate]:
-        """The candidate until the context ends.
+        """Load a candidate, until the context exits.
 
         Raises:
             CodegenError: Its parameters do not fit the task, or its code cannot be loaded.
@@ -61,4 +61,4 @@ class OpenTask(Protocol):
 
 
 Bench = Callable[[ComputeDAG, int, int], OpenTask]
-"""Opens a definition, with inputs of a seed, for candidates that run with so many threads."""
+"""Opens a task: called with its definition, a seed for the inputs, and the number of threads."""

@@ -1,4 +1,4 @@
-"""How large a value can be, whatever it is computed from."""
+"""Upper bounds of absolute values that hold for any input."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ _UP_TO_ONE = frozenset({Function.TANH, Function.ERF, Function.SIN, Function.COS}
 
 
 def largest_value(tensor: Tensor) -> float:
-    """A bound of the absolute values of *tensor*'s elements; infinity where none is known.
+    """Bound the absolute values of *tensor*'s elements; infinity if no bound is known.
 
-    Known are functions that saturate: hyperbolic tangents, sigmoids, clipping.
+    Bounds are known for functions that saturate: tanh, sigmoid, clipping.
     """
     return _Bounds().of(tensor)
 
 
 class _Bounds:
-    """Bounds of expressions, each found once: many may read the same one."""
+    """Bounds of expressions, memoized since subexpressions may be shared."""
 
     def __init__(self) -> None:
         self._known: dict[Expr, float] = {}

@@ -1,4 +1,4 @@
-"""The arrays a candidate works on: guarded ones for the check, the runtime's kind for timing."""
+"""The arrays a candidate works on: guarded for the check, allocated as at run time for timing."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["Array", "CheckBuffers", "ConstantCopies", "TaskArrays", "turns"]
 Array = npt.NDArray[np.generic]
 
 _MAX_COPIES = 1024
-"""More copies than this are not made: constants so small stay in a cache anyway."""
+"""Maximum number of copies: constants small enough to reach it stay in a cache anyway."""
 
 
 class TaskArrays:
     """Inputs and outputs of one task, made once and used by all its candidates.
 
     ``guarded`` holds every placeholder, sealed against writing; ``inputs`` and ``outputs`` are
-    what timing uses, warm in the caches.
+    used for timing, with warm caches.
     """
 
     def __init__(self, dag: ComputeDAG, seed: int) -> None:
@@ -62,10 +62,10 @@ class TaskArrays:
         return sum(a.nbytes for a in (*self.inputs.values(), *self.outputs))
 
     def float_pool(self, size: int, like: Sequence[Array]) -> npt.NDArray[np.uint8]:
-        """*size* bytes on a huge page's boundary, filled with the bytes of *like* over and over.
+        """Return *size* bytes, aligned to a huge page, filled by repeating the bytes of *like*.
 
-        Every candidate gets the same memory and it is filled once: the time of a kernel does not
-        depend on the values of its floats, and copying them would take longer than timing it.
+        All candidates share this memory, filled once: a kernel's time does not depend on the values
+        of its floats, and copying them would take longer than timing the kernel.
         """
         if self._floats.size < size:
             self._floats = aligned_empty((size,), np.uint8)
@@ -81,10 +81,10 @@ class TaskArrays:
 
 
 class CheckBuffers:
-    """The arguments of the checking run: every buffer ends at a guard page.
+    """Arguments of the checking run: every buffer ends at a guard page.
 
     Args:
-        packed: Specs of what ``bind`` makes: the constants that are no placeholders.
+        packed: Specs of the constants that ``bind`` makes, which are not placeholders.
     """
 
     def __init__(self, task: TaskArrays, packed: Sequence[ParamSpec], workspace_bytes: int) -> None:
@@ -94,13 +94,13 @@ class CheckBuffers:
             for spec in packed
         }
         self.workspace = GuardedArray((max(1, workspace_bytes),), np.uint8, align=ALIGNMENT)
-        # Raw constants are promised on a cache line too; inputs only on an element.
+        # Unpacked constants are guaranteed cache-line alignment too; inputs only element alignment.
         self._aligned: dict[str, GuardedArray] = {}
         for guarded in (*self.packed.values(), *task.checked, self.workspace):
             guarded.poison()
 
     def arguments(self, params: Sequence[ParamSpec]) -> list[GuardedArray]:
-        """One array a parameter of ``run`` or ``bind``, in calling order."""
+        """One array per parameter of ``run`` or ``bind``, in calling order."""
         outputs = iter(self.task.checked)
         found = []
         for spec in params:
@@ -118,13 +118,13 @@ class CheckBuffers:
         return found
 
     def constants(self, params: Sequence[ParamSpec]) -> dict[str, Array]:
-        """The constants ``run`` takes, by name, once ``bind`` has run."""
+        """The constants that ``run`` takes, by name; valid after ``bind`` has run."""
         names = [spec.name for spec in params if spec.role is Role.CONSTANT]
         guarded = [self.packed[n] if n in self.packed else self._placeholder(n) for n in names]
         return {name: array.array for name, array in zip(names, guarded, strict=True)}
 
     def is_intact(self) -> bool:
-        """False when something was written outside a buffer."""
+        """Return False if anything was written outside a buffer."""
         watched = (*self.packed.values(), *self.task.checked, self.workspace)
         return all(guarded.is_intact() for guarded in watched)
 
@@ -143,11 +143,11 @@ class CheckBuffers:
 
 
 class ConstantCopies:
-    """Places of a candidate's constants in turn, so that a call finds them where a network would.
+    """Copies of a candidate's constants used in turn, to reproduce cache misses as in a network.
 
-    ``tables`` is ``[copies, parameters]``: the addresses one call gets.  From one use of a copy to
-    the next the others are read, *between_bytes* and less than one copy more; then the caches hold
-    of it what they hold in the network, whose own layout of the constants it is.
+    ``tables`` is ``[copies, parameters]``: the addresses passed to each call.  Between two uses of
+    a copy the others are read: at least *between_bytes*, and less than one copy more.  The caches
+    then hold as much of it as they would in the network, which has its own layout of constants.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class ConstantCopies:
         floats = {n: v for n, v in constants.items() if v.dtype.kind == "f"}
         others = {n: v for n, v in constants.items() if n not in floats}
         starts, pitch = _layout(floats)
-        # Kept: a later candidate that needs more memory gets another pool, this one goes on here.
+        # Keep this pool alive: a later candidate that needs a larger one replaces it.
         self._floats = task.float_pool(copies * pitch, [*floats.values()]) if floats else None
         columns: dict[str, npt.NDArray[np.uint64]] = {}
         rows = np.arange(copies, dtype=np.uint64)
@@ -174,7 +174,7 @@ class ConstantCopies:
         starts, pitch = _layout(others)
         self._others = aligned_empty((copies, pitch), np.uint8)
         for name, start in starts.items():
-            # Indices among them: their values say what is read.
+            # This includes index tensors, whose values determine what is read.
             flat = _bytes_of(others[name])
             self._others[:, start : start + flat.size] = flat
             columns[name] = np.uint64(self._others.ctypes.data + start) + np.uint64(pitch) * rows
@@ -190,12 +190,12 @@ class ConstantCopies:
 
 
 def turns(between_bytes: int, size: int) -> int:
-    """Copies of *size* bytes to take in turn, so that others make *between_bytes* at least."""
+    """Number of copies of *size* bytes such that all but one make at least *between_bytes*."""
     return min(_MAX_COPIES, 1 - (-between_bytes // size)) if size else 1
 
 
 def _layout(arrays: dict[str, Array]) -> tuple[dict[str, int], int]:
-    """Where each array starts in one copy of all, and the bytes of a copy."""
+    """Return each array's offset within one copy of all arrays, and the size of a copy in bytes."""
     starts, size = {}, 0
     for name, values in arrays.items():
         starts[name] = size

@@ -1,4 +1,4 @@
-"""What a build worker does: definition and steps in, object code out."""
+"""Handlers of a build worker: definition and steps in, object code out."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ __all__ = ["BuildSession", "build_lowered", "make_handlers"]
 def build_lowered(
     lowered: Lowered, target: Target, symbol: str, *, prefetch: bool = False
 ) -> Built:
-    """Object code of ``run`` as *symbol* and, where there is one, of ``bind`` as *symbol*_bind.
+    """Compile ``run`` as *symbol* and ``bind``, if there is one, as *symbol*_bind.
 
-    With *prefetch*, ``run`` expects its constants outside a core's own caches.  ``bind`` of a
-    program for a GPU is the CPU's work, on the machine that calls it.
+    With *prefetch*, ``run`` expects its constants outside a core's private caches.  ``bind`` of a
+    GPU program is compiled for this machine's CPU, which runs it.
     """
     folder = DUMP.get()
     if folder is not None:
@@ -63,7 +63,7 @@ def _compiled(program: Program, target: Target, symbol: str, prefetch: bool = Fa
 
 
 def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch: bool) -> None:
-    """Write *program* and what is compiled, named by content so that nothing is overwritten."""
+    """Write *program* and its generated code, named by content so that nothing is overwritten."""
     shown = text(program)
     name = f"{symbol}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -75,7 +75,7 @@ def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch:
 
 
 class BuildSession:
-    """The state of one build worker: the definitions it has read."""
+    """State of one build worker: the definitions it has parsed."""
 
     def __init__(self) -> None:
         self._definitions: dict[bytes, ComputeDAG] = {}
@@ -106,7 +106,7 @@ class BuildSession:
 
 
 def _explained(error: Exception) -> str:
-    """One plain message for our own errors; where it happened for anything else."""
+    """Message for the user: plain for our own errors, a short traceback for others."""
     if isinstance(error, AnsorpyError):
         return f"{type(error).__name__}: {error}"
     if isinstance(error, MemoryError):

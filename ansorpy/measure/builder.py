@@ -1,4 +1,4 @@
-"""Building many candidates at once, in workers that may crash or hang."""
+"""Build many candidates at once, in workers that may crash or hang."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from ansorpy.schedule.state import State
 __all__ = ["BUILD_MEMORY_BYTES", "Builder", "task_symbol"]
 
 BUILD_MEMORY_BYTES = 4 << 30
-"""Memory one build worker may take (measured: 0.13 GiB in 96 builds of a 3x3 convolution)."""
+"""Memory limit of one build worker (measured: 0.13 GiB in 96 builds of a 3x3 convolution)."""
 
 _FAILURES = {"timeout": TrialKind.BUILD_TIMEOUT, "crash": TrialKind.CRASH}
 
 
 def task_symbol(task: Task) -> str:
-    """Name of the function of *task* in object code: another for each task of a network."""
+    """Name of the function of *task* in object code, different for each task of a network."""
     return f"ansorpy_{hashlib.sha256(task.key.encode()).hexdigest()[:16]}"
 
 
 class Builder:
-    """Build workers, started when first needed.
+    """Build workers, started on first use.
 
-    What was built lately is kept by the content of its request, so that finalists and the default
+    Recent builds are cached by the content of their requests, so that finalists and the default
     schedule are not built again.
 
     Args:
-        workers: How many build side by side.
+        workers: Number of parallel build workers.
         timeout_s: Seconds one candidate may take (TVM: 15).
         memory_bytes: Memory each worker may take.
-        module: Where the workers' handlers are.
-        kept: Built candidates kept.
-        lock_folder: Where the machine-wide core locks lie: building waits for others' timing.
+        module: Module with the workers' handlers.
+        kept: Number of built candidates cached.
+        lock_folder: Folder of the machine-wide core locks: building waits while others time.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Builder:
         self._workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Object code of each of *states*, or why there is none, in the order given."""
+        """Build each of *states*: object code, or why there is none, in the order given."""
         messages = _requests(task, states)
         keys = [_key(message) for message in messages]
         found: dict[bytes, Built | MeasureResult] = {
@@ -85,13 +85,13 @@ class Builder:
         except OutOfTime:
             found |= {key: out_of_time() for key in order if key not in found}
         for key in keys:
-            # A failure is not kept: it may have been the machine's.
+            # Failures are not cached: they may have been the machine's fault.
             if isinstance(built := found[key], Built):
                 self._built.put(key, built)
         return [found[key] for key in keys]
 
     def remember(self, task: Task, state: State, built: Built) -> None:
-        """Take *built*, made elsewhere, as what building *state* gives."""
+        """Cache *built*, made elsewhere, as the result of building *state*."""
         [message] = _requests(task, [state])
         self._built.put(_key(message), built)
 
@@ -102,7 +102,7 @@ class Builder:
 
 
 def _requests(task: Task, states: Sequence[State]) -> list[Message]:
-    """What a worker is asked for each of *states*."""
+    """Build requests for *states*, one each."""
     request = BuildRequest(
         target=task.target, symbol=task_symbol(task), prefetch=task.between_bytes > 0
     )

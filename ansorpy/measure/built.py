@@ -1,4 +1,4 @@
-"""A built candidate: object code and its parameters, in memory, on the wire, in the database."""
+"""A built candidate: object code and parameters, with the serialized form for wire and database."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class ParamSpec(BaseModel):
 
 
 class _Unit(BaseModel):
-    """The header of one function; its bytes travel beside it."""
+    """Header of one function; its code travels separately."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -59,7 +59,7 @@ class _Header(BaseModel):
 class Built:
     """Object code of one candidate: ``run``, and ``bind``, which makes its packed constants.
 
-    A CONSTANT of ``run_params`` is either an OUTPUT of ``bind_params`` or a placeholder itself.
+    A CONSTANT of ``run_params`` is either an OUTPUT of ``bind_params`` or itself a placeholder.
     """
 
     run: ObjectCode
@@ -69,7 +69,7 @@ class Built:
 
     @property
     def digest(self) -> str:
-        """Content digest of the code: equal digests are equal bytes and parameters."""
+        """Content digest: equal digests mean equal code bytes and parameters."""
         whole = hashlib.sha256()
         for code, params in ((self.run, self.run_params), (self.bind, self.bind_params)):
             whole.update(b"-" if code is None else hashlib.sha256(code.code).digest())
@@ -78,11 +78,11 @@ class Built:
 
     @property
     def build_s(self) -> float:
-        """Seconds that making it took."""
+        """Seconds that compilation took."""
         return self.run.build_s + (0.0 if self.bind is None else self.bind.build_s)
 
     def parts(self) -> tuple[dict[str, object], tuple[bytes, ...]]:
-        """A JSON-able header and the code bytes; :func:`built_from_parts` reads them back."""
+        """A JSON-serializable header and the code bytes; :func:`built_from_parts` inverts this."""
         header = _Header(
             run=_unit(self.run, self.run_params),
             bind=None if self.bind is None else _unit(self.bind, self.bind_params),
@@ -103,7 +103,7 @@ def _unit(code: ObjectCode, params: Sequence[ParamSpec]) -> _Unit:
 
 
 def built_from_parts(header: Mapping[str, object], blobs: Sequence[bytes]) -> Built:
-    """What :meth:`Built.parts` described; raises :class:`ForeignFile` for anything else."""
+    """Inverse of :meth:`Built.parts`; raises :class:`ForeignFile` for anything else."""
     try:
         read = _Header.model_validate(header)
     except ValidationError as error:

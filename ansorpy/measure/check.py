@@ -1,4 +1,4 @@
-"""Whether an output is the reference, within what its arithmetic can be expected to lose."""
+"""Compare an output with its reference, within the error its arithmetic can be expected to make."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ _EPSILON = {
 _BASE_ULPS = 32.0
 _ULPS_PER_ROOT_TERM = 4.0
 _ULPS_OF_MAGNITUDE = 16.0
-"""Units of rounding of its magnitude that an element may be off, whatever is left of it.
+"""Error an element may have, in ulps of its magnitude, however far its sum cancels.
 
-Half of what is allowed of the largest value: it decides where all elements cancelled, only there.
-Measured: sums of 16 to 25,000 products of standard normals are allowed 2 to 17 times as much by
-their largest value.
+Half of what the largest value is allowed; it takes effect only where all elements cancelled.
+Measured: for sums of 16 to 25,000 products of standard normals, the tolerance from the largest
+value is 2 to 17 times this.
 """
 
 _BLOCK = 64
-"""Elements of which not all are small by chance: one may be, where the terms of its sum cancel."""
+"""Elements per block.  They are not all small by chance, though one may be if its sum cancels."""
 _BLOCK_FACTOR = 256.0
-"""Times the allowed error that an element of a block may be off, relative to the block."""
+"""Factor on the allowed error of an element when compared with the largest value of its block."""
 _FLOOR = 2.0**-10
-"""Share of the allowed error that every element may be off, relative to the largest of all."""
+"""Fraction of the allowed error, relative to the largest value, that every element may have."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """``error`` is the largest difference over the largest reference value, or the least scale."""
+    """``error`` is the largest difference over the largest reference value or the least scale."""
 
     error: float
     reason: str
@@ -80,10 +80,10 @@ def tolerance(dag: ComputeDAG, output: Tensor) -> float:
 
 
 def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
-    """What :func:`tolerance` is a fraction of where no value of *output* is that large.
+    """Scale that replaces the largest value in :func:`tolerance` if all values are below it.
 
-    *magnitude*: that of its elements (:mod:`ansorpy.ir.magnitude`).  Where every sum cancels, what
-    is left is rounding errors, which have the size of the terms.
+    *magnitude* is that of the output's elements (:mod:`ansorpy.ir.magnitude`).  Where every sum
+    cancels, only rounding errors remain, and these are proportional to the size of the terms.
     """
     allowed = tolerance(dag, output)
     if not allowed:
@@ -94,18 +94,18 @@ def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
 
 
 def _epsilon(stages: Iterable[ComputeOp], output: Tensor) -> float:
-    """The unit of rounding of the coarsest type on the way to *output*."""
+    """Machine epsilon of the coarsest type on the way to *output*."""
     types = [op.dtype for op in stages if op.dtype.is_float]
     return max(_EPSILON[dtype] for dtype in (*types, output.dtype))
 
 
 def stated_error(dag: ComputeDAG) -> float:
-    """What the stages of a definition say they lose beyond rounding, together."""
+    """Sum of the errors beyond rounding that the stages of a definition state."""
     return _stated(dag.computes)
 
 
 def extra_error(wanted: ComputeDAG, definition: ComputeDAG) -> float:
-    """What *definition* says it loses beyond *wanted*, which it computes in another way."""
+    """Stated error of *definition* beyond that of *wanted*, which it computes in another way."""
     return max(0.0, stated_error(definition) - stated_error(wanted))
 
 
@@ -114,7 +114,7 @@ def _stated(stages: Iterable[ComputeOp]) -> float:
 
 
 def _ancestors(dag: ComputeDAG, output: Tensor) -> list[ComputeOp]:
-    """The computes *output* depends on, itself included."""
+    """The computes that *output* depends on, including itself."""
     needed = {output}
     found = []
     for op in reversed(dag.computes):
@@ -133,18 +133,18 @@ def compare(
     by_block: bool = False,
     least: float = 0.0,
 ) -> Comparison:
-    """Compare an output with its reference; both have one shape and type.
+    """Compare an output with its reference; both have the same shape and type.
 
-    *allowed* is a fraction of the largest reference value, or of *least* where none is as large
+    *allowed* is a fraction of the largest reference value, or of *least* if all values are smaller
     (:func:`least_scale`).
 
-    Not-a-numbers and infinities must be where the reference has them.  With *by_block* elements
-    are also compared, far less strictly, with the largest one of their row (the trailing
-    dimensions of at least 64 elements), so that wrong elements of a small row are seen.  That is
-    not for algorithms with a stated error, which is relative to the largest output, nor where all
+    NaNs and infinities must be where the reference has them.  With *by_block*, elements are also
+    compared, far less strictly, with the largest one of their row (the trailing dimensions with at
+    least 64 elements in all), which detects wrong elements in rows of small values.  This does not
+    apply to algorithms with a stated error, which is relative to the largest output, nor where all
     values are below *least*.
     """
-    got, want = np.atleast_1d(got), np.atleast_1d(want)  # a tensor without dimensions has one
+    got, want = np.atleast_1d(got), np.atleast_1d(want)  # a scalar becomes one element
     if got.dtype.kind in "iub":
         return _compare_exact(name, got, want)
     a, b = _as_float(got), _as_float(want)
@@ -177,7 +177,7 @@ def _relative(largest: float, scale: float) -> float:
 
 
 def _compare_finite(a: Floats, b: Floats, least: float) -> tuple[float, float] | None:
-    """The error and the largest value where all are finite, in as few passes as possible."""
+    """Return error and largest value if all are finite, in as few passes as possible."""
     with np.errstate(invalid="ignore"):
         difference = np.subtract(a, b)
     largest = float(np.abs(difference, out=difference).max(initial=0.0))
@@ -188,7 +188,7 @@ def _compare_finite(a: Floats, b: Floats, least: float) -> tuple[float, float] |
 
 
 def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
-    """Why an element of a row is wrong beside the others of that row; empty when none is."""
+    """Why an element is wrong relative to the others of its row; empty if none is."""
     size, limit = _row_elements(b.shape), _BLOCK_FACTOR * allowed
     if size >= b.size or limit > 0.5:
         return ""
@@ -209,7 +209,7 @@ def _wrong_in_block(name: str, a: Floats, b: Floats, allowed: float) -> str:
 
 
 def _row_elements(shape: tuple[int, ...]) -> int:
-    """Elements of the fewest trailing dimensions that have enough of them."""
+    """Size of a row: the fewest trailing dimensions with at least ``_BLOCK`` elements."""
     size = 1
     for extent in reversed(shape):
         if size >= _BLOCK:
@@ -229,7 +229,7 @@ def _compare_exact(name: str, got: Array, want: Array) -> Comparison:
 
 
 def _as_float(array: Array) -> Floats:
-    """Wide enough to subtract in; float32 and float64 as they are."""
+    """Convert to a type wide enough for subtraction; float32 and float64 are left as they are."""
     if array.dtype in (np.float32, np.float64):
         return array  # type: ignore[return-value]
     return array.astype(np.float32)
@@ -250,14 +250,14 @@ def _text(at: tuple[int, ...]) -> str:
 def sample_points(
     shape: tuple[int, ...], count: int, rng: np.random.Generator
 ) -> npt.NDArray[np.int64]:
-    """At most *count* distinct points of *shape*, ``[n, ndim]``: corners, edges, then at random."""
+    """At most *count* distinct points of *shape*, ``[n, ndim]``: corners, edges, random ones."""
     total = math.prod(shape)
     if total <= count:
         return np.argwhere(np.ones(shape, dtype=bool)).astype(np.int64).reshape(total, len(shape))
     ends = [np.unique([0, extent - 1]) for extent in shape]
     corners = np.stack(np.meshgrid(*ends, indexing="ij"), axis=-1).reshape(-1, len(shape))
     random = np.stack(np.unravel_index(rng.choice(total, count, replace=False), shape), axis=-1)
-    # A third as many again lie on some face of the box, where guards and tails are.
+    # Add a third as many points on faces of the box, where guards and tails are.
     faces = random[: count // 3].copy()
     axis = rng.integers(0, len(shape), len(faces))
     high = np.asarray(shape)[axis] - 1

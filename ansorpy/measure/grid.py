@@ -1,8 +1,8 @@
-"""Recorded grids: a space cut down to some thousand points, every one of them measured.
+"""Recorded grids: a search space reduced to some thousand points, all of them measured.
 
-A grid is one small ``.npz`` file of plain numbers and a JSON header; nothing in it is ever
-unpickled.  It holds the definition and the schedule's steps themselves, so it stays readable when
-the rules that made the space change.
+A grid is one small ``.npz`` file of numeric arrays and a JSON header; nothing in it is ever
+unpickled.  It contains the definition and the schedule's steps, so it stays readable when the rules
+that generated the space change.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 
 PENDING = 0
-"""Code of a point that was not measured yet."""
+"""Code of a point that has not been measured yet."""
 
 RETIMED = 50
-"""The fastest so many points of a complete grid were timed again."""
+"""Number of fastest points that are timed again in a complete grid."""
 
 
 class GridHeader(BaseModel):
-    """What a grid is of, and how it was made.
+    """What a grid describes, and how it was made.
 
     Args:
         dag: The task's definition, as :func:`~ansorpy.ir.serialize.dag_to_dict` writes it.
-        definition: Name of what is scheduled: ``direct`` or an algorithm's.
-        scheduled: That definition, None when it is ``dag`` itself.
+        definition: Name of the scheduled definition: ``direct`` or an algorithm's.
+        scheduled: That definition; None when it is ``dag`` itself.
         steps: The schedule with its sizes open, as JSON.
-        placed_steps: How many of the steps came before annotation, ``sketch_steps`` how many
-            are the sketch's own.
+        placed_steps: Number of steps before annotation; ``sketch_steps``: number of steps of the
+            sketch itself.
         cut: The rows kept of each decision's domain.
-        sizes: How many rows each domain has uncut.
-        refused: Points of the cut grid that the constraints refused; they are not in the table.
+        sizes: Number of rows in each full domain.
+        refused: Points of the reduced grid that violate the constraints; not in the table.
         kinds: How a trial ended, by code; code 0 is :data:`PENDING`.
         default_s: Seconds of the default schedule; None when it was not measured.
         reasons: The first reason of each kind of failure.
@@ -95,11 +95,11 @@ class Grid:
     Args:
         rows: Every point the constraints allow, columns as in :attr:`columns`.
         kinds: Code of how each point's trial ended.
-        seconds: Median seconds of each point as it was measured; NaN when it has no time.
-        clock: Seconds that one fixed program of the space took in the same batch as the point:
-            the machine's clock drifts, and only ratios to it compare across batches.
-        again_rows, again, again_clock: Points timed again: which, ten samples each, and the
-            fixed program's median beside.
+        seconds: Median seconds of each point as measured; NaN when it has no time.
+        clock: Seconds of a fixed program of the space in the same batch as the point: the
+            machine's clock drifts, and only ratios to it can be compared across batches.
+        again_rows, again, again_clock: Points timed again: their numbers, ten samples each, and
+            the fixed program's median alongside.
     """
 
     header: GridHeader
@@ -113,7 +113,7 @@ class Grid:
 
     @cached_property
     def task(self) -> Task:
-        """What the grid's programs compute."""
+        """The task that the grid's programs compute."""
         header = self.header
         return Task(
             dag_from_dict(header.dag), header.target, header.threads, header.precision,
@@ -122,10 +122,10 @@ class Grid:
 
     @cached_property
     def state(self) -> State:
-        """The schedule, its decisions open over the domains as they were cut.
+        """The schedule, with its decisions open over the reduced domains.
 
         Raises:
-            ForeignFile: The steps do not make these decisions any more.
+            ForeignFile: The steps no longer lead to these decisions.
         """
         header = self.header
         dag = self.task.dag if header.scheduled is None else dag_from_dict(header.scheduled)
@@ -153,7 +153,7 @@ class Grid:
 
     @cached_property
     def times(self) -> Floats:
-        """Seconds of each point at one speed of the clock; infinite for those without a time."""
+        """Seconds of each point, normalized to one clock speed; infinite where not timed."""
         known = self.clock[np.isfinite(self.clock)]
         usual = float(np.median(known)) if len(known) else 1.0
         times = self.seconds / self.clock * usual
@@ -168,12 +168,12 @@ class Grid:
         return float(self.times.min())
 
     def kind(self, row: int) -> TrialKind:
-        """How the trial of point number *row* ended."""
+        """How the trial of point *row* ended."""
         kind = self.header.kinds[self.kinds[row]]
         return TrialKind.NOT_RECORDED if kind == "pending" else kind
 
     def result(self, row: int, incumbent_s: float | None = None) -> MeasureResult:
-        """The trial of point number *row*, as a runner that knows *incumbent_s* would report it."""
+        """The trial of point *row*, as a runner that knows *incumbent_s* would report it."""
         kind, seconds = self.kind(row), float(self.times[row])
         if not np.isfinite(seconds):
             return MeasureResult(kind, reason=self.header.reasons.get(kind.value, kind.value))
@@ -183,7 +183,7 @@ class Grid:
 
 
 def with_domains(state: State, kept: Mapping[str, tuple[tuple[int, ...], ...]]) -> State:
-    """*state* with the domain of every decision cut down to the rows *kept* of it."""
+    """Restrict the domain of every decision of *state* to the rows *kept*."""
     decisions = tuple(replace(d, domain=cut(d.domain, kept[d.name])) for d in state.decisions)
     return replace(state, decisions=decisions)
 
@@ -196,7 +196,7 @@ _ARRAYS = {
 
 
 def write_grid(grid: Grid, path: Path) -> None:
-    """Write *grid* to *path* at once: a reader sees the old file or the new one."""
+    """Write *grid* to *path* atomically: a reader sees the old file or the new one."""
     arrays: dict[str, npt.NDArray[Any]] = {
         name: getattr(grid, name).astype(dtype) for name, (dtype, _) in _ARRAYS.items()
     }
@@ -209,14 +209,14 @@ def write_grid(grid: Grid, path: Path) -> None:
 
 _DAMAGE = (OSError, ValueError, TypeError, KeyError, EOFError, RuntimeError, zipfile.BadZipFile,
            zlib.error)  # fmt: skip
-"""What numpy and zipfile raise for files that are none of theirs, or changed."""
+"""Raised by numpy and zipfile for foreign or damaged files."""
 
 
 def read_grid(path: Path) -> Grid:
-    """The grid in *path*, checked.
+    """Read and validate the grid in *path*.
 
     Raises:
-        ForeignFile: It is no grid, or one that contradicts itself.
+        ForeignFile: It is not a grid, or is inconsistent.
     """
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -239,7 +239,7 @@ def read_grid(path: Path) -> Grid:
 
 
 def _problem(header: GridHeader, arrays: Mapping[str, npt.NDArray[Any]]) -> str:
-    """What is wrong with the arrays; empty when nothing is."""
+    """Describe what is wrong with the arrays; empty when nothing is."""
     for name, (dtype, ndim) in _ARRAYS.items():
         if arrays[name].dtype != dtype or arrays[name].ndim != ndim:
             return f"{name} has type {arrays[name].dtype} and {arrays[name].ndim} dimensions"

@@ -1,8 +1,8 @@
-"""Arrays that end at a page nobody may touch, for the run that checks a candidate.
+"""Arrays that end at an inaccessible page, for the run that checks a candidate.
 
-A read or write beyond the end is a segmentation fault, so the candidate that does it is the one
-that is blamed.  The slack before the array (a page is larger than most alignments) is filled with
-a pattern; what is written there is found by :meth:`GuardedArray.is_intact`.
+Reading or writing past the end is a segmentation fault, which identifies the candidate responsible.
+The slack before the array (a page is larger than most alignments) is filled with a pattern; writes
+to it are found by :meth:`GuardedArray.is_intact`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _LIBC.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 class GuardedArray:
     """``array`` has *shape* and *dtype* and ends at a guard page, up to *align* bytes before it.
 
-    Another guard page lies before.  What lies between elements that are *strides* apart is a
-    pattern that reads as NaN.  The memory goes back when ``array`` and this are dropped.
+    Another guard page precedes it.  Gaps between elements that are *strides* apart hold a pattern
+    that reads as NaN.  The memory is released when ``array`` and this object are dropped.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class GuardedArray:
         return int(self.array.ctypes.data)
 
     def is_intact(self) -> bool:
-        """False when something was written outside the array but inside its pages."""
+        """Return False if anything was written outside the array but within its pages."""
         if self._between is not None and not np.all(self._inside[self._between] == _GAP):
             return False
         return bool((self._before == _PATTERN).all() and (self._after == _PATTERN).all())
@@ -86,7 +86,7 @@ class GuardedArray:
         _protect(*self._pages, _PROT_READ)
 
     def poison(self) -> None:
-        """Fill with NaN (floats) or a pattern unlikely to be right (integers); renew the slack."""
+        """Fill with NaN (floats) or an implausible pattern (integers); restore the slack."""
         self._before[:] = _PATTERN
         self._after[:] = _PATTERN
         self._inside.fill(_PATTERN)
@@ -97,7 +97,7 @@ class GuardedArray:
 
 
 def gaps(inside: npt.NDArray[np.uint8], array: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-    """Where the bytes of *inside* belong to no element of *array*."""
+    """Mask of the bytes of *inside* that belong to no element of *array*."""
     used = np.zeros(inside.size, dtype=np.bool_)
     at = np.zeros(1, dtype=np.int64)
     for extent, stride in zip(array.shape, array.strides, strict=True):

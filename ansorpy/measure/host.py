@@ -1,4 +1,4 @@
-"""The cores of this process as a place where candidates run."""
+"""Run candidates on the CPU cores of this process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["HostTask"]
 
 
 class HostTask:
-    """A task whose candidates run here; a crash in one ends this process."""
+    """A task whose candidates run in this process; a crash in one ends it."""
 
     def __init__(self, dag: ComputeDAG, seed: int, threads: int) -> None:
         self.arrays = TaskArrays(dag, seed)
@@ -44,7 +44,7 @@ class HostTask:
 
 
 class _Candidate:
-    """A kernel, and the guarded buffers it was checked on, whose constants timing copies."""
+    """A kernel, and the guarded buffers of its check, from which timing copies the constants."""
 
     def __init__(self, kernel: LoadedKernel) -> None:
         self._kernel = kernel
@@ -72,5 +72,5 @@ class _Candidate:
 
 @cache
 def _cores(threads: int) -> SharedCores:
-    """One for all tasks: what it remembers is the machine's."""
+    """One instance for all tasks, as its history describes the machine."""
     return SharedCores(threads)

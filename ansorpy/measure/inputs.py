@@ -1,7 +1,7 @@
 """Input values for timing and checking: standard normal, the same in every process.
 
-Zeros and constants hide wrong indexing and flatter timings (denormals and early-outs).  What
-integers are drawn from, :mod:`ansorpy.measure.ranges` says.
+Zeros and constants would hide wrong indexing and distort timings (denormals, early exits).  For the
+ranges of integers see :mod:`ansorpy.measure.ranges`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ansorpy.ir.tensor import PlaceholderOp
 __all__ = ["input_array"]
 
 _BLOCK = (1 << 20) + 7
-"""Values drawn before they repeat, rotated: larger tensors would take seconds to draw."""
+"""Number of values drawn before they repeat, rotated: drawing large tensors would take seconds."""
 
 
 def input_array(
     op: PlaceholderOp, seed: int, bounds: tuple[int, int] | None = None
 ) -> npt.NDArray[np.generic]:
-    """Values of *op*: standard normal for floats, uniform in *bounds* for integers and bools.
+    """Values of *op*: standard normal for floats, uniform in *bounds* for integers and booleans.
 
     The same *seed* and name give the same values in every process.
     """
@@ -36,7 +36,7 @@ def input_array(
 
 
 def _tiled(block: npt.NDArray[np.generic], size: int) -> npt.NDArray[np.generic]:
-    """*block* repeated to *size* elements, rotated a little further each time."""
+    """Repeat *block* to *size* elements, rotating each repetition further."""
     if len(block) >= size:
         return block
     out = np.empty(size, block.dtype)

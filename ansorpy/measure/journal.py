@@ -1,8 +1,8 @@
-"""What a tuning run does and what it reads from outside, in order: recorded, or followed again.
+"""Everything a tuning run does and reads from outside, in order: recorded, or replayed.
 
-A run is determined by its request, the records it starts from, the results it is told and the
-clock.  The last two go through a journal: :class:`Recorded` keeps them in the database;
-:class:`Replayed` answers with what was kept, and compares everything the run does on the way.
+A run is determined by its request, the records it starts from, the results it receives and the
+clock.  The last two go through a journal: :class:`Recorded` saves them in the database;
+:class:`Replayed` answers with the saved ones and checks that the run acts as it did then.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ Body = Mapping[str, object]
 
 
 class Journal(Protocol):
-    """Hears of every event of a run, and is its clock.
+    """Receives every event of a run, and is its clock.
 
     Kinds: ``request``, ``clock``, ``ask`` (programs about to be measured), ``tell`` (their
     results), ``refit``, ``retime`` (finalists timed again), ``stopped`` (by the user), ``found``.
     """
 
     def note(self, kind: str, body: Body) -> None:
-        """The run does this; *body* is JSON."""
+        """Note that the run does this; *body* is JSON."""
 
     def seconds(self) -> float:
-        """Seconds since the run began.  Every decision that depends on time reads them here."""
+        """Seconds since the run began.  Every decision that depends on time uses this."""
 
     def moment(self, seconds: float) -> float:
-        """When the run will be *seconds* old, by ``time.monotonic()``; never in a replay."""
+        """The ``time.monotonic()`` at which the run will be *seconds* old; never in a replay."""
 
     def shown_s(self) -> float:
-        """The same for display only: a replay need not show what the run showed."""
+        """Seconds since the run began, for display only: a replay may show other times."""
 
 
 @dataclass
 class Unrecorded:
-    """A journal that nobody reads."""
+    """A journal that records nothing."""
 
     began_at: float = field(default_factory=time.monotonic)
 
     def note(self, kind: str, body: Body) -> None:
-        """Nothing is kept."""
+        """Discard the event."""
 
     def seconds(self) -> float:
         return self.shown_s()
@@ -64,7 +64,7 @@ class Unrecorded:
 
 @dataclass
 class Recorded:
-    """Keeps the run's events in *database*."""
+    """Saves the run's events in *database*."""
 
     database: Database
     began_at: float = field(default_factory=time.monotonic)
@@ -85,11 +85,11 @@ class Recorded:
 
 
 class ReplayEnded(Exception):
-    """The recorded run did nothing more: it was killed, or failed, here."""
+    """The recorded run did nothing more: it was killed or failed here."""
 
 
 class Diverged(Exception):
-    """The run did something else than the recorded one.
+    """The run did something other than the recorded one.
 
     ``number`` counts its events from 1; ``recorded`` and ``replayed`` are the two that differ.
     """
@@ -103,7 +103,7 @@ class Diverged(Exception):
 
 @dataclass
 class Replayed:
-    """Follows the *events* of a recorded run, whose clock is theirs.
+    """Follows the *events* of a recorded run and reads the clock from them.
 
     Raises (from both methods):
         Diverged: The run does not do what the recorded one did.
@@ -113,22 +113,22 @@ class Replayed:
 
     events: Sequence[Event]
     at: int = 0
-    """How many of them were followed."""
+    """Number of events followed so far."""
 
     @property
     def next(self) -> Event:
-        """The event that is to come."""
+        """The event to follow next."""
         if self.at == len(self.events):
             raise ReplayEnded
         return self.events[self.at]
 
     @property
     def last(self) -> Event:
-        """The event that was followed last."""
+        """The event followed last."""
         return self.events[self.at - 1]
 
     def expect(self, kind: str, body: Body | None = None) -> Event:
-        """The event that is to come, which must be of this *kind* (and have this *body*)."""
+        """Return the next event, which must be of this *kind* (and have this *body*)."""
         event = self.next
         if event.kind == "stopped" and kind != "stopped":
             raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""A candidate loaded into this process: bind once, run checked, run in timed bursts."""
+"""A candidate loaded into this process: bound once, run once for the check, timed in bursts."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class LoadedKernel:
         return seconds
 
     def prepare_timing(self, checked: CheckBuffers, between_bytes: int) -> None:
-        """Lay out the constants for timing, so that calls find them after so many other bytes."""
+        """Lay out the constants for timing, with *between_bytes* between two uses of a copy."""
         constants = checked.constants(self.built.run_params)
         params = self.built.run_params
         self._copies = ConstantCopies(self.task, params, constants, between_bytes)
 
     def burst(self, number: int) -> float:
-        """Call the kernel *number* times in a row in compiled code; returns the seconds."""
+        """Run *number* consecutive calls from compiled code; returns the seconds they took."""
         assert self._copies is not None, "prepare_timing comes first"
         tables = np.roll(self._copies.tables, -self._next_copy, axis=0)[:number]
         self._next_copy = (self._next_copy + number) % len(self._copies.tables)

@@ -1,4 +1,4 @@
-"""How long running one candidate may take, for who runs it and for who waits for the answer."""
+"""Time limits of running one candidate, used by the worker's client and by a fleet's driver."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from ansorpy.ir.task import Task
 __all__ = ["STARVED", "run_limit_s"]
 
 STARVED = 10
-"""How much longer a candidate may take while others hold the cores it is pinned to."""
+"""Factor by which a candidate may take longer while others occupy its pinned cores."""
 
 _BYTES_PER_SECOND = 20e6
-"""Slowest credible rate of making inputs, packing constants and comparing outputs."""
+"""Lowest plausible rate of making inputs, packing constants and comparing outputs."""
 _CALLS_ALLOWED = 200
 
 
 def run_limit_s(task: Task, run_timeout_s: float, incumbent_s: float | None) -> float:
-    """Seconds for one candidate: generous for what may win, short for what hangs."""
+    """Seconds for one candidate: generous for a possible winner, short for one that hangs."""
     if incumbent_s is None:
         fixed = run_timeout_s
     else:

@@ -1,8 +1,8 @@
-"""Machine-wide locks on cores and GPUs: whoever times on one has it alone.
+"""Machine-wide locks on cores and GPUs, so that only one process at a time times on each.
 
-Timing holds its cores exclusively; searching, training and building, which would disturb it, hold
-theirs together.  Those who ask first are served first, so neither waits for ever.  Who waits for
-more than a moment says for whom, once for each.
+Timing holds its cores exclusively; searching, training and building would disturb it and hold
+theirs shared.  Requests are served in order, so neither side starves.  A process that waits longer
+than a moment logs which processes it waits for, once for each.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ __all__ = ["holders", "lock_cores", "lock_gpus"]
 _LOG = logging.getLogger(__name__)
 
 _PATIENCE_S = 1.0
-"""Seconds of waiting that nothing is said about: a batch of another tuner may end meanwhile."""
+"""Seconds of waiting that are not logged, as another tuner's batch may end in the meantime."""
 
 _named: set[int] = set()
-"""Processes that this one has said it waits for."""
+"""Processes already logged as ones this process waits for."""
 
 
 @contextmanager
 def lock_cores(
     cores: Sequence[int], folder: Path | None = None, *, shared: bool = False
 ) -> Iterator[None]:
-    """Hold *cores* until the block ends; waits while others on this machine have one.
+    """Hold *cores* until the block ends; waits while another process on this machine holds any.
 
     Raises:
-        OutOfTime: The deadline (:mod:`ansorpy.deadline`) passed before it had its turn.
+        OutOfTime: The deadline (:mod:`ansorpy.deadline`) passed before the locks were free.
 
 
-    *shared* holders exclude nobody but those who want a core alone.  One lock file a core, taken
-    in ascending order, so overlapping sets exclude each other and never deadlock; a second file
-    is held while waiting, so that nobody overtakes.  Not to be nested: a process would wait for
+    *shared* holders exclude only exclusive ones.  There is one lock file per core, taken in
+    ascending order, so overlapping sets exclude each other and never deadlock; a second file is
+    held while waiting, so that nobody overtakes.  Must not be nested: a process would wait for
     itself.  The kernel drops the locks when the process dies.
     """
     with _locked([f"core {core}" for core in sorted(set(cores))], folder, shared):
@@ -54,14 +54,14 @@ def lock_cores(
 
 @contextmanager
 def lock_gpus(places: Sequence[str], folder: Path | None = None) -> Iterator[None]:
-    """Hold GPUs, known by the *places* they have on the bus; otherwise as :func:`lock_cores`."""
+    """Hold GPUs, identified by their bus addresses (*places*); otherwise as :func:`lock_cores`."""
     with _locked([f"GPU {place}" for place in sorted(set(places))], folder, shared=False):
         yield
 
 
 @contextmanager
 def _locked(units: Sequence[str], folder: Path | None, shared: bool) -> Iterator[None]:
-    """Hold *units*, taken in this order, which is everybody's."""
+    """Hold *units*, which every process takes in this order."""
     where = Path(tempfile.gettempdir()) if folder is None else folder
     with ExitStack() as held:
         for unit in units:
@@ -79,7 +79,7 @@ def _file(unit: str) -> str:
 
 @contextmanager
 def _turn(unit: str, where: Path) -> Iterator[None]:
-    """First come, first served: without it, shared holders that come and go starve the others."""
+    """Serve in order of arrival: otherwise changing shared holders would starve exclusive ones."""
     descriptor = _open(where / f"{_file(unit)}.turn")
     try:
         _take(descriptor, fcntl.LOCK_EX, unit)
@@ -89,7 +89,7 @@ def _turn(unit: str, where: Path) -> Iterator[None]:
 
 
 def _take(descriptor: int, mode: int, unit: str) -> None:
-    """Lock the open file, and say for whom when that takes long."""
+    """Lock the open file; if that takes long, log which processes hold it."""
     try:
         fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -106,19 +106,19 @@ def _take(descriptor: int, mode: int, unit: str) -> None:
 
 
 class _Waiting:
-    """A thread in line for an open file's lock, as the kernel gives nobody up.
+    """A thread that waits for a file lock, since the kernel cannot time out such a wait.
 
-    It keeps the place in line, which asking again and again would not; when its caller has left,
-    it lets the lock go as soon as it comes.
+    It keeps its place in the queue, which polling would lose.  If the caller has given up, it
+    releases the lock as soon as it gets it.
     """
 
     def __init__(self, descriptor: int, mode: int) -> None:
-        self._descriptor = os.dup(descriptor)  # the same open file, whose lock it is
+        self._descriptor = os.dup(descriptor)  # the same open file description, which owns the lock
         self._mode = mode
         self._came, self._guard, self._is_left = Event(), Lock(), False
 
     def until_deadline(self) -> None:
-        """Wait for the lock; raises :class:`OutOfTime` once the deadline passed."""
+        """Wait for the lock; raises :class:`OutOfTime` once the deadline has passed."""
         Thread(target=self._wait, daemon=True).start()
         try:
             self._came.wait(max(0.0, left_s()))
@@ -149,7 +149,7 @@ def _say_for_whom(descriptor: int, unit: str) -> None:
 
 
 def holders(descriptor: int) -> list[int]:
-    """The processes that have the open file locked, as far as the kernel tells."""
+    """The processes that hold a lock on the open file, as far as the kernel tells."""
     try:
         status = os.fstat(descriptor)
         lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
@@ -158,14 +158,14 @@ def holders(descriptor: int) -> list[int]:
     device = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}"
     found = set()
     for line in lines:
-        words = line.split()  # "1: FLOCK ADVISORY WRITE 4711 fe:00:4242 0 EOF"; "->" who waits
+        words = line.split()  # "1: FLOCK ADVISORY WRITE 4711 fe:00:4242 0 EOF"; "->" marks waiters
         if len(words) > 5 and words[1] == "FLOCK" and words[5] == f"{device}:{status.st_ino}":
             found.add(int(words[4]))
     return sorted(found - {0})
 
 
 def _release(descriptor: int) -> None:
-    """Unlock, then close: a process forked meanwhile has the file open too, and keeps it."""
+    """Unlock before closing: a process forked meanwhile also holds the open file."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     finally:
@@ -176,13 +176,13 @@ def _open(path: Path) -> int:
     flags = os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         try:
-            # Without O_CREAT first: in a sticky folder the kernel refuses to create over
-            # another user's file, while opening it is allowed.
+            # First without O_CREAT: in a sticky folder the kernel refuses O_CREAT on another
+            # user's file, while opening it is allowed.
             return os.open(path, flags)
         except FileNotFoundError:
             descriptor = os.open(path, flags | os.O_CREAT, 0o666)
             with suppress(PermissionError):
-                # Another user's tuner must be able to take it too, whatever our umask.
+                # Another user's tuner must be able to lock it too, whatever our umask.
                 os.fchmod(descriptor, 0o666)
             return descriptor
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The fields of the messages between driver and workers, checked on both sides."""
+"""Fields of the messages between driver and workers, validated on both sides."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ __all__ = [
 ]  # fmt: skip
 
 Samples = Annotated[tuple[PositiveFloat, ...], Field(min_length=1)]
-"""Seconds of one call, one number a sample."""
+"""Seconds per call, one number per sample."""
 
 
 Magnitude = Annotated[float, Field(ge=0)]
-"""What the elements of an output are made of (:mod:`ansorpy.ir.magnitude`), in the middle."""
+"""Median magnitude of an output's elements (:mod:`ansorpy.ir.magnitude`)."""
 
 
 class _Message(BaseModel):
@@ -30,7 +30,7 @@ class _Message(BaseModel):
 class OpenRequest(_Message):
     """Fields of ``open``; blobs: the definition as JSON, then the reference outputs if known.
 
-    ``magnitudes``: those of the outputs where they are known.
+    ``magnitudes``: those of the outputs, if known.
     """
 
     seed: int
@@ -43,7 +43,7 @@ class OpenRequest(_Message):
 class ReferenceMade(_Message):
     """Fields of the answer ``reference``, whose blobs are the outputs.
 
-    ``magnitudes``: those of the outputs, when points were checked.
+    ``magnitudes``: those of the outputs, if points were checked.
     """
 
     magnitudes: tuple[Magnitude, ...] = ()
@@ -52,7 +52,7 @@ class ReferenceMade(_Message):
 class MeasureRequest(_Message):
     """Fields of ``measure``; ``built`` is the header of the blobs.
 
-    ``stated_error``: what the candidate's definition may lose beyond the task's own tolerance.
+    ``stated_error``: error the candidate's definition may add to the task's own tolerance.
     """
 
     built: dict[str, object]
@@ -62,7 +62,7 @@ class MeasureRequest(_Message):
 
 
 class RetimeRequest(_Message):
-    """Fields of ``retime``: several candidates, a header and a number of blobs each."""
+    """Fields of ``retime``: several candidates, each with a header and a number of blobs."""
 
     built: list[dict[str, object]]
     blobs: list[int]
@@ -97,7 +97,7 @@ class BuildFailed(_Message):
 class Measured(_Message):
     """Fields of the answer to ``measure``; ``max_error`` is None when it is infinite.
 
-    ``check_s`` of the ``run_s`` seconds went by before the result was known to be right.
+    ``check_s``: the part of ``run_s`` that passed before the result was known to be correct.
     """
 
     kind: TrialKind

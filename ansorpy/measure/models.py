@@ -1,4 +1,4 @@
-"""Cost models in the tuning database: the text a run began with, so that it can be replayed."""
+"""Cost models in the tuning database: the text each run started with, so it can be replayed."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ CREATE TABLE IF NOT EXISTS models (
     text BLOB NOT NULL
 ) WITHOUT ROWID
 """
-"""Made when it is first needed: files of the same format may lack it."""
+"""Created on first use, as files of the same format may lack it."""
 
 _MOST_BYTES = 1 << 28
-"""A text may unpack to so much; a model's has well under a million."""
+"""Maximum unpacked size of a text; a model has well under a million bytes."""
 
 
 class ModelStore:
-    """Texts by a digest of the caller's; he checks what he gets."""
+    """Texts by a digest that the caller chooses; the caller validates what it gets."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
 
     def put(self, digest: str, text: str) -> None:
-        """Keep *text*; nothing happens when the digest is known."""
+        """Store *text*, unless the digest is already stored."""
         with plain_errors(self._path):
             self._connection.execute(_TABLE)
             self._connection.execute(
@@ -38,7 +38,7 @@ class ModelStore:
             )
 
     def get(self, digest: str) -> str | None:
-        """The text with this digest; None when it is not kept or is damaged."""
+        """Return the text with this digest; None if it is missing or damaged."""
         with plain_errors(self._path):
             if not self._connection.execute("PRAGMA table_info(models)").fetchall():
                 return None

@@ -1,4 +1,4 @@
-"""Object code by content, in the tuning database: the bytes that were timed are the bytes used."""
+"""Object code by content, in the tuning database: the code used is exactly the code timed."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["ObjectStore"]
 
 
 class ObjectStore:
-    """Built candidates by their content digest; what is damaged counts as missing.
+    """Built candidates by content digest; damaged ones count as missing.
 
     Args:
-        max_bytes: Code kept at most; the least recently used goes first.
+        max_bytes: Maximum size of all code; the least recently used is evicted first.
     """
 
     def __init__(
@@ -29,7 +29,7 @@ class ObjectStore:
         self.max_bytes = max_bytes
 
     def put(self, built: Built) -> str:
-        """Keep *built*; returns its digest."""
+        """Store *built*; returns its digest."""
         header, blobs = built.parts()
         text = json.dumps({"header": header, "sizes": [len(blob) for blob in blobs]})
         with plain_errors(self._path):
@@ -41,7 +41,7 @@ class ObjectStore:
         return built.digest
 
     def get(self, digest: str) -> Built | None:
-        """The candidate with this digest, None when it is not kept or no longer what it was."""
+        """Return the candidate with this digest; None if it is missing or damaged."""
         with plain_errors(self._path):
             row = self._connection.execute(
                 "SELECT header, CAST(code AS BLOB) AS code FROM objects WHERE digest = ?", (digest,)
@@ -60,7 +60,7 @@ class ObjectStore:
 
     @property
     def bytes(self) -> int:
-        """Size of all code kept."""
+        """Size of all stored code."""
         with plain_errors(self._path):
             row = self._connection.execute("SELECT total(length(code)) FROM objects").fetchone()
         return int(row[0])

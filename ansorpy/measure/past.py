@@ -1,4 +1,4 @@
-"""A tuning database as it was when one of its runs began."""
+"""Restore a tuning database to its state when one of its runs began."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ __all__ = ["past_database"]
 def past_database(
     database: Database, event: int, known: Mapping[str, Sequence[tuple[int, int]]]
 ) -> Iterator[Database]:
-    """A temporary copy of *database* with the trials that a run started from.
+    """Make a temporary copy of *database* with the trials that a run started from.
 
-    *event* is the last one it found.  *known* are, by table, the numbers of the trials it had rows
-    of (first and last of each range); times that were replaced later are what they were.
+    *event* is the last event the run found.  *known* gives, by table, the ranges (first, last) of
+    trial numbers whose rows the run had.  Times replaced later are restored.
     """
     with TemporaryDirectory(prefix="ansorpy-past-") as folder:
         path = Path(folder) / "tune.db"
@@ -60,7 +60,7 @@ def _forget_later(copy: sqlite3.Connection, known: Mapping[str, Sequence[tuple[i
 
 
 class _Retimed(BaseModel):
-    """What :meth:`Database.retimed` notes."""
+    """Body of the event that :meth:`Database.retimed` logs."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -69,7 +69,7 @@ class _Retimed(BaseModel):
 
 
 def _undo_retiming(copy: sqlite3.Connection, event: int, path: Path) -> None:
-    """Give the trials back the times that later events replaced, the last first."""
+    """Restore the times that later events replaced, latest first."""
     later = copy.execute(
         "SELECT body FROM events WHERE kind = 'retimed' AND id > ? ORDER BY id DESC", (event,)
     )

@@ -1,7 +1,7 @@
 """Measuring policies by name: how long candidates are timed.
 
-A policy travels to the process that times as the numbers of a
-:class:`~ansorpy.measure.timing.TimingPolicy`, so one of your own is that class with other numbers.
+A policy is sent to the timing process as the numbers of a
+:class:`~ansorpy.measure.timing.TimingPolicy`, so a custom one is that class with other numbers.
 """
 
 from __future__ import annotations

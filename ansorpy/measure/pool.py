@@ -1,4 +1,4 @@
-"""Many requests over several workers at once, each with its own deadline."""
+"""Process many requests on several workers at once, each request with its own deadline."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def ask_all(
 ) -> Iterator[tuple[int, Outcome]]:
     """Yield ``(index, outcome)`` of each message as it is answered, in no fixed order.
 
-    A worker that hangs or dies costs the one message it was asked; it is restarted for the next.
-    Past the deadline nothing more is asked, and what was has timed out.
+    A worker that hangs or dies loses only its current message and is restarted for the next.
+    Past the deadline no more messages are sent, and pending ones count as timed out.
     """
     waiting = deque(enumerate(messages))
     busy: dict[Worker, tuple[int, float]] = {}
     used = workers[: len(messages)]
     for worker in used:
-        # All first, so that their imports run side by side.
+        # Start all before waiting for any, so that their imports run in parallel.
         worker.start()
     try:
         while waiting or busy:
@@ -35,7 +35,7 @@ def ask_all(
                     yield from _give(worker, waiting, busy, timeout_s)
             yield from _collect(busy, timeout_s)
     finally:
-        # Whoever stopped listening early must not get these answers to the next question.
+        # If the caller stopped early, late answers must not be taken for those to later messages.
         for worker in busy:
             worker.kill()
 
@@ -46,7 +46,7 @@ def _give(
     busy: dict[Worker, tuple[int, float]],
     timeout_s: float,
 ) -> Iterator[tuple[int, Outcome]]:
-    """Send *worker* the next message it takes; yields those it died of while being sent."""
+    """Send *worker* the next message it takes; yields messages that failed on the way."""
     while waiting:
         index, message = waiting.popleft()
         if left_s() <= 0:

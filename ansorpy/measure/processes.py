@@ -1,4 +1,4 @@
-"""Which process wrote something, told apart from a later one with the same number."""
+"""Identify processes across reuse of their numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def process_identity(pid: int | None = None) -> str:
 
 
 def is_running(identity: str) -> bool:
-    """True when the process with this identity is alive on this machine."""
+    """Return True if the process with this identity is alive on this machine."""
     boot, _, rest = identity.partition(":")
     number, _, ticks = rest.partition(":")
     if boot != _boot_id() or not number.isdecimal():
@@ -28,22 +28,22 @@ def _boot_id() -> str:
 
 
 def processor_s(pid: int) -> float:
-    """Seconds of processor time *pid* used so far, all threads; 0 when there is no such process."""
+    """CPU seconds used by *pid* so far, over all threads; 0 when there is no such process."""
     fields = _stat(pid)
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") if fields else 0.0
 
 
 def _start_ticks(pid: int) -> str:
-    """Start time of a process in clock ticks since boot; empty when there is none (or a zombie)."""
+    """Start time of a process in clock ticks since boot; empty for no process or a zombie."""
     fields = _stat(pid)
     return "" if not fields or fields[0] in "ZX" else fields[19]
 
 
 def _stat(pid: int) -> list[str]:
-    """The fields of /proc/PID/stat from the third, the state, on; none when it is gone."""
+    """Fields of /proc/PID/stat from the third (state) on; empty when the process is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
-    # The command in parentheses may hold spaces; state is the first field after it.
+    # The command in parentheses may contain spaces; the state is the first field after it.
     return text.rpartition(")")[2].split()

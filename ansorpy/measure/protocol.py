@@ -1,8 +1,8 @@
 """Messages between the driver and its workers: a JSON header, then raw bytes, over a pipe.
 
 A frame is ``b"answ"``, the header's length (4 bytes, little endian), the header, and the blobs
-whose lengths the header lists.  Nothing in a frame can execute: there is no pickle, and what
-does not follow the form is refused, not guessed.
+whose lengths the header lists.  Nothing in a frame is executed: there is no pickle, and malformed
+frames are rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ProtocolError(Exception):
 
 @dataclass(frozen=True)
 class Message:
-    """One request or answer: what it is, its JSON fields, and raw bytes beside them."""
+    """One request or answer: its kind, its JSON fields, and raw bytes."""
 
     kind: str
     fields: Mapping[str, object] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Message:
 
 
 def encode(message: Message) -> bytes:
-    """*message* as the bytes of one frame."""
+    """Encode *message* as one frame."""
     header = json.dumps(
         {
             "kind": message.kind,
@@ -46,7 +46,7 @@ def encode(message: Message) -> bytes:
 
 
 class Decoder:
-    """Cuts a stream of bytes, fed in pieces of any size, into messages."""
+    """Splits a byte stream, fed in pieces of any size, into messages."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -54,14 +54,14 @@ class Decoder:
 
     @property
     def is_empty(self) -> bool:
-        """True between two messages: nothing has been fed that was not taken out."""
+        """True between messages, when nothing fed is left in the buffer."""
         return not self._buffer and self._header is None
 
     def feed(self, data: bytes) -> None:
         self._buffer += data
 
     def take(self) -> Message | None:
-        """The next message, or None until more bytes are fed; raises :class:`ProtocolError`."""
+        """Return the next message, or None if incomplete; raises :class:`ProtocolError`."""
         if self._header is None:
             self._header = self._take_header()
         if self._header is None:

@@ -1,4 +1,4 @@
-"""What was used last: a mapping that forgets the rest."""
+"""A mapping that keeps only the most recently added values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 @dataclass
 class Recent(Generic[K, V]):
-    """The values put last, *most* of them at the most.
+    """The values put last, at most *most* of them.
 
     >>> recent = Recent[str, int](2)
     >>> for name in "abac":
@@ -26,12 +26,12 @@ class Recent(Generic[K, V]):
     _held: dict[K, V] = field(default_factory=dict, repr=False)
 
     def put(self, key: K, value: V) -> None:
-        """Hold *value*, as the latest; the oldest goes where there are too many."""
+        """Store *value* as the latest; the oldest is dropped if there are too many."""
         self._held.pop(key, None)
         self._held[key] = value
         while len(self._held) > self.most:
             del self._held[next(iter(self._held))]
 
     def get(self, key: K) -> V | None:
-        """The value put with *key*; None when it is not held any more."""
+        """Return the value put with *key*; None if it is no longer held."""
         return self._held.get(key)

@@ -1,4 +1,4 @@
-"""Measuring with a database: known trials are not repeated, new ones are committed as they end."""
+"""Measure with a database: skip known trials, commit new ones as they end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Listener", "measure_recorded"]
 
 
 Listener = Callable[[int, MeasureResult, bool], None]
-"""Told the index of a candidate, its result, and whether the database knew it (nothing spent)."""
+"""Called with a candidate's index, its result, and whether the database already had it."""
 
 
 def measure_recorded(
@@ -28,13 +28,13 @@ def measure_recorded(
     *,
     in_full: bool = False,
 ) -> list[MeasureResult]:
-    """Results of *candidates*, in order; only those *database* does not know are run.
+    """Results of *candidates*, in order; only those that *database* does not have are run.
 
-    Each is committed as started right before it runs and as done right after, so a kill loses
-    one trial a machine; the code of a new best is kept.  The incumbent is the best trial recorded
-    so far, unless they are to be timed *in_full*, however much slower they are.  *listener* hears
-    of each result as soon as it is there.  A trial that was CUT did not happen: its start is taken
-    back.
+    Each trial is committed as started right before it runs and as done right after, so a kill loses
+    one trial per machine; the code of a new best is stored.  The incumbent is the best trial
+    recorded so far; with *in_full* there is none, so slow candidates are fully timed too.
+    *listener* is called with each result as soon as it is available.  A trial that was CUT does not
+    count: its start is taken back.
     """
     tell = listener or (lambda index, result, known: None)
     database.add_task(task)
@@ -68,7 +68,7 @@ def measure_recorded(
 
 
 class _Recorder:
-    """Commits what an observer is told; several trials may be under way at once."""
+    """Commits what an observer is told; several trials may be in progress at once."""
 
     def __init__(
         self,
@@ -106,6 +106,6 @@ class _Recorder:
         self._listener(index, result, False)
 
     def abandon(self) -> None:
-        """The user stopped the work: the trials under way did not happen."""
+        """Take back the trials in progress, as the user stopped the run."""
         while self._running:
             self._database.abandon(self._running.popitem()[1])

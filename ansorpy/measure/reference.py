@@ -1,4 +1,4 @@
-"""The schedule whose output every candidate of a task is compared with."""
+"""The reference schedule, whose output every candidate of a task is compared with."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ansorpy.schedule.state import State
 __all__ = ["reference_state"]
 
 _MOST_LANES = 64
-"""Elements of a row computed together: four vectors of 512 bits hide the latency of a sum."""
+"""Elements of a row computed together: four 512-bit vectors hide the latency of a sum."""
 
 
 def reference_state(dag: ComputeDAG) -> State:
-    """*dag* computed in the plainest way that does not take seconds for a large sum.
+    """Schedule *dag* in the simplest way that does not take seconds for a large sum.
 
     Long sums are wide (:func:`~ansorpy.measure.wide_sums.wide_sums`).  Every stage is computed
-    whole and in the order of its axes; a piece of its last axis is a vector, and the others run
-    on all cores:
+    in full and in the order of its axes; a piece of its last axis is vectorized, and the outer axes
+    run on all cores:
 
         for i, j:                                  for i:  # parallel
           for k: C[i, j] += ...          -->         for j.0, k:
                                                        for j.1: C[i, j] += ...  # vectorized
 
-    Pieces divide the axis, so there is neither guard nor tail.
+    The piece size divides the axis, so there are neither guards nor tails.
     """
     state = State.initial(wide_sums(dag))
     for stage in state.stages:
@@ -35,7 +35,7 @@ def reference_state(dag: ComputeDAG) -> State:
 
 
 def _vectorized(state: State, name: str) -> State:
-    """The last space axis cut into vectors, outside of which the sum runs."""
+    """Split the last space axis into vectors and move the reduction outside of them."""
     stage = state.stage(name)
     last = stage.compute.axes[-1] if stage.compute.axes else None
     if last is None or last.name not in {it.name for it in stage.iters}:
@@ -50,7 +50,7 @@ def _vectorized(state: State, name: str) -> State:
 
 
 def _parallel(state: State, name: str) -> State:
-    """The first space axis with more than one iteration, and those before it, on all cores."""
+    """Parallelize the first space axis with more than one iteration, fused with those before it."""
     taken = []
     for it in state.stage(name).iters[:-1]:
         if it.kind is not AxisKind.SPACE:

@@ -1,4 +1,4 @@
-"""What measuring one candidate gave: a time, or the reason why there is none."""
+"""Result of measuring one candidate: a time, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["MeasureResult", "TrialKind", "out_of_time"]
 
 
 class TrialKind(Enum):
-    """How a trial ended.  Only OK is a program to keep; SLOW has a time but was stopped early.
+    """How a trial ended.  Only an OK program is kept; a SLOW one was stopped early but has a time.
 
-    CUT is no verdict: the run's time was up before the program had had its own.  Such a trial is
-    not spent, and the database takes its start back.
+    CUT is no verdict: the run's time was up before the program was measured.  Such a trial is not
+    counted, and the database takes its start back.
     """
 
     OK = "ok"
@@ -35,7 +35,7 @@ class MeasureResult:
     """One measured candidate.
 
     Args:
-        seconds: Seconds of one call, one number a sample (a sample may average several calls).
+        seconds: Seconds of one call, one number per sample (a sample may average several calls).
         reason: Why it is not OK, in one or more plain lines; empty when it is.
         build_s: Seconds from schedule to object code.
         run_s: Seconds the run worker spent on it, checks included.
@@ -71,5 +71,5 @@ class MeasureResult:
 
 
 def out_of_time() -> MeasureResult:
-    """The result of a candidate that the deadline left no time for."""
+    """The result of a candidate for which the deadline left no time."""
     return MeasureResult(TrialKind.CUT, reason="the run's time was up")

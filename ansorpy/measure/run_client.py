@@ -1,4 +1,4 @@
-"""The driver's side of the run worker: which task it has open, and what its answers mean."""
+"""The driver's side of the run worker: tracks its open task and interprets its answers."""
 
 from __future__ import annotations
 
@@ -42,19 +42,19 @@ _KEPT_REFERENCE_BYTES = 512 << 20
 
 @dataclass(frozen=True)
 class Reference:
-    """The outputs of a task that every candidate must give, and their magnitudes if known."""
+    """The outputs of a task that every candidate must reproduce, and their magnitudes if known."""
 
     outputs: tuple[bytes, ...]
     magnitudes: Magnitudes = ()
 
 
 class RunClient:
-    """One run worker pinned to *cores*, if any; reopens its task whenever it was restarted.
+    """One run worker, pinned to *cores* if given; reopens its task after each restart.
 
     Args:
-        module: Where the worker's handlers are: which place it runs candidates at.
+        module: Module with the worker's handlers, which select the device.
         environment: Variables added to the driver's.
-        patience: How many times as long a candidate may take while others hold the cores.
+        patience: Factor by which a candidate may take longer while others occupy the cores.
     """
 
     def __init__(
@@ -89,17 +89,17 @@ class RunClient:
         self.worker.close()
 
     def has_reference(self, task: Task) -> bool:
-        """True when the outputs of *task*'s reference are known here."""
+        """Return whether the reference outputs of *task* are known here."""
         return _identity(task) in self._references
 
     def make_reference(self, task: Task, built: Built) -> None:
-        """Run the reference and keep its outputs as what every candidate must give.
+        """Run the reference and keep its outputs as those every candidate must reproduce.
 
-        The first time they are checked against the interpreter at sampled points.
+        The first time, they are checked against the interpreter at sampled points.
 
         Raises:
             VerificationFailed: They are wrong, or there are none.
-            OutOfTime: The deadline passed before.
+            OutOfTime: The deadline passed first.
         """
         identity = _identity(task)
         points = 0 if identity in self._verified else self.check_points
@@ -122,11 +122,11 @@ class RunClient:
         self.take_reference(task, replace(made, magnitudes=self._verified[identity]))
 
     def reference(self, task: Task) -> Reference:
-        """The reference of *task*, which is known."""
+        """The reference of *task*, which must be known."""
         return self._references[_identity(task)]
 
     def take_reference(self, task: Task, reference: Reference) -> None:
-        """Take *reference*, made and checked elsewhere, as what every candidate must give."""
+        """Use *reference*, made and checked elsewhere, as the outputs of *task*."""
         identity = _identity(task)
         self._references[identity] = reference
         self._forget_old(identity)
@@ -134,12 +134,12 @@ class RunClient:
     def measure(
         self, task: Task, built: Built, incumbent_s: float | None, stated_error: float = 0.0
     ) -> MeasureResult:
-        """Check and time one candidate, whose definition may lose *stated_error* more.
+        """Check and time one candidate; its definition may add *stated_error* to the tolerance.
 
         The result is CUT when the deadline passes before the answer.
 
         Raises:
-            AnsorpyError: The worker cannot open the task, which is no fault of the candidate's.
+            AnsorpyError: The worker cannot open the task, which is not the candidate's fault.
         """
         try:
             with phase(Part.CHECK):
@@ -156,12 +156,12 @@ class RunClient:
         result, check_s = _measured(answer)
         charge(Part.CHECK, check_s)
         if result.kind is TrialKind.RUN_ERROR:
-            # It may have written where it should not; the next one gets clean memory.
+            # It may have written out of bounds; the next candidate gets clean memory.
             self.worker.kill()
         return result
 
     def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
-        """Time several candidates in turns; all fail when one of them does.
+        """Time several candidates in turns; if one fails, all fail.
 
         Raises:
             AnsorpyError: The worker cannot open the task.
@@ -184,20 +184,20 @@ class RunClient:
         return _retimed(answer, builds)
 
     def _request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
-        """Ask the worker, and wait until the deadline at most."""
+        """Send a request to the worker, and wait no longer than the deadline."""
         left = left_s()
         if left <= 0:
             return Failure("timeout", "not asked any more")
         return self.worker.request(message, min(timeout_s, left), starved_s=min(starved_s, left))
 
     def _ensure_open(self, task: Task) -> None:
-        """Open *task* with its reference unless this very process has it open.
+        """Open *task* with its reference, unless this worker process already has it open.
 
-        A worker that fails at it is restarted once: it may have been the machine's.
+        If that fails, the worker is restarted once: the machine may have been at fault.
 
         Raises:
             AnsorpyError: It failed again.
-            OutOfTime: The deadline passed before.
+            OutOfTime: The deadline passed first.
         """
         if self.worker.is_alive and self._open == (self.worker.generation, _identity(task)):
             return
@@ -245,7 +245,7 @@ class RunClient:
 
 @lru_cache(maxsize=1024)
 def _identity(task: Task) -> str:
-    """Key of a task and the names in its definition: inputs are drawn and passed by name."""
+    """Key of a task plus the names in its definition: inputs are drawn and passed by name."""
     return f"{task.key} {definition_json(task.dag)}"
 
 
@@ -256,7 +256,7 @@ def _reason(answer: Outcome) -> str:
 
 
 def _is_cut(answer: Outcome) -> bool:
-    """True when the deadline, not the worker's own time, ended the wait for *answer*."""
+    """Whether the deadline, not the request's own limit, ended the wait for *answer*."""
     return isinstance(answer, Failure) and answer.kind == "timeout" and left_s() <= 0
 
 
@@ -270,7 +270,7 @@ def _failed(failure: Failure) -> MeasureResult:
 
 
 def _reference(answer: Message, task: Task) -> Reference | None:
-    """The outputs of *task* that *answer* holds; None when it does not."""
+    """Read the outputs of *task* from *answer*; None if it does not contain them."""
     sizes = [op.bytes for op in task.dag.outputs]
     if answer.kind != "reference" or sizes != [len(blob) for blob in answer.blobs]:
         return None
@@ -282,7 +282,7 @@ def _reference(answer: Message, task: Task) -> Reference | None:
 
 
 def _measured(answer: Outcome) -> tuple[MeasureResult, float]:
-    """What an answer to ``measure`` says, and the seconds of it that checking took."""
+    """Read an answer to ``measure``: the result, and the part of its seconds spent on checking."""
     if isinstance(answer, Failure):
         return _failed(answer), 0.0
     if answer.kind == "error":
@@ -302,7 +302,7 @@ def _measured(answer: Outcome) -> tuple[MeasureResult, float]:
 
 
 def _retimed(answer: Outcome, builds: Sequence[Built]) -> list[MeasureResult]:
-    """What an answer to ``retime`` says of each of *builds*."""
+    """Read an answer to ``retime``: one result for each of *builds*."""
     if isinstance(answer, Failure):
         return [_failed(answer)] * len(builds)
     if answer.kind == "error":

@@ -1,8 +1,8 @@
-"""What the run worker does: keep one task's arrays, check and time its candidates.
+"""Handlers of the run worker: holds one task's arrays, checks and times its candidates.
 
-Where they run is a :class:`~ansorpy.measure.bench.Bench`: the cores of this process, unless another
-module's ``make_handlers`` says otherwise.  It dies of a bad candidate; the driver restarts it and
-opens the task again.
+A :class:`~ansorpy.measure.bench.Bench` determines where candidates run: on the cores of this
+process, unless another module's ``make_handlers`` says otherwise.  A bad candidate may kill the
+process; the driver restarts it and opens the task again.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["RunSession", "make_handlers"]
 
 
 _MAGNITUDES = 128
-"""Points at which magnitudes are looked at: only their middle is asked for."""
+"""Number of points at which magnitudes are sampled; few suffice for their median."""
 
 
 class RunSession:
-    """The state of the run worker: the open task, and its reference.
+    """State of the run worker: the open task and its reference.
 
-    A GPU whose context is lost ends the process, as a crash does on a CPU: the driver restarts it.
+    If a GPU's context is lost the process ends, like after a crash on a CPU, and is restarted.
     """
 
     def __init__(self, bench: Bench = HostTask) -> None:
@@ -62,7 +62,7 @@ class RunSession:
         return self._task
 
     def handlers(self) -> Mapping[str, Handler]:
-        """What the worker answers."""
+        """The worker's handlers by kind of message."""
         return {
             "open": _or_end(self.open),
             "reference": _or_end(self.reference),
@@ -71,7 +71,7 @@ class RunSession:
         }
 
     def open(self, message: Message) -> Message:
-        """Make the inputs of a task, and take its reference outputs where they are known."""
+        """Make the inputs of a task, and take its reference outputs if they are known."""
         self._task, self._reference = None, []
         self._options = OpenRequest.model_validate(message.fields)
         self._magnitudes = self._options.magnitudes
@@ -84,10 +84,9 @@ class RunSession:
         return Message("opened")
 
     def reference(self, message: Message) -> Message:
-        """Run the reference once, check sampled points, answer (and keep) its outputs.
+        """Run the reference once, check sampled points, keep and return its outputs.
 
-        The interpreter goes first: it names a read out of bounds, which compiled code may not live
-        to tell.
+        The interpreter runs first: it reports an out-of-bounds read, which may crash compiled code.
         """
         if self._options.check_points:
             self._magnitudes = self._sampled_magnitudes()
@@ -103,7 +102,7 @@ class RunSession:
         return Message("reference", made.model_dump(), tuple(o.tobytes() for o in outputs))
 
     def measure(self, message: Message) -> Message:
-        """Run a candidate once on guarded buffers, compare in full, then time it."""
+        """Run a candidate once on guarded buffers, compare all outputs, then time it."""
         request = MeasureRequest.model_validate(message.fields)
         begin = time.perf_counter()
         try:
@@ -122,7 +121,7 @@ class RunSession:
         return _timed(timing, worst.error, request, begin, check_s)
 
     def retime(self, message: Message) -> Message:
-        """Time several candidates in turns; the kernels were checked when first measured."""
+        """Time several candidates in turns; their results were compared when first measured."""
         request = RetimeRequest.model_validate(message.fields)
         blobs = iter(message.blobs)
         with ExitStack() as loaded:
@@ -153,7 +152,7 @@ class RunSession:
         )  # fmt: skip
 
     def compared(self, stated_error: float) -> Comparison:
-        """The worst of the outputs against the reference; the first that is wrong."""
+        """Compare all outputs with the reference; returns the first wrong or else the worst one."""
         dag, worst = self.task.dag, Comparison(0.0, "")
         if len(self._reference) != len(dag.outputs):
             raise CodegenError("the task has no reference yet")
@@ -169,7 +168,7 @@ class RunSession:
         return worst
 
     def _points_comparison(self, outputs: Sequence[Array]) -> Comparison | None:
-        """The first output that differs from the interpreter at sampled points."""
+        """Compare with the interpreter at sampled points; returns the first wrong output."""
         if not self._options.check_points:
             return None
         dag = self.task.dag
@@ -182,13 +181,13 @@ class RunSession:
         return None
 
     def _least_scales(self) -> list[float]:
-        """Of each output, what errors are relative to where no value is that large."""
+        """For each output, the scale of errors where no value is that large."""
         dag = self.task.dag
         known = self._magnitudes or [0.0] * len(dag.outputs)
         return [least_scale(dag, op, m) for op, m in zip(dag.outputs, known, strict=True)]
 
     def _sampled_magnitudes(self) -> list[float]:
-        """Of each output, the magnitude that half of the sampled elements have at least."""
+        """For each output, the median magnitude of the sampled elements."""
         rng = np.random.default_rng(self._options.seed)
         count = min(self._options.check_points, _MAGNITUDES)
         return [_magnitude(op, count, rng, self.task.values()) for op in self.task.dag.outputs]
@@ -272,7 +271,7 @@ def _failed(
 
 
 def _or_end(handler: Handler) -> Handler:
-    """*handler*; where the GPU's context is lost the process ends, saying so."""
+    """Wrap *handler* so that the process ends with a message when the GPU's context is lost."""
 
     def handled(message: Message) -> Message:
         try:
@@ -284,9 +283,9 @@ def _or_end(handler: Handler) -> Handler:
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    """The handlers of the run worker, made once the compiler, its clock and its probe are loaded.
+    """Handlers of the run worker; loads the compiler, its clock and its probe first.
 
-    The first candidate would pay for that otherwise, within the second or so it may take.
+    Otherwise the first candidate would pay for that, within the second or so it is allowed.
     """
     bench_address()
     busy_address()

@@ -1,4 +1,4 @@
-"""Measuring candidates on this machine: build a batch, then run it, one at a time."""
+"""Measure candidates on this machine: build a batch, then run it, one candidate at a time."""
 
 from __future__ import annotations
 
@@ -36,29 +36,29 @@ __all__ = [
 
 
 class Observer(Protocol):
-    """Told of each candidate right before it runs and right after."""
+    """Notified of each candidate right before it runs and right after."""
 
     def started(self, index: int) -> MeasureResult | None:
-        """Candidate *index* is about to run; a result returned is taken instead of running it."""
+        """Candidate *index* is about to run; if a result is returned, it is used instead."""
 
     def finished(self, index: int, result: MeasureResult, built: Built | None) -> None:
         """Candidate *index* has this result; *built* is the code that ran."""
 
 
 class BuildService(Protocol):
-    """Whatever turns schedules into object code: workers here, or on other machines."""
+    """Turns schedules into object code, by workers here or on other machines."""
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Object code of each of *states* in order, or why there is none."""
+        """Build each of *states* in order: object code, or why there is none."""
 
     def close(self) -> None:
-        """Give up all resources."""
+        """Release all resources."""
 
 
 class Runner(Protocol):
-    """Whatever turns candidates into results.
+    """Turns candidates into results.
 
-    What has none when the deadline (:mod:`ansorpy.deadline`) passes is CUT.
+    Candidates without a result when the deadline (:mod:`ansorpy.deadline`) passes are CUT.
     """
 
     def measure(
@@ -69,15 +69,15 @@ class Runner(Protocol):
         incumbent_s: float | None,
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
-        """One result a candidate, in order; *incumbent_s* is the best time known of *task*."""
+        """Return one result per candidate, in order; *incumbent_s*: best known time of *task*."""
 
 
 @runtime_checkable
 class Expecting(Protocol):
-    """A runner that gets ready for candidates while its caller does something else."""
+    """A runner that can prepare candidates in the background."""
 
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
-        """*candidates* of *task* will be built or measured; returns at once."""
+        """Announce that *candidates* of *task* will be built or measured; returns at once."""
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,16 @@ class MeasureOptions:
     """How :class:`LocalRunner` measures.
 
     Args:
-        seed: Of the input values.
+        seed: Seed of the input values.
         build_timeout_s: Seconds one build may take (TVM: 15).
         run_timeout_s: Seconds one candidate may take in all while no time is known (TVM: 10).
         reference_timeout_s: Seconds that making the reference may take.
-        check_points: Points of the reference checked against the interpreter, once a task.
-        builders: Build workers; None: one a core.
-        build_memory_bytes: Memory each of them may take; a build that wants more has failed.
+        check_points: Points of the reference checked against the interpreter, once per task.
+        builders: Build workers; None: one per core.
+        build_memory_bytes: Memory each of them may take; a build that needs more fails.
         cores: Cores to time on; None: the first ``task.threads`` this process may use.
         kept_builds: Object codes kept in memory for re-timing and for the database.
-        lock_folder: Where the machine-wide core locks lie; None: the temporary folder.
+        lock_folder: Folder of the machine-wide core locks; None: the temporary folder.
     """
 
     seed: int = 0
@@ -111,9 +111,9 @@ class MeasureOptions:
 
 
 class RunnerBase(ABC):
-    """What all runners have: options, the code measured lately, and workers that end with it.
+    """Common parts of all runners: options, recently measured code, and workers that it owns.
 
-    A context manager: leaving it ends all workers.
+    As a context manager it ends all workers on exit.
     """
 
     def __init__(self, options: MeasureOptions | None) -> None:
@@ -137,10 +137,10 @@ class RunnerBase(ABC):
 
     @abstractmethod
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Code of each candidate, or the result that says why there is none."""
+        """Build each candidate: code, or the result that says why there is none."""
 
     def built(self, object_digest: str) -> Built | None:
-        """Code that was measured lately, by :attr:`MeasureResult.object_digest`."""
+        """Recently measured code, by :attr:`MeasureResult.object_digest`."""
         return self._kept.get(object_digest)
 
 
@@ -155,7 +155,7 @@ class BuildingRunner(RunnerBase):
         incumbent_s: float | None,
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
-        """Build, check and time *candidates*; whatever a candidate does is its result.
+        """Build, check and time *candidates*; a candidate's failure becomes its result.
 
         Raises:
             UsageError: The task is for a machine whose code this one cannot run.
@@ -168,7 +168,7 @@ class BuildingRunner(RunnerBase):
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult]:
-        """Time finalists in turns (the incumbent among them), so that drift hits all alike."""
+        """Time finalists (including the incumbent) in turns, so that drift affects all alike."""
         with self._turn(task, candidates) as builds:
             good = [build for build in builds if isinstance(build, Built)]
             timed = iter(self._client(task).retime(task, good, rounds) if good else [])
@@ -178,7 +178,7 @@ class BuildingRunner(RunnerBase):
     def _turn(
         self, task: Task, candidates: Sequence[State]
     ) -> Iterator[Sequence[Built | MeasureResult]]:
-        """Code of *candidates* that can be run and checked now; all CUT when time is up before."""
+        """Build *candidates* for checking and running now; all are CUT if time is up first."""
         builds = self.build(task, candidates)
         with ExitStack() as held:
             try:
@@ -195,7 +195,7 @@ class BuildingRunner(RunnerBase):
 
     @abstractmethod
     def _alone(self, task: Task) -> AbstractContextManager[None]:
-        """While it lasts nobody else times where *task* runs; :class:`OutOfTime` as by locks."""
+        """Hold the devices of *task* alone for timing; raises :class:`OutOfTime` as locks do."""
 
     @abstractmethod
     def _client(self, task: Task) -> RunClient:
@@ -210,14 +210,14 @@ class BuildingRunner(RunnerBase):
         incumbent_s: float | None,
         observer: Observer | None,
     ) -> list[MeasureResult]:
-        """Check and time *builds*, those of *candidates*."""
+        """Check and time *builds*, which were made from *candidates*."""
 
 
 class LocalRunner(BuildingRunner):
-    """Builds in parallel workers, then runs one candidate at a time in a pinned one.
+    """Builds in parallel workers, then runs one candidate at a time in a pinned worker.
 
-    Builds and runs never overlap, and timing holds the machine-wide lock of its cores, which
-    other processes' searches and builds wait for.  *builder* replaces the local build workers.
+    Builds and runs never overlap, and timing holds the machine-wide lock of its cores, for which
+    other processes' searches and builds wait.  *builder* replaces the local build workers.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class LocalRunner(BuildingRunner):
         self._is_closing = False
 
     def close(self) -> None:
-        """End all workers; what is being got ready in the background is not finished."""
+        """End all workers; preparation in the background is abandoned."""
         self._is_closing = True
         self._background.shutdown(cancel_futures=True)
         self._builder.close()
@@ -245,9 +245,9 @@ class LocalRunner(BuildingRunner):
 
     @contextmanager
     def computing(self) -> Iterator[None]:
-        """Hold the cores as one who computes on them: nobody times anything there meanwhile.
+        """Hold the cores shared for computation, so that nobody times on them meanwhile.
 
-        Past the deadline it is waited for no longer: what is computed then is little.
+        Past the deadline it does not wait any longer: little is computed then.
         """
         cores = sorted(os.sched_getaffinity(0))
         with ExitStack() as held:
@@ -258,7 +258,7 @@ class LocalRunner(BuildingRunner):
     def expect(self, task: Task, candidates: Sequence[State]) -> None:
         """Build *candidates* of *task* and make its reference in the background.
 
-        What fails is tried again, and reported, when it is asked for.
+        Failures are retried, and reported, when the results are requested.
         """
         self._expected.append(self._background.submit(self._get_ready, task, tuple(candidates)))
 
@@ -272,13 +272,13 @@ class LocalRunner(BuildingRunner):
                 self._prepare(task)
 
     def _settle(self) -> None:
-        """Wait until everything expected is ready: nothing is timed beside it."""
+        """Wait until all background preparation is done, so that none runs beside timing."""
         with phase(Part.BUILD):
             wait(self._expected)
         self._expected.clear()
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Object code of each candidate, or the result that says why there is none."""
+        """Build each candidate: object code, or the result that says why there is none."""
         self._settle()
         with phase(Part.BUILD):
             return self._builder.build(task, candidates)
@@ -333,8 +333,8 @@ class LocalRunner(BuildingRunner):
         """The reference of *task*, made and checked unless it is known.
 
         Raises:
-            VerificationFailed: They are wrong, or there are none.
-            OutOfTime: The deadline passed before.
+            VerificationFailed: Its outputs are wrong, or there are none.
+            OutOfTime: The deadline passed first.
         """
         self._settle()
         self._prepare(task)
@@ -376,7 +376,7 @@ class LocalRunner(BuildingRunner):
 
 
 def _refuse_foreign(task: Task) -> None:
-    """Only code of this machine's architecture can be timed on it."""
+    """Reject tasks for other architectures, whose code cannot be timed here."""
     here, wanted = (t.triple.partition("-")[0] for t in (Target.host(), task.target))
     if here != wanted:
         raise UsageError(

@@ -1,4 +1,4 @@
-"""What cost models learn from, kept beside the trials: no later run has to replay a schedule."""
+"""Training samples of cost models, stored with the trials so that schedules are not replayed."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SELECT kind, median_s, prior_s, CAST(features AS BLOB) AS features FROM (
     FROM samples JOIN trials ON trials.id = trial WHERE task_key = ? AND version = ?
 ) WHERE nth * ? / total > (nth - 1) * ? / total ORDER BY id
 """
-"""Samples of a task and a version; of their numbers those where a share of them is full."""
+"""Selects a number of samples of a task and version, at even steps over all of them."""
 
 _TIMED = (TrialKind.OK.value, TrialKind.SLOW.value)
 
@@ -38,10 +38,10 @@ class Samples:
     """Measured programs of one task.
 
     Args:
-        version: What the features are; those of two versions do not mix.
+        version: Version of the features; samples of different versions do not mix.
         features: ``[statements, width]`` of each program.
-        prior_s: What a closed-form model estimated for each.
-        seconds: What was measured; infinite for failures.
+        prior_s: Estimate of a closed-form model for each.
+        seconds: Measured times; infinite for failures.
     """
 
     version: str
@@ -53,7 +53,7 @@ class Samples:
         return len(self.prior_s)
 
     def rows(self, chosen: Sequence[int]) -> Samples:
-        """The programs with these numbers."""
+        """The programs with these indices."""
         at = np.asarray(chosen, dtype=np.intp)
         features = [self.features[n] for n in chosen]
         return Samples(self.version, features, self.prior_s[at], self.seconds[at])
@@ -61,7 +61,7 @@ class Samples:
 
 @dataclass(frozen=True)
 class Sampled:
-    """A recorded task: its key, its class (tasks that differ in shapes only), its samples."""
+    """A recorded task: its key, its class (tasks that differ only in shapes), number of samples."""
 
     key: str
     class_key: str
@@ -69,14 +69,14 @@ class Sampled:
 
 
 class SampleStore:
-    """The samples in a tuning database, one a trial; times come from the trials themselves."""
+    """The samples in a tuning database, one per trial; times are read from the trials."""
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._connection = connection
         self._path = path
 
     def put(self, trials: Iterable[int], samples: Samples) -> None:
-        """Keep *samples* for the finished trials with these numbers, in one transaction."""
+        """Store *samples* of the finished trials with these numbers, in one transaction."""
         rows = [
             (trial, samples.version, float(prior_s), features.astype(_STORED).tobytes())
             for trial, prior_s, features in zip(
@@ -103,10 +103,10 @@ class SampleStore:
         width: int,
         most: Mapping[str, int] | None = None,
     ) -> dict[str, Samples]:
-        """The samples of these tasks, by key and in the order of their trials.
+        """Return the samples of these tasks, by key and in the order of their trials.
 
-        Of a task that *most* names so many, from its first trial to its last at even steps.
-        Those of another version are left out, and so are damaged ones.
+        For a task in *most*, at most that many, at even steps over all its trials.
+        Samples of another version and damaged ones are left out.
         """
         found = {}
         for key in task_keys:
@@ -119,8 +119,7 @@ class SampleStore:
         return found
 
     def tasks_like(self, task: Task, version: str) -> list[Sampled]:
-        """The tasks with samples of this *version*, recorded for the machine and the number of
-        threads of *task*."""
+        """The tasks with samples of *version*, recorded for *task*'s machine and thread count."""
         with plain_errors(self._path):
             rows = self._connection.execute(
                 "SELECT tasks.key, class_key, COUNT(*) AS samples FROM tasks"
@@ -146,7 +145,7 @@ def _decoded(rows: Iterable[sqlite3.Row], version: str, width: int) -> Samples:
 
 
 def _features(blob: object, width: int) -> Floats | None:
-    """The features in *blob*; None when it does not hold whole statements of finite numbers."""
+    """Decode features; None if *blob* does not hold whole statements of finite numbers."""
     if not isinstance(blob, bytes) or not blob or len(blob) % (width * _STORED.itemsize):
         return None
     values = np.frombuffer(blob, _STORED).reshape(-1, width).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The tables of a tuning database, and how a file is recognised as one."""
+"""The tables of a tuning database, and the checks that a file is one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ansorpy.phases import Part, phase
 __all__ = ["FORMAT", "connect", "plain_errors", "tables_about_trials", "transaction"]
 
 FORMAT = 5
-"""Version of the tables; a file of another version is refused."""
+"""Version of the tables; a file of another version is rejected."""
 
 _APPLICATION_ID = 0x616E7370
 _MAGIC = b"SQLite format 3\0"
@@ -97,11 +97,11 @@ CREATE TABLE objects (
 
 
 def connect(path: Path) -> sqlite3.Connection:
-    """Open the database at *path*, making it when there is none.
+    """Open the database at *path*, creating it if there is none.
 
     Raises:
         ForeignFile: The file is not a tuning database, is damaged, has another format, or cannot be
-            opened or made.
+            opened or created.
     """
     _refuse_other_files(path)
     with plain_errors(path):
@@ -109,20 +109,20 @@ def connect(path: Path) -> sqlite3.Connection:
         try:
             _check(connection, path)
             connection.execute("PRAGMA journal_mode = WAL")
-            # A commit survives the death of every process; only a power cut may lose the last ones.
+            # A commit survives the death of any process; a power failure may lose the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
             raise
     connection.row_factory = sqlite3.Row
-    # Bytes that are no text must reach the validation of their row, not end in sqlite3.
+    # Invalid UTF-8 must reach the validation of its row, not raise in sqlite3.
     connection.text_factory = lambda raw: raw.decode(errors="replace")
     return connection
 
 
 def tables_about_trials(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """The tables whose rows belong to a trial each, and the columns that hold its number."""
+    """The tables whose rows each belong to a trial, with the column that holds its number."""
     tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
     return [
         (str(table), str(column))
@@ -133,7 +133,7 @@ def tables_about_trials(connection: sqlite3.Connection) -> list[tuple[str, str]]
 
 
 def _refuse_other_files(path: Path) -> None:
-    """SQLite itself takes a file of a few bytes for an empty database."""
+    """Reject other files: SQLite itself takes a file of a few bytes for an empty database."""
     try:
         with path.open("rb") as file:
             start = file.read(len(_MAGIC))
@@ -159,7 +159,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
-    """Make the tables, unless another process just did; refuses a file with other contents."""
+    """Create the tables, unless another process just did; rejects a file with other contents."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         if _number(connection, "application_id") == _APPLICATION_ID:
@@ -187,7 +187,7 @@ def _number(connection: sqlite3.Connection, pragma: str) -> int:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
-    """All or nothing; nested uses belong to the outermost."""
+    """Run the block as one transaction; nested uses join the outermost."""
     if connection.in_transaction:
         yield
         return
@@ -198,7 +198,7 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
         with plain_errors(path), phase(Part.RECORD):
             connection.execute("COMMIT")
     except BaseException:
-        # Left open, it would swallow whatever is committed later; SQLite may have ended it itself.
+        # An open transaction would swallow later commits; SQLite may already have ended it itself.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
@@ -206,7 +206,7 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
 
 @contextmanager
 def plain_errors(path: Path) -> Iterator[None]:
-    """Turn what sqlite3 raises into one plain message about *path*."""
+    """Convert exceptions of sqlite3 into one plain message about *path*."""
     try:
         yield
     except sqlite3.OperationalError as error:

@@ -1,9 +1,9 @@
-"""A worker as its driver sees it: started, asked, watched, killed, started again.
+"""A worker process from its driver's side: start it, send requests, watch, kill and restart it.
 
-The driver never waits for ever: each request has a deadline.  A worker that misses it, dies or
-writes what is not a message is ended (SIGTERM, then SIGKILL), and the next request starts a
-fresh one.  Workers have a session of their own, so Ctrl-C in a terminal reaches the driver only.
-A worker ends with its driver however that ends, and from its first instant (:func:`_tie`).
+The driver never waits forever: each request has a deadline.  A worker that misses it, dies or
+writes something that is not a message is killed (SIGTERM, then SIGKILL), and the next request
+starts a fresh one.  Workers run in their own session, so Ctrl-C in a terminal reaches the driver
+only.  A worker dies with its driver however that ends, from its first instant on (:func:`_tie`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _KEPT_STDERR_BYTES = 4000
 
 @dataclass(frozen=True)
 class Failure:
-    """No answer came back: the worker hung (``timeout``) or died (``crash``), and why."""
+    """A missing answer: the worker hung (``timeout``) or died (``crash``), and why."""
 
     kind: Literal["timeout", "crash"]
     reason: str
@@ -51,7 +51,7 @@ class Worker:
     Args:
         module: Import path of a module with ``make_handlers()``.
         cores: Cores it is pinned to; None leaves the driver's affinity.
-        memory_bytes: Private memory (heap, stacks) it may take; beyond it allocations fail there.
+        memory_bytes: Private memory (heap, stacks) it may take; further allocations fail.
         environment: Variables added to the driver's.
         start_timeout_s: How long imports may take before the start counts as failed.
         soft_kill_s: Seconds between SIGTERM and SIGKILL.
@@ -82,7 +82,7 @@ class Worker:
         self._lifeline = -1
         self._is_ready = False
 
-    # Life
+    # Lifetime
 
     @property
     def pid(self) -> int | None:
@@ -122,7 +122,7 @@ class Worker:
         self.generation += 1
 
     def _restrict(self, pid: int) -> None:
-        """Pin and limit the process before its imports start any thread: all inherit it."""
+        """Pin and limit the process before its imports start any threads, which inherit both."""
         with suppress(ProcessLookupError):
             if self.cores is not None:
                 os.sched_setaffinity(pid, self.cores)
@@ -137,7 +137,7 @@ class Worker:
         return {**inherited, "PYTHONPATH": os.pathsep.join(paths), **self.environment}
 
     def kill(self) -> int | None:
-        """End the process, softly first; returns its exit status (negative: a signal)."""
+        """Kill the process, gracefully at first; returns its exit status (negative: a signal)."""
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.terminate()
@@ -162,19 +162,19 @@ class Worker:
             self._stderr.close()
             self._stderr = None
 
-    # Asking
+    # Requests
 
     def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
         """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready.
 
-        A worker that other processes kept off its cores, so that it got less than half of
-        *timeout_s* on each, is given up to *starved_s* in all.
+        If other processes kept the worker off its cores, so that it got less than half of
+        *timeout_s* on each, it is allowed *starved_s* in all.
         """
         self.make_ready()
         try:
             return self._ask(message, timeout_s, starved_s)
         except BaseException:
-            # An interrupt: the late answer must not be taken for the next one's.
+            # On an interrupt: a late answer must not be taken for that to the next message.
             self.kill()
             raise
 
@@ -194,7 +194,7 @@ class Worker:
         return self.fail_timeout(timeout_s)
 
     def _worked_s(self) -> float:
-        """Processor time the worker used so far, of all its threads."""
+        """CPU time the worker has used so far, over all threads."""
         return 0.0 if self._process is None else processor_s(self._process.pid)
 
     def make_ready(self) -> None:
@@ -246,7 +246,7 @@ class Worker:
         return self._from_worker
 
     def receive(self, timeout_s: float) -> Outcome | None:
-        """The next answer, a Failure when the worker died, None when *timeout_s* passed first."""
+        """Return the next answer, a Failure if the worker died, or None after *timeout_s*."""
         try:
             message = self._decoder.take()
             if message is not None:
@@ -264,7 +264,7 @@ class Worker:
             self.kill()
             return Failure("crash", f"the worker wrote junk instead of an answer: {error}")
 
-    # Failing
+    # Failures
 
     def fail_timeout(self, timeout_s: float) -> Failure:
         """Kill the worker because it did not answer in time."""
@@ -275,13 +275,13 @@ class Worker:
     def _fail_crash(self) -> Failure:
         said = self._said()
         if self._process is not None:
-            # The pipe closes a moment before the process is gone.
+            # The pipe closes a moment before the process has exited.
             with suppress(subprocess.TimeoutExpired):
                 self._process.wait(1.0)
         return Failure("crash", _joined(_exit_text(self.kill()), said))
 
     def _said(self) -> str:
-        """The end of what the worker printed; LLVM and libc explain their aborts there."""
+        """The end of the worker's stderr, where LLVM and libc explain their aborts."""
         if self._stderr is None:
             return ""
         size = self._stderr.seek(0, os.SEEK_END)
@@ -292,9 +292,9 @@ class Worker:
 def _tie(pid: int, watched: int) -> None:
     """Have the kernel kill *pid* when the other end of the pipe *watched* closes.
 
-    The driver alone holds that end and never writes, so it closes when the driver is gone.  What
-    the worker asks for itself (PR_SET_PDEATHSIG) comes only once its interpreter runs, tens of
-    milliseconds later; this needs nothing of the worker but the descriptor it inherited.
+    Only the driver holds that end and it never writes, so the end closes when the driver is gone.
+    The worker's own request (PR_SET_PDEATHSIG) takes effect only once its interpreter runs, tens
+    of milliseconds later; this needs only the descriptor that the worker inherited.
     """
     fcntl.fcntl(watched, fcntl.F_SETOWN, pid)
     fcntl.fcntl(watched, fcntl.F_SETSIG, signal.SIGKILL)

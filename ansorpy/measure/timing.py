@@ -19,26 +19,26 @@ Burst = Callable[[int], float]
 
 @dataclass(frozen=True)
 class TimingPolicy:
-    """Repeat until the samples say enough; give up early on what is clearly slower.
+    """Repeat until the samples suffice; stop early for clearly slower candidates.
 
     Args:
-        warm_s: Untimed calls before the first sample.
-        pause_s: What the first call may cost more: waking the threads after a pause takes
-            milliseconds after 100 ms idle, and so does another
-            process that has a core for a few ticks.
-        touch_s_per_byte: What the first call may cost more for each byte that no call has touched
-            yet: the system finds and clears the pages then.
-        sample_s: Least length of one sample, against the clock's and the call's overhead.
+        warm_s: Seconds of untimed calls before the first sample.
+        pause_s: Possible extra time of the first call: waking the threads takes
+            milliseconds after 100 ms idle, and so does another process
+            that occupies a core for a few ticks.
+        touch_s_per_byte: Possible extra time of the first call for each byte not touched before:
+            the system finds and clears the pages then.
+        sample_s: Minimum length of one sample, relative to clock and call overhead.
         total_s: Samples are taken until they add up to this.
-        min_samples: At least so many, however long they take.
-        max_samples: At most so many, however short they are.
-        slow_factor: A candidate whose first timed call takes this times the incumbent stops there.
-        spread: With it, ``total_s`` is the most, and samples end as soon as the standard error of
-            their mean is at most this share of it.  Source: AdaTune (NeurIPS 2020), which stops at
-            a coefficient of variation and leaves out the extremes of five samples or more.
-        worse_factor: With a spread, samples also end when the mean is this times the incumbent by
-            two standard errors: how slow a loser is need not be known well.
-        patience_s: What was timed while the machine was disturbed is timed again, for so long.
+        min_samples: Minimum number of samples, however long they take.
+        max_samples: Maximum number of samples, however short they are.
+        slow_factor: Stop a candidate whose first timed call takes this times the incumbent.
+        spread: If set, ``total_s`` is a maximum, and sampling ends as soon as the standard error of
+            the mean is at most this fraction of it.  Source: AdaTune (NeurIPS 2020), which stops at
+            a coefficient of variation and drops the extremes of five samples or more.
+        worse_factor: With a spread, sampling also ends when the mean exceeds this times the
+            incumbent by two standard errors: a loser's time need not be known well.
+        patience_s: Timing under disturbance is repeated for at most this long.
     """
 
     warm_s: float = 0.002
@@ -73,7 +73,7 @@ class TimingPolicy:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds a call, one number a sample; ``is_slow`` when it was stopped after one call."""
+    """Seconds per call, one number per sample; ``is_slow`` if it was stopped after one call."""
 
     seconds: tuple[float, ...]
     is_slow: bool = False
@@ -85,9 +85,9 @@ def time_calls(
     incumbent_s: float | None = None,
     fresh_bytes: int = 0,
 ) -> Timing:
-    """Time a kernel by *policy*; *incumbent_s* is the best time known, None at the start.
+    """Time a kernel by *policy*; *incumbent_s* is the best known time, None at the start.
 
-    *fresh_bytes* of its memory are untouched when it is called first.
+    *fresh_bytes* of its memory are untouched before its first call.
     """
     first = burst(1)
     limit = float("inf") if incumbent_s is None else policy.slow_factor * incumbent_s
@@ -116,16 +116,16 @@ def time_interleaved(
     rounds: int = 9,
     is_disturbed: Callable[[], bool] = lambda: False,
 ) -> list[Timing]:
-    """Time several kernels in turns, a sample each, so that drift of the machine hits all alike.
+    """Time several kernels in turns, one sample each, so that drift affects all alike.
 
-    A round in which the machine *is_disturbed* is taken again, by *policy*'s patience in all.
+    A round disturbed according to *is_disturbed* is repeated, within *policy*'s total patience.
     """
     numbers = [_calls_per_sample(burst, burst(1), policy) for burst in bursts]
 
     def taken() -> list[float]:
         samples = []
         for burst, number in zip(bursts, numbers, strict=True):
-            # The first call after another kernel's turn finds that one's data in the caches.
+            # Warm the caches, which hold the previous kernel's data.
             burst(1)
             samples.append(burst(number) / number)
         return samples
@@ -136,9 +136,9 @@ def time_interleaved(
 
 
 def undisturbed(timed: Callable[[], T], is_disturbed: Callable[[], bool], patience_s: float) -> T:
-    """What *timed* returns, asked again while the machine *is_disturbed* before or after it.
+    """Return *timed*'s result, repeating it while *is_disturbed* before or after it.
 
-    The last answer counts once *patience_s* have passed.
+    Once *patience_s* have passed, the last result counts.
     """
     end = perf_counter() + patience_s
     before = is_disturbed()
@@ -151,14 +151,14 @@ def undisturbed(timed: Callable[[], T], is_disturbed: Callable[[], bool], patien
 
 
 def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:
-    """Mean and its standard error; of five samples or more without the least and the largest."""
+    """Mean and its standard error; from five samples on, without the smallest and the largest."""
     kept = sorted(samples)[1:-1] if len(samples) >= 5 else samples
     mean = fmean(kept)
     return mean, stdev(kept, mean) / sqrt(len(kept)) if len(kept) > 1 else 0.0
 
 
 def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy) -> int:
-    """Warm up untimed, and return how many calls make one sample."""
+    """Warm up untimed, and return the number of calls per sample."""
     fastest, spent, calls = first, 0.0, 1
     while spent < policy.warm_s and first <= policy.pause_s:
         seconds = burst(calls)

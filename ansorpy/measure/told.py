@@ -1,4 +1,4 @@
-"""The runner of a replay: it answers with what the recorded run was told."""
+"""The runner of a replay: it returns the recorded results."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _RETIMED = TypeAdapter(list[tuple[TrialKind, tuple[float, ...]]])
 
 @dataclass
 class ToldRunner:
-    """Answers the asks of a run that follows *journal*, in the order of the recorded answers.
+    """Returns the results of the run recorded in *journal*, in the recorded order.
 
-    The run writes to *past*; *database* is the recorded one, which has what is not in the events:
+    The run writes to *past*; *database* is the recorded one, which has what the events lack:
     reasons, and which object code was timed.
     """
 
@@ -35,7 +35,7 @@ class ToldRunner:
     database: Database
     past: Database
     told: int = 0
-    """Results given that the recorded run spent a trial on."""
+    """Number of results returned that cost the recorded run a trial."""
 
     def measure(
         self,
@@ -76,7 +76,7 @@ class ToldRunner:
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult] | None:
-        """The recorded times; None when the recorded run's runner had none."""
+        """The recorded times; None if the recorded run's runner returned none."""
         event = self.journal.expect("retime")
         told = [MeasureResult(kind, seconds) for kind, seconds in _read(_RETIMED, event, "told")]
         return told or None
@@ -90,9 +90,9 @@ class ToldRunner:
     def _result(
         self, task: Task, state: State, kind: TrialKind, seconds: tuple[float, ...]
     ) -> MeasureResult:
-        """What was told, with the reason of the record where it is that trial's.
+        """The recorded result, with the reason from the database if the trial is the same.
 
-        The record's own times may be of a later comparison.
+        The database's times may come from a later comparison.
         """
         record = self.database.lookup(task, state)
         if record is None or not record.is_done or record.kind is not kind:
@@ -100,7 +100,7 @@ class ToldRunner:
         return replace(record.result, seconds=seconds)
 
     def _end(self) -> None:
-        """The recorded run stopped in the middle of a batch."""
+        """Stop where the recorded run stopped, in the middle of a batch."""
         following = self.journal.events[self.journal.at + 1 :]
         if following and following[0].kind == "stopped":
             raise KeyboardInterrupt

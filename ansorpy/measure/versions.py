@@ -1,4 +1,4 @@
-"""Versions of everything that decides what a search does and which bytes it builds."""
+"""Versions of everything that determines what a search does and which bytes it builds."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ _PACKAGES = ("numpy", "lightgbm", "llvmlite", "islpy")
 
 
 def versions() -> dict[str, str]:
-    """Name to version: of this package, of Python, and of the packages a search computes with."""
+    """Versions by name: this package, Python, and the packages a search computes with."""
     own = {"ansorpy": __version__, "python": platform.python_version()}
     return own | {name: version(name) for name in _PACKAGES}

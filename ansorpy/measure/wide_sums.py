@@ -1,4 +1,4 @@
-"""A definition whose long sums do not lose their small terms, for the reference."""
+"""Rewrite long sums so that they do not lose small terms, for the reference."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from ansorpy.schedule.dagedit import replace_ops
 __all__ = ["wide_sums"]
 
 LONG_TERMS = 1 << 16
-"""Shorter float32 sums stay well within the tolerance of a check, one term after the other.
+"""Shorter float32 sums, added one term at a time, stay well within a check's tolerance.
 
-Measured: 4 M squares of standard normals added in order lack 0.2 % of their sum, because most are
-below half a unit in the last place of what was added up before them.
+Measured: 4 M squares of standard normals added in order fall 0.2 % short of their sum, because most
+are below half an ulp of the partial sum they are added to.
 """
 
 
 def wide_sums(dag: ComputeDAG, terms: int = LONG_TERMS) -> ComputeDAG:
-    """*dag* with each floating-point sum of at least *terms* terms added up in float64.
+    """Rewrite *dag* so that each floating-point sum of at least *terms* terms uses float64.
 
         C[i] = sum(A[i, k])   -->   C.wide[i] = sum(float64(A[i, k]))
                                     C[i] = float32(C.wide[i])
 
     Arguments and outputs keep their names and types; a definition without such sums is returned
-    as it is.
+    unchanged.
     """
     new: dict[Tensor, ComputeOp] = {
         op: _widened(op, op.body)

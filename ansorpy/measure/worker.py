@@ -3,8 +3,8 @@
 It answers messages from descriptor IN on descriptor OUT with the handlers that MODULE's
 ``make_handlers()`` returns, one at a time, until IN ends.  It never imports the user's
 ``__main__``, and does not outlive PARENT: the kernel kills it when the driver's end of a pipe
-closes (:mod:`ansorpy.measure.supervisor`) and, asked here, when its parent dies; the second also
-holds where a program forked from the driver keeps that pipe open.
+closes (:mod:`ansorpy.measure.supervisor`) and, as requested here, when its parent dies; the latter
+works even if a program forked from the driver keeps that pipe open.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ def main(argv: list[str]) -> int:
 
 
 def _isolate(parent: int) -> None:
-    """Die with *parent*, leave no core file, be the first victim when memory runs out."""
+    """Die with *parent*, write no core file, be the first victim when memory runs out."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
-        # It died before prctl took effect.
+        # The parent died before prctl took effect.
         os._exit(0)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:

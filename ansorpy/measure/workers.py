@@ -1,4 +1,4 @@
-"""Where candidates are built and timed: on this machine, its GPUs, or by a Ray cluster's nodes."""
+"""Select where candidates are built and timed: this machine, its GPUs, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -25,27 +25,27 @@ _PORTS = 1 << 16
 
 
 class Machines(Runner, Protocol):
-    """A runner with what a session needs beside: re-timing, and the code that was timed."""
+    """A runner that can also re-time finalists and return the code it timed."""
 
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult] | None:
-        """Times of finalists taken in turns on one machine; None when there is none left."""
+        """Re-time finalists in turns on one machine; None when there is none left."""
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Object code of each candidate, or the result that says why there is none."""
+        """Build each candidate: object code, or the result that says why there is none."""
 
     def built(self, object_digest: str) -> Built | None:
-        """Code that was measured lately, by its digest."""
+        """Recently measured code, by its digest."""
 
 
 def open_machines(
     workers: str, options: MeasureOptions, target: Target
 ) -> AbstractContextManager[Machines]:
-    """The machines that *workers* names, for *target*; leaving the context ends what runs there.
+    """Open the machines that *workers* names, for *target*; leaving the context ends their workers.
 
     Raises:
-        UsageError: *workers* is no address (:func:`ray_address`), or a cluster for a GPU's sake.
+        UsageError: *workers* is not an address (:func:`ray_address`), or a cluster's for a GPU.
         MissingDependency: Ray is not installed, or the cluster cannot be joined.
     """
     if workers == LOCAL:
@@ -58,7 +58,7 @@ def open_machines(
 
 
 def ray_address(workers: str) -> str:
-    """*workers* as Ray takes addresses.
+    """Convert *workers* to an address for Ray.
 
         ray, ray://auto    -->  auto               the cluster of this machine or RAY_ADDRESS
         ray://local        -->  local              Ray started for this run, on this machine

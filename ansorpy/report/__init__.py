@@ -1,1 +1,1 @@
-"""What people read: verification, comparisons with other engines, tables."""
+"""Results for users: verification, comparisons with other engines, tables."""

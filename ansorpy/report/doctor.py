@@ -26,7 +26,7 @@ __all__ = ["Examination", "Finding", "examine"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One ability: whether it is there, in which form, and what would provide it."""
+    """One capability: whether it is present, in which form, and what would provide it."""
 
     name: str
     ok: bool
@@ -37,23 +37,23 @@ class Finding:
 
 @dataclass(frozen=True)
 class Examination:
-    """All findings; ``needed`` ones decide whether this machine can tune and run at all."""
+    """All findings; the ``needed`` ones decide whether this machine can tune and run at all."""
 
     findings: tuple[Finding, ...]
     rates: Rates | None = None
 
     @property
     def ok(self) -> bool:
-        """True when nothing that every use needs is missing."""
+        """True unless something is missing that every use needs."""
         return all(f.ok for f in self.findings if f.needed)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
+        """The examination as JSON-serializable values."""
         rates = None if self.rates is None else self.rates.to_dict()
         return {"ok": self.ok, "findings": [vars(f) for f in self.findings], "rates": rates}
 
     def table(self) -> Table:
-        """A row a finding, with the advice where something is missing."""
+        """One row per finding, with advice where something is missing."""
         rows = tuple(
             (
                 "ok" if f.ok else "MISSING" if f.needed else "absent",
@@ -65,17 +65,17 @@ class Examination:
         return Table("", ("", "what", "found"), rows)
 
     def demand(self) -> None:
-        """Raise :class:`MissingDependency` for the first needed thing that is absent."""
+        """Raise :class:`MissingDependency` for the first needed capability that is absent."""
         for f in self.findings:
             if f.needed and not f.ok:
                 raise MissingDependency(f"{f.name}: {f.detail}", hint=f.advice or None)
 
 
 def examine(*, calibrate: bool = False) -> Examination:
-    """Look at Python, CPU, libgomp, linker, CUDA and the packages; starts no search.
+    """Check Python, CPU, libgomp, linker, CUDA and the packages; starts no search.
 
     Args:
-        calibrate: Measure what the machine does a second, also if that was done before.
+        calibrate: Measure the machine's rates, even if they are stored.
     """
     parts = (_python, _cpu, _threads, _worker, _llvm, _libgomp, _linker, _cuda, _nvrtc)
     findings = [_guarded(part) for part in parts]
@@ -90,7 +90,7 @@ _OPTIONAL = (("onnxruntime", "verify"), ("openvino", "bench"), ("torch", "bench"
 
 
 def _guarded(look: Callable[[], Finding]) -> Finding:
-    """The finding, or one that says what went wrong while looking."""
+    """Return the finding, or one that reports the error that occurred while looking."""
     try:
         return look()
     except (AnsorpyError, ImportError, OSError) as error:
@@ -115,7 +115,7 @@ def _cpu() -> Finding:
 
 
 def _rates(again: bool) -> tuple[Rates | None, Finding]:
-    """What the closed-form cost model knows of this machine."""
+    """The rates of this machine, for the closed-form cost model."""
     advice = "ansorpy doctor --calibrate measures, as does the first search"
     try:
         rates = calibrated(Target.host(), again=True).rates if again else kept_rates()
@@ -167,7 +167,7 @@ def _libgomp() -> Finding:
 
 
 def _linker() -> Finding:
-    """Only the export of a library links; the rest runs from memory."""
+    """Only exporting a library needs a linker; all else runs from memory."""
     try:
         command = find_linker(Target.host()).command
     except MissingDependency as error:
@@ -188,7 +188,7 @@ def _cuda() -> Finding:
 
 
 def _nvrtc() -> Finding:
-    """Compiles for GPUs, whether one is here or not."""
+    """NVRTC compiles for GPUs, whether this machine has one or not."""
     try:
         found = f"{version()}, compiles for {', '.join(architectures())}"
     except MissingDependency as error:

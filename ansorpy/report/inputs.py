@@ -1,4 +1,4 @@
-"""What a model is fed: names, shapes and types of its inputs, and seeded random values for them."""
+"""Inputs of a model: names, shapes and types, and seeded random values for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["InputSpec", "input_specs", "random_feeds", "random_value", "read_mod
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One input of a model with every dimension known."""
+    """One input of a model, with every dimension known."""
 
     name: str
     shape: tuple[int, ...]
@@ -27,7 +27,7 @@ class InputSpec:
 
 
 def read_model(path: str | Path) -> onnx.ModelProto:
-    """The ONNX model in the file *path*, external data included.
+    """Load the ONNX model in the file *path*, including external data.
 
     Raises:
         ForeignFile: The file is absent, unreadable, or not an ONNX model.
@@ -48,11 +48,11 @@ def input_specs(
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> list[InputSpec]:
-    """The inputs a caller provides (initializers left out), with *shapes* and *dims* filled in.
+    """The inputs a caller provides (not the initializers), with *shapes* and *dims* filled in.
 
     Raises:
-        UsageError: A name that is no input, a rank or a fixed size contradicted, or a dimension
-            that stays unknown.
+        UsageError: A name is not an input, a rank or a fixed size is contradicted, or a dimension
+            remains unknown.
     """
     shapes, dims = dict(shapes or {}), dict(dims or {})
     fed = {i.name for i in model.graph.initializer}
@@ -88,7 +88,7 @@ def _spec(
 
 
 def random_feeds(specs: Sequence[InputSpec], seed: int) -> dict[str, np.ndarray]:
-    """One value an input, the same for the same *seed* and name in every process."""
+    """One value per input, the same for the same *seed* and name in every process."""
     return {s.name: random_value(s.shape, s.dtype, seed, s.name) for s in specs}
 
 

@@ -1,4 +1,4 @@
-"""Small edits of ONNX models: other contents in some fields, a softmax's input as an output."""
+"""Small edits of ONNX models: replace fields, expose a softmax's input as an output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 __all__ = ["FinalSoftmax", "softmax_inputs_as_outputs", "with_fields"]
 
-# Between a softmax and the output these change no value.
+# Operators between a softmax and the output that change no values.
 _VIEWS = ("Identity", "Reshape", "Flatten", "Squeeze", "Unsqueeze")
 
 
@@ -30,7 +30,7 @@ class FinalSoftmax:
     flattens: bool
 
     def rows(self, array: NDArray[np.float64]) -> NDArray[np.float64]:
-        """*array*, shaped as the softmax's input, with one normalised group a row."""
+        """Reshape *array* as the softmax's input, with one normalized group per row."""
         if self.flattens:
             return array.reshape(int(np.prod(array.shape[: self.axis], dtype=np.int64)), -1)
         return np.moveaxis(array, self.axis, -1).reshape(-1, array.shape[self.axis])
@@ -39,10 +39,10 @@ class FinalSoftmax:
 def softmax_inputs_as_outputs(
     model: onnx.ModelProto,
 ) -> tuple[onnx.ModelProto, dict[str, FinalSoftmax]]:
-    """*model* with the inputs of its final softmaxes as further outputs, and which they are.
+    """Add the inputs of final softmaxes as outputs of a copy; returns it and those softmaxes.
 
-    A saturated softmax returns ones and zeros whatever error its input carries, so a comparison
-    must look at the input too.  A model without such a softmax comes back as it is.
+    A saturated softmax returns ones and zeros whatever the error of its input, so a comparison
+    must check the input too.  A model without such a softmax is returned unchanged.
     """
     graph = model.graph
     producer = {output: node for node in graph.node for output in node.output}
@@ -64,7 +64,7 @@ def softmax_inputs_as_outputs(
 def _same_type(
     model: onnx.ModelProto, output: onnx.ValueInfoProto, softmax: onnx.NodeProto
 ) -> onnx.ValueInfoProto:
-    """The declaration of the softmax's input: it has the type and shape of the softmax's output."""
+    """Declare the softmax's input, which has the type and shape of the softmax's output."""
     source = output
     if softmax.output[0] != output.name:  # a view lies between; only inference knows the shape
         inferred = onnx.shape_inference.infer_shapes(model)
@@ -79,7 +79,7 @@ def _final_softmax(model: onnx.ModelProto, node: onnx.NodeProto) -> FinalSoftmax
 
 
 def with_fields(model: onnx.ModelProto, **fields: Sequence[Message]) -> onnx.ModelProto:
-    """A copy of *model* whose graph has other contents in the repeated *fields*."""
+    """Copy *model* with the contents of the graph's repeated *fields* replaced."""
     result = onnx.ModelProto()
     result.CopyFrom(model)
     # Before version 4 of the format every initializer had to be a graph input as well.

@@ -1,4 +1,4 @@
-"""A model's outputs summed up: shape, type, range, and whether they are finite."""
+"""Summary of a model's outputs: shape, type, range, and whether they are finite."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ Array = NDArray[np.generic]
 
 
 def outputs_json(outputs: Mapping[str, Array]) -> list[dict[str, Any]]:
-    """One object an output, all values JSON-able (a statistic that is not finite is null)."""
+    """One JSON-serializable object per output; statistics that are not finite are null."""
     return [{"name": name, **_facts(array)} for name, array in outputs.items()]
 
 
 def outputs_table(outputs: Mapping[str, Array]) -> Table:
-    """One row an output."""
+    """One row per output."""
     rows = []
     for name, array in outputs.items():
         facts = _facts(array)

@@ -1,4 +1,4 @@
-"""What a run is about to do, as a table."""
+"""Table of what a run is about to do."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ __all__ = ["plan_table"]
 
 
 def plan_table(plan: Plan) -> Table:
-    """A row a task in the order of the plan; ``least us`` is its roofline, ``alike`` its class,
-    ``best us`` and ``before`` what earlier runs found, and in how many trials."""
+    """One row per task in plan order; ``least us`` is its roofline, ``alike`` its class,
+    ``best us`` the best time of earlier runs, ``before`` the number of their trials."""
     heading = (
         "#", "task", "calls", "alike", "GFLOP", "least us", "best us", "share", "before", "trials",
     )  # fmt: skip

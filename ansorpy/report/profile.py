@@ -1,4 +1,4 @@
-"""Where a network's time goes: each call inside whole runs, alone, and at its roofline."""
+"""A network's time per call: within whole runs, alone, and at its roofline."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class CallTime:
     Args:
         inside_s: Median seconds as part of whole runs.
         alone_s: Seconds its program took when it was tuned; None when it was never timed.
-        least_s: What no schedule of its definition can beat; 0 when nothing is known.
+        least_s: Lower bound for any schedule of its definition; 0 when nothing is known.
     """
 
     name: str
@@ -26,7 +26,7 @@ class CallTime:
     least_s: float
 
     def to_dict(self) -> dict[str, str | float | None]:
-        """JSON-able; seconds."""
+        """JSON-serializable; times in seconds."""
         return {
             "name": self.name,
             "inside_s": self.inside_s,
@@ -36,7 +36,7 @@ class CallTime:
 
 
 def profile_table(calls: Sequence[CallTime]) -> Table:
-    """A row a call in order, and their sums."""
+    """One row per call, in order, and their sums."""
     known = [call.alone_s for call in calls if call.alone_s is not None]
     total = CallTime(
         "all",
@@ -60,5 +60,5 @@ def profile_table(calls: Sequence[CallTime]) -> Table:
 
 
 def _share(part_s: float, whole_s: float, digits: int) -> str:
-    """A percentage; nothing where the whole is too short for the clock."""
+    """A percentage; empty where the whole is too short for the clock."""
     return f"{part_s / whole_s:.{digits}%}" if whole_s > 0 else ""

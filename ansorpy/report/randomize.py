@@ -1,9 +1,9 @@
-"""Seeded random weights for a model whose own are constant, missing or beside the point.
+"""Seeded random weights for a model whose own are constant, missing or irrelevant.
 
-A network of equal weights computes equal numbers everywhere, so nearly any wrong program passes
-for it.  Each weight is drawn by its role: convolution and matrix weights N(0, 2 / fan_in) (He et
-al., 2015, so that activations keep their size), biases and normalisation means N(0, 0.1^2),
-normalisation scales and variances U(0.5, 1.5).
+A network with equal weights computes equal numbers everywhere, so nearly any wrong program would
+pass.  Each weight is drawn by its role: convolution and matrix weights from N(0, 2 / fan_in) (He et
+al., 2015, so that activations keep their scale), biases and normalization means from N(0, 0.1^2),
+normalization scales and variances from U(0.5, 1.5).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["Role", "random_weights", "weight_roles"]
 
 
 class Role(Enum):
-    """What a constant is to the operator that reads it."""
+    """Role of a constant in the operator that reads it."""
 
     WEIGHT = "weight"
     BIAS = "bias"
@@ -49,15 +49,15 @@ _ROLES: dict[str, dict[int, Role]] = {
 
 _SOURCES = ("Constant", "ConstantOfShape")
 
-# A constant keeps its role through these: only its shape changes.
+# Operators through which a constant keeps its role: they only change its shape.
 _VIEWS = ("Unsqueeze", "Squeeze", "Reshape", "Flatten", "Identity", "Transpose", "Expand")
 
 
 def random_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
-    """A copy of *model* whose floating-point weights are drawn at random by their role.
+    """Copy *model*, drawing its floating-point weights at random by their roles.
 
     Weights may be initializers or come from ``ConstantOfShape`` nodes (as in the ``light`` models
-    of the onnx package); both become initializers.  Shape tensors and other integers stay.
+    of the onnx package); both become initializers.  Shape tensors and other integers are kept.
     The same seed gives the same weights on every machine.
     """
     graph = model.graph
@@ -82,7 +82,7 @@ def random_weights(model: onnx.ModelProto, seed: int) -> onnx.ModelProto:
 def weight_roles(model: onnx.ModelProto) -> dict[str, tuple[Role, int]]:
     """Name -> (role, fan_in) of every floating-point constant an operator reads as a parameter.
 
-    ``fan_in`` is the number of products that one output element sums (1 where there is no sum).
+    ``fan_in`` is the number of products summed for one output element (1 if there is no sum).
     """
     constants = _constants(model.graph)
     origin = {name: name for name in constants}
@@ -92,7 +92,7 @@ def weight_roles(model: onnx.ModelProto) -> dict[str, tuple[Role, int]]:
             origin[node.output[0]] = origin[node.input[0]]
         for slot, role in _ROLES.get(node.op_type, {}).items():
             name = origin.get(node.input[slot] if slot < len(node.input) else "")
-            if name is None or constants[name].size < 2:  # a lone factor or offset is no weight
+            if name is None or constants[name].size < 2:  # a scalar factor or offset
                 continue
             fan_in = _fan_in(node, slot, constants[name].shape) if role is Role.WEIGHT else 1
             found.setdefault(name, (role, fan_in))
@@ -101,7 +101,7 @@ def weight_roles(model: onnx.ModelProto) -> dict[str, tuple[Role, int]]:
 
 @dataclass(frozen=True)
 class _Constant:
-    """Shape and type of a constant whose values do not matter."""
+    """Shape and type of a constant; its values do not matter."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]

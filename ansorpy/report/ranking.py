@@ -1,4 +1,4 @@
-"""How well cost models ranked held-out programs, for people."""
+"""Tables of how well cost models ranked held-out programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADING = ("correlation", "recall of 5", "speed of 1", "speed of 5")
 
 
 def overall_table(found: Sequence[Judged]) -> Table:
-    """Means over tasks; a level's rows are over the tasks that have it, all models on the same."""
+    """Means over tasks; each level's rows cover the tasks that have it, for all models alike."""
     rows = []
     for level in sorted({j.known for j in found if j.known}):
         names = {j.task for j in found if j.known == level}
@@ -39,7 +39,7 @@ def _means(figures: Sequence[Ranking]) -> tuple[str, ...]:
 
 
 def tasks_table(found: Sequence[Judged]) -> Table:
-    """Rank correlations, a row a task."""
+    """Rank correlations, one row per task."""
     models = sorted({(j.known, j.knowing.value) for j in found})
     heading = ("held out", *(value.format(known) for known, value in models))
     rows = []
@@ -51,7 +51,7 @@ def tasks_table(found: Sequence[Judged]) -> Table:
 
 
 def figures(found: Sequence[Judged]) -> list[dict[str, object]]:
-    """Every figure of every task, JSON-able; what is undefined is null."""
+    """Every metric of every task, JSON-serializable; undefined values are null."""
     return [
         {
             "task": j.task,

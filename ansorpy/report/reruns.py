@@ -1,4 +1,4 @@
-"""What replaying a run gave, for people."""
+"""Tables of the results of replaying a run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _DIGITS = 12
 
 
 def changed_versions(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """A line for each recorded version that is another one now."""
+    """One line for each version that differs from the recorded one."""
     return [
         f"note: the run used {name} {version}, this is {now.get(name, 'another program')}"
         for name, version in sorted(then.items())
@@ -22,7 +22,7 @@ def changed_versions(then: Mapping[str, str], now: Mapping[str, str]) -> list[st
 
 
 def rerun_table(again: Rerun) -> Table:
-    """A row a task: its best program, and whether its code has the same bytes."""
+    """One row per task: its best program, and whether the code is the same byte for byte."""
     history = "another history" if again.divergence else "same history"
     title = (
         f"run {again.run} ({again.ended}): {history}, {again.trials} trials, "

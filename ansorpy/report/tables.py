@@ -1,4 +1,4 @@
-"""Tables for people: drawn with rich on a terminal, as aligned plain text elsewhere."""
+"""Tables for users: drawn with rich on a terminal, aligned plain text elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Table", "show"]
 
 @dataclass(frozen=True)
 class Table:
-    """A titled table of text cells; columns named in ``numeric`` are aligned to the right."""
+    """A titled table of text cells; columns named in ``numeric`` are right-aligned."""
 
     title: str
     heading: tuple[str, ...]
@@ -19,7 +19,7 @@ class Table:
     numeric: frozenset[str] = frozenset()
 
     def text(self) -> str:
-        """The table as aligned lines; ends without a newline."""
+        """The table as aligned lines, without a final newline."""
         cells = (self.heading, *self.rows)
         widths = [max(len(row[c]) for row in cells) for c in range(len(self.heading))]
         lines = [self.title] if self.title else []
@@ -33,7 +33,7 @@ class Table:
 
 
 def show(table: Table, file: TextIO | None = None) -> None:
-    """Print *table*: drawn when *file* (default stdout) is a terminal, else as plain text."""
+    """Print *table*: drawn if *file* (default stdout) is a terminal, else as plain text."""
     file = file or sys.stdout
     if not file.isatty():
         print(table.text(), file=file)

@@ -1,4 +1,4 @@
-"""What a tuning database says about tasks: trials, best times, failures with their reasons."""
+"""A tuning database's tasks: trials, best times, failures with their reasons."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """One task as recorded; ``weight`` is how often the network at hand calls it."""
+    """One task as recorded; ``weight`` is the number of times the current network calls it."""
 
     key: str
     name: str
@@ -38,16 +38,16 @@ class TaskSummary:
 
     @property
     def gflops(self) -> float | None:
-        """Arithmetic per second of the best program, in 1e9."""
+        """Arithmetic rate of the best program, in GFLOP/s."""
         return None if self.best_s is None else self.flops / self.best_s * 1e-9
 
     @property
     def failed(self) -> int:
-        """Trials that gave no correct program in time; ones stopped for being slow are not."""
+        """Trials that gave no correct program in time, not counting those stopped as slow."""
         return sum(count for kind, (count, _) in self.failures.items() if kind != TrialKind.SLOW)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able."""
+        """The summary as JSON-serializable values."""
         failures = {
             k.value: {"count": n, "first_reason": text} for k, (n, text) in self.failures.items()
         }
@@ -85,7 +85,7 @@ def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> 
 
 
 def tasks_table(tasks: Sequence[TaskSummary], title: str = "") -> Table:
-    """A row a task in the order given, and the total of those that have a time."""
+    """One row per task in the order given, and the total of those that have a time."""
     heading = ("#", "task", "calls", "trials", "failed", "best us", "GFLOP/s", "share")
     total = sum(t.weight * (t.best_s or 0.0) for t in tasks)
     rows = [_row(number, t, total) for number, t in enumerate(tasks)]
@@ -104,7 +104,7 @@ def _row(number: int, task: TaskSummary, total: float) -> tuple[str, ...]:
 
 
 def failures_table(tasks: Sequence[TaskSummary]) -> Table:
-    """Failures of all tasks by kind, with the first reason of each; being slow is none."""
+    """Failures of all tasks by kind, with the first reason of each; SLOW is not a failure."""
     found: dict[TrialKind, list[tuple[int, str]]] = {}
     for task in tasks:
         for kind, (count, reason) in task.failures.items():
@@ -121,7 +121,7 @@ def failures_table(tasks: Sequence[TaskSummary]) -> Table:
 
 
 def phases_table(seconds: Mapping[Part, float]) -> Table:
-    """What each part of a run took, the longest first, and all together."""
+    """Time of each part of a run, longest first, and the total."""
     total = sum(seconds.values())
     entries = [*sorted(seconds.items(), key=lambda entry: -entry[1]), (None, total)]
     rows = tuple(
@@ -134,7 +134,7 @@ def phases_table(seconds: Mapping[Part, float]) -> Table:
 
 
 def sessions_table(sessions: Sequence[Session]) -> Table:
-    """A row a run: when it began, how long it took, how it ended."""
+    """One row per run: when it began, how long it took, how it ended."""
     rows = tuple(
         (
             str(run.id),

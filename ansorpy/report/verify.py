@@ -1,4 +1,4 @@
-"""Comparing outputs with a reference: relative to the largest output; NaN fails."""
+"""Compare outputs with a reference, relative to the largest output; NaN fails."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from ansorpy.report.tables import Table
 
 __all__ = ["DEFAULT_TOLERANCE", "OutputCheck", "Verification", "check_output", "compare_outputs"]
 
-# Of the largest output; float32 sums in another order stay well below it on the networks we test.
+# Relative to the largest output; reordered float32 sums stay well below it on our test networks.
 DEFAULT_TOLERANCE = 2e-5
 
-# Below this a float32 probability says nothing exact about its logit any more.
+# A float32 probability below this no longer determines its logit accurately.
 LEAST_PROBABILITY = 1e-30
 
 Array = NDArray[np.generic]
@@ -26,7 +26,7 @@ Array = NDArray[np.generic]
 
 @dataclass(frozen=True)
 class OutputCheck:
-    """How one output compares: ``error`` is the largest difference over the largest value."""
+    """Comparison of one output; ``error`` is the largest difference over the largest value."""
 
     name: str
     error: float
@@ -54,7 +54,7 @@ class Verification:
         return all(check.ok for check in self.checks)
 
     def to_dict(self) -> dict[str, Any]:
-        """The result as JSON-able values."""
+        """The result as JSON-serializable values."""
         rows = [
             {
                 "name": c.name,
@@ -69,7 +69,7 @@ class Verification:
         return {"model": self.model, "against": self.against, "ok": self.ok, "outputs": rows}
 
     def table(self) -> Table:
-        """A row an output."""
+        """One row per output."""
         rows = tuple(
             (
                 c.name,
@@ -102,12 +102,12 @@ def compare_outputs(
     softmaxes: Mapping[str, FinalSoftmax],
     tolerance: float = DEFAULT_TOLERANCE,
 ) -> Verification:
-    """Check each of *ours* with the value of the same name in *theirs*.
+    """Check each of *ours* against the value of the same name in *theirs*.
 
-    ``softmaxes`` names the outputs that a softmax computes.  Where *ours* has the softmax's input,
-    it is checked like any output; where it has not (a library that returns only probabilities),
-    the logarithms are: up to a constant they are that input.  A softmax turns an allowed absolute
-    difference ``d`` of its input into a factor ``exp(2 d)``, so its own output is allowed that.
+    ``softmaxes`` names the outputs that a softmax computes.  If *ours* has its input, that
+    is checked like any output; if not (a library returns only probabilities), the logarithms are
+    checked instead, which equal that input up to a constant.  A softmax turns an allowed absolute
+    error ``d`` of its input into a factor ``exp(2 d)``, which its own output is therefore allowed.
 
     Raises:
         UsageError: *theirs* lacks an output, so it is another network's.
@@ -134,7 +134,7 @@ def compare_outputs(
 
 
 def check_output(name: str, got: Array, want: Array, tolerance: float) -> OutputCheck:
-    """Compare one output in float64; integers and booleans must agree exactly."""
+    """Compare one output in float64; integers and booleans must match exactly."""
     if got.shape != want.shape:
         problem = f"shape {got.shape} where the reference has {want.shape}"
         return OutputCheck(name, np.inf, np.nan, tolerance, problem)
@@ -156,7 +156,7 @@ def check_output(name: str, got: Array, want: Array, tolerance: float) -> Output
 def _check_logits(
     name: str, softmax: FinalSoftmax, probabilities: Array, logits: Array, tolerance: float
 ) -> OutputCheck:
-    """Compare log(p) with the reference's logits, both less their row's mean where p is exact."""
+    """Compare log(p) with the reference's logits, each minus its row mean where p is accurate."""
     label = f"log({name})"
     if probabilities.size != logits.size:
         return OutputCheck(label, np.inf, np.nan, tolerance, "another number of elements")

@@ -1,4 +1,4 @@
-"""Regions of a network that can be cut in several ways, as a table."""
+"""Table of network regions that can be partitioned in several ways."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["Decision", "WayTime", "ways_table"]
 
 @dataclass(frozen=True)
 class WayTime:
-    """A way: the calls it has beyond those of all ways, and their seconds; None: not all known."""
+    """One way: the calls it needs beyond those of all ways, and their seconds (None: unknown)."""
 
     name: str
     calls: int
     seconds: float | None
 
     def to_dict(self) -> dict[str, str | int | float | None]:
-        """JSON-able."""
+        """The way as JSON-serializable values."""
         return {"way": self.name, "calls": self.calls, "seconds": self.seconds}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """A region, its ways, and the number of the one that is taken."""
+    """A region, its ways, and the index of the chosen one."""
 
     region: str
     ways: tuple[WayTime, ...]
@@ -37,13 +37,13 @@ class Decision:
         return any(way.seconds is not None for way in self.ways)
 
     def to_dict(self) -> dict[str, object]:
-        """JSON-able."""
+        """The decision as JSON-serializable values."""
         ways = [way.to_dict() for way in self.ways]
         return {"region": self.region, "ways": ways, "taken": self.ways[self.taken].name}
 
 
 def ways_table(decisions: Sequence[Decision]) -> Table:
-    """A row a way, ``*`` where it is taken."""
+    """One row per way; ``*`` marks the chosen one."""
     rows = tuple(
         (
             "" if number else decision.region,

@@ -1,7 +1,8 @@
-"""The check that a CPU has what code was generated for: cpuid as LLVM IR, in the library itself.
+"""Check, in the library itself, that the CPU has the features the code was generated for.
 
-It turns an illegal instruction into an error code.  Only x86 is looked at, where libraries travel
-between machines with and without AVX-512; for other architectures :func:`emit_cpu_check` says yes.
+The check is ``cpuid`` emitted as LLVM IR; it turns an illegal instruction into an error code.  It
+covers x86 only, where libraries move between machines with and without AVX-512; on other
+architectures :func:`emit_cpu_check` emits a check that always succeeds.
 Bits: Intel SDM volume 2, CPUID; AMD APM volume 3, appendix E.
 """
 
@@ -18,8 +19,8 @@ __all__ = ["CHECK", "emit_cpu_check", "is_x86", "missing_features", "required_fe
 CHECK = "@cpu_is_able"
 """Name of the emitted function, ``i1 ()``."""
 
-# Feature as LLVM names it -> (leaf, subleaf, register, bit).  Only what tensor code may contain:
-# a virtual machine that hides, say, the AES instructions is no reason to refuse.
+# LLVM feature name -> (leaf, subleaf, register, bit).  Only features that tensor code may use are
+# listed: a virtual machine that hides, say, the AES instructions must not be rejected.
 _EAX, _EBX, _ECX, _EDX = range(4)
 _EXTENDED = 0x80000001
 _BITS = {
@@ -38,7 +39,7 @@ _BITS = {
     "xop": (_EXTENDED, 0, _ECX, 11), "fma4": (_EXTENDED, 0, _ECX, 16),
 }  # fmt: skip
 
-# State the operating system must save, as bits of XCR0: SSE and AVX; opmask and ZMM; tiles.
+# Register state the OS must save, as XCR0 bits: SSE and AVX; those plus opmask and ZMM; AMX tiles.
 _YMM, _ZMM, _TILES = 0x6, 0xE6, 0x60000
 _OSXSAVE = (1, 0, _ECX, 27)
 
@@ -53,27 +54,27 @@ _XGETBV = (
 
 
 def is_x86(target: Target) -> bool:
-    """True for the architecture whose CPU features are checked."""
+    """Return whether *target*'s CPU features are checked, which they are on x86 only."""
     return target.triple.split("-")[0] in ("x86_64", "i686", "i386")
 
 
 def required_features(target: Target) -> tuple[str, ...]:
-    """Features of *target* that its code may use and that :func:`emit_cpu_check` looks for."""
+    """Features of *target* that its code may use and that :func:`emit_cpu_check` checks."""
     if not is_x86(target):
         return ()
     return tuple(name for name in _BITS if name in target.feature_set)
 
 
 def missing_features(required: Collection[str]) -> list[str]:
-    """Those of *required* that this machine lacks, for the message."""
+    """Return those of *required* that this machine lacks, for error messages."""
     present = Target.host().feature_set
     return [name for name in required if name not in present]
 
 
 def emit_cpu_check(features: Collection[str]) -> str:
-    """``i1 CHECK()``: true when CPU and operating system offer *features*.
+    """Emit ``i1 CHECK()``, which returns true if the CPU and the OS support *features*.
 
-    The function uses general registers only, so that it runs on any x86-64.
+    The function uses general-purpose registers only, so it runs on any x86-64.
     """
     text = FunctionText(f"internal i1 {CHECK}()")
     wanted = [_BITS[name] for name in features]
@@ -106,7 +107,7 @@ def _saved_state(features: Collection[str]) -> int:
 
 
 def _leaf_flags(text: FunctionText, wanted: Collection[tuple[int, int, int, int]]) -> list[str]:
-    """One truth value a leaf: it exists, and a register of it has all wanted bits."""
+    """Emit flags per leaf: the leaf exists, and its registers have all the wanted bits set."""
     masks: dict[tuple[int, int], dict[int, int]] = defaultdict(lambda: defaultdict(int))
     for leaf, subleaf, register, bit in wanted:
         masks[leaf, subleaf][register] |= 1 << bit

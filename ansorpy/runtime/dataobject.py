@@ -1,7 +1,7 @@
-"""An object file that holds bytes under one symbol, written as they come.
+"""Write bytes directly into an object file, under one symbol.
 
-An assembler's ``.incbin`` would do, at the price of writing them once more, to a file of their own,
-and of an object as large in the system's temporary folder.
+An assembler's ``.incbin`` would need the bytes in a separate file first, and would write an equally
+large object to the system's temporary folder.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DATA, _SYMBOLS, _NAMES, _SECTION_NAMES, _COUNT = 1, 2, 3, 4, 6
 
 @dataclass(frozen=True)
 class _Format:
-    """How the words of an object are laid out: those of 32 and of 64 bits differ."""
+    """Word layout of an object file; 32-bit and 64-bit formats differ."""
 
     order: str
     is_wide: bool
@@ -49,13 +49,13 @@ class _Format:
 def write_data_object(
     path: Path, like: bytes, symbol: str, pieces: Iterable[bytes | memoryview], *, is_written: bool
 ) -> None:
-    """Write the object *path* with *pieces* one after another under the hidden *symbol*.
+    """Write the object *path*: *pieces*, concatenated, under the hidden *symbol*.
 
-    They begin on a cache line.
+    The data starts on a cache line.
 
     Args:
-        like: Any object of the same machine: it says what this one's header has to.
-        is_written: The program writes to them; else they are read only.
+        like: Any object for the same machine; its header supplies the machine-specific fields.
+        is_written: The program writes to the data; otherwise it is read-only.
     """
     form = _Format("<" if like[5] == 1 else ">", like[4] == 2)
     ident, _, machine, version, _, _, _, flags, *_ = form.header.unpack_from(like)
@@ -71,7 +71,7 @@ def write_data_object(
 
 
 def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, is_written: bool) -> int:
-    """Write the symbol, the names and the sections behind the data; returns where those begin."""
+    """Write symbol, name and section tables after the data; returns the section table's offset."""
     section_names = [b"", b".data" if is_written else b".rodata", b".symtab", b".strtab"]
     section_names += [b".shstrtab", b".note.GNU-stack"]
     blank = form.symbol(0, 0, 0, 0, 0, 0)
@@ -86,7 +86,7 @@ def _write_tables(file: BinaryIO, form: _Format, symbol: str, size: int, is_writ
     table = file.tell()
     access = _ALLOC | (_WRITE if is_written else 0)
     names = [sum(len(n) + 1 for n in section_names[:k]) for k in range(_COUNT)]
-    # Fields: name, type, flags, address, offset, size, link, info, alignment, size of an entry.
+    # Fields: name, type, flags, address, offset, size, link, info, alignment, entry size.
     rows = (
         (0,) * 10,
         (names[_DATA], _PROGBITS, access, 0, _ALIGNMENT, size, 0, 0, _ALIGNMENT, 0),

@@ -1,6 +1,6 @@
-"""Reading a library's metadata without running any of it: just enough of the ELF format.
+"""Read a library's metadata without running any of its code: a minimal ELF reader.
 
-Loading a file runs its constructors; a foreign file must be refused before.
+Loading a library runs its constructors, so a foreign file must be rejected before that.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Section:
 
 
 def find_metadata(path: Path) -> bytes:
-    """The text of the one symbol of *path* that ends in ``_metadata``.
+    """Return the contents of the symbol of *path* whose name ends in ``_metadata``.
 
     Raises:
         ForeignFile: Unreadable, not a 64-bit shared library, or without such a symbol.

@@ -1,7 +1,7 @@
-"""The entry of a compiled program as LLVM IR: init, context size, and one run of all its calls.
+"""Entry functions of a compiled program as LLVM IR: init, context size and run.
 
-``run`` computes addresses and calls; it allocates nothing, locks nothing, and keeps all state in
-the context and the caller's tensors, so several contexts run at once.
+``run`` computes addresses and calls the kernels in order.  It allocates nothing, takes no locks and
+keeps all state in the context and the caller's tensors, so several contexts can run concurrently.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ __all__ = ["Constants", "EntrySource", "baseline", "build_entry", "emit_entry"]
 _TENSOR_BYTES = 8 + 8 * MAX_RANK
 _ALIGNMENT = 64
 _PAGE = 4096
-"""The smallest of any supported machine."""
+"""The smallest page size of any supported machine."""
 _NEW, _BUSY, _DONE = 0, 1, 2
-"""States of the init; ``_DONE + code`` when it ended with *code*."""
+"""States of ``init``; once it has ended with status *code*, the state is ``_DONE + code``."""
 
 
 class Constants(Enum):
-    """Where the entry finds the pool.
+    """Where the entry finds the constant pool.
 
-    GIVEN: the loader stores its address in ``<name>_pool``.  PACKED: linked in, ready to read, as
-    ``<name>_pool_data``.  ORIGINAL: ``init`` makes it from ``<name>_raw_data``: the given
-    constants, then the directly read ones.
+    GIVEN: the loader stores its address in ``<name>_pool``.  PACKED: linked in ready to read, as
+    ``<name>_pool_data``.  ORIGINAL: ``init`` builds it from ``<name>_raw_data``: the constants to
+    be packed, followed by those read as they are.
     """
 
     GIVEN = "given"
@@ -44,14 +44,14 @@ class Constants(Enum):
 
 @dataclass(frozen=True)
 class EntrySource:
-    """What an entry is made from.
+    """Input for generating an entry.
 
     Args:
         name: Prefix of all symbols.
-        metadata: Text of ``<name>_metadata``; none when empty.
-        features: CPU features that ``init`` asks for.
-        is_timed: A run writes when it started and when each call ended, in nanoseconds, to
-            ``i64 <name>_stamps[1 + calls]``; one run at a time then.
+        metadata: Contents of ``<name>_metadata``; omitted when empty.
+        features: CPU features that ``init`` checks.
+        is_timed: Each run writes its start time and the end time of each call, in nanoseconds, to
+            ``i64 <name>_stamps[1 + calls]``; only one run at a time is then possible.
     """
 
     plan: Plan
@@ -63,12 +63,12 @@ class EntrySource:
 
 
 def build_entry(source: EntrySource) -> bytes:
-    """The object file of the entry.
+    """Build the object file of the entry.
 
-    It is compiled for the architecture's baseline: it has to run where the kernels cannot.
+    It is compiled for the architecture's baseline CPU: it must run even where the kernels cannot.
 
     Raises:
-        CodegenError: An x86 library asked for on another architecture, whose LLVM cannot
+        CodegenError: An x86 library was requested on another architecture, whose LLVM cannot
             assemble the CPU check.
     """
     target = source.plan.target
@@ -79,7 +79,7 @@ def build_entry(source: EntrySource) -> bytes:
 
 
 def baseline(target: Target) -> Target:
-    """The first CPU of *target*'s architecture."""
+    """Return *target* with the baseline CPU of its architecture."""
     cpu = "x86-64" if is_x86(target) else "generic"
     return replace(target, cpu=cpu, features="", vector_bits=128)
 
@@ -92,7 +92,7 @@ def _enable_inline_assembly() -> None:
 
 
 def emit_entry(source: EntrySource) -> str:
-    """The module: ``<name>_init``, ``<name>_context_bytes``, ``<name>_run`` and what they need."""
+    """Emit the module: ``<name>_init``, ``<name>_context_bytes``, ``<name>_run``, helpers."""
     symbols = sorted(code.symbol for code in source.plan.objects)
     if source.constants is not Constants.ORIGINAL:
         symbols = sorted({step.code.symbol for step in source.plan.steps})
@@ -151,7 +151,7 @@ def _pool_base(text: FunctionText, source: EntrySource) -> str:
 
 
 def _emit_make_constants(source: EntrySource) -> str:
-    """``i32 @make_constants()``: fill the pool from the originals, or read it in; a status."""
+    """Emit ``i32 @make_constants()``: fill the pool or touch its pages; it returns a status."""
     text = FunctionText("internal i32 @make_constants()")
     plan = source.plan
     if source.constants is not Constants.ORIGINAL:
@@ -178,7 +178,7 @@ def _emit_make_constants(source: EntrySource) -> str:
 
 
 def _emit_touch(text: FunctionText, base: str, size: int) -> None:
-    """Read a byte of each page: the first run shall not wait for the file, page by page."""
+    """Read one byte of each page, so that the first run need not page in the file."""
     text.branch("touch")
     text.start_block("touch")
     after = text.fresh()
@@ -191,7 +191,7 @@ def _emit_touch(text: FunctionText, base: str, size: int) -> None:
 
 
 def _emit_init(source: EntrySource) -> str:
-    """Done by the first caller; others wait for it and get the same answer."""
+    """Emit ``init``: the first caller does the work; others wait and get the same status."""
     text = FunctionText(f"i32 @{source.name}_init()")
     pair = text.define(f"cmpxchg ptr @state, i32 {_NEW}, i32 {_BUSY} acq_rel acquire")
     first = text.define(f"extractvalue {{ i32, i1 }} {pair}, 1")
@@ -220,7 +220,7 @@ def _emit_init(source: EntrySource) -> str:
 
 
 def _emit_context_bytes(source: EntrySource) -> str:
-    """Arena, the largest workspace of all calls, and what aligning the context may cost."""
+    """Emit the context size: arena, largest workspace of any call, and alignment padding."""
     text = FunctionText(f"i64 @{source.name}_context_bytes(i32 %threads)")
     some = text.define("icmp sgt i32 %threads, 1")
     threads = text.define(f"select i1 {some}, i32 %threads, i32 1")
@@ -279,7 +279,7 @@ def _emit_calls(
     threads: str,
     stamps: str | None = None,
 ) -> None:
-    """Call *steps* in order; return the first status that is not 0, else 0."""
+    """Call *steps* in order; return the first nonzero status, else 0."""
     assert callable(address)
     most = max((len(step.args) for step in steps), default=1)
     table = text.define(f"alloca [{most} x ptr], align 8")
@@ -310,14 +310,14 @@ def _return_unless(text: FunctionText, condition: str, value: str) -> None:
 
 
 def _tensor(text: FunctionText, table: str, number: int) -> str:
-    """The data pointer of a tensor, checked."""
+    """Load a tensor's data pointer and check that it is not null."""
     data = text.define(f"load ptr, ptr {_at(text, table, number * _TENSOR_BYTES)}, align 8")
     _require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)
     return data
 
 
 def _check_shape(text: FunctionText, number: int, port: Port) -> None:
-    """All differences or-ed together: one branch a tensor."""
+    """Check a tensor's shape with one branch, by or-ing the differences of all extents."""
     difference = "0"
     for axis, extent in enumerate(port.shape):
         slot = _at(text, "%inputs", number * _TENSOR_BYTES + 8 + 8 * axis)
@@ -335,7 +335,7 @@ def _store_shape(text: FunctionText, number: int, port: Port) -> None:
 
 
 def _aligned(text: FunctionText, pointer: str) -> str:
-    """*pointer* rounded up to the alignment workspaces and arena values have."""
+    """Round *pointer* up to the alignment of workspaces and arena values."""
     number = text.define(f"ptrtoint ptr {pointer} to i64")
     skip = text.define(f"and i64 {text.define(f'sub i64 0, {number}')}, {_ALIGNMENT - 1}")
     return text.define(f"getelementptr i8, ptr {pointer}, i64 {skip}")

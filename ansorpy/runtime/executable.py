@@ -1,4 +1,4 @@
-"""Compiled code that can be called: three functions, and contexts to call them with."""
+"""Run compiled code: a loaded program's three functions and the contexts they run in."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _RUN = ctypes.CFUNCTYPE(
 
 @dataclass(frozen=True)
 class Code:
-    """Addresses of a loaded program's functions; ``owner`` keeps them mapped."""
+    """Addresses of a loaded program's functions; ``owner`` keeps the code mapped."""
 
     name: str
     init: int
@@ -38,26 +38,26 @@ class Code:
 
 
 class _Context:
-    """Memory of one run at a time, arena and workspaces, and what a call passes of it."""
+    """Memory for one run at a time (arena and workspaces) and the arguments of the C call."""
 
     def __init__(self, size: int, inputs: Sequence[Port], outputs: Sequence[Port]) -> None:
         self.size = size
         self._memory = aligned_empty((size,), np.uint8)
         self._tables = tables = c_tensors(inputs), c_tensors(outputs)
-        # One object a tensor, made here: indexing a ctypes array makes a new one each time.
+        # One object per tensor, made once: indexing a ctypes array makes a new object each time.
         self.inputs = [tables[0][k] for k in range(len(inputs))]
         self.outputs = [tables[1][k] for k in range(len(outputs))]
-        # Pointers made once: ctypes takes longer over an array, and over a plain number.
+        # Pointers made once: ctypes converts an array or a plain number more slowly on each call.
         places = (address_of(self._memory), *map(ctypes.addressof, tables))
         self.arguments = tuple(map(ctypes.c_void_p, places))
 
     def touch(self) -> None:
-        """Write to every page, so that the system has found and cleared them all."""
+        """Write to every page, so that the system has mapped and cleared them all."""
         self._memory.fill(0)
 
 
 class _Team(NamedTuple):
-    """What runs with some number of threads need: bytes of context, and the number for C."""
+    """What a run with a given thread count needs: context bytes, and the count as a C int."""
 
     bytes: int
     threads: ctypes.c_int
@@ -66,11 +66,11 @@ class _Team(NamedTuple):
 class Executable:
     """A loaded program.  Any number of Python threads may call :meth:`run` at once.
 
-    Each run takes a free context or makes one; there are as many as ever ran at once, and each is
-    as large as the most threads that ran in it need.
+    Each run takes a free context or makes one.  There are as many contexts as runs were ever active
+    at once, and each is large enough for the highest thread count it has been used with.
 
     Raises:
-        MissingDependency: The CPU lacks what the code was generated for.
+        MissingDependency: The CPU lacks features the code was generated for.
         CodegenError: Packing the constants failed.
     """
 
@@ -91,8 +91,8 @@ class Executable:
         """Compute the outputs from *inputs*, in the ports' order, and return them.
 
         Args:
-            inputs: Arrays, checked by the caller.
-            outputs: Arrays to write to, checked too; ``None`` where a new one is wanted.
+            inputs: Arrays, already checked by the caller.
+            outputs: Arrays to write to, also checked; ``None`` where a new one is wanted.
 
         Raises:
             UsageError: An output shares memory with another tensor, or *threads* is below 1.
@@ -115,7 +115,7 @@ class Executable:
         return results
 
     def reserve(self, threads: int) -> None:
-        """Make the context of a run with *threads* threads now, all of its memory in place.
+        """Create the context of a run with *threads* threads in advance, with all its pages mapped.
 
         Raises:
             UsageError: *threads* is below 1.
@@ -127,9 +127,9 @@ class Executable:
     def prepare(
         self, inputs: Sequence[Array], outputs: Sequence[Array], threads: int
     ) -> Callable[[], None]:
-        """A function that runs on these arrays again and again, with a context of its own.
+        """Return a function that runs repeatedly on these arrays, in a context of its own.
 
-        It may not be called from two threads at once.  It keeps the arrays alive.
+        It must not be called from two threads at once.  It keeps the arrays alive.
 
         Raises:
             UsageError: As :meth:`run`.
@@ -155,7 +155,7 @@ class Executable:
     ) -> list[Array]:
         """Set the data pointers; returns the outputs.
 
-        Given ones that overlap an input or each other are refused; a new one cannot.
+        Output arrays passed by the caller must not overlap an input or each other; new ones cannot.
         """
         known = self._address.of
         used = []
@@ -182,7 +182,7 @@ class Executable:
 
 
 class _Prepared:
-    """A run with its arguments in place; ``held`` is what must outlive it."""
+    """A run with its arguments in place; ``held`` keeps alive what the run uses."""
 
     __slots__ = ("_arguments", "_fail_unless_ok", "_held", "_run")
 
@@ -205,9 +205,9 @@ class _Prepared:
 
 
 class _Addresses:
-    """Where arrays start, remembered as long as they live: asking numpy takes most of a call.
+    """Cache of array addresses, kept while the arrays live: numpy's lookup takes most of a call.
 
-    numpy does not move the memory of an array that is weakly referenced (``resize`` refuses).
+    numpy does not move the memory of a weakly referenced array (``resize`` refuses).
     """
 
     def __init__(self) -> None:
@@ -223,14 +223,14 @@ class _Addresses:
         return address
 
     def _forget(self, key: int, ref: weakref.ref[Array]) -> None:
-        """Drop the entry, unless a new array of the same identity has taken its place."""
+        """Drop the entry unless a new array with the same id has replaced it."""
         entry = self._known.get(key)
         if entry is not None and entry[0] is ref:
             self._known.pop(key, None)
 
 
 def _refuse_overlap(port: Port, used: Sequence[tuple[int, int]]) -> None:
-    """Raise when the last range of *used*, the output *port*, shares a byte with another."""
+    """Raise if the last range of *used*, the output *port*, overlaps an earlier one."""
     start, end = used[-1]
     for other_start, other_end in used[:-1]:
         if start < other_end and other_start < end:

@@ -1,4 +1,4 @@
-"""A plan as a shared library with its C header and an example, depending on libc."""
+"""Export a plan as a shared library with a C header and an example; it depends on libc only."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ from ansorpy.target import Target
 __all__ = ["FUNCTIONS", "export", "library_name"]
 
 FUNCTIONS = ("init", "context_bytes", "run", "metadata")
-"""What a library exports, each with its name and an underscore before."""
+"""Functions and data a library exports; each symbol is prefixed with the library name and ``_``."""
 
 _MAX_BYTES = (1 << 31) - (64 << 20)
-"""Constants one library holds: its code addresses data within 2 GiB."""
+"""Largest size of one library's constants: its code addresses data within 2 GiB."""
 
 
 def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> Path:
     """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
 
     Args:
-        pool: The packed constants, which are then stored ready to read.  Without them the given
-            constants are stored and ``init`` packs them.
+        pool: The packed constants, to be stored ready to read.  Without it, the original constants
+            are stored and ``init`` packs them.
 
     Raises:
-        MissingDependency: No linker; the message says what to install.
+        MissingDependency: There is no linker; the message says what to install.
         UsageError: The folder does not exist, or the constants exceed what one library can hold.
-        CodegenError: The linker refuses.
+        CodegenError: The linker failed.
     """
     path = path.absolute()
     linker = check_exportable(path, plan.target)
@@ -59,30 +59,30 @@ def export(plan: Plan, path: Path, *, pool: NDArray[np.uint8] | None = None) -> 
 
 
 def check_exportable(path: Path, target: Target) -> Linker:
-    """The linker that would write the library *path*; worth asking before a long search.
+    """Return the linker for the library *path*; call this before a long search to fail early.
 
     Raises:
-        MissingDependency: No linker; the message says what to install.
+        MissingDependency: There is no linker; the message says what to install.
         UsageError: The folder does not exist or cannot be written to.
     """
     folder = path.absolute().parent
     if not folder.is_dir():
         raise UsageError(f"cannot write {path}: the folder {folder} does not exist")
-    is_something_else = path.exists() and not path.is_file()  # a folder, a device
+    is_something_else = path.exists() and not path.is_file()  # a folder or a device
     if is_something_else or not os.access(folder, os.W_OK):
         raise UsageError(f"cannot write {path}", hint="name a file in a folder you may write to")
     return find_linker(Target.host() if target.kind == "cuda" else target)
 
 
 def library_name(path: Path) -> str:
-    """The prefix of the symbols of library *path*: its stem as a C identifier."""
+    """Symbol prefix of library *path*: its stem as a C identifier."""
     name = re.sub(r"\W", "_", path.stem, flags=re.ASCII)
     return f"net_{name}" if not name or name[0].isdigit() or keyword.iskeyword(name) else name
 
 
 @dataclass(frozen=True)
 class _Job:
-    """The files of one link."""
+    """The inputs and files of one link."""
 
     plan: Plan
     name: str
@@ -95,7 +95,7 @@ class _Job:
         return self.folder / self.soname
 
     def link(self, pool: NDArray[np.uint8] | None) -> Metadata:
-        """Make :attr:`library`; returns what it says about itself."""
+        """Build :attr:`library`; returns its metadata."""
         digest, constants = self._constants(pool)
         metadata = metadata_of(self.plan, self.name, digest)
         source = EntrySource(
@@ -119,7 +119,7 @@ class _Job:
         return metadata
 
     def link_gpu(self, pool: NDArray[np.uint8] | None) -> Metadata:
-        """The same for a GPU: the constants are packed here, by this machine's CPU."""
+        """The same for a GPU: the constants are packed here, on this machine's CPU."""
         packed = make_pool(self.plan, self.name) if pool is None else pool
         _refuse_size(packed.nbytes)
         metadata = metadata_of(self.plan, self.name, hashlib.sha256(packed.data).digest())
@@ -136,7 +136,7 @@ class _Job:
         return path
 
     def _constants(self, pool: NDArray[np.uint8] | None) -> tuple[bytes, list[Path]]:
-        """A digest of the constants, and the object that holds them."""
+        """Return a digest of the constants and the object file that holds them, if any."""
         size = self.plan.pool_bytes if pool is not None else _original_bytes(self.plan)
         _refuse_size(size)
         content = hashlib.sha256()
@@ -144,7 +144,7 @@ class _Job:
             return content.digest(), []
         path, like = self.folder / "constants.o", self.plan.objects[0].code
         pieces = _told(_pieces(self.plan) if pool is None else (pool.data,), content.update)
-        # Given constants are written to: the intermediate results of packing lie among them.
+        # Original constants need writable memory: intermediate results of packing lie among them.
         name = f"{self.name}_raw_data" if pool is None else f"{self.name}_pool_data"
         write_data_object(path, like, name, pieces, is_written=pool is None)
         return content.digest(), [path]
@@ -162,7 +162,7 @@ def _refuse_size(size: int) -> None:
 def _told(
     pieces: Iterable[bytes | memoryview], hear: Callable[[bytes | memoryview], None]
 ) -> Iterator[bytes | memoryview]:
-    """*pieces*, each of which *hear* is given on its way."""
+    """Yield *pieces*, passing each one to *hear* first."""
     for piece in pieces:
         hear(piece)
         yield piece
@@ -173,7 +173,7 @@ def _original_bytes(plan: Plan) -> int:
 
 
 def _pieces(plan: Plan) -> Iterable[bytes]:
-    """The given constants as the entry expects them: ``RAW``, then the directly read ones."""
+    """The original constants in the entry's order: region ``RAW``, then those read as they are."""
     position = 0
     for offset, array in sorted(plan.raw, key=lambda item: item[0]):
         yield bytes(offset - position)

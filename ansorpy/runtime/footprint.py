@@ -1,4 +1,4 @@
-"""What memory a compiled program takes while it runs."""
+"""How much memory a compiled program needs while it runs."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ __all__ = ["Footprint", "bytes_text"]
 
 @dataclass(frozen=True)
 class Footprint:
-    """Bytes of one run.
+    """Bytes that one run needs.
 
     Args:
-        constants: As the code reads them: packed, padded, transformed; all runs share them.
+        constants: As the code reads them: packed, padded, transformed; shared by all runs.
         arena: Intermediate values.
-        workspace: Scratch of the call that needs most, for all of its threads; None while there
-            is no code, when constants are those given and results lie apart from operands.
-        ports: Inputs and outputs, which are the caller's.
+        workspace: Scratch of the call that needs most, for all of its threads.  None before code is
+            generated; constants are then the original ones, and no result overwrites an operand.
+        ports: Inputs and outputs, which the caller owns.
     """
 
     constants: int
@@ -26,13 +26,13 @@ class Footprint:
 
     @property
     def peak(self) -> int | None:
-        """All together: no moment of a run takes more.  None while there is no code."""
+        """The sum of all parts, which no run exceeds; None before code is generated."""
         if self.workspace is None:
             return None
         return self.constants + self.arena + self.workspace + self.ports
 
     def to_dict(self) -> dict[str, int | None]:
-        """JSON-able; bytes."""
+        """The sizes in bytes, as JSON-serializable values."""
         return {
             "constant_bytes": self.constants,
             "arena_bytes": self.arena,
@@ -56,6 +56,6 @@ class Footprint:
 
 
 def bytes_text(size: int) -> str:
-    """*size* bytes in the largest unit that they fill: ``7.75 MiB``."""
+    """Format *size* bytes in the largest unit not above it: ``7.75 MiB``."""
     power = min(max(size.bit_length() - 1, 0) // 10, 3)
     return f"{size / (1 << 10 * power):.4g} {('B', 'KiB', 'MiB', 'GiB')[power]}"

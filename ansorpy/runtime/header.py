@@ -1,4 +1,4 @@
-"""The C header of a library, and a complete program that calls it."""
+"""Generate a library's C header and a complete example program that calls it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def write_header(metadata: Metadata, library: Path) -> None:
 
 
 def _described(tensor: TensorSpec) -> dict[str, object]:
-    """What the templates say about one tensor."""
+    """Values the templates use for one tensor."""
     dtype = tensor.dtype
     return {
-        # A name may hold what would end a C comment.
+        # A name may contain characters that would end a C comment.
         "name": tensor.name.replace("*/", "* /").replace("\\", "/").replace("\n", " "),
         "shape": list(tensor.shape),
         "dtype": dtype.value,

@@ -1,4 +1,4 @@
-"""A plan loaded into this process: constants packed, code linked by the JIT."""
+"""Load a plan into this process: pack its constants and link its code with the JIT."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, cty
 
 @dataclass(frozen=True)
 class InMemory:
-    """``pool`` holds all constants as the code reads them; ``plan`` is without the given ones."""
+    """A loaded plan: ``pool`` holds all packed constants; ``plan`` lacks the original ones."""
 
     executable: Executable | GpuExecutable
     plan: Plan
     pool: NDArray[np.uint8]
 
     def timed(self) -> TimedCalls:
-        """The same code and constants under an entry that stamps the end of each call.
+        """Link the same code and constants with an entry that timestamps the end of each call.
 
         Raises:
             UsageError: It runs on a GPU.
@@ -52,7 +52,7 @@ class InMemory:
 
 @dataclass(frozen=True)
 class TimedCalls:
-    """``stamps_ns`` are of the last run: when it started, then when each call ended."""
+    """``stamps_ns`` holds the last run's times: its start, then the end of each call."""
 
     executable: Executable
     stamps_ns: NDArray[np.int64]
@@ -62,7 +62,7 @@ def load_plan(plan: Plan, name: str) -> InMemory:
     """Load *plan* and bind its constants.
 
     Raises:
-        MissingDependency: This machine cannot run its target.
+        MissingDependency: This machine cannot run the plan's target.
     """
     if not plan.target.runs_on_host():
         if plan.target.kind == "cuda":
@@ -83,7 +83,7 @@ def load_plan(plan: Plan, name: str) -> InMemory:
 
 
 def _link(plan: Plan, name: str, *, is_timed: bool = False) -> Library:
-    """The code of all calls, and an entry for them."""
+    """Link the code of all calls with an entry for them."""
     required = required_features(plan.target)
     source = EntrySource(plan, name, Constants.GIVEN, features=required, is_timed=is_timed)
     parts = ["init", "context_bytes", "run", "pool", *(["stamps"] if is_timed else [])]
@@ -102,7 +102,7 @@ def _executable(library: Library, plan: Plan, name: str, pool: NDArray[np.uint8]
 
 
 def make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
-    """The constants as ``run`` reads them, in one block so that large pages cover them."""
+    """Pack the constants as ``run`` reads them, in one block so that large pages cover them."""
     pool = aligned_empty((plan.pool_bytes,), np.uint8)
     for offset, array in plan.direct:
         pool[offset : offset + array.nbytes] = (
@@ -120,7 +120,7 @@ def make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
 
 
 class _Scratch(dict[int, Array]):
-    """Memory for what a ``bind`` makes only for itself, by offset in ``RAW``; one step long."""
+    """Memory for intermediates of one ``bind`` step, by offset in ``RAW``."""
 
     def __init__(self, plan: Plan, given: dict[int, Array]) -> None:
         super().__init__()

@@ -26,7 +26,7 @@ class Kernel:
 
     Args:
         task: The code and its description.
-        threads: Threads a call uses when it does not say.
+        threads: Default number of threads of a call.
     """
 
     def __init__(
@@ -45,19 +45,19 @@ class Kernel:
 
     @property
     def program(self) -> str:
-        """The loop nest that was chosen, as text."""
+        """The selected loop nest, as text."""
         return self._task.program
 
     @property
     def median_ms(self) -> float | None:
-        """Median time of one run where it was tuned, or ``None`` when it was never timed."""
+        """Median time of one run on the tuning machine, or ``None`` when it was never timed."""
         return None if self._task.median_s is None else self._task.median_s * 1e3
 
     def bind(self, **constants: Array) -> Kernel:
-        """Fix the constants and pack them for the code; returns the kernel itself.
+        """Bind the constants and pack them for the code; returns the kernel itself.
 
-        The arrays are copied where the code reads them.  Binding again replaces them all; calls
-        that run meanwhile finish with the earlier ones.
+        The arrays are copied into the kernel.  Binding again replaces all of them; calls already
+        running finish with the earlier ones.
 
         Raises:
             UsageError: A constant is missing, unknown, or of another shape or type.
@@ -78,9 +78,9 @@ class Kernel:
         """Run once; returns the output, or a tuple when there are several.
 
         Args:
-            arrays: The inputs, in the definition's order; C-contiguous.  On a GPU also arrays in
-                its memory: what has ``__cuda_array_interface__`` or speaks DLPack.
-            out: Array (or one for each output) to write to instead of new ones of numpy.
+            arrays: The inputs, in the definition's order; C-contiguous.  On a GPU also
+                arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
+            out: Array (or one for each output) to write to instead of new numpy arrays.
 
         Raises:
             UsageError: Wrong number, shape, type or layout of arrays, or unbound constants.
@@ -93,10 +93,10 @@ class Kernel:
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def prepare(self, *arrays: Any, out: Any, threads: int | None = None) -> Callable[[], None]:
-        """A function that computes *out* from *arrays* each time it is called.
+        """Return a function that computes *out* from *arrays* each time it is called.
 
-        The arrays are checked here, once, so a call costs about a microsecond beside the compiled
-        code.  It uses memory of its own: not to be called from two threads at once.
+        The arrays are checked once, here, so a call adds about a microsecond to the compiled code.
+        The function has memory of its own and must not be called from two threads at once.
 
         Raises:
             UsageError: As a call of the kernel.

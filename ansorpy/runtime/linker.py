@@ -1,4 +1,4 @@
-"""Linking through whatever compiler driver the machine has; only exports need one."""
+"""Link with whatever compiler driver the machine has; only exports need one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Linker", "find_linker"]
 
 @dataclass(frozen=True)
 class Linker:
-    """A compiler driver that assembles and links: ``command`` and the files make a library."""
+    """A compiler driver that assembles and links; ``command`` is its command line."""
 
     command: tuple[str, ...]
 
@@ -28,7 +28,7 @@ class Linker:
         """Compile the C file *source* to the object *output*.
 
         Raises:
-            CodegenError: The compiler refuses; the message is its own.
+            CodegenError: The compiler failed; the message is the compiler's own.
         """
         options = ["-std=gnu11", "-O1", "-fPIC", "-c"]
         self._run([*options, str(source), "-o", str(output)], f"compile {source.name}")
@@ -46,10 +46,10 @@ class Linker:
 
         Args:
             exports: A version script; without it every global symbol is visible.
-            needs: Libraries, as the linker takes them.
+            needs: Libraries, as linker options.
 
         Raises:
-            CodegenError: The linker refuses; the message is its own.
+            CodegenError: The linker failed; the message is the linker's own.
         """
         options = ["-shared", f"-Wl,-soname,{soname}", "-Wl,-z,noexecstack"]
         if exports is not None:
@@ -74,12 +74,12 @@ _ADVICE = "install gcc or clang, or pip install 'ansorpy[export]', or set CC"
 
 
 def find_linker(target: Target) -> Linker:
-    """The first of ``$CC``, ``cc``, ``gcc``, ``clang``, ``python -m ziglang cc`` there is.
+    """Find the first available of ``$CC``, ``cc``, ``gcc``, ``clang``, ``python -m ziglang cc``.
 
-    For another architecture than this machine's: ``$CC``, ``<arch>-linux-gnu-gcc``, ``ziglang``.
+    For an architecture other than this machine's: ``$CC``, ``<arch>-linux-gnu-gcc``, ``ziglang``.
 
     Raises:
-        MissingDependency: None is installed, or ``$CC`` names what is not there.
+        MissingDependency: None is installed, or the command in ``$CC`` does not exist.
         UsageError: The target has no shared libraries.
     """
     if target.triple.startswith("wasm"):

@@ -1,4 +1,4 @@
-"""What a library says about itself: a JSON string in its symbol ``<name>_metadata``."""
+"""A library's description of itself: a JSON string in its symbol ``<name>_metadata``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Machine(_Part):
 
 
 class Metadata(_Part):
-    """``interface`` changes whenever the C interface does."""
+    """Description of a library; ``interface`` changes whenever the C interface does."""
 
     format: Literal["ansorpy-library"] = "ansorpy-library"
     interface: Literal[1] = 1
@@ -69,7 +69,7 @@ class Metadata(_Part):
 
 
 def metadata_of(plan: Plan, name: str, constants: bytes) -> Metadata:
-    """The description of *plan* as library *name*; *constants* is a digest of theirs."""
+    """Describe *plan* as library *name*; *constants* is a digest of its constants."""
     content = hashlib.sha256(constants)
     for code in plan.objects:
         content.update(code.digest.encode())
@@ -81,7 +81,7 @@ def metadata_of(plan: Plan, name: str, constants: bytes) -> Metadata:
             "outputs": [_tensor(port) for port in plan.outputs],
             "target": {
                 "name": plan.target.name,
-                "triple": plan.target.triple or Target.host().triple,  # around a GPU's code
+                "triple": plan.target.triple or Target.host().triple,  # a GPU's host code
                 "cpu": plan.target.cpu,
                 "required": required_features(plan.target),
             },
@@ -96,7 +96,7 @@ def metadata_of(plan: Plan, name: str, constants: bytes) -> Metadata:
 
 
 def read_metadata(text: bytes, source: str) -> Metadata:
-    """The metadata in *text*; raises :class:`ForeignFile` naming *source* for anything else."""
+    """Parse *text*; raises :class:`ForeignFile` naming *source* if it is not valid metadata."""
     try:
         return Metadata.model_validate_json(text)
     except ValidationError as error:

@@ -29,7 +29,7 @@ __all__ = ["Model"]
 
 @dataclass(frozen=True)
 class _Parts:
-    """What a model runs on; ``executable`` is ``None`` when it is for another machine."""
+    """What a model runs on; ``executable`` is ``None`` if it was compiled for another machine."""
 
     name: str
     inputs: tuple[Port, ...]
@@ -43,10 +43,10 @@ class _Parts:
 
 
 class Model:
-    """A compiled network; made by :meth:`of`, :meth:`load`, :func:`ansorpy.compile`.
+    """A compiled network; made by :meth:`of`, :meth:`load` or :func:`ansorpy.compile`.
 
-    It may be called from several Python threads at once: each run has a context of its own.  The
-    first is made with the model, so that the first run finds its memory in place.
+    It may be called from several Python threads at once: each run has its own context.  One context
+    is created with the model, so that the first run need not allocate memory.
     """
 
     def __init__(self, parts: _Parts) -> None:
@@ -69,17 +69,17 @@ class Model:
         name: str = "model",
         median_s: float | None = None,
     ) -> Model:
-        """The model of *network*, with the code of each workload by its key.
+        """Make the model of *network*; *tasks* has the code of each workload by its key.
 
-        Constants are bound here: packed once into the order the code reads.  For a target that
-        this machine cannot run, the model can only be exported.
+        Constants are bound here: packed once into the order the code reads.  If this machine cannot
+        run *target*, the model can only be exported.
         """
         plan = plan_network(network, tasks, target=target, threads=threads, median_s=median_s)
         return Model.of_plan(plan, name)
 
     @staticmethod
     def of_plan(plan: Plan, name: str = "model") -> Model:
-        """The model of a network's *plan*, as :meth:`of` makes it."""
+        """Make the model of a network's *plan*, as :meth:`of` does."""
         if not plan.target.runs_on_host():
             parts = _Parts(
                 name, plan.inputs, plan.outputs, plan.threads, None, plan, None, plan.pool_bytes
@@ -95,14 +95,14 @@ class Model:
 
     @staticmethod
     def load(path: str | Path) -> Model:
-        """The network in the library *path*.
+        """Load the network in the library *path*.
 
-        It runs with the threads it was tuned for, or as many cores as this process may use when
-        they are fewer; ``ANSORPY_NUM_THREADS`` decides when it is set.
+        It runs with the number of threads it was tuned for, or with as many as this process may use
+        cores if those are fewer; ``ANSORPY_NUM_THREADS`` overrides both.
 
         Raises:
-            ForeignFile: Not a library of ours, or of another version of its interface.
-            MissingDependency: Built for a CPU this machine is not.
+            ForeignFile: Not an ansorpy library, or one with another version of the interface.
+            MissingDependency: It was built for a CPU that this machine does not have.
         """
         metadata, executable = open_library(Path(path))
         threads = NUM_THREADS.get() or min(metadata.threads, available_cores())
@@ -119,26 +119,26 @@ class Model:
 
     @property
     def threads(self) -> int:
-        """Threads a run uses when it does not say."""
+        """Default number of threads of a run."""
         return self._parts.threads
 
     @property
     def constant_bytes(self) -> int:
-        """Bytes of the constants in the order the code reads them: packed, padded, transformed."""
+        """Bytes of the constants as the code reads them: packed, padded, transformed."""
         return self._parts.constant_bytes
 
     @property
     def footprint(self) -> Footprint | None:
-        """The memory that a run takes; None for a library, which does not say."""
+        """The memory that a run needs; None for a loaded library, which does not record it."""
         plan = self._parts.plan
         return None if plan is None else plan.footprint
 
     def get_inputs(self) -> list[Port]:
-        """Name, shape, dtype and onnxruntime's type name of each input."""
+        """The inputs: name, shape, dtype and onnxruntime type name of each."""
         return list(self._parts.inputs)
 
     def get_outputs(self) -> list[Port]:
-        """The same of each output."""
+        """The outputs, likewise."""
         return list(self._parts.outputs)
 
     def run(
@@ -152,9 +152,9 @@ class Model:
         """Compute the outputs *names* (``None``: all) from *feeds*; returns them in that order.
 
         Args:
-            feeds: Every input by name.  One that is not contiguous is copied.  On a GPU also arrays
-                in its memory: what has ``__cuda_array_interface__`` or speaks DLPack.
-            outputs: Arrays to write to, one for each name, returned in place of new ones of numpy.
+            feeds: Every input by name.  Non-contiguous arrays are copied.  On a GPU also
+                arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
+            outputs: Arrays to write to, one for each name, returned instead of new numpy arrays.
             threads: Threads of this run.
 
         Raises:
@@ -174,10 +174,10 @@ class Model:
     def prepare(
         self, feeds: Mapping[str, Any], outputs: Sequence[Any], *, threads: int | None = None
     ) -> Callable[[], None]:
-        """A function that computes all *outputs* from *feeds* each time it is called.
+        """Return a function that computes all *outputs* from *feeds* each time it is called.
 
-        The arrays are checked here, once.  It uses memory of its own on a CPU: not to be called
-        from two threads at once.  On a GPU it has ``seconds(n)``, those of n runs there.
+        The arrays are checked once, here.  On a CPU the function has memory of its own and must not
+        be called from two threads at once.  On a GPU it has ``seconds(n)``, the GPU time of n runs.
 
         Raises:
             UsageError: As :meth:`run`.
@@ -189,11 +189,11 @@ class Model:
     def profile(
         self, feeds: Mapping[str, Array], *, runs: int = 50, threads: int | None = None
     ) -> list[tuple[str, float]]:
-        """Name and median seconds of each call, in order, as parts of whole runs.
+        """Return the name and median seconds of each call, in order, measured within whole runs.
 
         Args:
             feeds: Every input by name.
-            runs: Timed runs; one goes before them.
+            runs: Timed runs; one untimed run precedes them.
 
         Raises:
             UsageError: This model was loaded from a library, or is for another machine; or *runs*
@@ -274,7 +274,7 @@ class Model:
         return UsageError(f"{self.name} {problem}; its inputs are {one_of(self._parts.inputs)}")
 
     def _given(self, wanted: Sequence[Port], outputs: Sequence[Any] | None) -> Sequence[Any]:
-        """The caller's array of each output of the model; ``None`` where there is none."""
+        """The caller's array for each of the model's outputs; ``None`` where none was passed."""
         if outputs is None:
             return self._none_given
         if len(outputs) != len(wanted):

@@ -1,7 +1,7 @@
 """A compiled program as a list of calls: which code, on which memory.
 
 Memory is the caller's inputs and outputs, the context's arena, and two regions of constants:
-``POOL`` is what the calls read at run time, ``RAW`` what is only needed to pack into the pool.
+``POOL`` holds what the calls read at run time, ``RAW`` what is only needed to fill the pool.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Step:
-    """One call of *code*, with arguments in its parameters' order; *name* is for people."""
+    """One call of *code*, with arguments in the order of its parameters; *name* is for display."""
 
     code: ObjectCode
     args: tuple[Argument, ...]
@@ -61,14 +61,14 @@ class Step:
 
 @dataclass(frozen=True)
 class CompiledTask:
-    """The code of one task, and the names its constants go by.
+    """The code of one task and the names of its constants.
 
     Args:
-        placeholders: Names of the definition's arguments, in order.  Calls of one workload may
-            name theirs differently; position tells which is which.
-        program: The loop nest, for people.
+        placeholders: Names of the definition's arguments, in order.  Calls of the same workload may
+            use other names; they are matched by position.
+        program: The loop nest, for display.
         median_s: Seconds of one run, or ``None`` when it was never timed.
-        overwrites: Numbers of inputs and outputs: such an output may lie over that input.
+        overwrites: Pairs (input, output) of indices: the output may use that input's memory.
     """
 
     built: Built
@@ -86,11 +86,11 @@ class CompiledTask:
         program: Program | None = None,
         median_s: float | None = None,
     ) -> CompiledTask:
-        """The task of *built*, its parameters named as in *dag*.
+        """Make the task of *built*, renaming its parameters as in *dag*.
 
         Args:
-            compiled_from: The definition that was compiled, when it is not *dag* but one equal to
-                it in all but names: a database keeps the definition it met first.
+            compiled_from: The definition that was compiled, if it is not *dag* but one that differs
+                in names only: a database keeps the first definition it saw.
             program: The loop nest that was compiled.
         """
         named = _renamed(built, dag, compiled_from or dag)
@@ -104,8 +104,8 @@ class CompiledTask:
 class Plan:
     """Everything a library is made from.
 
-    ``raw`` and ``direct`` are the given constants with their offsets in ``RAW`` and ``POOL``;
-    ``packs`` fill the rest of the pool from ``RAW``, once.
+    ``raw`` and ``direct`` are the original constants with their offsets in ``RAW`` and ``POOL``;
+    ``packs`` fills the rest of the pool from ``RAW``, once.
     """
 
     kind: str
@@ -124,7 +124,7 @@ class Plan:
 
     @property
     def footprint(self) -> Footprint:
-        """The memory that a run takes."""
+        """The memory that a run needs."""
         return Footprint(
             constants=self.pool_bytes,
             arena=self.arena_bytes,
@@ -134,10 +134,10 @@ class Plan:
 
     @property
     def objects(self) -> list[ObjectCode]:
-        """The different codes of all calls, those of ``packs`` included.
+        """The distinct object codes of all calls, including those of ``packs``.
 
         Raises:
-            CodegenError: Two of them have one symbol.
+            CodegenError: Two different object codes share a symbol.
         """
         found: dict[str, ObjectCode] = {}
         for step in (*self.steps, *self.packs):
@@ -155,7 +155,7 @@ def plan_network(
     threads: int,
     median_s: float | None = None,
 ) -> Plan:
-    """The plan of *network*; *tasks* has the code of each workload by its key."""
+    """Make the plan of *network*; *tasks* has the code of each workload by its key."""
     network = in_place(network, {key: task.overwrites for key, task in tasks.items()})
     maker = _Maker()
     for number, port in enumerate(network.inputs):
@@ -179,7 +179,7 @@ def plan_network(
 def plan_kernel(
     task: CompiledTask, constants: Mapping[str, Array], *, target: Target, threads: int
 ) -> Plan:
-    """The plan of one kernel with its *constants* bound.
+    """Make the plan of one kernel with its *constants* bound.
 
     Raises:
         UsageError: A constant is missing, unknown, or of another shape or type, or the kernel
@@ -212,7 +212,7 @@ def kernel_ports(built: Built, role: Role) -> tuple[Port, ...]:
 
 
 def constant_ports(built: Built) -> tuple[Port, ...]:
-    """The constants a caller has to give *built*."""
+    """The constants a caller must pass for *built*."""
     made = {spec.name for spec in built.bind_params if spec.role is Role.OUTPUT}
     given = [spec for spec in built.bind_params if spec.role is Role.INPUT]
     given += [
@@ -237,7 +237,7 @@ def _check_constants(built: Built, constants: Mapping[str, Array]) -> None:
 
 
 def _named(task: CompiledTask, call: Call) -> dict[str, Array]:
-    """The call's constants under the names the task's code knows them by."""
+    """The call's constants, under the names that the task's code uses."""
     pairs = zip(task.placeholders, call.dag.args, strict=True)
     return {name: call.constants[op.name] for name, op in pairs if op.name in call.constants}
 
@@ -254,9 +254,10 @@ def _ports(tensors: Sequence[TensorInfo] | Sequence[ParamSpec]) -> tuple[Port, .
 
 
 def _renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG) -> Built:
-    """*built* with the names of *dag* in place of those of *origin*, position by position.
+    """Return *built* with the names of *dag* instead of those of *origin*, matched by position.
 
-    What ``bind`` makes has no counterpart in *dag*; its names get a mark no tensor's name has.
+    Tensors that ``bind`` makes have no counterpart in *dag*; their names get a suffix that no other
+    tensor's name has.
     """
     pairs = zip((*origin.args, *origin.outputs), (*dag.args, *dag.outputs), strict=True)
     names = {old.name: new.name for old, new in pairs}
@@ -272,7 +273,7 @@ def _renamed(built: Built, dag: ComputeDAG, origin: ComputeDAG) -> Built:
 
 @dataclass
 class _Space:
-    """A region of constants being laid out; equal arrays share a place."""
+    """Layout of one region of constants; equal arrays share a place."""
 
     bytes: int = 0
     held: dict[object, int] = field(default_factory=dict)
@@ -294,7 +295,7 @@ class _Space:
 
 @dataclass
 class _Maker:
-    """Collects the steps, laying out constants as they are met."""
+    """Collects steps and lays out their constants as they are added."""
 
     values: dict[str, Argument] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
@@ -310,7 +311,7 @@ class _Maker:
         outputs: Sequence[str],
         name: str = "",
     ) -> None:
-        """One call of *built* on named values."""
+        """Add one call of *built* on named values."""
         packed = self._pack(built, constants)
         given = iter(inputs)
         written = iter(outputs)
@@ -327,9 +328,9 @@ class _Maker:
         self.steps.append(Step(built.run, tuple(args), name))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
-        """Where ``bind`` of this call puts what it makes; nothing when there is no ``bind``.
+        """Add the call of ``bind`` and return where it puts its results; empty if there is none.
 
-        What ``run`` does not read (intermediate results of ``bind``) lives in ``RAW``.
+        Results that ``run`` does not read (intermediates of ``bind``) live in ``RAW``.
         """
         if built.bind is None:
             return {}

@@ -1,4 +1,4 @@
-"""What goes in and out of a compiled program: name, shape and element type, and their checks."""
+"""Inputs and outputs of a compiled program: name, shape, element type, and checks on arrays."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ __all__ = [
 Array = NDArray[Any]
 
 MAX_RANK = 8
-"""Dimensions a tensor of the C interface has room for."""
+"""Maximum rank of a tensor in the C interface."""
 
 _ONNX_TYPES = {"float64": "double", "float32": "float"}
 
 
 @dataclass(frozen=True)
 class Port:
-    """One input or output: dense and row-major."""
+    """One input or output, dense and row-major."""
 
     name: str
     shape: tuple[int, ...]
@@ -35,7 +35,7 @@ class Port:
 
     @property
     def type(self) -> str:
-        """The element type as onnxruntime writes it: ``tensor(float)``."""
+        """The element type in onnxruntime's notation: ``tensor(float)``."""
         return f"tensor({_ONNX_TYPES.get(self.dtype.name, self.dtype.name)})"
 
     @property
@@ -50,7 +50,7 @@ class CTensor(ctypes.Structure):
 
 
 def c_tensors(ports: Sequence[Port]) -> ctypes.Array[CTensor]:
-    """What a call is passed for *ports*, one entry each; addresses are still to be set."""
+    """The tensor table of a C call for *ports*, one entry each, with addresses not yet set."""
     table = (CTensor * max(1, len(ports)))()
     for number, port in enumerate(ports):
         for axis, extent in enumerate(port.shape):
@@ -84,7 +84,7 @@ def check_array(role: str, port: Port, array: object, *, written: bool = False) 
 
 
 def accepted(port: Port, value: object) -> Array:
-    """*value* as an input that compiled code can read; one that is not contiguous is copied."""
+    """Return *value* as an array that compiled code can read, copying it if not contiguous."""
     array = np.asarray(value)
     if not fits(port, array):
         array = np.require(array, requirements=("C", "A"))
@@ -93,14 +93,14 @@ def accepted(port: Port, value: object) -> Array:
 
 
 def fits(port: Port, array: Array) -> bool:
-    """True when *array* has the shape, type and layout of *port*."""
+    """Return whether *array* has the shape, type and layout of *port*."""
     dtype, flags = array.dtype, array.flags
     same = array.shape == port.shape and (dtype is port.dtype or dtype == port.dtype)
     return same and flags.c_contiguous and flags.aligned
 
 
 def described(shape: Sequence[int], dtype: np.dtype[Any]) -> str:
-    """``1x3x224x224 of float32``, for messages."""
+    """Format a shape and type for messages: ``1x3x224x224 of float32``."""
     return f"{'x'.join(map(str, shape)) or 'a scalar'} of {dtype}"
 
 

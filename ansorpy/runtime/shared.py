@@ -1,4 +1,4 @@
-"""A library written by :func:`ansorpy.runtime.export.export`, loaded into this process."""
+"""Load a library written by :func:`ansorpy.runtime.export.export` into this process."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ __all__ = ["open_library"]
 
 
 def open_library(path: Path) -> tuple[Metadata, Executable]:
-    """What the library *path* says about itself, and its functions.
+    """Load the library *path*; returns its metadata and its functions.
 
     Raises:
-        ForeignFile: Not a library of ours, or of another version of the interface.
-        MissingDependency: It was built for another CPU.
+        ForeignFile: Not an ansorpy library, or one with another version of the interface.
+        MissingDependency: It was built for another architecture.
     """
     text = find_metadata(path)
     metadata = read_metadata(text, str(path))
@@ -38,10 +38,10 @@ def open_library(path: Path) -> tuple[Metadata, Executable]:
 
 
 def _opened(path: Path, metadata: Metadata, text: bytes) -> ctypes.CDLL:
-    """The library as it is in the file now.
+    """Load the library with the file's current contents.
 
-    The system takes a library it has already loaded under this name for the same one, even when
-    the file was replaced since; then a copy under another name is loaded.
+    The dynamic loader reuses a library it has already loaded under this name, even when the file
+    was replaced since; in that case a copy under another name is loaded.
     """
     library = _load(path.absolute())
     symbol = f"{metadata.name}_metadata"

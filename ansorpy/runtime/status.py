@@ -1,4 +1,4 @@
-"""The codes the C interface returns, their names in the header, and the exceptions they become."""
+"""Status codes of the C interface, their meanings, and the exceptions they become."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["Status", "status_error"]
 
 
 class Status(IntEnum):
-    """What a function of the C interface returns."""
+    """Status returned by a function of the C interface."""
 
     OK = 0
     WRONG_CPU = 1
@@ -23,7 +23,7 @@ class Status(IntEnum):
 
     @property
     def meaning(self) -> str:
-        """One line for the header."""
+        """One-line description, for the header."""
         return _MEANINGS[self]
 
 
@@ -40,7 +40,7 @@ _MEANINGS = {
 
 
 def status_error(name: str, code: int, missing: list[str]) -> AnsorpyError:
-    """The exception for status *code* of program *name*; *missing* names absent CPU features."""
+    """Make the exception for status *code* of program *name*; *missing*: absent CPU features."""
     if code == Status.WRONG_CPU:
         lacking = ", ".join(missing) or "features it needs"
         return MissingDependency(

@@ -1,1 +1,1 @@
-"""The measured part on a GPU, as one script that can be stopped and goes on: __main__."""
+"""Measurements on a GPU, as one script that can be stopped and resumed: see __main__."""

@@ -1,9 +1,9 @@
-"""``python -m benchmarks.cuda``: this machine's GPU beside cuBLAS, cuDNN and torch, in one run.
+"""``python -m benchmarks.cuda``: compare with cuBLAS, cuDNN and torch on this machine's GPU.
 
-Matmuls of 4096 (float32 without TF32; float16 in tensor cores), then the operator suite at batch 1,
-then networks that the script defines in torch.  The ratio is torch's time over ours: above 1 we
-win.  --json is written after every step and --db after every trial, so a run that was stopped, or
-whose minutes were up, goes on where it was.
+Matmuls of size 4096 (float32 without TF32; float16 on tensor cores), then the operator suite at
+batch 1, then networks that the script defines in torch.  The ratio is torch's time over ours: above
+1 we win.  --json is written after every step and --db after every trial, so a run that was stopped,
+or ran out of its minutes, can be resumed.
 
     pip install 'ansorpy[cuda]' torch
 """
@@ -30,11 +30,11 @@ from benchmarks.cuda.steps import Settings, Step, cuda_torch, steps
 __all__ = ["Outcome", "Run", "main", "parser", "work_through"]
 
 _LEAST_S = 15.0
-"""A step is not begun with less left."""
+"""Minimum seconds left for starting a step."""
 
 
 class Outcome(BaseModel):
-    """One step's result: seconds of a call of ours and of torch's, or why there are none."""
+    """One step's result: time per call of ours and of torch's, or why there are none."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -52,7 +52,7 @@ class Outcome(BaseModel):
 
 
 class Run(BaseModel):
-    """All that was measured on one machine."""
+    """All measurements on one machine."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -62,13 +62,13 @@ class Run(BaseModel):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; 1 when a step failed."""
+    """Run the command line; returns 1 when a step failed."""
     options = parser().parse_args(arguments)
     return exit_code(lambda: _main(options))
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command line parser."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.cuda",
         description=__doc__,
@@ -94,7 +94,7 @@ def _main(options: argparse.Namespace) -> int:
         run = _read(options.show)
     else:
         end = monotonic() + 60 * options.minutes
-        Target.parse("cuda")  # says what is missing, before torch does
+        Target.parse("cuda")  # reports what is missing, before torch does
         torch = cuda_torch()
         run = Run(machine=_machine(torch), trials=options.trials)
         if options.json.exists():
@@ -117,7 +117,7 @@ def work_through(
     *,
     again: bool = False,
 ) -> None:
-    """Measure what *run* does not hold yet, until the moment *end*; *file* is kept up to date."""
+    """Measure what *run* lacks, until the time *end*; *file* is updated after each step."""
     held = {outcome.name: outcome for outcome in run.outcomes if not outcome.failure}
     for step in chosen:
         left_s = end - monotonic()
@@ -138,7 +138,7 @@ def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> Out
     try:
         ours_s, peer_s = step.measure(torch, settings, limit_s)
         outcome.ours_ms, outcome.peer_ms = ours_s * 1e3, peer_s * 1e3
-    except (AnsorpyError, RuntimeError) as error:  # torch's own are RuntimeErrors
+    except (AnsorpyError, RuntimeError) as error:  # torch's own errors are RuntimeErrors
         outcome.failure = f"{type(error).__name__}: {error}".splitlines()[0]
     outcome.took_s = monotonic() - begin
     return outcome
@@ -158,10 +158,10 @@ def _machine(torch: Any) -> dict[str, str]:
 
 
 def _earlier(held: Run, run: Run) -> list[Outcome]:
-    """What *held* knows, when it was measured on the same GPU.
+    """The outcomes in *held*, if it was measured on the same GPU.
 
     Raises:
-        ForeignFile: It was measured on another.
+        ForeignFile: It was measured on another GPU.
     """
     if held.machine["gpu"] != run.machine["gpu"]:
         raise ForeignFile(
@@ -179,7 +179,7 @@ def _read(file: Path) -> Run:
 
 
 def _write(run: Run, file: Path) -> None:
-    """In one step: a run that is stopped leaves the file before it or after it."""
+    """Write atomically: if the run is stopped, the file is the old or the new one."""
     file.parent.mkdir(parents=True, exist_ok=True)
     part = file.with_suffix(".part")
     part.write_text(run.model_dump_json(indent=2) + "\n")
@@ -196,7 +196,7 @@ def _line(outcome: Outcome) -> str:
 
 
 def _print(run: Run) -> None:
-    """The machine, a table of the steps, and the suite's geometric mean."""
+    """Print the machine, a table of the steps, and the suite's geometric mean."""
     print(", ".join(f"{name} {value}" for name, value in run.machine.items()))
     rows = [
         (o.name, _shown(o.ours_ms), _shown(o.peer_ms), _shown(o.ratio), f"{o.wanted:.2f}",

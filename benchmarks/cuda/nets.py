@@ -1,4 +1,4 @@
-"""Networks defined in torch, with seeded random weights, and the same as ONNX."""
+"""Networks defined in torch, with seeded random weights, and their export to ONNX."""
 
 from __future__ import annotations
 
@@ -98,11 +98,11 @@ def _tokens(torch: Any) -> Any:
 NETWORKS: Mapping[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
     "resnet50": (resnet, _image), "bert_base": (bert, _tokens),
 }  # fmt: skip
-"""Name to what makes the module and an input of batch 1."""
+"""By name, a function that makes the module and an input of batch 1."""
 
 
 def as_onnx(torch: Any, module: Any, example: Any) -> onnx.ModelProto:
-    """*module* in ONNX: input ``x`` of the example's shape, output ``y``."""
+    """Export *module* to ONNX: input ``x`` of the example's shape, output ``y``."""
     file = BytesIO()
     torch.onnx.export(
         module, (example,), file, dynamo=False, opset_version=_OPSET,

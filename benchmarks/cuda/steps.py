@@ -1,4 +1,4 @@
-"""What is measured, a step at a time: each tunes, checks against torch, and times in turns."""
+"""The steps measured: each tunes a case, checks it against torch, and times both in turns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NETWORK_TRIALS = 400
 
 @dataclass(frozen=True)
 class Settings:
-    """What all steps share: records of the trials, and how many a case gets."""
+    """Settings shared by all steps: where trials are recorded, and how many each case gets."""
 
     db: Path
     trials: int = 32
@@ -36,9 +36,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Step:
-    """One thing to measure, and the least ratio (torch's time over ours) that is wanted of it.
+    """One thing to measure, and the minimum ratio (torch's time over ours) wanted of it.
 
-    ``limit_s`` is what its search may take at most.
+    ``limit_s`` is the time limit of its search.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Step:
 
 
 def steps(only: Sequence[str] = ()) -> list[Step]:
-    """Matmuls, then the suite at batch 1, then networks; those that match *only*, if given."""
+    """Matmuls, then the suite at batch 1, then networks; filtered by patterns *only*, if given."""
     found = [
         Step(f"matmul.float32.{_SIDE}", 0.85, 90.0, partial(_matmul, "float32")),
         Step(f"matmul.float16.{_SIDE}", 0.60, 90.0, partial(_matmul, "float16")),
@@ -59,10 +59,10 @@ def steps(only: Sequence[str] = ()) -> list[Step]:
 
 
 def cuda_torch() -> Any:
-    """torch on a GPU, in float32 without TF32.
+    """Import torch for a GPU, in float32 without TF32.
 
     Raises:
-        MissingDependency: It is not installed, or sees no GPU.
+        MissingDependency: It is not installed, or finds no GPU.
     """
     try:
         import torch
@@ -122,7 +122,7 @@ def _case(case: Case, torch: Any, settings: Settings, limit_s: float) -> tuple[f
         want = case.from_peer(call().contiguous().cpu().numpy())
         _compare(out, torch.from_numpy(np.ascontiguousarray(want)).cuda(), 2e-3)
         peers.append(by_events(torch, call))
-        with suppress(RuntimeError):  # some calls wait for the GPU, which a graph cannot hold
+        with suppress(RuntimeError):  # some calls synchronize, which a graph cannot capture
             peers.append(as_graph(torch, call))
     return in_turns(run.seconds, fastest(peers))
 

@@ -1,4 +1,4 @@
-"""Two engines on one GPU, timed in turns."""
+"""Time two engines on one GPU, in turns."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 __all__ = ["Seconds", "as_graph", "by_clock", "by_events", "fastest", "in_turns"]
 
 Seconds = Callable[[int], float]
-"""Seconds of so many calls in a row."""
+"""Returns the seconds of the given number of consecutive calls."""
 
 _ROUNDS = 15
 _BURST_S = 0.02
 
 
 def in_turns(ours: Seconds, peer: Seconds) -> tuple[float, float]:
-    """Median seconds of a call of each; a drift of the clock hits both alike."""
+    """Median seconds per call of each, measured in turns so that clock drift affects both alike."""
     engines = (ours, peer)
     numbers = [_calls(engine) for engine in engines]
     samples: tuple[list[float], list[float]] = ([], [])
@@ -29,11 +29,11 @@ def in_turns(ours: Seconds, peer: Seconds) -> tuple[float, float]:
 
 
 def by_events(torch: Any, call: Callable[[], Any]) -> Seconds:
-    """Seconds on the GPU of what torch is asked for."""
+    """Measure torch's GPU time by events."""
     began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
     def seconds(number: int) -> float:
-        call()  # the events wait for it, so launches are not waited for between them
+        call()  # keeps the GPU busy, so that no launch latency falls between the events
         began.record()
         for _ in range(number):
             call()
@@ -45,7 +45,7 @@ def by_events(torch: Any, call: Callable[[], Any]) -> Seconds:
 
 
 def by_clock(call: Callable[[], Any], wait: Callable[[], None]) -> Seconds:
-    """Seconds as the caller sees them, each call waited for."""
+    """Measure wall-clock time, waiting for each call."""
 
     def seconds(number: int) -> float:
         start = perf_counter()
@@ -58,7 +58,7 @@ def by_clock(call: Callable[[], Any], wait: Callable[[], None]) -> Seconds:
 
 
 def as_graph(torch: Any, call: Callable[[], Any], calls: int = 16) -> Seconds:
-    """Seconds of *call* when torch replays *calls* of it as one graph: no launch is waited for."""
+    """Measure *call* when torch replays *calls* of it as one graph, without launch overhead."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         for _ in range(3):
@@ -78,12 +78,12 @@ def as_graph(torch: Any, call: Callable[[], Any], calls: int = 16) -> Seconds:
 
 
 def fastest(engines: Sequence[Seconds]) -> Seconds:
-    """The one that takes least."""
+    """The engine that takes the least time."""
     return min(engines, key=lambda engine: engine(_calls(engine)))
 
 
 def _calls(engine: Seconds) -> int:
-    """Calls of one burst."""
+    """Number of calls per burst."""
     engine(3)
     each = min(engine(8), engine(8)) / 8
     return max(1, min(2000, round(_BURST_S / max(each, 1e-7))))

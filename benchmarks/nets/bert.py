@@ -1,4 +1,4 @@
-"""BERT-base (Devlin et al., 2019) on 128 tokens, as torch exports it with a batch that varies."""
+"""BERT-base (Devlin et al., 2019) on 128 tokens, as torch exports it with a dynamic batch."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def bert_base(batch: int, seed: int) -> onnx.ModelProto:
 
 
 def _embedded(net: Builder, ids: str, types: str) -> str:
-    """Words, types and positions; the positions are cut to the length, which is arithmetic."""
+    """Sum of word, type and position embeddings; the graph computes the slice of positions."""
     words = net.op("Gather", net.normal("words", (WORDS, WIDTH), 1.0), ids, axis=0)
     kinds = net.op("Gather", net.normal("types", (2, WIDTH), 0.5), types, axis=0)
     length = net.op("Gather", net.op("Shape", ids), net.constant(1, np.int64), axis=0)
@@ -43,7 +43,7 @@ def _embedded(net: Builder, ids: str, types: str) -> str:
 
 
 def _mask_bias(net: Builder, mask: str) -> str:
-    """0 where a token counts, a very negative number where not: ``[batch, 1, 1, 128]``."""
+    """0 for real tokens, a large negative number for masked ones: ``[batch, 1, 1, 128]``."""
     wide = net.op("Unsqueeze", mask, net.constant([1, 2], np.int64))
     kept = net.op("Cast", wide, to=onnx.TensorProto.FLOAT)
     dropped = net.op("Sub", net.constant(1.0), kept)
@@ -65,7 +65,7 @@ def _heads(net: Builder, x: str, like: str) -> str:
 
 
 def _shape_like(net: Builder, x: str, *rest: int) -> str:
-    """Batch and length of *x*, read from its shape, then *rest*."""
+    """The shape (batch, length, *rest*), with the first two read from *x*."""
     shape = net.op("Shape", x)
     parts = [
         net.op("Unsqueeze", net.op("Gather", shape, net.constant(d, np.int64), axis=0),

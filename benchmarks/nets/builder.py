@@ -1,4 +1,4 @@
-"""Writing an ONNX network with seeded random weights, node by node."""
+"""Write an ONNX network with seeded random weights, node by node."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ __all__ = ["Builder"]
 OPSET, IR_VERSION = 17, 8
 FLOAT = onnx.TensorProto.FLOAT
 BIAS = 0.1
-"""Standard deviation of biases, offsets and the means of batch norms."""
+"""Standard deviation of biases, offsets and batch norm means."""
 
 
 class Builder:
     """Each method appends nodes or weights and returns the name of the result.
 
-    A weight is drawn by its own name and the network's seed.  Products get a standard deviation of
-    ``gain / sqrt(fan_in)``: with gain 1 they keep the size of what goes in, with the root of 2
-    they make up for the half that a ReLU cuts off (He et al., 2015).
+    A weight is drawn from its name and the network's seed.  Matrix weights have standard deviation
+    ``gain / sqrt(fan_in)``: a gain of 1 preserves the scale of the input, the square root of 2
+    compensates for the half that a ReLU cuts off (He et al., 2015).
     """
 
     def __init__(self, name: str, seed: int) -> None:
@@ -42,21 +42,21 @@ class Builder:
         return name
 
     def op(self, op_type: str, *operands: str, **attributes: Any) -> str:
-        """One node of one output."""
+        """Append a node with one output."""
         return self.ops(op_type, 1, *operands, **attributes)[0]
 
     def ops(self, op_type: str, outputs: int, *operands: str, **attributes: Any) -> list[str]:
-        """One node of several outputs."""
+        """Append a node with several outputs."""
         names = [self._fresh(op_type.lower()) for _ in range(outputs)]
         self._nodes.append(helper.make_node(op_type, list(operands), names, **attributes))
         return names
 
     def constant(self, values: object, dtype: type = np.float32, name: str = "constant") -> str:
-        """A constant as it is given."""
+        """Add a constant with the given values."""
         return self._hold(name, np.asarray(values, dtype))
 
     def normal(self, name: str, shape: Sequence[int], std: float, mean: float = 0.0) -> str:
-        """A weight of independent normal numbers."""
+        """Add a weight of independent normal numbers."""
         name = self._fresh(name)
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         values = rng.standard_normal(tuple(shape), np.float32) * np.float32(std)
@@ -67,14 +67,14 @@ class Builder:
         return self.normal(name, shape, BIAS)
 
     def scale(self, name: str, *shape: int) -> str:
-        """Factors about 1, all positive."""
+        """Add positive factors about 1."""
         name = self._fresh(name)
         rng = np.random.default_rng([self.seed, zlib.crc32(name.encode())])
         self._held.append(numpy_helper.from_array(rng.uniform(0.5, 1.5, shape).astype("f4"), name))
         return name
 
     def linear(self, x: str, size: int, out: int, *, bias: bool = True, gain: float = 1.0) -> str:
-        """``x @ w + b`` along the last axis."""
+        """Append ``x @ w + b`` along the last axis."""
         weight = self.normal("linear.weight", (size, out), gain / sqrt(size))
         product = self.op("MatMul", x, weight)
         return self.op("Add", product, self.bias("linear.bias", out)) if bias else product
@@ -83,7 +83,7 @@ class Builder:
         self, x: str, ci: int, co: int, kernel: Sequence[int], *, group: int = 1, stride: int = 1,
         gain: float = sqrt(2.0), bias: bool = True, **attributes: Any,
     ) -> str:  # fmt: skip
-        """A convolution whose padding keeps the size at stride 1."""
+        """Append a convolution whose padding preserves the size at stride 1."""
         rank = len(kernel)
         fan_in = ci // group * prod(kernel)
         weight = self.normal("conv.weight", (co, ci // group, *kernel), gain / sqrt(fan_in))

@@ -1,4 +1,4 @@
-"""The generator of DCGAN for images of 64x64 (Radford et al., 2016)."""
+"""The generator of DCGAN for 64x64 images (Radford et al., 2016)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def dcgan(batch: int, seed: int) -> onnx.ModelProto:
     net = Builder("dcgan", seed)
 
     def grow(x: str, ci: int, co: int, stride: int, gain: float) -> str:
-        # Of the 16 taps of a stride of 2, four reach an output.
+        # With stride 2, four of the 16 taps reach each output.
         taps = 16 // stride**2
         weight = net.normal("up.weight", (ci, co, 4, 4), gain / sqrt(ci * taps))
         pads = [0 if stride == 1 else 1] * 4
@@ -24,7 +24,7 @@ def dcgan(batch: int, seed: int) -> onnx.ModelProto:
         return net.op("ConvTranspose", x, weight, kernel_shape=[4, 4], strides=strides, pads=pads)
 
     x = net.input("noise", (batch, 100, 1, 1))
-    # A single pixel: each output of the first layer is reached by one tap.
+    # The input is a single pixel: one tap reaches each output of the first layer.
     for ci, co, stride, gain in (
         (100, 512, 1, 4 * sqrt(2)), (512, 256, 2, sqrt(2)), (256, 128, 2, sqrt(2)),
         (128, 64, 2, sqrt(2)),

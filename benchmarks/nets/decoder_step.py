@@ -1,4 +1,4 @@
-"""One step of a small language model: a token after 127 others, whose keys and values are given."""
+"""One step of a small language model: one token after 127 others, with their key-value cache."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAST, WIDTH, HEADS, LAYERS, WORDS, INNER = 127, 512, 8, 6, 8000, 1376
 
 
 def decoder_step(batch: int, seed: int) -> onnx.ModelProto:
-    """Token and position ids, int64 ``[batch, 1]``, and caches to scores and longer caches."""
+    """Token and position ids, int64 ``[batch, 1]``, and caches to scores and extended caches."""
     net = Builder("decoder_step", seed)
     token, place = (net.input(name, (batch, 1), np.int64) for name in ("token", "position"))
     table = net.normal("words", (WORDS, WIDTH), 1.0)
@@ -34,7 +34,7 @@ def decoder_step(batch: int, seed: int) -> onnx.ModelProto:
 
 
 def _attention(net: Builder, x: str, batch: int, layer: int) -> tuple[str, dict[str, str]]:
-    """The mixed values, and this layer's caches with one row more."""
+    """The attention output, and this layer's caches with one more row."""
     size = WIDTH // HEADS
     q, k, v = (
         split_heads(net, net.linear(x, WIDTH, WIDTH, bias=False), batch, 1, HEADS, size)
@@ -49,7 +49,7 @@ def _attention(net: Builder, x: str, batch: int, layer: int) -> tuple[str, dict[
 
 
 def _gated(net: Builder, x: str) -> str:
-    """``silu(x a) * (x b)``, then back to the width."""
+    """``silu(x a) * (x b)``, projected back to the width."""
     a, b = (net.linear(x, WIDTH, INNER, bias=False) for _ in range(2))
     inner = net.op("Mul", net.op("Mul", a, net.op("Sigmoid", a)), b)
     return net.linear(inner, INNER, WIDTH, bias=False)

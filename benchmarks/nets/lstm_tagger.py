@@ -1,4 +1,4 @@
-"""A tagger of words: embedding, an LSTM in both directions, a score a tag (Huang et al., 2015)."""
+"""A word tagger: embedding, bidirectional LSTM, one score per tag (Huang et al., 2015)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LENGTH, WORDS, EMBEDDED, HIDDEN, TAGS = 64, 20000, 128, 256, 45
 
 
 def lstm_tagger(batch: int, seed: int) -> onnx.ModelProto:
-    """Word ids, int64 ``[64, batch]``, to scores of 45 tags a word."""
+    """Word ids, int64 ``[64, batch]``, to scores of 45 tags per word."""
     net = Builder("lstm_tagger", seed)
     words = net.input("words", (LENGTH, batch), np.int64)
     x = net.op("Gather", net.normal("table", (WORDS, EMBEDDED), 1.0), words, axis=0)

@@ -1,4 +1,4 @@
-"""What the transformers share: heads, attention, norms and activations in small operators."""
+"""Common parts of the transformers: heads, attention, norms and activations as small operators."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def merge_heads(net: Builder, x: str, batch: int, length: int, width: int) -> st
 
 
 def attend(net: Builder, q: str, k: str, v: str, size: int, mask: str | None = None) -> str:
-    """``softmax(q k' / sqrt(size) + mask) v``, heads in front."""
+    """``softmax(q k' / sqrt(size) + mask) v``, with the head axis before the tokens."""
     scores = net.op("MatMul", q, net.op("Transpose", k, perm=[0, 1, 3, 2]))
     scores = net.op("Div", scores, net.constant(sqrt(size), name="root"))
     scores = scores if mask is None else net.op("Add", scores, mask)
@@ -35,7 +35,7 @@ def gelu(net: Builder, x: str) -> str:
 
 
 def layer_norm(net: Builder, x: str, width: int, *, decomposed: bool = False) -> str:
-    """Over the last axis: one node, or the small operators of exporters before opset 17."""
+    """Normalize the last axis: one node, or the small operators of exporters before opset 17."""
     scale, offset = net.scale("norm.scale", width), net.bias("norm.bias", width)
     if not decomposed:
         return net.op("LayerNormalization", x, scale, offset, axis=-1, epsilon=1e-12)

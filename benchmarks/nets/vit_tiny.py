@@ -33,7 +33,7 @@ def vit_tiny(batch: int, seed: int) -> onnx.ModelProto:
 
 
 def _attention(net: Builder, x: str, batch: int) -> str:
-    """Queries, keys and values are one product, taken apart by head."""
+    """Attention whose queries, keys and values come from one product, split by head."""
     length, size = PATCHES + 1, WIDTH // HEADS
     all_three = net.reshape(net.linear(x, WIDTH, 3 * WIDTH), batch, length, 3, HEADS, size)
     turned = net.op("Transpose", all_three, perm=[2, 0, 3, 1, 4])

@@ -1,1 +1,1 @@
-"""Networks beside onnxruntime and openvino."""
+"""Compare whole networks with onnxruntime and openvino."""

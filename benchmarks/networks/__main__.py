@@ -1,9 +1,9 @@
-"""``python -m benchmarks.networks``: whole networks beside onnxruntime and openvino.
+"""``python -m benchmarks.networks``: compare whole networks with onnxruntime and openvino.
 
 For each network and thread count: our time, the peers' times, the faster peer's over ours (above
-1 we win), and the roofline: what the kernels' arithmetic and data would take at the peak and
-bandwidth measured beside.  Outputs are checked against onnxruntime first.  Every result is kept in
---results and every trial in --db, so a run that was stopped goes on where it was.
+1 we win), and the roofline: the time of the kernels' arithmetic and data at the peak and bandwidth
+measured alongside.  Outputs are checked against onnxruntime first.  Every result is kept in
+--results and every trial in --db, so a run that was stopped can be resumed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from benchmarks.networks.suite import ALL, Entry
 __all__ = ["main", "parser"]
 
 ONE_THREAD_S = 120.0
-"""Seconds of tuning for one thread that go on from the records for all threads."""
+"""Seconds of tuning for one thread, which starts from the records for all threads."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; 1 when an engine failed on a network."""
+    """Run the command line; returns 1 when an engine failed on a network."""
     options = parser().parse_args(arguments)
     return exit_code(lambda: _main(options))
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command line parser."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.networks",
         description=__doc__,
@@ -101,7 +101,7 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def _asked(options: argparse.Namespace) -> Iterator[tuple[Entry, int, Tuned, str]]:
-    """Networks, thread counts, how long to tune each, and how the table says that."""
+    """Networks, thread counts, how long to tune each, and the description of that for the table."""
     limit = None if options.minutes is None else 60 * options.minutes
     tuned = Tuned(options.effort, options.trials_per_task, limit)
     for name in options.names or ALL:
@@ -116,7 +116,7 @@ def _asked(options: argparse.Namespace) -> Iterator[tuple[Entry, int, Tuned, str
 
 
 def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
-    """Where records are kept.  Without effort a first guess is asked for, not an earlier find."""
+    """Path of the records; effort "none" defaults to a fresh one, to use no earlier result."""
     if options.db is None and options.effort == "none":
         return Path(stack.enter_context(TemporaryDirectory(prefix="networks-")), "networks.db")
     path: Path = options.db or Path("build/networks.db")

@@ -1,4 +1,4 @@
-"""One network at one number of threads: tune, check, compare, and what the machine would allow."""
+"""Measure one network at one thread count: tune, check, compare, and compute the roofline."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = ["Settings", "Tuned", "measure", "roofline_s"]
 
 @dataclass(frozen=True)
 class Tuned:
-    """How long a network is tuned; a limit given replaces the effort's own."""
+    """How long a network is tuned; limits given here replace the effort's own."""
 
     effort: Effort = "quick"
     trials_per_task: int | None = None
@@ -42,7 +42,7 @@ class Tuned:
 
     @property
     def text(self) -> str:
-        """In words, for tables and file names."""
+        """Description for tables and file names."""
         said = [] if self.time_limit_s is None else [f"{self.time_limit_s / 60:g} min"]
         if self.trials_per_task is not None:
             said.append(f"{self.trials_per_task} trials a task")
@@ -51,7 +51,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Settings:
-    """What all networks of a run share."""
+    """Settings shared by all networks of a run."""
 
     db: Path
     folder: Path
@@ -67,10 +67,10 @@ def measure(
     progress: Callable[[str], None],
     effort: str,
 ) -> NetworkResult:
-    """Tune *entry* as *tuned* says, check its outputs, then time it beside the peers.
+    """Tune *entry* as *tuned* says, check its outputs, then time it and the peers.
 
-    Where ours does not compile or gives other outputs than onnxruntime, the reason is kept and
-    only the peers are timed.  *effort* is how the result says it was tuned.
+    If ours does not compile or its outputs differ from onnxruntime's, the reason is recorded and
+    only the peers are timed.  *effort* describes the tuning in the result.
     """
     path = entry.file(settings.seed, settings.folder)
     request = Request(threads=threads, seed=settings.seed)
@@ -122,7 +122,7 @@ def measure(
 
 
 def roofline_s(project: Project, peak: Peak) -> float:
-    """The sum over all kernels of the longer of computing and of moving their data once."""
+    """Sum over all kernels of the longer of computing and moving their data once."""
     return sum(
         project.weights[task.key] * peak.least_s(task.flops, task.bytes) for task in project.tasks
     )
@@ -141,7 +141,7 @@ def _compile(path: Path, threads: int, tuned: Tuned, settings: Settings) -> None
 
 
 def _checked(path: Path, threads: int, settings: Settings) -> float:
-    """The largest error of an output; raises where one is beyond the tolerance."""
+    """The largest error of any output; raises if one is beyond the tolerance."""
     with TemporaryDirectory(prefix="networks-") as folder:
         found = verify_model(
             path, path, Path(folder), against="onnxruntime", tolerance=DEFAULT_TOLERANCE,
@@ -165,7 +165,7 @@ def _contender(name: str, path: Path, threads: int, settings: Settings) -> Conte
 
 
 def _as_compiled(project: Project, db: Path) -> Project:
-    """*project* cut as the records say."""
+    """Partition *project* as the records decide."""
     with Database(db) as database:
         return fastest(project, partial(_best_s, database))
 
@@ -176,9 +176,9 @@ def _best_s(database: Database, task: Task) -> float | None:
 
 
 def _kernels_s(project: Project, settings: Settings) -> float | None:
-    """All kernels' times together, as tuning measures them, each as often as it is called.
+    """Sum of all kernels' times as measured in tuning, each times its number of calls.
 
-    Measured anew: the machine's clock is another one than when they were tuned.
+    They are measured again, since the machine's clock has changed since they were tuned.
     """
     total = 0.0
     options = MeasureOptions(seed=settings.seed)

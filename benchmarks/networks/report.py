@@ -1,4 +1,4 @@
-"""The results as tables, for terminals and for documents."""
+"""Tables of the results, for terminals and documents."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["means_table", "networks_table"]
 
 
 def networks_table(results: Sequence[NetworkResult]) -> Table:
-    """A row a network and thread count.
+    """One row per network and thread count.
 
     ``kernels ms`` is the sum of the kernels' own times, ``share`` the roofline over our time, and
     ``error`` our largest difference from onnxruntime over its largest output.
@@ -39,7 +39,7 @@ def networks_table(results: Sequence[NetworkResult]) -> Table:
 
 
 def means_table(results: Sequence[NetworkResult]) -> Table:
-    """Geometric mean and least of the ratios: of the light networks, of the others, of all."""
+    """Geometric mean and minimum of the ratios, for the light networks, the others and all."""
     groups = {
         "light": [r for r in results if r.network in NAMES and r.batch == 1],
         "others": [r for r in results if r.network not in NAMES or r.batch > 1],

@@ -1,4 +1,4 @@
-"""One network at one number of threads as it is kept in JSON and read back for tables."""
+"""Result of one network at one thread count, stored as JSON and read back for tables."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ Machine: TypeAlias = Mapping[str, str | int]
 
 
 class NetworkResult(BaseModel):
-    """What one comparison gave.
+    """Result of one comparison.
 
     Args:
         effort: How long it was tuned, in words.
         engines: Those that ran, ours first.
         failures: Why each of the others did not.
         error: Our largest difference from onnxruntime over its largest output.
-        roofline_ms: The sum over all kernels of the longer of their operations at the measured
-            peak and their bytes at the bandwidth measured for the whole network's.
-        kernels: Calls of kernels; ``tasks`` are the different ones.
+        roofline_ms: Sum over all kernels of the longer of their operations at the measured
+            peak and their bytes at the bandwidth measured for the whole network's data.
+        kernels: Number of kernel calls; ``tasks`` is that of distinct kernels.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,7 +58,7 @@ class NetworkResult(BaseModel):
 
     @property
     def ours_ms(self) -> float | None:
-        """Our median, or None where we failed."""
+        """Our median, or None if we failed."""
         return self.engines[OURS].median_ms if OURS in self.engines else None
 
     @property
@@ -69,20 +69,20 @@ class NetworkResult(BaseModel):
 
     @property
     def share(self) -> float | None:
-        """Of the roofline; above 1 where another algorithm needs fewer operations."""
+        """Roofline over our time; above 1 where another algorithm needs fewer operations."""
         return self.roofline_ms / self.ours_ms if self.ours_ms else None
 
 
 def path_of(folder: Path, label: str, threads: int, effort: str, seed: int) -> Path:
-    """Where the result of a network at a thread count and effort is kept."""
+    """Path of the result of a network at a thread count and effort."""
     words = "".join(c if c.isalnum() else "-" for c in effort)
     return folder / f"{label}.{threads}-threads.{words}.seed-{seed}.json"
 
 
 def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResult | None:
-    """The result kept there, when it came from *machine* and all of *engines* ran.
+    """Read the stored result, if it came from *machine* and all of *engines* ran.
 
-    None where there is none, where one of them failed then, or where another machine was timed.
+    None if there is none, if an engine failed, or if it came from another machine.
 
     Raises:
         ForeignFile: *path* is something else.
@@ -98,5 +98,5 @@ def kept(path: Path, machine: Machine, engines: Collection[str]) -> NetworkResul
 
 
 def this_machine() -> Machine:
-    """What a result says of where it was measured."""
+    """Description of this machine that is stored with results."""
     return {"cpu": machine_name(), "cores": available_cores()}

@@ -1,4 +1,4 @@
-"""The networks of the suite by name, as ONNX files with seeded random weights, and files given."""
+"""Networks of the suite by name, as ONNX files with seeded random weights, and user's files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["ALL", "Entry", "with_batch"]
 
 @dataclass(frozen=True)
 class Entry:
-    """A network at a batch size; *given* is the file of one that the suite does not have."""
+    """A network at a batch size; *given* is the file of one that is not in the suite."""
 
     name: str
     batch: int = 1
@@ -27,7 +27,7 @@ class Entry:
 
     @staticmethod
     def parse(text: str, batch: int = 1) -> Entry:
-        """``resnet50``, ``resnet50.b16`` or ``a/file.onnx``; *batch*: of a name without one.
+        """Parse ``resnet50``, ``resnet50.b16`` or ``a/file.onnx``; *batch* is the default.
 
         Raises:
             UsageError: There is no such network.
@@ -58,7 +58,7 @@ class Entry:
         return with_batch(light_model(self.name, seed), self.batch)
 
     def file(self, seed: int, folder: Path) -> Path:
-        """:meth:`model` as a file in *folder*, written unless it is there; or the file given."""
+        """Path of :meth:`model` in *folder*, written if missing, or of the user's file."""
         if self.given is not None:
             return self.given
         path = folder / f"{self.label}.{seed}.onnx"
@@ -76,14 +76,14 @@ ALL: Sequence[str] = (
     *WRITTEN,
     *(f"{name}.b{LARGE_BATCH}" for name in ("resnet50", "mobilenet_v2", "bert_base")),
 )
-"""What is measured unless names are given."""
+"""Networks measured by default."""
 
 
 def with_batch(model: onnx.ModelProto, batch: int) -> onnx.ModelProto:
-    """A copy of *model*, made for one image, for *batch* of them.
+    """Copy *model*, made for one image, for a *batch* of them.
 
-    The first dimension of inputs and outputs is the batch, and so is a leading 1 of the constant
-    shapes that are reshaped to.
+    The first dimension of inputs and outputs is the batch; so is a leading 1 in constant target
+    shapes of reshapes.
 
     Raises:
         UsageError: The model was not made for one image, or its shapes contradict the batch.

@@ -1,1 +1,1 @@
-"""Operators beside other libraries: ``python -m benchmarks.ops --help``."""
+"""Compare operators with other libraries: ``python -m benchmarks.ops --help``."""

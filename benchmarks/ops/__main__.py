@@ -1,9 +1,9 @@
-"""``python -m benchmarks.ops``: operators beside onnxruntime, openvino and torch.
+"""``python -m benchmarks.ops``: compare operators with onnxruntime, openvino and torch.
 
 For each case and thread count: our time, the peers', the best peer's over ours (above 1 we win),
-and our share of the roofline, whose peak and bandwidth are measured beside.  Every engine's result
-is checked in float64 before it is timed.  Records are kept in --db, so a run that was stopped goes
-on where it was; --json keeps the results of cases that are not run this time.
+and our share of the roofline, whose peak and bandwidth are measured alongside.  Every engine's
+result is checked in float64 before it is timed.  Records are kept in --db, so a run that was
+stopped can be resumed; --json keeps the results of cases not run this time.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["main", "parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; 1 when a case failed."""
+    """Run the command line; returns 1 when a case failed."""
     options = parser().parse_args(arguments)
     return exit_code(lambda: _main(options))
 
 
 def parser() -> argparse.ArgumentParser:
-    """The command line."""
+    """Build the command line parser."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.ops",
         description=__doc__,
@@ -110,7 +110,7 @@ def _main(options: argparse.Namespace) -> int:
 
 
 def _measured(options: argparse.Namespace) -> Run:
-    """Measure what was asked for, writing the file after each case."""
+    """Measure the requested cases, writing the file after each one."""
     with ExitStack() as stack:
         settings = Settings(
             _database(options, stack), options.trials, options.effort, options.seed,
@@ -123,7 +123,7 @@ def _measured(options: argparse.Namespace) -> Run:
             machine=machine, trials=options.trials, effort=options.effort, seed=options.seed,
             calls=_calls(options.threads, settings), results=(),
         )  # fmt: skip
-        _write(run, options.json)  # refuses a file of another kind before an hour has passed
+        _write(run, options.json)  # rejects a file of another kind at the start, not after an hour
         for case, threads in _asked(options):
             result = measure(case, threads, settings, say)
             _say_result(result, options.schedules)
@@ -133,7 +133,7 @@ def _measured(options: argparse.Namespace) -> Run:
 
 
 def _asked(options: argparse.Namespace) -> list[tuple[Case, int]]:
-    """Cases and thread counts to measure."""
+    """The cases and thread counts to measure."""
     asked = [(case, threads) for case in matching(options.only) for threads in options.threads]
     if options.below is None:
         return asked
@@ -144,7 +144,7 @@ def _asked(options: argparse.Namespace) -> list[tuple[Case, int]]:
 
 
 def _database(options: argparse.Namespace, stack: ExitStack) -> Path:
-    """Where records are kept.  Without effort a first guess is asked for, not an earlier find."""
+    """Path of the records; effort "none" defaults to a fresh one, to use no earlier result."""
     if options.db is None and options.effort == "none":
         return Path(stack.enter_context(TemporaryDirectory(prefix="ops-")), "ops.db")
     path: Path = options.db or Path("build/ops.db")

@@ -1,4 +1,4 @@
-"""What a benchmark case is: one operator at one size, for us and for the peers."""
+"""Definition of a benchmark case: one operator at one size, for us and for the peers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPSET, IR_VERSION = 20, 10
 
 @dataclass(frozen=True)
 class OnnxGraph:
-    """Nodes from the placeholders' names to ``out``; ``constants`` are those of ONNX alone."""
+    """Nodes from the placeholders' names to ``out``; ``constants`` are those only ONNX needs."""
 
     nodes: tuple[onnx.NodeProto, ...]
     constants: Mapping[str, Array] | None = None
@@ -35,7 +35,7 @@ class Case(ABC):
     """One operator at one size.
 
     Args:
-        family: The heading it is reported under; what follows a dot in it only tells cases apart.
+        family: The heading it is reported under; a suffix after a dot only distinguishes cases.
     """
 
     family: str
@@ -43,36 +43,36 @@ class Case(ABC):
     @property
     @abstractmethod
     def label(self) -> str:
-        """Its size in a few characters, different for every case of a family."""
+        """Its size in a few characters, unique within the family."""
 
     @abstractmethod
     def tensors(self) -> list[Tensor]:
-        """The definition: placeholders in calling order, then the one output."""
+        """The definition: placeholders in calling order, then the single output."""
 
     @abstractmethod
     def onnx_graphs(self) -> Sequence[OnnxGraph]:
-        """The same in ONNX on the peers' layouts; of several, a peer is timed on its fastest."""
+        """The same in ONNX with the peers' layouts; of several, a peer is timed on its fastest."""
 
     @abstractmethod
     def torch_calls(self, torch: Any, values: Mapping[str, Any]) -> Sequence[Callable[[], Any]]:
-        """The same in torch: functions of no argument that return the output.
+        """The same in torch: functions without arguments that return the output.
 
         Args:
             values: A contiguous tensor in the peers' layout for each placeholder.
         """
 
     def layouts(self) -> Mapping[str, Layout]:
-        """The peers' layout of placeholders and of ``out``, where it differs from ours."""
+        """The peers' layouts of placeholders and of ``out`` that differ from ours."""
         return {}
 
     @property
     def name(self) -> str:
-        """Family and size, as ``--only`` matches it."""
+        """Family and size, as matched by ``--only``."""
         return f"{self.family}.{self.label}"
 
     @property
     def group(self) -> str:
-        """The heading of its geometric mean: the family, and batches apart."""
+        """Heading of its geometric mean: the family, with a separate one for batches."""
         family = self.family.split(".")[0]
         return f"{family} b16" if self.label.endswith(".b16") else family
 
@@ -83,12 +83,12 @@ class Case(ABC):
 
     @cached_property
     def dag_flops(self) -> float:
-        """Arithmetic operations of the definition, whatever algorithm computes it."""
+        """Arithmetic operations of the definition, independent of the algorithm."""
         return flops(self.dag)
 
     @cached_property
     def bytes(self) -> int:
-        """Every argument read once, the output written once."""
+        """Bytes of all arguments, read once, and of the output, written once."""
         return sum(op.bytes for op in (*self.dag.args, *self.dag.outputs))
 
     def values(self, seed: int) -> dict[str, Array]:
@@ -96,7 +96,7 @@ class Case(ABC):
         return {op.name: input_array(op, seed) for op in self.dag.args}
 
     def peer_values(self, seed: int) -> dict[str, Array]:
-        """:meth:`values` as the peers want them."""
+        """:meth:`values` in the peers' layouts."""
         layouts = self.layouts()
         return {
             name: layouts[name].to_peer(array) if name in layouts else array
@@ -104,12 +104,12 @@ class Case(ABC):
         }
 
     def from_peer(self, array: Array) -> Array:
-        """A peer's output in our layout."""
+        """Convert a peer's output to our layout."""
         layout, shape = self.layouts().get("out"), self.dag.outputs[0].shape
         return array.reshape(shape) if layout is None else layout.from_peer(array, shape)
 
     def onnx_models(self, seed: int) -> list[onnx.ModelProto]:
-        """Each of :meth:`onnx_graphs` as a model; our constants are its initializers."""
+        """Each of :meth:`onnx_graphs` as a model, with our constants as initializers."""
         return [self._model(graph, self.peer_values(seed)) for graph in self.onnx_graphs()]
 
     def _model(self, graph: OnnxGraph, values: Mapping[str, Array]) -> onnx.ModelProto:

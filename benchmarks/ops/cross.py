@@ -1,4 +1,4 @@
-"""Every case compiled for another machine: does each program build there?"""
+"""Compile every case for another machine, to check that each program builds."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from benchmarks.ops.case import Case
 __all__ = ["compile_all", "compile_for_gpu"]
 
 _ROWS, _TRIED = 64, 8
-"""Programs drawn of a structure, and of those that satisfy its constraints how many are tried."""
+"""Number of programs drawn per structure, and how many of the valid ones are tried."""
 
 
 def compile_all(
     cases: Iterable[Case], target: str, threads: int, seed: int, say: Callable[[str], None]
 ) -> dict[str, str]:
-    """The reason of each case that does not compile for *target*, by name.
+    """Compile all cases for *target*; returns the reason of each failure by case name.
 
-    Nothing is timed: for a CPU each is compiled as it is predicted fastest, and where this
-    machine can run the target's code the result is checked as well.  For a GPU, whose programs
-    nothing predicts yet, each is compiled as it is drawn first.
+    Nothing is timed.  For a CPU, the program predicted fastest is compiled, and its result is
+    checked if this machine can run the target's code.  For a GPU, for which there is no prediction
+    yet, the first program drawn is compiled.
     """
     failures: dict[str, str] = {}
     made_for = ap.Target.parse(target)
@@ -49,7 +49,7 @@ def compile_all(
 
 
 def compile_for_gpu(case: Case, target: Target, seed: int) -> CudaCode:
-    """The first program drawn of *case* that fits on *target*, as a cubin.
+    """Compile the first program drawn of *case* that fits *target* to a cubin.
 
     Raises:
         AnsorpyError: None is found, or it does not compile.
@@ -64,7 +64,7 @@ def compile_for_gpu(case: Case, target: Target, seed: int) -> CudaCode:
 
 
 def _drawn(case: Case, target: Target, rng: np.random.Generator) -> Iterator[Program]:
-    """Random programs of *case*, sketch after sketch."""
+    """Yield random programs of *case*, sketch by sketch."""
     sampler = StructureSampler(Task(case.dag, target, 1))
     for structure in sampler.draw(len(sampler.sketches), rng):
         table = structure.sample(_ROWS, rng)
@@ -76,7 +76,7 @@ def _drawn(case: Case, target: Target, rng: np.random.Generator) -> Iterator[Pro
 
 
 def _taken(code: CudaCode) -> str:
-    """What the kernels of *code* take, in a few words."""
+    """Summary of the resources that the kernels of *code* need."""
     each = [
         f"{launch.threads} threads, {r.registers} registers, {launch.shared_bytes} bytes shared"
         + (f", {r.spilled_bytes} bytes spilled" if r.spilled_bytes else "")

@@ -1,4 +1,4 @@
-"""The engines as ``ansorpy.report.bench`` starts them, one in a process: each for one case."""
+"""The engines as ``ansorpy.report.bench`` starts them, one per process, each for one case."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ E = TypeVar("E", bound=_Runs)
 
 
 class Prepared:
-    """A call with everything in place; :attr:`run` is the call itself, nothing around it."""
+    """A call with everything in place; :attr:`run` is the bare call."""
 
     def __init__(self, version: str, run: Callable[[], Any], output: Callable[[], Array]) -> None:
         self.version = version
@@ -41,12 +41,12 @@ class Prepared:
         self._output = output
 
     def outputs(self) -> dict[str, Array]:
-        """The one output, under the name ``out``."""
+        """The single output, under the name ``out``."""
         return {"out": self._output()}
 
 
 def open_ours(case: str, *, db: str, threads: int, seed: int, reference: str) -> Prepared:
-    """The best recorded program of the case, on prepared arrays."""
+    """Open the best recorded program of the case, on prepared arrays."""
     subject = case_named(case)
     kernel = ap.tune(subject.tensors(), effort="none", threads=threads, db=db)
     values = subject.values(seed)
@@ -60,7 +60,7 @@ def open_ours(case: str, *, db: str, threads: int, seed: int, reference: str) ->
 
 
 def open_onnx(engine: str, case: str, *, threads: int, seed: int, reference: str) -> Engine:
-    """A peer that reads ONNX, on the fastest of the case's models."""
+    """Open a peer that reads ONNX, on the fastest of the case's models."""
     subject = case_named(case)
     values = subject.peer_values(seed)
     feeds = {op.name: values[op.name] for op in subject.dag.args if not op.constant}
@@ -78,12 +78,12 @@ def open_onnx(engine: str, case: str, *, threads: int, seed: int, reference: str
 
 
 def open_torch(case: str, *, threads: int, seed: int, reference: str) -> Prepared:
-    """torch, eager, in inference mode, on the fastest of the case's calls."""
+    """Open torch, eager, in inference mode, on the fastest of the case's calls."""
     import torch
 
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
-    torch.inference_mode().__enter__()  # for as long as the process lives
+    torch.inference_mode().__enter__()  # for the lifetime of the process
     subject = case_named(case)
     values = {name: torch.from_numpy(a) for name, a in subject.peer_values(seed).items()}
     check = Reference.load(Path(reference))
@@ -111,7 +111,7 @@ def _fastest(engines: Sequence[E]) -> E:
 
 
 def _seconds(engine: _Runs) -> float:
-    """Least time of a few calls, after as many untimed ones."""
+    """Minimum time of a few calls, after as many untimed ones."""
     best, start = float("inf"), perf_counter()
     while perf_counter() - start < TRIAL_S:
         for timed in [False] * TRIAL_CALLS + [True] * TRIAL_CALLS:

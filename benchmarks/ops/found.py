@@ -1,4 +1,4 @@
-"""Which of a case's definitions the best recorded program computes."""
+"""Determine which of a case's definitions the best recorded program computes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["algorithm_found"]
 
 
 def algorithm_found(case: Case, threads: int, db: Path) -> str:
-    """``"direct"``, ``"winograd(4x4)"``, ...; empty where nothing is recorded."""
+    """``"direct"``, ``"winograd(4x4)"``, ...; empty if nothing is recorded."""
     task = Task(case.dag, Target.host(), threads)
     with Database(db) as database:
         record = database.best(task.key)

@@ -1,4 +1,4 @@
-"""How a tensor of ours is laid out for a peer: axes permuted, some of them merged."""
+"""Layout of our tensors for a peer: axes permuted, some of them merged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Array = npt.NDArray[np.generic]
 
 @dataclass(frozen=True)
 class Layout:
-    """``axes[d]`` are the axes of ours, outer to inner, that make the peer's dimension ``d``.
+    """``axes[d]`` are our axes, outer to inner, that make the peer's dimension ``d``.
 
     >>> groups_first = Layout(((0,), (2, 3), (1,)))
     >>> groups_first.to_peer(np.zeros((1, 7, 4, 8))).shape
@@ -25,16 +25,16 @@ class Layout:
     axes: tuple[tuple[int, ...], ...]
 
     def shape(self, ours: tuple[int, ...]) -> tuple[int, ...]:
-        """The peer's shape of a tensor that has shape *ours* here; ``()`` is an axis of one."""
+        """The peer's shape of our tensor of shape *ours*; ``()`` makes an axis of extent 1."""
         return tuple(prod(ours[axis] for axis in group) for group in self.axes)
 
     def to_peer(self, array: Array) -> Array:
-        """A contiguous array as the peer wants it."""
+        """Convert to a contiguous array in the peer's layout."""
         shape = self.shape(array.shape)
         return np.ascontiguousarray(array.transpose(self._order)).reshape(shape)
 
     def from_peer(self, array: Array, ours: tuple[int, ...]) -> Array:
-        """The peer's *array* as ours of shape *ours*; the inverse of :meth:`to_peer`."""
+        """Convert the peer's *array* to our shape *ours*; the inverse of :meth:`to_peer`."""
         split = array.reshape([ours[axis] for axis in self._order])
         return split.transpose(np.argsort(self._order))
 
@@ -44,5 +44,5 @@ class Layout:
 
 
 def channels_first(rank: int) -> Layout:
-    """``[n, *space, c]`` as ``[n, c, *space]`` for *rank* axes of space."""
+    """``[n, *space, c]`` as ``[n, c, *space]`` with *rank* spatial axes."""
     return Layout(((0,), (rank + 1,), *((axis,) for axis in range(1, rank + 1))))

@@ -1,4 +1,4 @@
-"""One case at one number of threads: tune it, check every engine, time them in turns."""
+"""Measure one case at one thread count: tune it, check every engine, time them in turns."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _FACTORIES = {
     "torch": "benchmarks.ops.engines:open_torch",
 }
 
-# Cases take microseconds to milliseconds, so a burst can be short and still hold many calls.
+# Cases take microseconds to milliseconds, so a short burst still has many calls.
 POLICY = Policy(burst_s=0.15, untimed_s=0.05, rounds=(7, 15))
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What all cases of a run share; ``db`` keeps the records the engines' processes read."""
+    """Settings shared by all cases of a run; the engines' processes read the records in ``db``."""
 
     db: Path
     trials: int = 128
@@ -50,14 +50,14 @@ class Settings:
 
 
 def installed_peers() -> list[str]:
-    """Those of :data:`PEERS` whose package is here."""
+    """Those of :data:`PEERS` whose package is installed."""
     return [name for name in PEERS if find_spec(name) is not None]
 
 
 def measure(
     case: Case, threads: int, settings: Settings, progress: Callable[[str], None]
 ) -> Result:
-    """Tune *case* for *threads* as far as the database does not hold the trials, then compare."""
+    """Tune *case* for *threads*, except for trials the database already has, then compare."""
     failures: dict[str, str] = {}
     start, program, algorithm = monotonic(), "", ""
     try:
@@ -91,7 +91,7 @@ def measure(
 def result_of(
     case: Case, threads: int, peak: Peak, engines: dict[str, EngineTime], **rest: Any
 ) -> Result:
-    """The engines' times beside what *peak* allows *case*."""
+    """Combine the engines' times with the limits that *peak* sets for *case*."""
     return Result(
         case=case.name,
         group=case.group,

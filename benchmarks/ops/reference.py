@@ -1,4 +1,4 @@
-"""The right answer of a case at sampled points, in float64, and whether an engine gives it."""
+"""Reference values of a case at sampled points, in float64, to check engines against."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ __all__ = ["Reference"]
 POINTS = 4096
 TERMS = 1 << 26
 OUR_TOLERANCE, PEER_TOLERANCE = 2e-5, 1e-2
-"""Of the largest output.  For a peer it only has to be the same operator: their long sums of
-float32 lose 0.2 %, where ours must keep to what the number of terms allows."""
+"""Relative to the largest output.  A peer only has to be the same operator: peers' long float32
+sums lose 0.2 %, while ours must keep to what the number of terms allows."""
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,12 @@ class Reference:
 
     @staticmethod
     def load(path: Path) -> Reference:
-        """What :meth:`save` wrote."""
+        """Read what :meth:`save` wrote."""
         with np.load(path, allow_pickle=False) as file:
             return Reference(file["points"], file["values"])
 
     def check(self, engine: str, case: Case, output: Array) -> None:
-        """Raise :class:`VerificationFailed` unless *output*, in our layout, is right."""
+        """Raise :class:`VerificationFailed` unless *output*, in our layout, is correct."""
         [out] = case.dag.outputs
         least = OUR_TOLERANCE if engine == OURS else PEER_TOLERANCE
         allowed = max(tolerance(case.dag, out), least)

@@ -1,4 +1,4 @@
-"""The results as tables, for terminals and for documents."""
+"""Tables of the results, for terminals and documents."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ BEGIN, END = "<!-- benchmarks.ops -->", "<!-- end of benchmarks.ops -->"
 
 
 def cases_table(results: Sequence[Result]) -> Table:
-    """A row a case and thread count: every engine's time, the ratio, the share of the roofline.
+    """One row per case and thread count: every engine's time, the ratio, the roofline share.
 
-    ``with fork`` is the share of the roofline and one fork and join of the threads.
+    ``with fork`` is the share relative to the roofline plus one fork-join of the threads.
     """
     engines = engines_of(results)
     heading = (
@@ -40,7 +40,7 @@ def cases_table(results: Sequence[Result]) -> Table:
 
 
 def groups_table(results: Sequence[Result]) -> Table:
-    """Geometric means of the ratios: a row a family, then the whole suite."""
+    """Geometric means of the ratios: one row per family, then the whole suite."""
     counts = sorted({r.threads for r in results})
     heading: tuple[str, ...] = ("family", "cases", "bound by")
     for count in counts:
@@ -59,7 +59,7 @@ def groups_table(results: Sequence[Result]) -> Table:
 
 
 def calls_table(calls: Sequence[Result]) -> Table:
-    """What a call from Python costs in each engine, in microseconds."""
+    """Cost of a call from Python in each engine, in microseconds."""
     engines = engines_of(calls)
     heading = ("a call of next to no work", *(f"{name} µs" for name in engines))
     rows = []
@@ -70,7 +70,7 @@ def calls_table(calls: Sequence[Result]) -> Table:
 
 
 def speedup_table(results: Sequence[Result], earlier: Sequence[Result]) -> Table:
-    """Our time of an earlier run over this one's: geometric mean and extremes of each family."""
+    """Speedup over an earlier run: geometric mean and extremes for each family."""
     before = {r.key: r.ours_ms for r in earlier}
     heading = ("family", "cases", "earlier / now", "least", "most")
     rows = []
@@ -84,7 +84,7 @@ def speedup_table(results: Sequence[Result], earlier: Sequence[Result]) -> Table
 
 
 def document(run: Run) -> str:
-    """The run in Markdown: how it was made, then tables with a line a family and a line a case."""
+    """The run in Markdown: how it was made, then tables by family and by case."""
     families, calls = groups_table(run.results), calls_table(run.calls)
     parts = [_provenance(run), markdown(families.heading, families.rows), _cases_document(run)]
     if calls.rows:
@@ -93,10 +93,10 @@ def document(run: Run) -> str:
 
 
 def into(text: str, section: str) -> str:
-    """*text* with what stands between the two marks replaced by *section*.
+    """Replace the part of *text* between the two marks by *section*.
 
     Raises:
-        UsageError: The marks are not there, once each and in order.
+        UsageError: The marks are missing or out of order.
     """
     before, found, rest = text.partition(BEGIN)
     _, closed, after = rest.partition(END)
@@ -106,7 +106,7 @@ def into(text: str, section: str) -> str:
 
 
 def _provenance(run: Run) -> str:
-    """One paragraph: machine, versions, effort, and the peaks measured on the way."""
+    """One paragraph: machine, versions, effort, and the peaks measured along the way."""
     versions = {n: e.version for r in run.results for n, e in r.engines.items()}
     lines = [
         f"{run.machine.get('cpu', 'a machine')}, {run.machine.get('cores', '?')} cores; "
@@ -149,13 +149,13 @@ def _document_cells(r: Result | None) -> list[str]:
 
 
 def _bound(members: Sequence[Result]) -> str:
-    """What the roofline of most of them is."""
+    """The roofline bound that most of them have."""
     compute = sum(r.bound == "compute" for r in members)
     return "compute" if 2 * compute >= len(members) else "bytes"
 
 
 def _grouped(results: Sequence[Result]) -> list[tuple[str, list[Result]]]:
-    """The results family by family, then all of them."""
+    """The results by family, followed by all of them."""
     names = dict.fromkeys(r.group for r in results)
     families = [(name, [r for r in results if r.group == name]) for name in names]
     return [*families, ("all", list(results))]

@@ -1,4 +1,4 @@
-"""One case at one number of threads as it is kept in JSON and read back for tables."""
+"""Result of one case at one thread count, stored as JSON and read back for tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Model(BaseModel):
 
 
 class EngineTime(_Model):
-    """How fast an engine was: medians and least time of ``runs`` calls."""
+    """An engine's times: median and minimum of ``runs`` calls."""
 
     median_ms: float
     min_ms: float
@@ -29,15 +29,15 @@ class EngineTime(_Model):
 
 
 class Result(_Model):
-    """What one comparison gave.
+    """Result of one comparison.
 
     Args:
         engines: Those that ran, ours first.
         failures: Why each of the others did not.
-        roofline_ms: Least time of the definition's operations at the measured peak, and of its
+        roofline_ms: The longer of the definition's operations at the measured peak and its
             bytes at the bandwidth measured for as many.
         bound: Which of the two, ``compute`` or ``bytes``.
-        fork_join_ms: What a parallel region adds; 0 at one thread.
+        fork_join_ms: Overhead of a parallel region; 0 at one thread.
         algorithm: The definition it computes: ``direct`` or another's name.
         program: The loop nest found.
     """
@@ -60,17 +60,17 @@ class Result(_Model):
 
     @property
     def key(self) -> tuple[str, int]:
-        """What another run of the same replaces."""
+        """Identifies the result among runs; a later result with the same key replaces it."""
         return self.case, self.threads
 
     @property
     def ours_ms(self) -> float | None:
-        """Our median, or None where we failed."""
+        """Our median, or None if we failed."""
         return self.engines[OURS].median_ms if OURS in self.engines else None
 
     @property
     def best_peer(self) -> str | None:
-        """The peer with the least median."""
+        """The peer with the smallest median."""
         peers = [name for name in self.engines if name != OURS]
         return min(peers, key=lambda name: self.engines[name].median_ms, default=None)
 
@@ -88,21 +88,21 @@ class Result(_Model):
 
     @property
     def share(self) -> float | None:
-        """Of the roofline; above 1 where another algorithm needs fewer operations."""
+        """Roofline over our time; above 1 where another algorithm needs fewer operations."""
         return None if self.ours_ms is None else self.roofline_ms / self.ours_ms
 
     @property
     def share_after_fork(self) -> float | None:
-        """Of the roofline and one fork and join."""
+        """Roofline plus one fork-join, over our time."""
         if self.ours_ms is None:
             return None
         return (self.roofline_ms + self.fork_join_ms) / self.ours_ms
 
 
 class Run(_Model):
-    """A file of results, and how they came to be.
+    """A file of results, and how they were made.
 
-    ``calls`` has the results of next to no work: what a call costs in each engine.
+    ``calls`` has the results of a nearly empty case: the cost of a call in each engine.
     """
 
     machine: Mapping[str, str | int]
@@ -113,17 +113,17 @@ class Run(_Model):
     results: tuple[Result, ...]
 
     def to_json(self) -> str:
-        """The file's text; the ratios are there for other readers, and derived again by us."""
+        """The file's text; the ratios are for other readers, and we derive them again."""
         data = self.model_dump()
         for row, result in zip(data["results"], self.results, strict=True):
             row["ratio"], row["share"] = result.ratio, result.share
         return json.dumps(data, indent=2) + "\n"
 
     def onto(self, earlier: Run) -> Run:
-        """This run, with what only *earlier* has.
+        """This run, plus the results that only *earlier* has.
 
         Raises:
-            UsageError: The earlier one took another effort.
+            UsageError: The earlier one used another effort.
         """
         if earlier.effort != self.effort:
             raise UsageError(
@@ -139,7 +139,7 @@ class Run(_Model):
 
 
 def read_run(path: Path) -> Run:
-    """What :meth:`Run.to_json` wrote.
+    """Read what :meth:`Run.to_json` wrote.
 
     Raises:
         ForeignFile: *path* is not such a file.
@@ -154,7 +154,7 @@ def read_run(path: Path) -> Run:
 
 
 def merged(earlier: Iterable[Result], later: Iterable[Result]) -> tuple[Result, ...]:
-    """All results, each case and thread count once: as measured last, in the order met first."""
+    """All results, each key once: the latest result, at the position of the first."""
     found = {result.key: result for result in earlier}
     found.update({result.key: result for result in later})
     return tuple(found.values())

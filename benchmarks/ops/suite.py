@@ -1,4 +1,4 @@
-"""All cases: the operators of the Ansor paper's suite, a transformer's, and odd shapes."""
+"""All cases: the operator suite of the Ansor paper, those of a transformer, and odd shapes."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from benchmarks.ops.families.transposed import TransposedConv2d
 __all__ = ["CALL", "case_named", "cases", "matching"]
 
 CALL = Gelu("CALL", (16,))
-"""Next to no work: what a call from Python costs in each engine.  Not a case of the suite."""
+"""Next to no work, to measure the cost of a call from Python; not a case of the suite."""
 
-# Image side, channels in and out, window, stride, zeros around.
+# Image side, input and output channels, window, stride, zero padding.
 IMAGES = ((224, 3, 64, 7, 2, 3), (56, 64, 64, 1, 1, 0), (14, 256, 256, 3, 1, 1),
           (7, 512, 512, 3, 1, 1))  # fmt: skip
 
@@ -87,7 +87,7 @@ def _transformer() -> list[Case]:
 
 
 def _odd() -> list[Case]:
-    """Sizes that no tile divides: detection and classification heads, and primes."""
+    """Sizes without useful divisors: detection and classification heads, and primes."""
     return [
         Conv2d("ODD.C2D", (13, 13), 192, 384, 3, 1, 1),
         Conv2d("ODD.C2D", (13, 13), 384, 256, 3, 1, 1),
@@ -108,15 +108,15 @@ def _odd() -> list[Case]:
 
 @cache
 def cases() -> tuple[Case, ...]:
-    """Every case, family after family."""
+    """Every case, by family."""
     return (*_convolutions(), *_products(), *_transformer(), *_odd())
 
 
 def matching(patterns: Sequence[str]) -> list[Case]:
-    """Cases whose name or family fits one of *patterns* (all for none), in the suite's order.
+    """Cases whose name or family matches one of *patterns* (default all), in the suite's order.
 
     Raises:
-        UsageError: A pattern fits no case.
+        UsageError: A pattern matches no case.
     """
     for pattern in patterns:
         if not any(_fits(case, pattern) for case in cases()):
@@ -125,7 +125,7 @@ def matching(patterns: Sequence[str]) -> list[Case]:
 
 
 def case_named(name: str) -> Case:
-    """The case of exactly that *name*; :data:`CALL` too."""
+    """The case with exactly that *name*, including :data:`CALL`."""
     return next(case for case in (*cases(), CALL) if case.name == name)
 
 

@@ -1,1 +1,1 @@
-"""What a compiled network costs beside its arithmetic: calls, the first call, memory."""
+"""Costs of a compiled network besides its arithmetic: calls, the first call, memory."""

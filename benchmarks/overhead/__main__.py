@@ -1,8 +1,8 @@
-"""What calls and memory cost beside the arithmetic: ``python -m benchmarks.overhead``.
+"""Measure the overhead of calls and memory: ``python -m benchmarks.overhead``.
 
-Three tables, each figure the median of some processes: calls of networks of three operators and
-next to no arithmetic, from Python and from C; loading, the first call, and the memory that is
-resident after each; compiling.  Ours and onnxruntime, a process a measurement.
+Three tables, each figure the median over several processes: calls of networks with three operators
+and next to no arithmetic, from Python and from C; loading, the first call, and the resident memory
+after each; compiling.  For ours and onnxruntime, with one process per measurement.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Bench:
     effort: str
     repeats: int
     _made: set[str] = field(default_factory=set, init=False, compare=False)
-    """Libraries that this run has compiled: those found in the folder may be of other code."""
+    """Libraries that this run has compiled: others in the folder may come from other code."""
 
     def given(self, model: str) -> dict[str, Any]:
-        """What a measurement of *model* is told."""
+        """Arguments for a measurement of *model*."""
         library = self.folder / f"{model}_{self.effort}_{self.threads}.so"
         onnx = model_file(model, self.folder)
         return {
@@ -51,11 +51,11 @@ class Bench:
         }  # fmt: skip
 
     def compiled(self, models: Sequence[str]) -> Found:
-        """Compile each once; it takes the longest and repeats itself."""
+        """Compile each model once: compiling takes the longest and varies little."""
         return {model: {"ansorpy": self._compile(self.given(model))} for model in models}
 
     def measured(self, what: str, models: Sequence[str]) -> Found:
-        """*what* of each model and engine; the engines take turns."""
+        """Measure *what* for each model and engine; the engines take turns."""
         found: Found = {}
         for model in models:
             given = self.given(model)
@@ -77,7 +77,7 @@ class Bench:
 
 
 def probe(what: str, given: Mapping[str, Any]) -> Figures:
-    """The figures that a process of its own prints."""
+    """Run one measurement in a separate process; returns the figures it prints."""
     command = [sys.executable, "-m", "benchmarks.overhead.probe", what, json.dumps(given)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     figures: Figures = json.loads(done.stdout.splitlines()[-1])
@@ -103,7 +103,7 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
 
 
 def table_of(part: str, found: Found) -> Table:
-    """The figures of *part* as they are printed."""
+    """Format the figures of *part* for printing."""
     columns = COLUMNS[part]
     heading = ("network", "engine", *(title for _, title, _ in columns))
     rows = tuple(
@@ -116,7 +116,7 @@ def table_of(part: str, found: Found) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure what the command line asks for; prints tables and writes JSON."""
+    """Measure what the command line requests; prints tables and writes JSON."""
     p = argparse.ArgumentParser(
         prog="python -m benchmarks.overhead",
         description=__doc__,

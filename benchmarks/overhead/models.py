@@ -1,4 +1,4 @@
-"""The measured networks as ONNX files: two of next to no arithmetic, and the real ones."""
+"""The measured networks as ONNX files: two with next to no arithmetic, and real ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["NETWORKS", "SMALL", "model_file"]
 
 _WIDTH = 16
 SMALL = {"fused": ("MatMul", "Add", "Relu"), "apart": ("MatMul", "Softmax", "MatMul")}
-"""Three operators each; the first are one task, the others several."""
+"""Three operators each; in the first they form one task, in the second several."""
 NETWORKS = ALL
 
 
@@ -29,7 +29,7 @@ def model_file(name: str, folder: Path) -> Path:
 
 
 def _small(operators: tuple[str, ...]) -> onnx.ModelProto:
-    """*operators* one after another on a row of 16 numbers."""
+    """A network of *operators* in sequence, on a row of 16 numbers."""
     rng = np.random.default_rng(0)
     nodes, constants, value = [], [], "x"
     for number, operator in enumerate(operators):

@@ -1,7 +1,7 @@
-"""One measurement in a process of its own: ``python -m benchmarks.overhead.probe WHAT JSON``.
+"""One measurement in a separate process: ``python -m benchmarks.overhead.probe WHAT JSON``.
 
-The process prints its figures as one JSON object.  Nothing that the measured engine does not need
-is imported before it is measured.
+The process prints its figures as one JSON object.  It imports only what the measured engine needs
+before measuring it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TYPES = {"tensor(float)": np.float32, "tensor(int64)": np.int64, "tensor(int32)
 
 
 class _Ours:
-    """A library of ours, called as a user calls it."""
+    """One of our libraries, called as a user would."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         import ansorpy as ap
@@ -50,13 +50,13 @@ class _Ours:
         return self._model.run(None, self.feeds, threads=self._threads)
 
     def into_arrays(self) -> Run:
-        """A run that writes to arrays of the caller's."""
+        """Return a run that writes to the caller's arrays."""
         outputs = self._model.run(None, self.feeds, threads=self._threads)
         return lambda: self._model.run(None, self.feeds, outputs, threads=self._threads)
 
 
 class _Onnxruntime:
-    """A session on the CPU with as many threads, called as a user calls it."""
+    """A CPU session with the same number of threads, called as a user would."""
 
     def __init__(self, given: Mapping[str, Any]) -> None:
         import onnxruntime
@@ -75,7 +75,7 @@ class _Onnxruntime:
         return self._session.run(None, self.feeds)
 
     def into_arrays(self) -> Run:
-        """A run with inputs and outputs bound once."""
+        """Return a run with inputs and outputs bound once."""
         binding = self._session.io_binding()
         for name, array in self.feeds.items():
             binding.bind_cpu_input(name, array)
@@ -94,7 +94,7 @@ def _touched(shape: tuple[int, ...], dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def calls(given: Mapping[str, Any]) -> Figures:
-    """Microseconds of a call, arithmetic included."""
+    """Microseconds per call, arithmetic included."""
     engine = _ENGINES[given["engine"]](given)
     figures = {"run_us": _microseconds(engine.run)}
     figures["into_arrays_us"] = _microseconds(engine.into_arrays())
@@ -104,9 +104,9 @@ def calls(given: Mapping[str, Any]) -> Figures:
 
 
 def first(given: Mapping[str, Any]) -> Figures:
-    """Milliseconds to load, of the first call and of a later one; MiB that are resident then.
+    """Milliseconds of loading, of the first call and of a later one; resident MiB after each.
 
-    Inputs are there, and touched, before the memory after loading is read.
+    Inputs exist and are touched before memory is read after loading.
     """
     start = perf_counter()
     engine = _ENGINES[given["engine"]](given)
@@ -130,7 +130,7 @@ def first(given: Mapping[str, Any]) -> Figures:
 
 
 def compiled(given: Mapping[str, Any]) -> Figures:
-    """Seconds of compiling the file to a library without timing; MiB of all processes' peak."""
+    """Seconds to compile the file to a library without tuning; peak MiB of all processes."""
     import ansorpy as ap
 
     start = perf_counter()
@@ -147,7 +147,7 @@ def compiled(given: Mapping[str, Any]) -> Figures:
 
 
 class _PeakOfAll:
-    """The most that this process and its workers had resident at once, looked up now and then."""
+    """Peak resident memory of this process and its workers, sampled periodically."""
 
     def __init__(self) -> None:
         self.mib = 0.0
@@ -170,7 +170,7 @@ class _PeakOfAll:
 
 
 def _family(root: int) -> set[int]:
-    """*root* and all processes it started, those of the started ones included."""
+    """*root* and all of its descendant processes."""
     parents = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdecimal():
@@ -221,7 +221,7 @@ done:
 
 
 def _from_c(given: Mapping[str, Any]) -> float:
-    """Microseconds of a call of the library's C function, from a loop of machine code."""
+    """Microseconds per call of the library's C function, from a loop in machine code."""
     import ansorpy as ap
     from ansorpy.codegen.llvm.build import compile_ir
     from ansorpy.codegen.llvm.jit import load
@@ -255,7 +255,7 @@ def _from_c(given: Mapping[str, Any]) -> float:
 
 
 def _resident(process: int | str = "self") -> float:
-    """MiB of *process* that are in memory; none of one that has ended."""
+    """Resident MiB of *process*; 0 if it has ended."""
     with suppress(OSError):
         for line in Path(f"/proc/{process}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
@@ -269,7 +269,7 @@ PROBES: dict[str, Callable[[Mapping[str, Any]], Figures]] = {
 
 
 def main() -> None:
-    """Measure what the command line asks for."""
+    """Measure what the command line requests."""
     what, given = sys.argv[1:]
     print(json.dumps(PROBES[what](json.loads(given))))
 

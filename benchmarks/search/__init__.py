@@ -1,1 +1,1 @@
-"""``python -m benchmarks.search``: strategies compared on recorded spaces."""
+"""``python -m benchmarks.search``: compare search strategies on recorded spaces."""

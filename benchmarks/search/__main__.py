@@ -1,9 +1,9 @@
-"""``python -m benchmarks.search``: how many trials strategies need on recorded spaces.
+"""``python -m benchmarks.search``: count the trials that strategies need on recorded spaces.
 
 Each space is a complete grid: every point was measured, so a search is replayed without hardware
 and without noise.  A contestant is STRATEGY or STRATEGY:SELECTOR with a cost model, run with each
-seed until it has 99 % of the best speed; several cost models are each given to every strategy.
-"uniform" is what drawing points uniformly, without a model, needs: computed, not drawn.
+seed until it reaches 99 % of the best speed; every strategy is run with every cost model given.
+"uniform" is the number of uniform draws needed without a model, which is computed, not simulated.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ __all__ = ["compare", "main"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks."""
+    """Run the command line."""
     options = _parser().parse_args(arguments)
     try:
         spaces = _spaces(options.folder, options.spaces)
@@ -102,7 +102,7 @@ def compare(
 
 
 def _spaces(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Files of the spaces asked for, all of the folder's for none."""
+    """Files of the named spaces; all of the folder's by default."""
     known = {path.stem: path for path in sorted(folder.glob("*.npz"))}
     for name in names:
         if name not in known:

@@ -1,4 +1,4 @@
-"""The recorded spaces: which task, which of its definitions, and how many points."""
+"""The recorded spaces: task, definition and number of points of each."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Plan:
 
     Args:
         case: What is computed.
-        definition: The beginning of the name of the definition that is scheduled.
-        points: At most about so many.
-        threads: Threads the programs run on.
+        definition: Prefix of the name of the definition that is scheduled.
+        points: Approximate maximum number of points.
+        threads: Number of threads the programs run on.
     """
 
     name: str
@@ -47,14 +47,14 @@ class Plan:
 
     @property
     def path(self) -> Path:
-        """Where the recorded space is kept."""
+        """Path of the recorded space."""
         return FOLDER / f"{self.name}.npz"
 
     def task(self, target: Target) -> Task:
         return Task(self.case.dag, target, self.threads, name=self.name)
 
     def structure(self, task: Task) -> Structure:
-        """The structure that the closed-form model expects most of, of some drawn at random."""
+        """The most promising of some random structures, according to the closed-form model."""
         rng = np.random.default_rng(0)
         sampler = StructureSampler(task)
         best: tuple[float, Structure] | None = None
@@ -63,7 +63,7 @@ class Plan:
                 structure = sampler.place(pair.sketch, rng)
                 table = sample_valid(structure, self.sampled, rng)
                 scores = score(task, AnalyticModel(), structure, table).scores
-                # The mean of the best few: one row's luck says little of a structure.
+                # The mean of the best few, as a single row's score says little about a structure.
                 promise = float(np.sort(scores)[-8:].mean()) if len(scores) else 0.0
                 if best is None or promise > best[0]:
                     best = (promise, structure)
@@ -89,7 +89,7 @@ PLANS = (
 
 
 def plan_named(name: str) -> Plan:
-    """The plan of that name.
+    """The plan with that name.
 
     Raises:
         UsageError: There is none.
@@ -103,10 +103,10 @@ def plan_named(name: str) -> Plan:
 
 
 def derived_today(grid: Grid, programs: int = 16) -> float:
-    """The share of some of the grid's programs that the rules would still derive.
+    """The share of a sample of the grid's programs that the current rules would derive.
 
-    Below 1 the rules made another structure, other domains or other constraints when the grid was
-    recorded: it still tells searches apart, but it is no picture of today's space.
+    Below 1, the rules produced another structure, other domains or other constraints when the grid
+    was recorded: it still distinguishes searches but does not represent the current space.
     """
     header, space = grid.header, Space(grid.state)
     numbers = np.linspace(0, len(grid.rows) - 1, programs).astype(int)

@@ -1,4 +1,4 @@
-"""Cutting a structure's space down to a grid of some thousand points, by rule."""
+"""Reduce a structure's space to a grid of some thousand points, by a fixed rule."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ __all__ = ["Cut", "cut_down"]
 
 _BLOCK = 1 << 16
 _MOST_REFUSED = 40
-"""A cut is looked at while its product has at most this many times the points wanted."""
+"""Maximum size of a product of domains that is examined, relative to the points wanted."""
 
 
 @dataclass(frozen=True)
 class Cut:
-    """A cut-down space.
+    """A reduced space.
 
     Args:
         kept: The rows kept of each decision's domain.
         rows: All points that the constraints allow, in the order of the product.
-        refused: How many they refuse.
+        refused: Number of points that violate the constraints.
     """
 
     kept: Mapping[str, tuple[tuple[int, ...], ...]]
@@ -37,13 +37,13 @@ class Cut:
 
 
 def cut_down(structure: Structure, points: int) -> Cut:
-    """*structure*'s space cut to at most about *points* points that its constraints allow.
+    """Reduce *structure*'s space to at most about *points* points that its constraints allow.
 
-    Every domain of *n* rows keeps ``ceil(n ** a)``, with one power *a* for all: the largest that
-    leaves few enough; what then is left of the points goes to the largest domain.  The rows kept
-    lie evenly in the order of the domain's rows sorted by their innermost factor first, the first
-    and the last among them, so what is kept is a small picture of the whole: nobody looks at what
-    is fast.
+    Every domain of *n* rows keeps ``ceil(n ** a)``, with the same power *a* for all: the largest
+    that leaves few enough points; any remaining budget goes to the largest domain.  The rows kept
+    are evenly spaced in the domain's rows sorted by their innermost factor first, including the
+    first and the last, so they represent the whole domain and are chosen regardless of what is
+    fast.
     """
     sizes = {d.name: len(d.domain.rows) for d in structure.space.decisions}
     limit = _MOST_REFUSED * points
@@ -69,7 +69,7 @@ def cut_down(structure: Structure, points: int) -> Cut:
 
 
 def _cut(structure: Structure, numbers: Mapping[str, int]) -> Cut:
-    """The cut that keeps *numbers* of rows of each decision's domain."""
+    """Keep the given number of rows (*numbers*) of each decision's domain."""
     decisions = structure.space.decisions
     kept = {d.name: _thinned(d.domain, numbers[d.name]) for d in decisions}
     space = replace_domains(structure.space, kept)
@@ -80,7 +80,7 @@ def _cut(structure: Structure, numbers: Mapping[str, int]) -> Cut:
 
 
 def replace_domains(space: Space, kept: Mapping[str, tuple[tuple[int, ...], ...]]) -> Space:
-    """*space* over the domains as they were cut."""
+    """*space* with its domains replaced by the rows *kept*."""
     return replace(space, state=with_domains(space.state, kept))
 
 

@@ -1,4 +1,4 @@
-"""Object code kept in a file: building takes all cores and no quiet, timing the other way round."""
+"""Object code kept in a file: building uses all cores, timing needs a quiet machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["Prebuilt"]
 
 
 class Prebuilt:
-    """A build service of one task whose successes are appended to *path*."""
+    """A build service for one task that appends successful builds to *path*."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class Prebuilt:
             self._known.clear()
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        """Object code of each of *states*, or why there is none, in the order given."""
+        """Build each of *states*: object code, or why there is none, in the order given."""
         keys = [trial_digest(state) for state in states]
         missing = [n for n, key in enumerate(keys) if key not in self._known]
         fresh = self._builder.build(task, [states[n] for n in missing]) if missing else []

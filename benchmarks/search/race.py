@@ -1,4 +1,4 @@
-"""One search on one recorded space, and how many trials it needed."""
+"""Run one search on one recorded space and count the trials it needs."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ from ansorpy.search.trials import Trials
 __all__ = ["FRACTIONS", "UNIFORM", "Contestant", "Race", "expected", "run", "trials_to"]
 
 FRACTIONS = (0.95, 0.99)
-"""Shares of the best program's speed that a search is to reach."""
+"""Fractions of the best program's speed that a search should reach."""
 
 UNIFORM = "uniform"
-"""The name of drawing points of the space uniformly, without a model."""
+"""Name of drawing points of the space uniformly, without a model."""
 
 
 @dataclass(frozen=True)
 class Contestant:
-    """What searches: a strategy, the selector that picks from what it offers, the cost model that
-    ranks; by their names."""
+    """A search by names: the strategy, the selector that picks from its candidates, and the cost
+    model that ranks them."""
 
     strategy: str
     selector: str = "epsilon_greedy"
@@ -43,7 +43,7 @@ class Contestant:
 
     @staticmethod
     def parse(text: str, model: str = "boosted") -> Contestant:
-        """``STRATEGY[:SELECTOR]`` with this *model*; raises UsageError for more."""
+        """Parse ``STRATEGY[:SELECTOR]``, with this *model*; raises UsageError for more parts."""
         parts = text.split(":")
         if not 1 <= len(parts) <= 2:
             raise UsageError(f"{text!r} is not STRATEGY[:SELECTOR]")
@@ -51,7 +51,7 @@ class Contestant:
 
     @property
     def name(self) -> str:
-        """As :meth:`parse` reads it, and the model's name unless it is the default one."""
+        """The text :meth:`parse` reads, plus the model's name unless it is the default."""
         standard = Contestant(self.strategy)
         name = self.strategy
         name += "" if self.selector == standard.selector else f":{self.selector}"
@@ -63,7 +63,7 @@ class Race:
     """One run.
 
     Args:
-        round_size: Trials a round; 8 is that of a run with a time limit.
+        round_size: Trials per round; 8 as in a run with a time limit.
         most: Trials after which the search gives up.
     """
 
@@ -75,7 +75,7 @@ class Race:
 
 
 def run(race: Race) -> list[float]:
-    """Best seconds over the grid's best after each trial, until 99 % are reached or *most* is."""
+    """Best time after each trial, relative to the grid's best, until 99 % or *most* trials."""
     source = _source(race.space)
     grid = source.grid
     strategy = STRATEGIES.factory(race.contestant.strategy)
@@ -94,7 +94,7 @@ def run(race: Race) -> list[float]:
 
 
 def trials_to(trace: Sequence[float], fraction: float) -> int | None:
-    """Trials until that *fraction* of the best speed was reached; None when it was not."""
+    """Trials until that *fraction* of the best speed was reached; None if it was not."""
     for trials, value in enumerate(trace, start=1):
         if value <= 1 / fraction:
             return trials
@@ -102,9 +102,9 @@ def trials_to(trace: Sequence[float], fraction: float) -> int | None:
 
 
 def expected(grid: Grid, fraction: float, share: float) -> int:
-    """Trials in which uniform drawing reaches *fraction* of the best with probability *share*.
+    """Trials after which uniform draws reach *fraction* of the best with probability *share*.
 
-    Exact: the least t with ``1 - C(bad, t) / C(points, t) >= share``, drawn without repetition.
+    Exact: the smallest t with ``1 - C(bad, t) / C(points, t) >= share``, without replacement.
     """
     points = len(grid.rows)
     bad = points - int((grid.times <= grid.best_s / fraction).sum())
@@ -124,7 +124,7 @@ def _source(path: Path) -> GridSource:
 
 @dataclass
 class _Counting:
-    """A runner that keeps the seconds of every trial, infinite for failures."""
+    """A runner that records the seconds of every trial, infinite for failures."""
 
     runner: GridRunner
     seconds: list[float] = field(default_factory=list)

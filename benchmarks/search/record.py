@@ -1,11 +1,10 @@
 """``python -m benchmarks.search.record NAME...``: measure every point of recorded spaces.
 
-Work is kept in ``build/search/NAME.npz`` after each batch, so a run that was stopped goes on where
-it was; ``--seconds`` ends it after that long.  With ``--build`` programs are only compiled, which
-needs no quiet machine, for a later run that times them.  A complete space is put where the
-benchmark finds it.  Points are measured in random order, each batch between two runs of one fixed
-program of the
-space, so the drift of the machine's clock falls on no region of it and can be divided out.
+Progress is saved in ``build/search/NAME.npz`` after each batch, so a run that was stopped can be
+resumed; ``--seconds`` limits its time.  With ``--build`` programs are only compiled, which needs no
+quiet machine, for a later run that times them.  A complete space is moved to where the benchmark
+finds it.  Points are measured in random order, each batch between two runs of one fixed program of
+the space, so that drift of the machine's clock favours no region of it and can be divided out.
 """
 
 from __future__ import annotations
@@ -45,19 +44,19 @@ WORK = Path("build/search")
 BATCH = 15
 ROUNDS = 10
 DISTURBED = 1.15
-"""A batch is measured again when the fixed program took this much longer at one end of it,"""
+"""A batch is measured again if the fixed program took this much longer at one end of it,"""
 
 DRIFT = 1.5
-"""or this much longer than it usually takes: no clock drifts so far."""
+"""or this much longer than usual: clock drift does not explain that."""
 
 _KINDS = tuple(kind for kind in TrialKind if kind is not TrialKind.NOT_RECORDED)
 
 _POLICY = TimingPolicy(sample_s=0.002, slow_factor=10.0)
-"""What is ten times as slow as the best is timed once: no search cares how slow exactly."""
+"""Programs ten times slower than the best are timed once, as their exact time does not matter."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Do what the command line asks; 1 when a space is not complete yet."""
+    """Run the command line; returns 1 if a space is not complete yet."""
     p = argparse.ArgumentParser(prog="python -m benchmarks.search.record", description=__doc__,
                                 formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     p.add_argument("names", nargs="+", choices=[plan.name for plan in PLANS])
@@ -75,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _record(plan: Plan, deadline: float) -> bool:
-    """Measure points of *plan* until it is complete (then True) or the time is over."""
+    """Measure points of *plan* until it is complete (then True) or time is up."""
     if plan.path.exists():
         return True
     path, recording = _begun(plan)
@@ -101,7 +100,7 @@ def _record(plan: Plan, deadline: float) -> bool:
 
 
 def _build(plan: Plan, deadline: float) -> bool:
-    """Compile the points of *plan* until none is left (then True) or the time is over."""
+    """Compile the points of *plan* until none is left (then True) or time is up."""
     if plan.path.exists():
         return True
     _, recording = _begun(plan)
@@ -115,7 +114,7 @@ def _build(plan: Plan, deadline: float) -> bool:
 
 
 def _begun(plan: Plan) -> tuple[Path, _Recording]:
-    """The work on *plan* so far, and where it is kept."""
+    """Progress on *plan* so far, and the path where it is kept."""
     WORK.mkdir(parents=True, exist_ok=True)
     path = WORK / plan.path.name
     if not path.exists():
@@ -128,7 +127,7 @@ def _objects(plan: Plan) -> Path:
 
 
 def begin(plan: Plan) -> Grid:
-    """The grid of *plan* with nothing measured."""
+    """The grid of *plan* with no points measured."""
     task = plan.task(Target.host())
     structure = plan.structure(task)
     found = cut_down(structure, plan.points)
@@ -155,7 +154,7 @@ def begin(plan: Plan) -> Grid:
 
 @dataclass
 class _Recording:
-    """A grid being measured; the fixed program is the one the closed-form model likes best."""
+    """A grid being measured; the fixed program is the one the closed-form model ranks best."""
 
     grid: Grid
 
@@ -169,12 +168,12 @@ class _Recording:
 
     @property
     def pending(self) -> npt.NDArray[np.int64]:
-        """Numbers of the points not measured yet, in the order they will be."""
+        """Numbers of the points not measured yet, in measuring order."""
         left: npt.NDArray[np.int64] = self.order[self.grid.kinds[self.order] == PENDING]
         return left
 
     def states(self) -> list[State]:
-        """The programs not measured yet, the fixed one first."""
+        """The programs not measured yet, with the fixed one first."""
         return [self.fixed, *map(self._state, self.pending)]
 
     def measure_default(self, runner: LocalRunner) -> None:
@@ -189,7 +188,7 @@ class _Recording:
             )
 
     def measure_batch(self, runner: LocalRunner) -> None:
-        """Measure the next points, the fixed program before and after; kept if those agree."""
+        """Measure the next points between two runs of the fixed program; kept if those agree."""
         numbers = self.pending[:BATCH]
         states = [self.fixed, *map(self._state, numbers), self.fixed]
         best_s = self.grid.best_s if np.isfinite(self.grid.times).any() else None
@@ -214,12 +213,12 @@ class _Recording:
         )
 
     def time_again(self, runner: LocalRunner) -> None:
-        """Time those of the fastest points again, in turns, that were timed once only."""
+        """Time those of the fastest points again, in turns, that were timed only once."""
         grid = self.grid
         fastest = np.argsort(grid.times, kind="stable")[:RETIMED]
         numbers = np.setdiff1d(fastest[np.isfinite(grid.times[fastest])], grid.again_rows)
         states = [self.fixed, *map(self._state, numbers)]
-        runner.measure(self.task, [self.fixed], incumbent_s=None)  # the reference is made
+        runner.measure(self.task, [self.fixed], incumbent_s=None)  # makes the reference
         fixed, *results = runner.retime(self.task, states, rounds=ROUNDS)
         bad = [r.reason for r in (fixed, *results) if not r.ok]
         if bad:
@@ -232,7 +231,7 @@ class _Recording:
         )
 
     def say(self) -> None:
-        """One line on how far it is."""
+        """Print one line of progress."""
         left, spent = len(self.pending), time.monotonic() - self.began_at
         rate = (self.began_with - left) / spent
         print(

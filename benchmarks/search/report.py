@@ -18,11 +18,11 @@ _QUARTILES = (0.25, 0.5, 0.75)
 
 
 class Summary(BaseModel):
-    """Trials one contestant needed on one space.
+    """Number of trials one contestant needed on one space.
 
     Args:
-        reached: Share of the seeds that got there; the others count as the most allowed.
-        quartiles: Trials of a quarter, half and three quarters of the seeds at most.
+        reached: Fraction of the seeds that reached the goal; the others count as the maximum.
+        quartiles: Trials within which a quarter, half and three quarters of the seeds did.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -39,7 +39,7 @@ class Summary(BaseModel):
 
 
 class Results(BaseModel):
-    """Everything one run of the benchmark found; ``traces`` hold the best after each trial,
+    """All results of one run of the benchmark; ``traces`` hold the best time after each trial,
     infinite while all failed."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
@@ -54,7 +54,7 @@ class Results(BaseModel):
 def summary(
     space: str, contestant: str, fraction: float, traces: Sequence[Sequence[float]], most: int
 ) -> Summary:
-    """What the *traces* of all seeds say."""
+    """Summarize the *traces* of all seeds."""
     needed = [trials_to(trace, fraction) for trace in traces]
     counts = [most if n is None else n for n in needed]
     low, middle, high = (float(q) for q in np.quantile(counts, _QUARTILES))
@@ -66,7 +66,7 @@ def summary(
 
 
 def uniform(space: str, grid: Grid, fraction: float) -> Summary:
-    """Uniform drawing without a model, computed instead of drawn."""
+    """Summary of uniform draws without a model, computed instead of simulated."""
     low, middle, high = (float(expected(grid, fraction, share)) for share in _QUARTILES)
     return Summary(
         space=space, contestant=UNIFORM, fraction=fraction, reached=1.0,
@@ -75,7 +75,7 @@ def uniform(space: str, grid: Grid, fraction: float) -> Summary:
 
 
 def spaces_table(summaries: Sequence[Summary], fraction: float) -> Table:
-    """A row a space: each contestant's median trials and quartiles."""
+    """One row per space: each contestant's median trials and quartiles."""
     rows = []
     names = list(dict.fromkeys(s.contestant for s in summaries))
     for space in dict.fromkeys(s.space for s in summaries):
@@ -86,7 +86,7 @@ def spaces_table(summaries: Sequence[Summary], fraction: float) -> Table:
 
 
 def means_table(summaries: Sequence[Summary]) -> Table:
-    """A row a contestant: geometric means over the spaces, and their ratio to uniform drawing."""
+    """One row per contestant: geometric means over the spaces, and ratios to uniform drawing."""
     heading: tuple[str, ...] = ("contestant",)
     for fraction in FRACTIONS:
         heading += (f"trials to {fraction:.0%}", f"of {UNIFORM}, {fraction:.0%}")

@@ -1,1 +1,1 @@
-"""CUDA C from loop programs, and cubins from it."""
+"""Generate CUDA C from loop programs and compile it to cubins."""

@@ -1,4 +1,4 @@
-"""What a store does to its element, in C."""
+"""Stores as C assignments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PLAIN = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
 
 
 def assignment(e: Emitter, target: str, s: Store) -> str:
-    """``target = value``, or the value of *s* combined with what *target* holds."""
+    """Emit ``target = value``, or combine the value of *s* with what *target* holds."""
     dtype = s.buffer.dtype
     if s.reduce is None:
         return f"{target} = {stored(e, s.value, dtype).text}"

@@ -1,4 +1,4 @@
-"""Straight-line code out of the loops that sum up: several steps of a reduction in one body.
+"""Partially unroll reduction loops, for several reduction steps in one straight-line body.
 
 ::
 
@@ -6,8 +6,8 @@
       C[i, j] += A[i, k] * B[k, j]  -->     for k.inner in 0..4  # unrolled
                                               C[i, j] += A[i, k.outer * 4 + k.inner] * ...
 
-Within a body the assembler loads operands ahead of the products that need them, and neighbours
-along the reduction at once.
+Within a body the assembler can load operands ahead of the products that need them, and load
+neighbours along the reduction together.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from ansorpy.ir.rewrite import Rewriter, substitute
 __all__ = ["MOST_PRODUCTS", "MOST_STEPS", "longest_bodies", "steps_at_once"]
 
 MOST_PRODUCTS = 1024
-"""Of a body: with what they load about 20 KiB, which the instruction cache streams."""
+"""Maximum products per body: about 20 KiB with their loads, which the instruction cache streams."""
 MOST_STEPS = 32
-"""Of a reduction, in one body."""
+"""Maximum reduction steps per body."""
 
 
 def longest_bodies(program: Program) -> Program:
-    """*program* with serial loops that only sum up unrolled, from the inside, whole or in part.
+    """Unroll serial loops that only accumulate, innermost first, fully or in part.
 
-    One that would get more than ``MOST_STATEMENTS`` that way stays as it is.
+    A program that would exceed ``MOST_STATEMENTS`` is returned unchanged.
     """
     body = _Longer().stmt(program.body)
     if body is program.body or written_out(body) > MOST_STATEMENTS:
@@ -72,7 +72,7 @@ class _Longer(Rewriter):
 
 
 def _only_sums(s: Stmt) -> bool:
-    """True for straight-line code that does nothing but add to what the thread holds."""
+    """Return whether *s* is straight-line code that only adds to the thread's local buffers."""
     match s:
         case Store(buffer, _, _, reduce):
             return reduce is not None and buffer.scope is Scope.LOCAL
@@ -85,7 +85,7 @@ def _only_sums(s: Stmt) -> bool:
 
 
 def _steps(s: Stmt) -> int:
-    """Steps of the reduction in straight-line code: iterations that add to the same elements."""
+    """Number of reduction steps in straight-line code: iterations that add to the same elements."""
     inner = max((_steps(part) for part in substatements(s)), default=1)
     return s.extent * inner if isinstance(s, For) and not _indexes(s) else inner
 

@@ -1,4 +1,4 @@
-"""Loop program to cubin: write it as CUDA C, compile it, check what it takes of an SM."""
+"""Build a cubin from a loop program: emit CUDA C, compile it, check the resources it needs."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
     """Compile *program* for *target*, which need not be on this machine.
 
     Raises:
-        CodegenError: The program has no kernel, takes more than the target has, or the compiler
-            refuses it.
+        CodegenError: The program has no kernel, needs more than the target has, or the compiler
+            rejects it.
         MissingDependency: This machine has no NVRTC, or one that does not know the target.
     """
     start = time.perf_counter()
@@ -52,7 +52,7 @@ def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
     cubin, report = compile_source(source.text, target)
     resources = parse_report(report, source.plan)
     if any(taken.spilled_bytes for taken in resources):
-        # Registers were estimated.  More of them for fewer blocks are better than memory.
+        # Register needs are estimated; fewer blocks with more registers each beat spilling.
         alone = emit_cuda(program, target, symbol, several=False)
         if alone.text != source.text:
             source, (cubin, report) = alone, compile_source(alone.text, target)

@@ -1,10 +1,10 @@
-"""Loops whose iterations compute by different formulas, written out one after another::
+"""Write out loops whose iterations compute different formulas, one iteration after another::
 
     for p in 0..2  # unrolled                        T[0, c] = X[0, c] - X[2, c]
       T[p, c] = select(p == 0, X[0, c] - X[2, c],    T[1, c] = X[1, c] + X[2, c]
                                X[1, c] + X[2, c])
 
-The compiler would fold the choices as well, of a copy of all formulas for each iteration.
+The compiler would also fold the selects, but from a copy of all formulas in each iteration.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["written_choices"]
 
 
 def written_choices(program: Program) -> Program:
-    """*program* with each unrolled loop that an equality asks about written out."""
+    """Write out each unrolled loop whose variable a select compares for equality."""
     body = _Once().stmt(_written(program.body, {}))
     return program if body is program.body else Program(program.name, program.params, body)
 
@@ -63,7 +63,7 @@ def _written(s: Stmt, ranges: dict[Var, tuple[int, int]]) -> Stmt:
 
 
 class _Once(Rewriter):
-    """Stores one after another with what several of them load loaded once."""
+    """Load values shared by several consecutive stores once."""
 
     def stmt(self, s: Stmt) -> Stmt:
         new = super().stmt(s)
@@ -71,7 +71,7 @@ class _Once(Rewriter):
 
 
 class _Iteration(Rewriter):
-    """Statements with a variable replaced by a number, and what that decides left out."""
+    """Substitute a number for a variable and resolve the selects that this decides."""
 
     def __init__(self, var: Var, number: int, ranges: dict[Var, tuple[int, int]]):
         super().__init__()
@@ -89,7 +89,7 @@ class _Iteration(Rewriter):
 
 
 def _asked_about(var: Var, body: Stmt) -> bool:
-    """True when a choice in *body* hangs on whether something with *var* is a number."""
+    """Return whether a select in *body* compares an expression with *var* to a number."""
     return any(
         isinstance(e, Select) and _is_choice(e) and var in free_vars(e.cond)
         for s in walk_stmts(body)

@@ -1,6 +1,6 @@
-"""Asynchronous copies into shared memory: ``cp.async`` where the GPU has it, of 4 to 16 bytes.
+"""Asynchronous copies into shared memory: ``cp.async`` of 4 to 16 bytes, where the GPU has it.
 
-What is too narrow for one is copied by the thread itself, at once, which a wait may always find.
+Narrower elements are copied synchronously by the thread itself, so waiting for them is a no-op.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def async_copy(e: Emitter, s: AsyncCopy) -> None:
 
 
 def source_of(s: AsyncCopy) -> tuple[Load, Expr | None]:
-    """What is copied, and the condition without which zeros are."""
+    """The load that is copied, and the condition without which zeros are copied."""
     if isinstance(s.value, Select):
         assert isinstance(s.value.then, Load)
         return s.value.then, s.value.cond
@@ -38,7 +38,7 @@ def source_of(s: AsyncCopy) -> tuple[Load, Expr | None]:
 
 
 def copied(e: Emitter, target: str, source: str, cond: Expr | None) -> str:
-    """The call that copies from one address to the other."""
+    """Emit the call that copies from one address to the other."""
     e.need("copies")
     if cond is None:
         return f"copy_async({target}, {source});"
@@ -54,7 +54,7 @@ def commit(e: Emitter, s: CommitCopies) -> None:
 
 
 def wait(e: Emitter, s: WaitCopies) -> None:
-    """Wait for all groups but the last ones."""
+    """Wait for all groups but the last ``pending`` ones."""
     e.need("copies")
     with e.by_the_first():
         e.line(f"wait_copies<{s.pending}>();")

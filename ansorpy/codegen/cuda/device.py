@@ -1,6 +1,6 @@
-"""What ansorpy asks of a GPU: memory, modules, launches on one stream, events and graphs.
+"""Interface to a GPU: memory, modules, launches on one stream, events and graphs.
 
-The one implementation over CUDA is :mod:`ansorpy.codegen.cuda.driver`.
+The only implementation, for CUDA, is :mod:`ansorpy.codegen.cuda.driver`.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ Array = npt.NDArray[Any]
 
 
 class DeviceLost(AnsorpyError):
-    """The context of a GPU is unusable, as after an access outside of all memory.
+    """The context of a GPU is unusable, as after an access to invalid memory.
 
-    Whatever is asked of the GPU in this process fails from now on; another process may go on.
+    Every further use of the GPU in this process fails; another process may still use it.
     """
 
 
 class Device(Protocol):
-    """One GPU in this process.  Addresses are its own; sizes are in bytes.
+    """One GPU in this process.  Addresses are in its memory; sizes are in bytes.
 
-    Fills, copies, launches and replays go to one stream and run in the order they are asked for.
-    ``upload`` and ``download`` are done when they return, and wait for what came before.
+    Fills, copies, launches and replays run on one stream, in the order of their calls.
+    ``upload`` and ``download`` are synchronous and wait for earlier work.
 
-    Every method raises :class:`DeviceLost` when the context is unusable, and ``CodegenError`` for
-    anything else the GPU refuses.
+    Every method raises :class:`DeviceLost` if the context is unusable, and ``CodegenError`` for
+    any other error of the GPU.
     """
 
     def allocate(self, size: int) -> int:
-        """The address of *size* bytes, a multiple of 256."""
+        """Allocate *size* bytes at an address that is a multiple of 256."""
 
     def release(self, address: int) -> None:
-        """Give back what :meth:`allocate` returned."""
+        """Free what :meth:`allocate` returned."""
 
     def upload(self, address: int, source: Array) -> None:
         """Copy the dense array *source* to *address*."""
@@ -54,31 +54,31 @@ class Device(Protocol):
         """Set *size* bytes to *byte*."""
 
     def load(self, cubin: bytes) -> object:
-        """A module: the kernels of *cubin*, which can be launched."""
+        """Load *cubin* as a module, whose kernels can be launched."""
 
     def unload(self, module: object) -> None:
-        """Give back what :meth:`load` returned."""
+        """Unload what :meth:`load` returned."""
 
     def launch(self, module: object, launch: Launch, addresses: Sequence[int]) -> None:
-        """Start a kernel of *module* with one address an argument."""
+        """Start a kernel of *module* with one address per argument."""
 
     def synchronise(self) -> None:
-        """Wait until all is done."""
+        """Wait until all work is done."""
 
     def wait_for(self, stream: int) -> None:
-        """Let what follows wait for what another CUDA stream of this process has been given."""
+        """Make later work wait for what another CUDA stream of this process has been given."""
 
     def seconds(self, work: Callable[[], None]) -> float:
-        """Seconds on the GPU of what *work* asks for, by events around it."""
+        """GPU time in seconds of the work that *work* enqueues, by events around it."""
 
     def capture(self, work: Callable[[], None]) -> object:
-        """A graph of the launches, copies and fills *work* asks for, none of which is done yet."""
+        """Capture the launches, copies and fills of *work* as a graph, without running them."""
 
     def replay(self, graph: object) -> None:
-        """Do what the graph holds."""
+        """Run the work that the graph holds."""
 
     def discard(self, graph: object) -> None:
-        """Give back what :meth:`capture` returned."""
+        """Free what :meth:`capture` returned."""
 
 
 def launch_all(
@@ -99,6 +99,6 @@ def launch_all(
 
 
 def repeat(times: int, work: Callable[[], None]) -> None:
-    """Do *work* so many times."""
+    """Call *work* *times* times."""
     for _ in range(times):
         work()

@@ -1,4 +1,4 @@
-"""A GPU through cupy's bindings of the CUDA driver and runtime."""
+"""GPU access through cupy's bindings of the CUDA driver and runtime."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class _Module:
 def _on_device(
     method: Callable[Concatenate[CudaDevice, _P], _R],
 ) -> Callable[Concatenate[CudaDevice, _P], _R]:
-    """*method* with the GPU current in the calling thread, and CUDA's errors as ours."""
+    """Make the GPU current in the calling thread for *method*, and convert CUDA errors to ours."""
 
     @wraps(method)
     def wrapped(self: CudaDevice, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
@@ -74,7 +74,7 @@ class CudaDevice:
             ) from error
 
     def failure(self, error: Exception) -> AnsorpyError:
-        """What *error* means: an error that stays makes the context unusable."""
+        """Convert *error*: if it persists, the context is unusable."""
         try:
             self.runtime.deviceSynchronize()
         except self.errors as stays:
@@ -198,7 +198,7 @@ def _opened(number: int) -> CudaDevice:
 
 
 def bus_place(number: int) -> str:
-    """Where on the bus the GPU *number* is: the same in every process, however it counts."""
+    """Bus address of GPU *number*, which is the same in every process, unlike the number."""
     from cupy.cuda import runtime
 
     place: str = runtime.deviceGetPCIBusId(number)

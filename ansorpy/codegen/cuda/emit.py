@@ -1,4 +1,4 @@
-"""A whole loop program as CUDA C: kernels in the order they are launched, and their plan."""
+"""Emit a loop program as CUDA C: kernels in launch order, and their launch plan."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["CudaSource", "emit_cuda"]
 
 @dataclass(frozen=True)
 class CudaSource:
-    """Kernels as text: ``helpers`` by name, which they call, and the kernels themselves."""
+    """Kernels as C text, and the names of the ``helpers`` they call."""
 
     helpers: tuple[str, ...]
     kernels: str
@@ -46,14 +46,14 @@ class CudaSource:
 
 
 def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = True) -> CudaSource:
-    """*program* as CUDA C, its kernels named after *symbol*.
+    """Emit *program* as CUDA C, with kernels named after *symbol*.
 
-    Dense arguments must lie on 16-byte boundaries, those with strides on those of an element.
-    Registers are kept to what *several* blocks of an SM leave, where they should suffice.
+    Dense arguments must be aligned to 16 bytes, those with strides to one element.
+    With *several*, registers are limited so that several blocks fit on an SM, where that should do.
 
     Raises:
         CodegenError: The program uses what a GPU does not have (parallel loops), waits for other
-            blocks, launches kernels in a loop, or unrolls more than a compiler should see.
+            blocks, launches kernels in a loop, or unrolls more than a compiler can handle.
     """
     if target.kind != "cuda":
         raise CodegenError(f"target {target.name} is no GPU", hint="name one as in sm_90")
@@ -86,11 +86,11 @@ def _require_moderate(name: str, nest: Nest) -> None:
 
 
 def _prepared(program: Program, target: Target) -> Program:
-    """The passes before code is written, in their order."""
+    """Run the passes that precede emission, in order."""
     program = held_by_lanes(expand_instructions(program))
     program = written_choices(constant_powers(program))
     program = unroll_registers(program, target)
-    # A register of a thread holds one element; half of them are left for operands and addresses.
+    # A thread's register holds one element; half of them are left for operands and addresses.
     registers = target.vector_registers // 2 + 1
     program = promote(program, replace(target, vector_bits=32, vector_registers=registers))
     program = longest_bodies(program)
@@ -98,7 +98,7 @@ def _prepared(program: Program, target: Target) -> Program:
 
 
 class _Kernel:
-    """One kernel while it is written: what it reads and writes, and its shared memory."""
+    """One kernel being emitted: the buffers it reads and writes, and its shared memory."""
 
     def __init__(
         self, name: str, nest: Nest, program: Program, offsets: dict[Buffer, int], target: Target,
@@ -121,7 +121,7 @@ class _Kernel:
             s.buffer for s in walk_stmts(nest.body)
             if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
         ]  # fmt: skip
-        # The strictest first, so that nothing is left free between.
+        # Strictest alignment first, so that no padding is needed.
         self.shared.sort(key=lambda buffer: -_shared_alignment(buffer))
         size = sum(_shared_bytes(buffer) for buffer in self.shared)
         self.dynamic = size > target.max_shared_bytes
@@ -133,7 +133,7 @@ class _Kernel:
         self.bounds = f"{self.launch.threads}" + (f", {blocks}" if blocks > 1 else "")
 
     def text(self, helpers: dict[str, None]) -> str:
-        """The kernel as C; *helpers* gets the names of the functions it calls."""
+        """Emit the kernel as C; *helpers* receives the names of the functions it calls."""
         written = frozenset(buffer for buffer, is_written in self.used.items() if is_written)
         e = Emitter(Tables(value, statement), self.nest.extents, written, helpers)
         parameters = [self._parameter(e, buffer) for buffer, _ in self.given]
@@ -184,7 +184,7 @@ def _parameter(buffer: Buffer, number: int) -> Argument:
 
 
 def _counted(extents: Extents, what: str) -> str:
-    """``3 blocks``, ``4 x 8 x 1 threads``."""
+    """Format extents: ``3 blocks``, ``4 x 8 x 1 threads``."""
     x, y, z = extents
     number = f"{x}" if (y, z) == (1, 1) else f"{x} x {y} x {z}"
     return f"{number} {what}" if number == "1" else f"{number} {what}s"

@@ -1,7 +1,7 @@
-"""The state of writing one kernel: its lines, names, ranges and the indices bound so far.
+"""State while emitting one kernel: lines, names, ranges, and the indices bound so far.
 
-The emitter knows no node kind; :mod:`.indices`, :mod:`.expressions` and :mod:`.statements` write
-them, each function taking the emitter first.
+The emitter knows no node types; :mod:`.indices`, :mod:`.expressions` and :mod:`.statements` emit
+them, in functions that take the emitter first.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = [
 ]  # fmt: skip
 
 TERNARY, OR, AND, COMPARE, ADD, MULTIPLY, UNARY, POSTFIX, ATOM = range(1, 10)
-"""How tightly operators of C bind."""
+"""Precedence levels of C operators; higher binds tighter."""
 
 INT_MAX = (1 << 31) - 1
 
@@ -36,39 +36,39 @@ C_TYPES = {
     DType.UINT32: "unsigned", DType.UINT16: "unsigned short", DType.UINT8: "unsigned char",
     DType.BOOL: "bool",
 }  # fmt: skip
-"""How an element is stored."""
+"""C types of elements in memory."""
 
 _HALF = (DType.FLOAT16, DType.BFLOAT16)
 
 
 def register_type(dtype: DType) -> str:
-    """The C type values of *dtype* are computed in."""
+    """The C type in which values of *dtype* are computed."""
     return "float" if dtype in _HALF else C_TYPES[dtype]
 
 
 class Code(NamedTuple):
-    """An expression of C: its text, how tightly its outermost operator binds, and whether it is
-    an integer of 64 bits."""
+    """A C expression: its text, the precedence of its outermost operator, and whether it is a
+    64-bit integer."""
 
     text: str
     level: int = ATOM
     wide: bool = False
 
     def at(self, level: int) -> str:
-        """The text as an operand of an operator that binds like *level*."""
+        """The text as an operand of an operator with precedence *level*."""
         return self.text if self.level >= level else f"({self.text})"
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What writes expressions and statements."""
+    """The functions that emit expressions and statements."""
 
     value: Callable[[Emitter, Expr], Code]
     statement: Callable[[Emitter, Stmt], None]
 
 
 class Emitter:
-    """Writes the body of one kernel; see the module's docstring."""
+    """Emits the body of one kernel; see the module's docstring."""
 
     def __init__(
         self,
@@ -87,32 +87,32 @@ class Emitter:
         self.variables: dict[Var, Code] = {}
         self.bound: dict[ForKind, int] = {}
         self.in_first = False
-        """True under a condition that lets only the first thread in."""
+        """True inside a condition that only the first thread satisfies."""
         self.known: dict[Expr, Code] = {}
-        """Values of the present statement that have a name."""
+        """Named values of the current statement, with their names."""
         self.repeated: frozenset[Expr] = frozenset()
-        """Those of the present statement that get one when they are met."""
+        """Values of the current statement that get a name when first emitted."""
         self.in_lanes: dict[Load, Code] = {}
-        """Loads of the present vector loop that were loaded at once, by lane."""
+        """Vector loads of the current vector loop, as the code of one lane."""
         self.adding: list[Buffer] = []
-        """The sums in scope that instructions add to which are done later."""
+        """Accumulators in scope to which instructions add asynchronously."""
         self._depth = 1
 
     def value(self, expr: Expr) -> Code:
-        """*expr* in C."""
+        """Emit *expr* as C."""
         return self.tables.value(self, expr)
 
     def statement(self, stmt: Stmt) -> None:
-        """Write *stmt*."""
+        """Emit *stmt*."""
         self.tables.statement(self, stmt)
 
     def line(self, text: str) -> None:
-        """Write one line, indented as deep as the block is; what is too long is continued."""
+        """Emit one line, indented to the block's depth; long ones are continued."""
         self.lines += laid_out(text, "  " * self._depth)
 
     @contextmanager
     def block(self, opening: str, comment: str = "") -> Iterator[None]:
-        """``opening {  comment``, what is written inside, ``}``."""
+        """Emit ``opening {  comment``, the lines emitted inside, and ``}``."""
         self.line(f"{opening} {{  {comment}" if comment else f"{opening} {{")
         self._depth += 1
         with self.names.block():
@@ -122,18 +122,18 @@ class Emitter:
 
     @contextmanager
     def variable(self, var: Var, code: Code, known: tuple[int, int]) -> Iterator[None]:
-        """*var* is *code*, and in the range *known*, inside."""
+        """Bind *var* to *code*, with the range *known*, inside the context."""
         self.variables[var], self.ranges[var] = code, known
         yield
         del self.variables[var], self.ranges[var]
 
     @property
     def left_out(self) -> list[ForKind]:
-        """The indices that nothing around binds: only the first thread or block counts."""
+        """Indices that no loop here binds: only the first thread or block along them acts."""
         return [kind for kind, n in self.extents.items() if n > 1 and kind not in self.bound]
 
     def by_the_first(self) -> AbstractContextManager[None]:
-        """What is written inside is done once, not by each thread and block left out."""
+        """Have code emitted inside run once, not in each thread and block along unbound indices."""
         kinds = [] if self.in_first else self.left_out
         return self._first(kinds) if kinds else nullcontext()
 
@@ -145,19 +145,19 @@ class Emitter:
             self.in_first = False
 
     def need(self, helper: str) -> None:
-        """Have a function of the prelude written."""
+        """Include a function of the prelude."""
         self.helpers[helper] = None
 
     def fits(self, e: Expr) -> bool:
-        """True when *e* is always in the range of ``int``."""
+        """Return whether *e* is always in the range of ``int``."""
         low, high = bounds(e, self.ranges)
         return low >= -INT_MAX and high <= INT_MAX
 
     def buffer_of(self, load: Load) -> Buffer:
-        """What *load* reads.
+        """The buffer that *load* reads.
 
         Raises:
-            CodegenError: A tensor of the definition.
+            CodegenError: It reads a tensor of the definition.
         """
         if not isinstance(load.source, Buffer):
             raise CodegenError(

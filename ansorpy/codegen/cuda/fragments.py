@@ -1,4 +1,4 @@
-"""What lies in a warp's registers as what each of its lanes holds: an array of its own.
+"""Rewrite buffers in a warp's registers as per-lane arrays of what each lane holds.
 
 ::
 
@@ -44,23 +44,23 @@ from ansorpy.ir.simplify import simplify
 __all__ = ["held_by_lanes"]
 
 _LANES = {ForKind.THREAD_X: 1, ForKind.THREAD_Y: 4}
-"""By how much the number of a lane grows with an index: blocks are 4 x 8 threads a warp."""
+"""Stride of the lane number along each thread index: a warp is 4 x 8 threads of a block."""
 
 Ranges = Mapping[Var, tuple[int, int]]
 
 
 def held_by_lanes(program: Program) -> Program:
-    """*program* with each buffer in a warp's registers as those of one lane.
+    """Replace each buffer in a warp's registers by the part that one lane holds.
 
     Raises:
-        CodegenError: It is not proved that a lane reaches only what it holds.
+        CodegenError: It cannot be proved that a lane accesses only what it holds.
     """
     body = _Held({}, {}, {}).stmt(program.body)
     return program if body is program.body else replace(program, body=body)
 
 
 class _Held(Rewriter):
-    """Rewrites what is inside of loops that bind *indices* and leave variables in *ranges*."""
+    """Rewrites statements inside loops that bind *indices*; variables are in *ranges*."""
 
     def __init__(
         self, ranges: Ranges, indices: Mapping[Var, ForKind], own: dict[Buffer, Buffer]
@@ -97,7 +97,7 @@ class _Held(Rewriter):
         return _Held({**self.ranges, var: known}, indices, self.own)
 
     def _operand(self, buffer: Buffer, at: Sequence[Expr]) -> tuple[Buffer, tuple[Expr, ...]]:
-        """Where an operand of an instruction starts."""
+        """Start of an instruction's operand."""
         if buffer.fragment is None:
             return buffer, tuple(self.expr(i) for i in at)
         tile = [self._simple(i) for i in in_tile(buffer.fragment, at)]
@@ -112,7 +112,7 @@ class _Held(Rewriter):
         return (*tile, self._simple(in_register(fragment, at)))
 
     def _require_mine(self, buffer: Buffer, lane: Expr) -> None:
-        """The number of the lane that holds an element is that of the lane that is here."""
+        """Check that the lane which holds an element is the lane that executes the access."""
         form = linear(self._simple(lane))
         steps = {self.indices.get(v): n for v, n in form.terms.items() if isinstance(v, Var)}
         if len(form.terms) > len(_LANES) or steps != _LANES or form.const:

@@ -1,8 +1,8 @@
-"""Instructions of warpgroups: functions written from their declarations, descriptors of matrices.
+"""Warpgroup instructions: helpers generated from their declarations, and matrix descriptors.
 
-A descriptor names a matrix in shared memory: where it starts, how far apart groups of eight rows
-are, and, where rows are cut into parts, the parts.  Sources: PTX ISA, "Matrix Descriptor Format",
-"Strides" and "Canonical Layouts" of ``wgmma``.
+A descriptor specifies a matrix in shared memory: its start, the distance between groups of eight
+rows and, where rows are split into parts, between parts.  Sources: PTX ISA, "Matrix Descriptor
+Format", "Strides" and "Canonical Layouts" of ``wgmma``.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = [
 ]  # fmt: skip
 
 _UNIT = 16
-"""Bytes in which descriptors count."""
+"""Unit of descriptor fields, in bytes."""
 
 _ROWS = 8
-"""Rows after which the order of units in them repeats."""
+"""Number of rows after which the swizzle pattern repeats."""
 
 _MODES = {128: 1, 64: 2, 32: 3}
-"""How a descriptor says into parts of how many bytes rows are cut."""
+"""Descriptor code of the swizzle mode, by the bytes of a row's parts."""
 
 _ORDER = """\
 // What this thread wrote to shared memory is there for instructions that are done later.
@@ -78,12 +78,12 @@ template <int Part, int Size> __device__ __forceinline__ int swizzled(int at) {
 
 
 def swizzle_alignment(buffer: Buffer) -> int:
-    """Bytes that the address of a swizzled tile is a multiple of; 1 of other buffers."""
+    """Required alignment in bytes of a swizzled tile; 1 for other buffers."""
     return buffer.swizzle * _ROWS if buffer.swizzle else 1
 
 
 def fence(e: Emitter, s: Fence) -> None:
-    """Order what was written before what instructions do later."""
+    """Order earlier writes before later instructions."""
     e.need("order")
     e.line("fence_shared();" if s.scope is Scope.SHARED else "fence_registers();")
 
@@ -95,7 +95,7 @@ def commit_products(e: Emitter, s: CommitProducts) -> None:
 
 
 def wait_products(e: Emitter, s: WaitProducts) -> None:
-    """Wait for all groups but the last ones; then sums may be read."""
+    """Wait for all groups but the last ``pending`` ones; if none, the sums may then be read."""
     e.need("order")
     e.line(f"wait_products<{s.pending}>();")
     for buffer in e.adding if not s.pending else ():
@@ -119,7 +119,7 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
             f"{buffer.name} is not laid out as {name} reads it",
             hint=f"rows are cut into parts of {', '.join(map(str, _MODES))} bytes",
         )
-    # Parts of rows along the reduction are steps of it: an instruction reads within one.
+    # Along the reduction, parts of rows are separate steps: an instruction stays within one.
     lead = 1 if is_along(by, tensor) else rows * part // _UNIT
     form = lead << 16 | part * _ROWS // _UNIT << 32 | _MODES[part] << 62
     e.need("matrix_at")
@@ -128,7 +128,7 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
 
 
 def _function(by: Intrinsic) -> str:
-    """One instruction; each lane passes its share of the sums."""
+    """Helper for one instruction; each lane passes its share of the sums."""
     total, left, right = by.types
     _, a, b = operand_tensors(by.pattern)
     size = fragment_registers(by.fragments[0])
@@ -154,7 +154,7 @@ __device__ __forceinline__ void {function_name(by.name)}(
 
 
 def _lines(parts: Sequence[str], between: str, each: int) -> str:
-    """*parts* as a list, *each* of them a line."""
+    """Join *parts* as a list, *each* of them per line."""
     lines = [", ".join(parts[at : at + each]) for at in range(0, len(parts), each)]
     return f", {between}".join(lines)
 
@@ -165,7 +165,7 @@ GROUP_HELPERS: Mapping[str, str] = {
     "swizzled": _SWIZZLED,
     **{function_name(by.name): _function(by) for by in GROUP_PRODUCTS},
 }
-"""In the order they are written."""
+"""In order of emission."""
 
 GROUP_NEEDS: Mapping[str, tuple[str, ...]] = {
     function_name(by.name): tuple(

@@ -1,4 +1,4 @@
-"""A program that was scheduled for a GPU, for the CPU: constants are made there, once.
+"""Convert a program scheduled for a GPU to run on the CPU, which makes constants once.
 
 for i: # blockIdx.x                for i:
   for j: # threadIdx.x     -->       for j:
@@ -40,10 +40,10 @@ _TOGETHER = (
 
 
 def for_host(program: Program) -> Program:
-    """*program* with loops over blocks and threads that run one after another.
+    """Make the loops of *program* over blocks and threads serial.
 
     Raises:
-        CodegenError: Its threads work together: they wait for each other or share memory.
+        CodegenError: Its threads cooperate: they wait for each other or share memory.
     """
     for s in walk_stmts(program.body):
         shares = isinstance(s, Alloc) and s.buffer.scope in (Scope.SHARED, Scope.WARP)

@@ -1,4 +1,4 @@
-"""Index arithmetic in C: ``int`` where bounds prove that it suffices, else ``long long``."""
+"""Index arithmetic in C: ``int`` if bounds prove that it suffices, else ``long long``."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _INT_BITS = 31
 
 
 def is_index(e: Expr) -> bool:
-    """True for int64 arithmetic on variables alone, which never overflows."""
+    """Return whether *e* is int64 arithmetic on variables only, which never overflows."""
     if e.dtype is not DType.INT64:
         return False
     return not any(isinstance(x, Load) or x.dtype.is_float for x in walk(e))
 
 
 def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
-    """``name[i][j]`` of what a thread holds itself, ``name[flat index]`` of memory."""
+    """Emit ``name[i][j]`` for a thread's local buffer, ``name[flat index]`` for memory."""
     name = e.place(buffer)
     if buffer.scope is Scope.LOCAL:
         inside = [index(e, simplify(i, e.ranges)).text for i in indices] or ["0"]
@@ -49,7 +49,7 @@ def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
 
 
 def position(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
-    """Where an element of memory is, counted in elements."""
+    """The position of an element in memory, in elements."""
     flat = index(e, flat_index(e, buffer, indices)).text
     if not buffer.swizzle:
         return flat
@@ -58,15 +58,15 @@ def position(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
 
 
 def flat_index(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
-    """Elements from the first of *buffer* to the one at *indices*, as it lies without swizzling."""
+    """The offset of *indices* in *buffer*, in elements, before swizzling."""
     return simplify(buffer.offset(indices), e.ranges)
 
 
 def index(e: Emitter, expr: Expr) -> Code:
-    """*expr* (int64) in C.
+    """Emit *expr* (int64) as C.
 
     Raises:
-        CodegenError: It is no index arithmetic.
+        CodegenError: It is not index arithmetic.
     """
     write = _INDEX.get(type(expr))
     if write is None:
@@ -106,7 +106,7 @@ def _binary(e: Emitter, expr: Binary) -> Code:
 
 
 def _division(e: Emitter, expr: Binary, a: Code, b: Code) -> Code:
-    """C's own where neither side is negative: it rounds towards zero."""
+    """Use C's own division, which rounds towards zero, if neither side is negative."""
     sign, helper = _DIVISIONS[expr.op]
     wide = a.wide or b.wide
     if bounds(expr.a, e.ranges)[0] >= 0 and bounds(expr.b, e.ranges)[0] > 0:
@@ -133,7 +133,7 @@ def _select(e: Emitter, expr: Select) -> Code:
 
 
 def _converted(e: Emitter, expr: Cast | Load) -> Code:
-    """A value of the program as an index."""
+    """Use a value of the program as an index."""
     inner = expr.x if isinstance(expr, Cast) else expr
     if inner.dtype.is_float:
         return Code(f"(long long){e.value(inner).at(UNARY)}", UNARY, True)

@@ -1,7 +1,7 @@
-"""A loop program cut into the kernels that are launched one after another.
+"""Split a loop program into kernels that are launched one after another.
 
-Every nest bound to blocks and threads is a kernel.  What is bound to nothing between two of them
-is one as well, of a single thread.  Workspace that several kernels use lives in global memory.
+Every nest bound to blocks and threads is a kernel.  Unbound statements between two nests form a
+single-thread kernel.  Workspace buffers, which several kernels may use, live in global memory.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ INDICES = (*BLOCKS, *THREADS)
 
 
 WORKSPACE_ALIGNMENT = 256
-"""Bytes; as CUDA's own allocations."""
+"""Alignment in bytes, the same as that of CUDA's own allocations."""
 
 
 @dataclass(frozen=True)
 class Nest:
-    """What one kernel runs, and the extent of every index it binds."""
+    """The body of one kernel, and the extent of every index it binds."""
 
     body: Stmt
     extents: Mapping[ForKind, int]
@@ -45,7 +45,7 @@ class Nest:
 
 
 def nests(body: Stmt) -> list[Nest]:
-    """The kernels of *body* in order.
+    """Split *body* into kernels, in order.
 
     Raises:
         CodegenError: A kernel would be launched in a loop, or under a condition with another.
@@ -70,9 +70,9 @@ def nests(body: Stmt) -> list[Nest]:
 
 
 def workspace_offsets(body: Stmt) -> tuple[dict[Buffer, int], int]:
-    """Where in the workspace each buffer of *body* lies, in bytes, and how many there are.
+    """Byte offsets of *body*'s buffers in the workspace, and its total size.
 
-    No two share bytes: blocks of one kernel may be anywhere in it.
+    Buffers do not share bytes: the blocks of a kernel progress independently.
     """
     offsets: dict[Buffer, int] = {}
     size = 0
@@ -84,7 +84,7 @@ def workspace_offsets(body: Stmt) -> tuple[dict[Buffer, int], int]:
 
 
 def _parts(s: Stmt) -> Iterator[Stmt]:
-    """The statements of *s* that run one after another on the host's side."""
+    """The statements of *s* that run one after another from the host's view."""
     match s:
         case Seq(body):
             for part in body:
@@ -96,7 +96,7 @@ def _parts(s: Stmt) -> Iterator[Stmt]:
 
 
 def _heads(s: Stmt) -> list[For]:
-    """The loops of *s* at which kernels begin: bound ones inside of no other."""
+    """The outermost bound loops of *s*, at which kernels begin."""
     if isinstance(s, For) and s.kind in INDICES:
         return [s]
     match s:

@@ -1,4 +1,4 @@
-"""Lines of generated C that people can read: none too long, broken where it hurts least."""
+"""Format lines of generated C to be readable: limited in length, broken at loose operators."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ MOST_COLUMNS = 100
 
 _ASSIGNMENT = re.compile(r"(.*? [+*]?=) (.*;)$")
 _BREAKS = ((" ? ", " : "), (" || ",), (" && ",), (" + ", " - "), (" * ",))
-"""Operators by how tightly they bind."""
+"""Operators at which lines may be broken, loosest first."""
 
 
 def laid_out(text: str, left: str) -> Iterator[str]:
-    """*text* indented by *left*; what is too long is continued on other lines.
+    """Indent *text* by *left* and continue it on further lines if it is too long.
 
     >>> print(*laid_out("x[i] = a[i];", "  "))
       x[i] = a[i];
@@ -42,8 +42,8 @@ def _wrapped(text: str, left: str, more: str) -> Iterator[str]:
 
 
 def _break(text: str) -> int:
-    """Where to break *text*, 0 for nowhere: behind the last operand of a call, or before the last
-    of the loosest operators, inside of as few brackets as there are."""
+    """Position to break *text*, or 0: at the least nesting depth, after the last comma or before
+    the last of the loosest operators."""
     last: dict[tuple[int, int], int] = {}
     depth = 0
     for at, c in enumerate(text):

@@ -1,4 +1,4 @@
-"""Identifiers of CUDA C for variables and buffers: their own names as far as C has them."""
+"""CUDA C identifiers for variables and buffers, close to their own names."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ Vec wait_copies wait_products word main
 """
 _WORDS = frozenset(_RESERVED.split())
 _FAMILIES = ("ldmatrix_", "mma_", "wgmma_")
-"""How names of functions around one instruction begin."""
+"""Prefixes of the names of functions that wrap one instruction."""
 
 
 def identifier(name: str) -> str:
-    """*name* with what C does not allow replaced; of many loops that were fused, first and last.
+    """Make *name* a C identifier; of several fused loops, use the first and the last.
 
     >>> identifier("i.0@j.0@"), identifier("C.local"), identifier("2nd"), identifier("float")
     ('i_0_j_0', 'C_local', '_2nd', 'float_')
@@ -47,12 +47,12 @@ def identifier(name: str) -> str:
     word = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_") or "v"
     if word[0].isdigit():
         word = f"_{word}"
-    # Names that start with two underscores, or one and a capital, are the compiler's.
+    # Names starting with two underscores, or one and a capital, are reserved.
     return f"{word}_" if word in _WORDS or word.startswith(_FAMILIES) else word
 
 
 class Names:
-    """The names in use, block by block: one that a closed block used is free again."""
+    """The names in use, by block: names used in a closed block are free again."""
 
     def __init__(self) -> None:
         self._of: dict[Var | Buffer, str] = {}
@@ -67,12 +67,12 @@ class Names:
         self._taken -= set(self._blocks.pop())
 
     def give(self, thing: Var | Buffer) -> str:
-        """A name for *thing*, unlike all that can be seen from here."""
+        """Give *thing* a name that differs from all names visible here."""
         self._of[thing] = found = self.fresh(thing.name)
         return found
 
     def fresh(self, wanted: str) -> str:
-        """A name like *wanted* that nothing here has."""
+        """A name similar to *wanted* that is not in use here."""
         word = identifier(wanted)
         found, number = word, 0
         while found in self._taken:
@@ -83,5 +83,5 @@ class Names:
         return found
 
     def of(self, thing: Var | Buffer) -> str:
-        """The name *thing* was given."""
+        """The name that *thing* was given."""
         return self._of[thing]

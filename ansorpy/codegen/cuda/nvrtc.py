@@ -1,4 +1,4 @@
-"""CUDA C to a cubin with NVRTC, which needs neither a device nor a driver."""
+"""Compile CUDA C to a cubin with NVRTC, which needs neither a device nor a driver."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from ansorpy.target import Target
 __all__ = ["architectures", "compile_source", "version"]
 
 _LINES = 12
-"""Lines of the compiler's report that an error shows."""
+"""Number of lines of the compiler's log shown in an error."""
 
 
 @lru_cache(maxsize=128)
 def compile_source(text: str, target: Target) -> tuple[bytes, str]:
-    """The cubin of the translation unit *text* for *target*, and the assembler's report.
+    """Compile *text* for *target*; returns the cubin and the assembler's report.
 
-    The last ones are kept: finalists and the default schedule are not compiled twice.
+    Recent results are cached: finalists and the default schedule are not compiled twice.
 
     Raises:
-        CodegenError: The compiler refuses *text*.
+        CodegenError: The compiler rejects *text*.
         MissingDependency: There is no NVRTC, or it does not know the architecture.
     """
     nvrtc = _nvrtc()
@@ -40,7 +40,7 @@ def compile_source(text: str, target: Target) -> tuple[bytes, str]:
             raise CodegenError(
                 f"NVRTC refuses the generated source: {error}\n" + "\n".join(log[:_LINES])
             ) from error
-        # cupy leaves out the last byte, as of text that ends with a zero; here it is one as well.
+        # cupy drops the last byte, as if it were a string's terminating zero; here it is one too.
         return nvrtc.getCUBIN(program) + b"\0", nvrtc.getProgramLog(program)
     finally:
         nvrtc.destroyProgram(program)
@@ -57,7 +57,7 @@ def version() -> str:
 
 
 def architectures() -> tuple[str, ...]:
-    """The GPUs that NVRTC compiles for.
+    """The architectures that NVRTC compiles for.
 
     Raises:
         MissingDependency: There is no NVRTC.

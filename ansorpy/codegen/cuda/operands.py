@@ -1,11 +1,11 @@
-"""What several statements in a row read is loaded once, also where a condition guards it::
+"""Load values read by several consecutive statements once, including guarded loads::
 
     T[0] = select(c, X[0], 0) - select(c, X[2], 0)      X.once[0] = select(c, X[0], 0)
     T[1] = select(c, X[0], 0) + select(c, X[2], 0)  --> X.once[1] = select(c, X[2], 0)
                                                         T[0] = X.once[0] - X.once[1]
                                                         T[1] = X.once[0] + X.once[1]
 
-The compiler sees that two loads are the same, but not that two choices are which load.
+The compiler merges equal loads, but not equal selects of loads.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from ansorpy.ir.rewrite import Rewriter
 __all__ = ["loaded_once"]
 
 _MOST = 128
-"""Elements that a thread may hold for it, at most."""
+"""Maximum number of loaded values that a thread holds."""
 
 
 def loaded_once(stores: Sequence[Stmt]) -> Stmt:
-    """*stores* one after another, with guarded loads that several make done once, before them."""
+    """Join *stores*, with guarded loads that several of them share done once, before them."""
     plain = [s for s in stores if isinstance(s, Store)]
     keys, written = _Keys(), {s.buffer for s in plain}
     found: dict[Expr, int] = {}
@@ -50,7 +50,7 @@ def loaded_once(stores: Sequence[Stmt]) -> Stmt:
 
 
 class _Replaced(Rewriter):
-    """Choices *at* as loads of what holds them."""
+    """Replaces the selects in *at* by loads from the buffer that holds their values."""
 
     def __init__(self, own: Buffer, at: dict[Expr, int]):
         super().__init__()
@@ -63,14 +63,14 @@ class _Replaced(Rewriter):
 
 
 def _is_guarded_load(e: Expr) -> bool:
-    """True for a load, or a number where a condition does not hold."""
+    """Return whether *e* is a load, or a select of one with a constant as the alternative."""
     if not isinstance(e, Select) or not isinstance(e.other, Const):
         return False
     return isinstance(e.then, Load) or _is_guarded_load(e.then)
 
 
 def _source(e: Expr) -> Buffer:
-    """What a guarded load reads."""
+    """The buffer that a guarded load reads."""
     while isinstance(e, Select):
         e = e.then
     assert isinstance(e, Load) and isinstance(e.source, Buffer)
@@ -78,7 +78,7 @@ def _source(e: Expr) -> Buffer:
 
 
 def _unconditional(root: Expr) -> Iterator[Expr]:
-    """The nodes of *root* that are computed whatever is chosen, each once."""
+    """Yield the nodes of *root* that are evaluated unconditionally, each once."""
     seen: set[Expr] = set()
     pending = [root]
     while pending:
@@ -92,7 +92,7 @@ def _unconditional(root: Expr) -> Iterator[Expr]:
 
 
 class _Keys:
-    """Numbers that are equal exactly for expressions that say the same thing."""
+    """Numbers that are equal exactly for structurally equal expressions."""
 
     def __init__(self) -> None:
         self._numbers: dict[object, int] = {}

@@ -1,6 +1,6 @@
 """A GPU program as one object: its launch plan as JSON, then the cubin.
 
-So what keeps, sends and compares object code does so with programs for GPUs as well.
+Code that stores, sends and compares CPU object code thus also handles GPU programs.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LENGTH_BYTES = 8
 
 
 def packed(code: CudaCode, symbol: str) -> ObjectCode:
-    """*code* as an object named *symbol*; :func:`unpacked` takes it apart again."""
+    """Pack *code* as an object named *symbol*; :func:`unpacked` is the inverse."""
     plan = _plans().dump_json(code.plan)
     whole = _MARK + len(plan).to_bytes(_LENGTH_BYTES, "little") + plan + code.cubin
     digest = hashlib.blake2b(whole, digest_size=16).hexdigest()
@@ -30,7 +30,7 @@ def packed(code: CudaCode, symbol: str) -> ObjectCode:
 
 
 def unpacked(code: bytes) -> tuple[LaunchPlan, bytes]:
-    """Launch plan and cubin of what :func:`packed` made.
+    """Launch plan and cubin of an object that :func:`packed` made.
 
     Raises:
         ForeignFile: It is something else, or damaged.

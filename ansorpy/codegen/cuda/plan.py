@@ -1,8 +1,7 @@
-"""What a program on a GPU consists of: kernels launched one after another, and their workspace.
+"""Launch plan of a GPU program: kernels launched one after another, and their workspace.
 
-A :class:`LaunchPlan` is all a caller needs beside the code: it allocates ``workspace_bytes`` once
-and launches every kernel of ``launches`` in order on one stream, which also orders their accesses
-to memory.
+A :class:`LaunchPlan` is all a caller needs besides the code: allocate ``workspace_bytes`` once and
+launch every kernel of ``launches`` in order on one stream, which also orders their memory accesses.
 """
 
 from __future__ import annotations
@@ -14,10 +13,10 @@ from typing import Literal
 __all__ = ["ALIGNMENT", "Argument", "Extents", "Launch", "LaunchPlan"]
 
 ALIGNMENT = 16
-"""Bytes; the widest access of a thread.  CUDA's own allocations are at multiples of 256."""
+"""Bytes; the widest access of a thread.  CUDA's own allocations are aligned to 256."""
 
 Extents = tuple[int, int, int]
-"""Along x, y and z."""
+"""Extents along x, y and z."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +27,8 @@ class Argument:
         name: The buffer it points to.
         place: ``parameter``: the program's parameter number ``position``.  ``workspace``: byte
             ``position`` of the workspace.
-        alignment: Bytes that the address must be a multiple of: of an element where the tensor
-            is a part of another one, of the widest access otherwise.
+        alignment: Required alignment of the address in bytes: that of an element if the tensor
+            is part of another one, that of the widest access otherwise.
     """
 
     name: str
@@ -40,10 +39,10 @@ class Argument:
 
 @dataclass(frozen=True)
 class Launch:
-    """One kernel: its name in the module, how many blocks and threads, and its arguments.
+    """One kernel: its name in the module, its grid and block extents, and its arguments.
 
-    Shared memory is declared in the kernel (``static_shared_bytes``) up to what a block gets
-    without asking; beyond, all of it is ``dynamic_shared_bytes`` of the launch.
+    Shared memory is declared in the kernel (``static_shared_bytes``) up to the default limit of a
+    block; beyond that, all of it is ``dynamic_shared_bytes`` of the launch.
     """
 
     kernel: str
@@ -55,7 +54,7 @@ class Launch:
 
     @property
     def threads(self) -> int:
-        """Threads of a block."""
+        """Number of threads per block."""
         return prod(self.block)
 
     @property
@@ -65,7 +64,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class LaunchPlan:
-    """Kernels in the order they are launched; see the module's docstring."""
+    """Kernels in launch order; see the module's docstring."""
 
     launches: tuple[Launch, ...]
     workspace_bytes: int

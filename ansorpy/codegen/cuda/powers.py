@@ -1,4 +1,4 @@
-"""Powers with a small constant exponent as products."""
+"""Expand powers with a small constant exponent into products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["constant_powers"]
 
 
 def constant_powers(program: Program) -> Program:
-    """*program* with ``x ** 3.0`` written as ``x * x * x``, and so on."""
+    """Rewrite ``x ** 3.0`` as ``x * x * x``, and so on."""
     body = _Products().stmt(program.body)
     return program if body is program.body else replace(program, body=body)
 

@@ -1,4 +1,4 @@
-"""Functions that generated CUDA C calls and CUDA C has not: each only where it is used."""
+"""Helper functions for generated CUDA C that CUDA C lacks, each emitted only where used."""
 
 from __future__ import annotations
 
@@ -171,12 +171,12 @@ HELPERS: Mapping[str, str] = {
     **WARP_HELPERS,
     **GROUP_HELPERS,
 }
-"""In the order they are written: later ones use earlier ones."""
+"""In order of emission: later ones use earlier ones."""
 
 _NEEDS = {"word": ("bfloat16",), **WARP_NEEDS, **GROUP_NEEDS}
 
 
 def prelude(used: Iterable[str], helpers: Mapping[str, str] = HELPERS) -> str:
-    """The text of the helpers *used*, and of those they use."""
+    """The text of the helpers *used*, and of those they call."""
     wanted = {name for one in used for name in (one, *_NEEDS.get(one, ()))}
     return "\n\n".join(text for name, text in helpers.items() if name in wanted)

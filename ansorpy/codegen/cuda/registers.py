@@ -1,4 +1,4 @@
-"""Loops that index what a thread holds in registers are unrolled: registers have no addresses."""
+"""Unroll loops that index thread-local buffers, as registers cannot be indexed at run time."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from ansorpy.target import Target
 __all__ = ["MOST_STATEMENTS", "unroll_registers", "written_out"]
 
 MOST_STATEMENTS = 4096
-"""Of a kernel, once its loops are unrolled: at 16 bytes an instruction, half of an SM's instruction
+"""Maximum statements per unrolled kernel; at 16 bytes per instruction, half an SM's instruction
 cache.  The assembler takes 50 s for 4,900 sums of products with 112 accumulators (NVRTC 13.5)."""
 
 
 def unroll_registers(program: Program, target: Target) -> Program:
-    """*program* with each serial loop that indexes a buffer in registers unrolled::
+    """Unroll each serial loop of *program* that indexes a buffer in registers::
 
         for j in 0..4                        for j in 0..4  # unrolled
           C[x * 4 + j] = acc[j]      -->       C[x * 4 + j] = acc[j]
 
-    A buffer larger than the registers of a thread stays in memory, and its loops as they are; so
-    do loops of which more than ``MOST_STATEMENTS`` would come.
+    A buffer larger than a thread's registers stays in memory and its loops are kept; so are
+    loops that would unroll to more than ``MOST_STATEMENTS``.
     """
     variables = _indexing(program.body, target.vector_registers * 4)
     body = _Unrolled(variables).stmt(program.body)
@@ -61,7 +61,7 @@ class _Unrolled(Rewriter):
 
 
 def written_out(s: Stmt) -> int:
-    """Statements of *s* once its unrolled loops are."""
+    """Number of statements of *s* after unrolling."""
     inner = sum(written_out(part) for part in substatements(s))
     if isinstance(s, For) and s.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
         return s.extent * inner
@@ -69,7 +69,7 @@ def written_out(s: Stmt) -> int:
 
 
 def _indexing(body: Stmt, most_bytes: int) -> set[Var]:
-    """The variables in indices of local buffers of at most so many bytes."""
+    """Variables in the indices of local buffers of at most *most_bytes*."""
     found: set[Var] = set()
     for s in walk_stmts(body):
         for buffer, indices in _accesses(s):

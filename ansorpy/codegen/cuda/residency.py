@@ -1,7 +1,7 @@
-"""How many blocks of a kernel should run on one SM together.
+"""Choose how many blocks of a kernel should run on one SM together.
 
-The assembler takes what registers it likes, and a few more than a second block leaves are many
-warps fewer.  ``__launch_bounds__`` says how many blocks there should be.
+The assembler allocates registers freely, and a few more than would leave room for a second block
+cost many warps.  ``__launch_bounds__`` tells it how many blocks there should be.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ __all__ = ["BESIDE", "blocks_at_once", "operands_of"]
 Ints = npt.NDArray[np.int64]
 
 BESIDE = 56
-"""Registers that a thread needs beside its sums at least: operands, addresses, counters.
-Measured: with 64 sums of an 8 x 8 tile 120 suffice, without any limit it takes 125 to 136."""
+"""Minimum registers of a thread besides its sums: operands, addresses, counters.
+Measured: with 64 sums of an 8 x 8 tile 120 in all suffice; without a limit it takes 125 to 136."""
 
 ADDRESSES = 24
-"""Of these for other things than operands."""
+"""The part of these for other things than operands."""
 
 _FEW = 32
-"""A thread that holds less leaves the assembler no reason to take too many."""
+"""Below this many registers for sums, the assembler does not take too many."""
 
 _WORD, _VECTOR = 4, 4
 
 _SYSTEM = 1024
-"""Bytes of shared memory that the system takes of each block."""
+"""Bytes of shared memory per block that the system reserves."""
 
 
 def blocks_at_once(body: Stmt, launch: Launch, target: Target) -> int:
-    """Blocks of the kernel *body* that one SM should run; 1 where nothing is to be said.
+    """Blocks of the kernel *body* that one SM should run; 1 for no requirement.
 
-    Narrow elements have a register each, but for those that instructions of warps take together.
+    Narrow elements take a register each, except those packed as operands of warp instructions.
     """
     packed = {
         buffer for s in walk_stmts(body) if isinstance(s, Instruction) for buffer, _ in s.operands
@@ -76,7 +76,7 @@ def blocks_at_once(body: Stmt, launch: Launch, target: Target) -> int:
 
 
 def operands_of(body: Stmt) -> int:
-    """Registers for what one step of the largest sum reads; for four steps of what is loaded so."""
+    """Registers for one step's operands of the largest sum; for four steps if loaded as vectors."""
     return max((_operands(store, loops) for store, loops in _sums(body, ())), default=0)
 
 
@@ -96,7 +96,7 @@ def _operands(store: Store, loops: tuple[For, ...]) -> int:
 
 
 def _value(index: Expr, at: Mapping[Var, Ints]) -> Ints | int:
-    """An index at some values of variables; what is not given, and no arithmetic on it, is 0."""
+    """Evaluate *index* at values of variables; other variables and non-arithmetic count as 0."""
     if isinstance(index, Const):
         return int(index.value)
     if isinstance(index, Var):

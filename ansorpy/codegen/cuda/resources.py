@@ -1,4 +1,4 @@
-"""What kernels take of an SM, and whether a target has it."""
+"""Resources that kernels need on an SM, and checks against the target's limits."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ansorpy.target import Target
 __all__ = ["KernelResources", "check_launch", "check_resources", "parse_report"]
 
 MAX_GRID = ((1 << 31) - 1, (1 << 16) - 1, (1 << 16) - 1)
-"""Blocks along x, y and z, on every GPU."""
+"""Maximum blocks along x, y and z, on every GPU."""
 MAX_BLOCK = (1024, 1024, 64)
 REGISTER_UNIT = 256
-"""Registers are given out to warps in units of so many."""
+"""Registers are allocated to warps in multiples of this."""
 
 
 @dataclass(frozen=True)
 class KernelResources:
-    """What the assembler says of one kernel: per thread but for the shared memory.
+    """Resources of one kernel as reported by the assembler, per thread except shared memory.
 
-    ``spilled_bytes`` are stored and loaded because registers did not suffice, ``stack_bytes``
-    the arrays that are indexed at run time, in memory.
+    ``spilled_bytes`` are stored and loaded for lack of registers; ``stack_bytes`` are arrays in
+    memory that are indexed at run time.
     """
 
     kernel: str
@@ -47,7 +47,7 @@ def parse_report(report: str, plan: LaunchPlan) -> tuple[KernelResources, ...]:
     """The resources of each of *plan*'s kernels from the assembler's *report* (``-v``).
 
     Raises:
-        CodegenError: The report does not say how many registers a kernel takes.
+        CodegenError: The report does not give a kernel's number of registers.
     """
     found = dict(_kernels(report))
     resources = []
@@ -79,7 +79,7 @@ def _kernels(report: str) -> Iterator[tuple[str, Mapping[str, int]]]:
 
 
 def check_launch(launch: Launch, target: Target) -> None:
-    """Return when blocks of *launch* fit on *target*, whatever registers they take.
+    """Check that blocks of *launch* fit on *target*, apart from registers.
 
     Raises:
         CodegenError: Too many threads or blocks, or too much shared memory.
@@ -99,10 +99,10 @@ def check_launch(launch: Launch, target: Target) -> None:
 
 
 def check_resources(launch: Launch, resources: KernelResources, target: Target) -> None:
-    """Return when the registers of a block suffice for *launch*.
+    """Check that the target has enough registers for a block of *launch*.
 
     Raises:
-        CodegenError: They do not.
+        CodegenError: It does not.
     """
     warps = -(-launch.threads // target.warp_size)
     each = -(-resources.registers * target.warp_size // REGISTER_UNIT) * REGISTER_UNIT

@@ -1,12 +1,12 @@
-"""Vectorised loops: neighbours that are loaded or stored at once where that is proved legal.
+"""Vectorized loops: contiguous lanes are loaded or stored together if that is proved legal.
 
 ::
 
     for j in 0..4  # vectorized        -->    vec<4>(&tile[x * 4]) = vec<4>(&A[i * 64 + x * 4]);
       tile[x * 4 + j] = A[i, x * 4 + j]
 
-What moves at once takes 2 to 16 bytes; its address is a multiple of that, as bounds and
-coefficients prove.  The rest of a loop is unrolled.
+A vector access has 2 to 16 bytes and its address is a multiple of its size, as bounds and
+coefficients prove.  The other accesses of a loop are unrolled.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _Guards = tuple[tuple[Expr, bool], ...]
 
 @dataclass(frozen=True)
 class _Lanes:
-    """A vectorised loop around one store, done *width* iterations at a time.
+    """A vectorized loop around one store, done *width* iterations at a time.
 
-    ``moved`` are the loads done at once, each under conditions that the lanes share; ``stores``
-    tells whether the store is.
+    ``moved`` holds the vector loads, each with the conditions that its lanes share; ``stores``
+    tells whether the store is a vector store.
     """
 
     var: Var
@@ -50,12 +50,12 @@ class _Lanes:
 
     @property
     def saved(self) -> float:
-        """Accesses an iteration does not do by itself."""
+        """Accesses saved per iteration."""
         return (len(self.moved) + self.stores) * (1 - 1 / self.width)
 
 
 def vector_loop(e: Emitter, s: For) -> None:
-    """Write the vectorised loop *s*."""
+    """Emit the vectorized loop *s*."""
     body = s.body
     if isinstance(body, Store):
         lanes = _best(e, s, body)
@@ -72,7 +72,7 @@ def vector_loop(e: Emitter, s: For) -> None:
 
 
 def _in_chunks(e: Emitter, s: For, width: int, write: Callable[[Expr, Code], None]) -> None:
-    """*write* all iterations of *s*, *width* at a time; it gets the first, and how C calls it."""
+    """Emit all iterations of *s*, *width* at a time; *write* gets the first one and its C code."""
     if width == s.extent:
         write(as_expr(0), Code("0"))
         return
@@ -88,7 +88,7 @@ def _in_chunks(e: Emitter, s: For, width: int, write: Callable[[Expr, Code], Non
 
 
 def _copied_width(e: Emitter, s: For, copy: AsyncCopy) -> int:
-    """The most lanes that one copy moves; 1 where none moves several."""
+    """The most lanes that one asynchronous copy can move; 1 if it cannot move several."""
     load, cond = source_of(copy)
     if cond is not None and s.var in free_vars(cond):
         return 1
@@ -107,7 +107,7 @@ def _copied_width(e: Emitter, s: For, copy: AsyncCopy) -> int:
 
 
 def _copy(e: Emitter, var: Var, copy: AsyncCopy, width: int, start: Expr) -> None:
-    """Start to copy the iterations from *start*."""
+    """Start to copy *width* iterations from *start*."""
     load, cond = source_of(copy)
     target = _vec(e, copy.buffer, copy.indices, width, {var: start})
     source = _vec(e, e.buffer_of(load), load.indices, width, {var: start})
@@ -115,7 +115,7 @@ def _copy(e: Emitter, var: Var, copy: AsyncCopy, width: int, start: Expr) -> Non
 
 
 def _best(e: Emitter, s: For, store: Store) -> _Lanes | None:
-    """The lanes that save most accesses; None where none are saved."""
+    """The lanes that save the most accesses; None if none are saved."""
     loads = _loads(s.var, store.value)
     with e.variable(s.var, Code(""), (0, s.extent - 1)):
         tried = [_lanes(e, s, store, loads, width) for width in _WIDTHS if s.extent % width == 0]
@@ -134,7 +134,7 @@ def _lanes(e: Emitter, s: For, store: Store, loads: Mapping[Load, _Guards], widt
 
 
 def _loads(var: Var, root: Expr) -> dict[Load, _Guards]:
-    """The loads in *root* that all lanes do or none, and the conditions under which."""
+    """The loads in *root* that all lanes do or none does, and the conditions guarding them."""
     found: dict[Load, _Guards | None] = {}
 
     def visit(e: Expr, guards: _Guards | None) -> None:
@@ -154,9 +154,9 @@ def _loads(var: Var, root: Expr) -> dict[Load, _Guards]:
 
 
 def _moves(e: Emitter, var: Var, buffer: Buffer, indices: tuple[Expr, ...], width: int) -> bool:
-    """True when *width* lanes of an access are neighbours at a multiple of what they take.
+    """Return whether *width* lanes access contiguous, suitably aligned elements.
 
-    A parameter that is a part of another tensor starts anywhere in it.
+    A parameter that is part of another tensor may start at any element.
     """
     size = width * buffer.dtype.bytes
     part = buffer.scope is Scope.GLOBAL and buffer.strides is not None
@@ -170,7 +170,7 @@ def _moves(e: Emitter, var: Var, buffer: Buffer, indices: tuple[Expr, ...], widt
 
 
 def _at_once(e: Emitter, lanes: _Lanes, start: Expr, first: Code) -> None:
-    """Iterations from *start*, a multiple of the width that C calls *first*."""
+    """Emit *width* iterations from *start*, whose C code is *first*."""
     store, width = lanes.store, lanes.width
     whole = {lanes.var: start}
     target = _vec(e, store.buffer, store.indices, width, whole) if lanes.stores else None
@@ -204,7 +204,7 @@ def _at_once(e: Emitter, lanes: _Lanes, start: Expr, first: Code) -> None:
 
 
 def _copied(store: Store, moved: Mapping[Load, _Guards]) -> Load | None:
-    """The load that *store* copies at once, or zeros in its place; None when it computes."""
+    """The load that *store* copies as it is, or guarded with zeros; None when it computes."""
     match store.value:
         case Load() as load if store.reduce is None:
             return load if load in moved else None
@@ -215,7 +215,7 @@ def _copied(store: Store, moved: Mapping[Load, _Guards]) -> Load | None:
 
 
 def _target(e: Emitter, lanes: _Lanes, place: str | None) -> str | None:
-    """Declare where the lanes' results are gathered for the one store; None without one."""
+    """Declare the vector that gathers the lanes' results for a vector store; None without one."""
     if place is None:
         return None
     buffer = lanes.store.buffer
@@ -228,14 +228,14 @@ def _target(e: Emitter, lanes: _Lanes, place: str | None) -> str | None:
 def _vec(
     e: Emitter, buffer: Buffer, indices: tuple[Expr, ...], width: int, at: Mapping[Var, Expr]
 ) -> str:
-    """All lanes of an access as one place."""
+    """All lanes of an access as one vector lvalue."""
     e.need("vec")
     moved = tuple(substitute(i, at) for i in indices)
     return f"vec<{width}>(&{e.place(buffer)}[{position(e, buffer, moved)}])"
 
 
 def _guarded(e: Emitter, guards: _Guards, found: str, kind: str) -> str:
-    """*found* where all of *guards* hold, else zeros that nobody reads."""
+    """*found* if all of *guards* hold, else zeros that are never read."""
     if not guards:
         return found
     with sharing(e):

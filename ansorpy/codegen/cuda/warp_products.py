@@ -1,4 +1,4 @@
-"""Instructions of tensor cores as functions of the prelude, written from their declarations."""
+"""Tensor core instructions as helper functions, generated from their declarations."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ansorpy.ir.intrinsics import MATRIX_LOADS, WARP_PRODUCTS, Intrinsic
 __all__ = ["PTX", "ROW_BYTES", "WARP_HELPERS", "WARP_NEEDS", "function_name"]
 
 ROW_BYTES = 16
-"""A row of a matrix in shared memory, which starts at a multiple of that."""
+"""Bytes of a matrix row in shared memory, and its alignment."""
 
 PTX = {
     DType.FLOAT16: "f16", DType.BFLOAT16: "bf16", DType.FLOAT32: "tf32", DType.INT8: "s8",
     DType.UINT8: "u8", DType.INT32: "s32",
 }  # fmt: skip
-"""How instructions name types."""
+"""PTX names of types."""
 
 _PACKED = """\
 // The bits of neighbours in a register, the first lowest.
@@ -90,8 +90,8 @@ __device__ __forceinline__ void set_bits({kind}& x, unsigned bits) {{
   x.bits = (unsigned short)bits;
 }}"""
 
-# Row and 16-byte column that a lane names: matrices are the quarters of A (upper left, lower left,
-# upper right, lower right) or the halves of B, in the order of the registers.
+# Row and 16-byte column that a lane addresses: matrices are the quarters of A (upper left,
+# lower left, upper right, lower right) or the halves of B, in the order of the registers.
 _NAMED = {
     ("a", False): ("lane % 16", "lane / 16"),
     ("a", True): ("lane / 16 * 8 + lane % 8", "lane / 8 % 2"),
@@ -100,12 +100,12 @@ _NAMED = {
 
 
 def function_name(intrinsic: str) -> str:
-    """How C calls an instruction."""
+    """The C function name of an instruction."""
     return intrinsic.replace(".", "_")
 
 
 def _function(by: Intrinsic) -> str:
-    """One instruction; each lane passes its share of the fragments."""
+    """Helper for one instruction; each lane passes its share of the fragments."""
     total, left, right = by.types
     sizes = [fragment_registers(fragment) for fragment in by.fragments]
     near = 32 // left.bits
@@ -139,7 +139,7 @@ __device__ __forceinline__ void {function_name(by.name)}(
 
 
 def _load(by: Intrinsic) -> str:
-    """One load of a fragment, of which *from* is the first element in shared memory."""
+    """Helper for one fragment load; *from* is its first element in shared memory."""
     _, operand, _, *turned = by.name.split(".")
     dtype, held = by.types[0], fragment_registers(by.fragments[0])
     kind, near = C_TYPES[dtype], 4 // dtype.bytes
@@ -160,7 +160,7 @@ __device__ __forceinline__ void {function_name(by.name)}(
 
 
 def _bits(dtype: DType) -> tuple[str, ...]:
-    """The helpers for the bits of an element."""
+    """Names of the helpers that give an element's bits."""
     half = (DType.FLOAT16, DType.BFLOAT16)
     return (dtype.value, f"{dtype.value}_bits") if dtype in half else ("byte_bits",)
 
@@ -175,7 +175,7 @@ WARP_HELPERS: Mapping[str, str] = {
     **{function_name(by.name): _function(by) for by in WARP_PRODUCTS},
     **{function_name(by.name): _load(by) for by in MATRIX_LOADS},
 }
-"""In the order they are written."""
+"""In order of emission."""
 
 WARP_NEEDS: Mapping[str, tuple[str, ...]] = {
     **{function_name(by.name): (*_bits(by.types[1]), "packed") for by in WARP_PRODUCTS},

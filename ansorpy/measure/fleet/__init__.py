@@ -1,1 +1,1 @@
-"""Measuring on several machines: what is sent to them, what each does, who gets which trial."""
+"""Measure on several machines: the messages, the service on each node, the scheduling of trials."""

@@ -1,4 +1,4 @@
-"""What a fleet is to the runner: nodes that can be asked, and may be lost."""
+"""Interface between a fleet and its runner: nodes that answer requests and may be lost."""
 
 from __future__ import annotations
 
@@ -11,61 +11,61 @@ from ansorpy.target import Target
 __all__ = ["BUILDER", "Fleet", "NodeLost", "Ticket", "kind_of", "offer"]
 
 Ticket = Hashable
-"""A question that is under way."""
+"""Handle of a pending request."""
 
 _PREFIX = "ansorpy_"
 
 BUILDER = f"{_PREFIX}builder"
-"""The resource of nodes that build for others and time nothing; its amount says nothing."""
+"""Resource of nodes that build for others and time nothing; its amount has no meaning."""
 
 
 class NodeLost(Exception):
-    """The node is gone, or what served there is; whatever it was asked has no answer."""
+    """The node or the service on it is gone; pending requests will get no answer."""
 
 
 class Fleet(Protocol):
-    """Machines that serve with a :class:`~ansorpy.measure.fleet.node.NodeService` each.
+    """Machines that each run a :class:`~ansorpy.measure.fleet.node.NodeService`.
 
-    Every method raises :class:`~ansorpy.errors.MissingDependency` when the fleet as a whole is out
-    of reach, but for :meth:`drop` and :meth:`close`, which then have nothing left to end.
+    Every method raises :class:`~ansorpy.errors.MissingDependency` when the fleet as a whole is
+    unreachable, except :meth:`drop` and :meth:`close`, which then have nothing left to end.
     """
 
     def nodes(self, task: Task) -> list[str]:
-        """The nodes, in a fixed order, that are alive and offer to time *task*."""
+        """The live nodes that offer to time *task*, in a fixed order."""
 
     def builders(self, task: Task) -> list[str]:
-        """The nodes, in a fixed order, that are alive, offer to build and do not time *task*."""
+        """The live nodes that offer to build and do not time *task*, in a fixed order."""
 
     def ask(self, node: str, frame: bytes) -> Ticket:
-        """Send *frame* to *node*, whose service is started if needed; does not wait."""
+        """Send *frame* to *node*, starting its service if needed; does not wait."""
 
     def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
-        """Those of *tickets* that have an outcome, after at most *timeout_s*; perhaps none."""
+        """Wait at most *timeout_s*; returns those of *tickets* that are done, possibly none."""
 
     def take(self, ticket: Ticket) -> bytes:
-        """The answer to a finished *ticket*; raises :class:`NodeLost`."""
+        """Return the answer to a finished *ticket*; raises :class:`NodeLost`."""
 
     def drop(self, node: str) -> None:
-        """End the service on *node* with whatever it does; asking again starts another."""
+        """Kill the service on *node*, whatever it is doing; the next request starts another."""
 
     def place(self, node: str) -> str:
-        """Which machine *node* is, for people."""
+        """Human-readable name of the machine of *node*."""
 
     def offers(self) -> str:
-        """What living nodes offer, for people."""
+        """Human-readable list of what live nodes offer."""
 
     def close(self) -> None:
         """End all services."""
 
 
 def kind_of(target: Target) -> str:
-    """Name of the resource that nodes which time code for *target* offer.
+    """Name of the resource offered by nodes that time code for *target*.
 
-    Its amount is the most threads a task may have.  The host is known by its processor.
+    Its amount is the most threads a task may have.  The host is identified by its processor.
     """
     return _PREFIX + (target.cpu if target.name == "host" else target.name)
 
 
 def offer(threads: int) -> dict[str, int]:
-    """What this machine may offer when tasks may use *threads* of its cores."""
+    """Resources this machine may offer when tasks may use *threads* of its cores."""
     return {kind_of(Target.host()): threads}

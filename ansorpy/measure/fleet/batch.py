@@ -1,10 +1,10 @@
-"""One batch of candidates over the nodes of a fleet: who builds, runs and repeats what.
+"""Distribute one batch of candidates over the nodes of a fleet: building, running, repeating.
 
-Each node is given a chunk of candidates; it builds them, then runs them one by one.  Where some
-nodes offer to build, they do all of it, and the code is sent to those that time.  A node that is
-lost gives its candidates back to the queue: they were started once and are answered once.  What
-seems a new best on any node is run again on the *home* node of the task, and its time there
-counts, so the best times of a task are all of one machine.
+Each node is given a chunk of candidates; it builds them, then runs them one by one.  If some nodes
+offer to build, they do all the building, and the code is sent to the nodes that time.  When a node
+is lost, its candidates return to the queue; each candidate is still started once and gets one
+result.  A candidate that seems a new best on any node is run again on the task's *home* node, and
+that time counts, so the best times of a task all come from one machine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _ASKED = {
 
 @dataclass
 class _Node:
-    """A node at work: what it was asked and when, and what it has built and not yet run."""
+    """A node at work: its pending request, and the candidates it has built but not yet run."""
 
     times: bool = True
     builders: int = 0
@@ -59,7 +59,7 @@ class _Node:
 
     @property
     def held(self) -> list[int]:
-        """Candidates that nobody else has, those under way first."""
+        """Candidates that only this node has, pending ones first."""
         return [*self.asked, *self.built]
 
 
@@ -99,10 +99,10 @@ class Batch:
         self._look_at = 0.0
 
     def run(self) -> list[MeasureResult]:
-        """One result a candidate, in order.
+        """Return one result per candidate, in order.
 
         Raises:
-            VerificationFailed: A node's default schedule is wrong, so nothing can be checked.
+            VerificationFailed: A node's reference output is wrong, so nothing can be checked.
             MissingDependency: No node offers the task's kind; all were lost and none came back.
         """
         try:
@@ -116,7 +116,7 @@ class Batch:
                     self._take(busy[ticket])
                 self._lose_hung()
         except BaseException:
-            # Nobody waits for what they do any more.
+            # Nobody waits for their answers any more.
             for name, node in self._nodes.items():
                 if node.asked:
                     self._fleet.drop(name)
@@ -124,7 +124,7 @@ class Batch:
         return [self._results[index] for index in range(len(self._candidates))]
 
     def _wait(self, tickets: Sequence[Ticket]) -> list[Ticket]:
-        """The questions of *tickets* that have an outcome, until the first is overdue."""
+        """Wait for any of *tickets*, until one is overdue at most; returns those that are done."""
         if not tickets:
             return []
         runs = any(node.kind == "measure" for node in self._nodes.values())
@@ -132,10 +132,10 @@ class Batch:
         with phase(Part.RUN if runs else Part.BUILD):
             return self._fleet.wait(tickets, max(0.0, min(least_s, self._patience.look_s)))
 
-    # Nodes come and go
+    # Nodes joining and leaving
 
     def _have_nodes(self) -> None:
-        """Look for nodes now and then; without any, wait for those that were lost."""
+        """Look for new nodes periodically; if none can time, wait for lost ones to return."""
         if self._timing and time.monotonic() < self._look_at:
             return
         self._join()
@@ -152,12 +152,12 @@ class Batch:
 
     @property
     def _excluded(self) -> list[str]:
-        """The nodes that keep failing."""
+        """Nodes that failed too often in this batch."""
         most = self._patience.failures
         return [name for name, failures in self._failures.items() if failures >= most]
 
     def _join(self) -> None:
-        """Take in the nodes that are there now but for those that keep failing."""
+        """Add the nodes that are available now, except those that keep failing."""
         there = self._roster.nodes(self._task)
         for name in (*there, *self._roster.builders(self._task)):
             if name not in self._excluded:
@@ -169,7 +169,7 @@ class Batch:
             self.home = next(iter(self._timing), None)
 
     def _lose_hung(self) -> None:
-        """Set aside the nodes whose answer is overdue, unless it came while nobody looked."""
+        """Set aside nodes whose answer is overdue, unless it has arrived since the last wait."""
         for name, node in list(self._nodes.items()):
             overdue = node.ticket is not None and self._left_s(node) <= 0
             if overdue and not self._fleet.wait([node.ticket], 0.0):
@@ -177,13 +177,13 @@ class Batch:
                 self._give_back(name, "it did not answer")
 
     def _left_s(self, node: _Node) -> float:
-        """Seconds until *node* must have answered; infinite when it was asked nothing."""
+        """Seconds until the answer of *node* is overdue; infinite if it has no request."""
         if node.ticket is None:
             return math.inf
         return node.asked_at + self._limit_s(node) - time.monotonic()
 
     def _limit_s(self, node: _Node) -> float:
-        """Seconds that what *node* was asked may take."""
+        """Time limit in seconds of the current request to *node*."""
         deadlines = self._roster.deadlines
         if node.kind == "hello":
             return deadlines.greeting_s()
@@ -192,7 +192,7 @@ class Batch:
         return deadlines.build_s(len(node.asked), node.builders)
 
     def _lose(self, name: str, reason: str, *, for_good: bool = False) -> None:
-        """Leave *name* out for now; *for_good*: it cannot do this work, whatever the candidate."""
+        """Drop *name* for now; *for_good*: it cannot do this work, whatever the candidate."""
         failures = self._failures.get(name, 0) + 1
         self._failures[name] = self._patience.failures if for_good else failures
         place = self._fleet.place(name)
@@ -201,9 +201,9 @@ class Batch:
         self._give_back(name, reason, blamed=not for_good)
 
     def _give_back(self, name: str, reason: str, *, blamed: bool = True) -> None:
-        """Give back what *name* had; its repeats go to the next home.
+        """Return the candidates of *name* to the queue; its repeats go to the next home.
 
-        *blamed*: what was under way may be why.
+        *blamed*: the pending candidates may have caused the loss.
         """
         node = self._nodes.pop(name)
         self._fleet.drop(name)
@@ -222,9 +222,9 @@ class Batch:
         self._elect()
 
     def _is_over(self) -> bool:
-        """Cut what waits, for the time is up; True when nothing is under way.
+        """Cancel waiting candidates, as time is up; returns True when none is pending.
 
-        What is gets its answer soon: its node knows the deadline.
+        Pending ones are answered soon, as their nodes know the deadline.
         """
         if left_s() <= -self._patience.late_s:
             for name in [name for name, node in self._nodes.items() if node.asked]:
@@ -240,7 +240,7 @@ class Batch:
                 self._settle(index, out_of_time(), None)
         return not under_way
 
-    # Work is given
+    # Giving work
 
     def _give_all(self) -> None:
         for name, node in list(self._nodes.items()):
@@ -248,7 +248,7 @@ class Batch:
                 self._give(name, node)
 
     def _give(self, name: str, node: _Node) -> None:
-        """Ask an idle node the next thing: to greet, to repeat, to run, or to build."""
+        """Send an idle node its next request: a greeting, a repeat, a run or a build."""
         if not node.builders:
             self._ask(name, node, "hello", [], _HELLO)
             return
@@ -267,7 +267,7 @@ class Batch:
             self._ask(name, node, kind, chunk, encode(write_work(kind, work)))
 
     def _next_to_run(self, name: str, node: _Node) -> int | None:
-        """What *node* is to run next: a repeat, what it built, what was built for anyone."""
+        """Next candidate to run on *node*: a repeat, one it built, or one built for any node."""
         for index in self._confirm if name == self.home else ():
             return index
         while node.built or self._ready:
@@ -278,14 +278,14 @@ class Batch:
 
     @property
     def _building(self) -> list[_Node]:
-        """Those that only build, or all when there are none."""
+        """Nodes that only build, or all nodes if there are none."""
         nodes = list(self._nodes.values())
         return [node for node in nodes if not node.times] or nodes
 
     def _share(self, node: _Node) -> int:
-        """How many candidates *node* builds next: fewer towards the end, so that all end at once.
+        """Number of candidates *node* builds next; it shrinks so that all nodes finish together.
 
-        One that was lost with a node is built alone, in case it is what ends them.
+        A candidate that was lost with a node is built alone, in case it is what kills nodes.
         """
         if self._losses[self._queue[0]]:
             return 1
@@ -293,7 +293,7 @@ class Batch:
         return min(len(self._queue), max(share, node.builders))
 
     def _start(self, index: int) -> bool:
-        """Tell the observer once; False when it knows the result."""
+        """Tell the observer, once per candidate; returns False if it already knows the result."""
         if index in self._started:
             return True
         self._started.add(index)
@@ -307,10 +307,10 @@ class Batch:
         node.kind, node.asked, node.asked_at = kind, indices, time.monotonic()
         node.ticket = self._fleet.ask(name, frame)
 
-    # Answers are taken
+    # Taking answers
 
     def _take(self, name: str) -> None:
-        """Take the outcome of what *name* was asked."""
+        """Process the outcome of the current request to *name*."""
         node = self._nodes[name]
         assert node.ticket is not None
         try:
@@ -328,7 +328,7 @@ class Batch:
             self._lose(name, str(error), for_good=True)
 
     def _fail(self, name: str, message: Message) -> None:
-        """A node that cannot work is left out; a wrong reference is nobody's own trouble."""
+        """Drop a node that cannot work; a wrong reference is no fault of the node and is raised."""
         text = str(message.fields.get("text", ""))
         if message.fields.get("type") == VerificationFailed.__name__:
             raise VerificationFailed(f"on {name}: {text}")
@@ -355,7 +355,7 @@ class Batch:
                 self._settle(index, result, built)
 
     def _is_to_repeat(self, name: str, index: int, result: MeasureResult) -> bool:
-        """True when it looks like a new best of another machine than the home node."""
+        """Return True for an apparent new best that was measured off the home node."""
         if name == self.home or index in self._confirm or not result.ok:
             return False
         rivals = [r.median_s for r in self._confirm.values()]
@@ -377,7 +377,7 @@ class Batch:
 
 
 def _within_s() -> float:
-    """What a node may take; nothing is asked with less than a moment left."""
+    """Time a node may take; no request is sent with less than a millisecond left."""
     return max(left_s(), 1e-3)
 
 
@@ -389,9 +389,9 @@ def _checked_hello(message: Message) -> int:
 
 
 def retimed(roster: Roster, node: str, work: Work) -> list[MeasureResult | None]:
-    """Have *node* time finalists in turns, and wait; raises :class:`NodeLost` without an answer.
+    """Time finalists in turns on *node* and wait; raises :class:`NodeLost` if there is no answer.
 
-    The deadline ends the wait as it ends a batch's.
+    The deadline ends the wait as it does for a batch.
     """
     work = replace(work, within_s=_within_s())
     fleet, kind = roster.fleet, "retime"

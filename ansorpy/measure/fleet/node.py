@@ -1,7 +1,7 @@
-"""What one node of a fleet does: build and time what it is sent, with workers of its own.
+"""Service on one node of a fleet: builds and times what it is sent, with its own workers.
 
-It wraps a :class:`~ansorpy.measure.runner.LocalRunner`, so a candidate that crashes or hangs costs
-what it costs on the driver's machine, builds never overlap timing, and timing holds this machine's
+It wraps a :class:`~ansorpy.measure.runner.LocalRunner`, so crashes and hangs of candidates are
+handled as on the driver's machine, builds never overlap timing, and timing holds this machine's
 lock.
 """
 
@@ -30,20 +30,20 @@ _OPTIONS = TypeAdapter(MeasureOptions)
 
 
 def options_to_json(options: MeasureOptions) -> bytes:
-    """*options* for :class:`NodeService`."""
+    """Serialize *options* for :class:`NodeService`."""
     return _OPTIONS.dump_json(options)
 
 
 def options_from_json(text: bytes) -> MeasureOptions:
-    """What :func:`options_to_json` wrote; raises ``ValueError`` for anything else."""
+    """Inverse of :func:`options_to_json`; raises ``ValueError`` for anything else."""
     return _OPTIONS.validate_json(text)
 
 
 class NodeService:
-    """Answers frames with frames, one at a time; *options* are those of the driver's runner."""
+    """Answers frames with frames, one at a time; *options* are the driver's, serialized."""
 
     def __init__(self, options: bytes) -> None:
-        # What started this process may have cut the threads of what it starts (Ray does, to one).
+        # The process that started this one may have limited threads (Ray sets this to one).
         os.environ.pop("OMP_NUM_THREADS", None)
         read = options_from_json(options)
         self._builders = read.builders or available_cores()
@@ -56,11 +56,11 @@ class NodeService:
         self._runner = LocalRunner(read, self._builder)
 
     def answer(self, frame: bytes) -> bytes:
-        """``answer`` or ``hello``; ``error`` with the text of what keeps this node from working."""
+        """Answer ``answer`` or ``hello``, or ``error`` with the reason this node cannot work."""
         try:
             return encode(self._answer(single(frame)))
         except (AnsorpyError, ProtocolError, OSError, MemoryError) as error:
-            # The last two: a full disk, no process or memory left.
+            # The last two occur on a full disk, or if out of processes or memory.
             kind = type(error).__name__
             return encode(Message("error", {"type": kind, "text": str(error) or kind}))
 
@@ -101,7 +101,7 @@ def _found(build: Built | MeasureResult) -> Found:
 
 
 def _refuse_foreign(work: Work) -> None:
-    """A node that offers a kind it is not must not answer with times."""
+    """Reject targets this machine is not: its times would be wrong."""
     target, host = work.task.target, Target.host()
     same = target.key == host.key if target.name == "host" else target.runs_on_host()
     if not same:

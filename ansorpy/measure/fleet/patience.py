@@ -1,4 +1,4 @@
-"""How long nodes are waited for, and how often they are tried."""
+"""How long to wait for nodes, and how often to try them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ __all__ = ["Deadlines", "Patience"]
 
 @dataclass(frozen=True)
 class Patience:
-    """How long to wait for nodes, and how often to try.
+    """Time limits and numbers of attempts for nodes.
 
     Args:
-        rejoin_s: Seconds without any node before the search is given up.
-        look_s: Seconds between looks for nodes that joined.
-        losses: A candidate that was under way on so many nodes when they were lost is a crash.
-        failures: A node that failed so often in one batch gets no more of it.
-        grace_s: Seconds that an answer may take beyond the limits of what was asked: the way
-            there and back, starting workers, waiting for others who time on the node.
-        late_s: Seconds after the end of the search until a node without an answer is left out.
-        uneven: How much longer one node may take than another to prepare the same task.
+        rejoin_s: Seconds without any node before the search gives up.
+        look_s: Seconds between checks for nodes that joined.
+        losses: A candidate pending on this many nodes when they were lost counts as a crash.
+        failures: A node that failed this often in one batch gets no more work from it.
+        grace_s: Seconds an answer may take beyond the limits of the work itself: transfer, starting
+            workers, waiting for others who time on the node.
+        late_s: Seconds after the end of the search until a node that has not answered is dropped.
+        uneven: Factor by which one node may be slower than another at preparing the same task.
     """
 
     rejoin_s: float = 60.0
@@ -39,9 +39,9 @@ class Patience:
 class Deadlines:
     """When a node that has not answered counts as hung.
 
-    The workers of a node have limits of their own, so it always answers in the end; their sum is
-    what a question may take.  Most of it is for preparing a task (its inputs and its reference),
-    which is known much better once a node has done it.
+    A node's workers have time limits of their own, so it always answers eventually; a request may
+    take the sum of these.  Most of it is for preparing a task (inputs and reference), for which a
+    much tighter limit is known once a node has done it.
     """
 
     options: MeasureOptions
@@ -49,29 +49,29 @@ class Deadlines:
     _slowest_s: dict[str, float] = field(default_factory=dict)
 
     def note(self, task: Task, seconds: float) -> None:
-        """A node ran something of *task* and answered after *seconds*."""
+        """Record that a node ran something of *task* and answered after *seconds*."""
         self._slowest_s[task.key] = max(seconds, self._slowest_s.get(task.key, 0.0))
 
     def greeting_s(self) -> float:
-        """Seconds until a node must have greeted."""
+        """Time limit in seconds of a greeting."""
         return self.patience.grace_s
 
     def build_s(self, n: int, builders: int) -> float:
-        """Seconds for *n* builds, *builders* at a time."""
+        """Time limit in seconds of *n* builds, *builders* at a time."""
         return self.patience.grace_s + -(-n // builders) * self.options.build_timeout_s
 
     def run_s(self, task: Task, incumbent_s: float | None) -> float:
-        """Seconds for one candidate."""
+        """Time limit in seconds of running one candidate."""
         run_s = run_limit_s(task, self.options.run_timeout_s, incumbent_s)
         return self.patience.grace_s + self._prepare_s(task) + STARVED * run_s
 
     def retime_s(self, task: Task, n: int) -> float:
-        """Seconds for *n* finalists in turns, each of which may have to be built again."""
+        """Time limit in seconds of timing *n* finalists in turns, including rebuilding each."""
         each_s = self.options.build_timeout_s + self.options.run_timeout_s
         return self.patience.grace_s + self._prepare_s(task) + n * each_s
 
     def _prepare_s(self, task: Task) -> float:
-        """Build the default schedule and the candidate; open the task twice, run the reference."""
+        """Limit for building reference and candidate, opening the task twice, one reference run."""
         most = 2 * self.options.build_timeout_s + 3 * self.options.reference_timeout_s
         known = self._slowest_s.get(task.key)
         return most if known is None else min(most, self.patience.uneven * known)

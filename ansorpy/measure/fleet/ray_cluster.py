@@ -1,8 +1,9 @@
-"""A fleet whose nodes are those of a Ray cluster, an actor on each.
+"""A fleet made of a Ray cluster's nodes, with one actor on each.
 
-Ray starts, carries and notices losses; what is carried are bytes of our own, so nothing of the
-user's ``__main__`` is pickled.  A node takes part when it was started with a resource named after
-what it can time (:func:`~ansorpy.measure.fleet.base.kind_of`), its amount the most threads.
+Ray starts actors, carries messages and detects losses; the messages are bytes in our own format, so
+nothing of the user's ``__main__`` is pickled.  A node takes part if it was started with a resource
+named after what it can time (:func:`~ansorpy.measure.fleet.base.kind_of`) whose amount is the
+maximum number of threads.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _START = "docs/workers.md says how to start one"
 
 
 class RayFleet:
-    """The nodes of the cluster this process is connected to; *own* ends the connection at last."""
+    """The nodes of the cluster this process is connected to; *own*: :meth:`close` disconnects."""
 
     def __init__(self, address: str, options: MeasureOptions, *, own: bool) -> None:
         self.address = address
@@ -40,15 +41,15 @@ class RayFleet:
         self._places: dict[str, str] = {}
 
     def nodes(self, task: Task) -> list[str]:
-        """The nodes that offer the task's kind with enough threads, by id."""
+        """Ids of the nodes that offer the task's kind with enough threads."""
         return self._offering(kind_of(task.target), task.threads)
 
     def builders(self, task: Task) -> list[str]:
-        """The nodes that offer to build, by id, but for those that time *task*."""
+        """Ids of the nodes that offer to build, except those that time *task*."""
         return sorted(set(self._offering(BUILDER, 0)) - set(self.nodes(task)))
 
     def ask(self, node: str, frame: bytes) -> Ticket:
-        """Call the actor of *node*, which is started first if there is none."""
+        """Call the actor of *node*, starting it first if there is none."""
         with self._talking():
             if node not in self._actors:
                 self._actors[node] = self._start(node)
@@ -56,20 +57,20 @@ class RayFleet:
         return ticket
 
     def wait(self, tickets: Sequence[Ticket], timeout_s: float) -> list[Ticket]:
-        """Those of *tickets* that have an outcome, after at most *timeout_s*."""
+        """Wait at most *timeout_s*; returns those of *tickets* that are done."""
         with self._talking():
             ready, _ = self._ray.wait(list(tickets), num_returns=1, timeout=timeout_s)
         return list(ready)
 
     def take(self, ticket: Ticket) -> bytes:
-        """The answer; every way in which Ray says there is none is a lost node."""
+        """Return the answer; Ray errors that mean there is none become :class:`NodeLost`."""
         ray = self._ray.exceptions
         with self._talking():
             try:
                 answer = self._ray.get(ticket)
             except (ray.RayTaskError, ray.LocalRayletDiedError):
-                # The service itself failed: a defect of ours, to be seen as one.  Or the machine
-                # that speaks for us left the cluster: no node's fault.
+                # Either the service itself failed, which is our bug and must stay visible, or the
+                # machine that proxies for this driver left the cluster, which is no node's fault.
                 raise
             except ray.RayError as error:
                 raise NodeLost(_first_and_last(error)) from None
@@ -85,11 +86,11 @@ class RayFleet:
                 self._ray.kill(actor, no_restart=True)
 
     def place(self, node: str) -> str:
-        """The host name of *node* and the beginning of its id."""
+        """The host name of *node* and the start of its id."""
         return self._places.get(node, node)
 
     def offers(self) -> str:
-        """Each kind with the threads offered, a node each."""
+        """Each kind with the threads offered, once per node."""
         found = sorted(
             f"{name} ({amount:g} threads)"
             for node in self._living()
@@ -99,7 +100,7 @@ class RayFleet:
         return ", ".join(found) or "nothing"
 
     def close(self) -> None:
-        """End all actors, and the connection when it is this fleet's."""
+        """End all actors, and the connection if this fleet owns it."""
         for node in list(self._actors):
             self.drop(node)
         if self._own:
@@ -121,10 +122,10 @@ class RayFleet:
 
     @contextmanager
     def _talking(self) -> Iterator[None]:
-        """What Ray raises when the cluster itself is out of reach becomes the one error for it."""
+        """Convert the errors Ray raises for an unreachable cluster into one exception."""
         try:
             if not self._ray.is_initialized():
-                # Ray would start or join another cluster by itself.
+                # Ray would otherwise start or join another cluster by itself.
                 raise ConnectionError("the connection to it has ended")
             yield
         except Exception as error:
@@ -144,9 +145,9 @@ class RayFleet:
 
 
 def connect(address: str, options: MeasureOptions) -> RayFleet:
-    """Join the cluster at *address* and give its nodes *options*.
+    """Join the cluster at *address* and pass *options* to its nodes.
 
-    ``local`` starts Ray on this machine alone; ``auto`` takes the cluster that ``RAY_ADDRESS``
+    ``local`` starts Ray on this machine alone; ``auto`` uses the cluster that ``RAY_ADDRESS``
     names or that this machine is a node of, or the one the process is already connected to.
 
     Raises:
@@ -175,7 +176,7 @@ def connect(address: str, options: MeasureOptions) -> RayFleet:
 
 
 def _not_joined(ray: Any, address: str, error: Exception) -> MissingDependency:
-    """The error for a cluster that answers and cannot be used, or for none on this machine."""
+    """Error for a cluster that cannot be used, or for no cluster on this machine."""
     what, hint = f"the Ray cluster at {address} cannot be joined", _START
     if address == "auto" and isinstance(error, ConnectionError):
         what = "this machine is no node of a Ray cluster, and RAY_ADDRESS names none"
@@ -186,7 +187,7 @@ def _not_joined(ray: Any, address: str, error: Exception) -> MissingDependency:
 
 
 def _join(ray: Any, address: str) -> None:
-    """``ray.init``, more than once where a busy cluster is slow to start what serves a client."""
+    """Call ``ray.init``, with retries: a busy cluster may be slow to start its client server."""
     for left in reversed(range(_TRIES)):
         try:
             ray.init(address, log_to_driver=False, **_settings(address))
@@ -198,7 +199,7 @@ def _join(ray: Any, address: str) -> None:
 
 
 def _settings(address: str) -> dict[str, Any]:
-    """What else ``ray.init`` is told: nothing when another process holds a driver's settings."""
+    """Further arguments of ``ray.init``; none where another process sets up the driver."""
     if address.startswith("ray://"):
         return {}
     quiet = {"logging_level": "ERROR", "include_dashboard": False, "configure_logging": False}
@@ -209,9 +210,9 @@ def _settings(address: str) -> dict[str, Any]:
 
 
 def _is_out_of_reach(ray: Any, error: Exception) -> bool:
-    """True for what Ray raises when there is no cluster to talk to, or no way to it.
+    """Return whether *error* means that there is no cluster, or no connection to it.
 
-    Its client raises plain ``Exception`` for some of that, and the rest of it several kinds.
+    Ray's client raises plain ``Exception`` for some of these cases and several types for others.
     """
     if isinstance(error, ray.exceptions.RayTaskError):
         return False
@@ -220,13 +221,13 @@ def _is_out_of_reach(ray: Any, error: Exception) -> bool:
 
 
 def _first_and_last(error: Exception) -> str:
-    """What happened, and its cause: Ray puts the whole traceback of a service between them."""
+    """First and last line: what happened and its cause; between them Ray puts a traceback."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0] if len(lines) == 1 else f"{lines[0]} {lines[-1].strip()}"
 
 
 def _ray() -> Any:
-    """The package, which takes half a second to import; nothing else of ansorpy loads it."""
+    """Import Ray, which takes half a second; nothing else in ansorpy loads it."""
     try:
         import ray
     except ImportError:

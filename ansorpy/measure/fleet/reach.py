@@ -1,7 +1,7 @@
-"""Whether what listens at an address may be a Ray cluster.
+"""Check whether the server at an address may be a Ray cluster.
 
-Ray itself takes minutes to say that nothing answers, then ends the process; beside something that
-accepts connections and keeps silent it waits for ever.
+Ray itself takes minutes to report that nothing answers, then ends the process; if a server accepts
+connections but stays silent, Ray waits forever.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ __all__ = ["reach"]
 
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 _SETTINGS = 4
-"""Type of the frame that both sides of an HTTP/2 connection send first."""
+"""Type of the frame that both sides of an HTTP/2 connection send first (SETTINGS)."""
 _FRAME_BYTES = 9
-"""Of a frame's head: length (3 bytes), type, flags, stream (4 bytes)."""
+"""Size of a frame header: length (3 bytes), type, flags, stream (4 bytes)."""
 
 
 def reach(address: str, timeout_s: float, hint: str) -> None:
-    """See whether gRPC, which Ray speaks, is spoken at *address* (``[ray://]HOST:PORT``).
+    """Check that gRPC, which Ray uses, is spoken at *address* (``[ray://]HOST:PORT``).
 
-    Encrypted connections are only made.  An address without a port is left to Ray.
+    With encryption, only the connection is checked.  An address without a port is left to Ray.
 
     Raises:
-        MissingDependency: Nothing answers within *timeout_s*, or something that is no Ray cluster.
+        MissingDependency: Nothing answers within *timeout_s*, or it is not a Ray cluster.
     """
     host, separator, port = address.removeprefix("ray://").rpartition(":")
     if not separator:
@@ -45,7 +45,7 @@ def reach(address: str, timeout_s: float, hint: str) -> None:
 
 
 def _speaks_grpc(connection: socket.socket, until: float) -> bool:
-    """Whether the other side greets as HTTP/2 does, on which gRPC runs; raises ``TimeoutError``."""
+    """Whether the peer greets as an HTTP/2 server, as gRPC needs; raises ``TimeoutError``."""
     connection.sendall(_HTTP2 + _frame_head(_SETTINGS))
     head = b""
     while len(head) < _FRAME_BYTES:
@@ -58,5 +58,5 @@ def _speaks_grpc(connection: socket.socket, until: float) -> bool:
 
 
 def _frame_head(kind: int) -> bytes:
-    """The head of an empty frame of the connection itself, stream 0."""
+    """Header of an empty frame on stream 0, which stands for the connection itself."""
     return bytes([0, 0, 0, kind, 0, 0, 0, 0, 0])

@@ -1,4 +1,4 @@
-"""What a run knows of the nodes of a fleet beyond one batch: who served, who is set aside, why."""
+"""What a run knows about nodes beyond one batch: which served, which were set aside and why."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _LOOK_S = 0.2
 
 @dataclass
 class Roster:
-    """The nodes of *fleet* that may be asked."""
+    """The usable nodes of *fleet*."""
 
     fleet: Fleet
     patience: Patience
     deadlines: Deadlines
     aside: dict[str, str] = field(default_factory=dict)
-    """Nodes that get no more work in this run, and why."""
+    """Nodes that get no more work in this run, with the reason."""
     _served: set[str] = field(default_factory=set)
 
     def nodes(self, task: Task) -> list[str]:
@@ -44,15 +44,15 @@ class Roster:
         return [name for name in names if name not in self.aside]
 
     def set_aside(self, node: str, reason: str) -> None:
-        """Ask *node* nothing more in this run."""
+        """Send *node* no more work in this run."""
         self.aside[node] = reason
         _LOG.warning("node %s is set aside: %s", self.fleet.place(node), reason)
 
     def wait(self, task: Task, excluded: Collection[str] = ()) -> list[str]:
-        """The nodes but for *excluded* that may time *task*.
+        """Return the nodes, except *excluded*, that may time *task*, waiting if there is none.
 
-        Without any, those that are gone are waited for, or others in their place: not for ever,
-        not when all that ever served are there but excluded, and not beyond the deadline.
+        The wait for lost nodes or replacements is limited by ``rejoin_s`` and by the deadline, and
+        does not happen if every node that ever served is present but excluded.
         """
         begin = time.monotonic()
         while not (found := [n for n in self.nodes(task) if n not in excluded]):
@@ -68,7 +68,7 @@ class Roster:
         return found
 
     def refused(self, task: Task, said: Sequence[str] = ()) -> MissingDependency:
-        """The error for a task that no node will time; *said* is what those tried said."""
+        """Error for a task that no node will time; *said* lists the failures of nodes tried."""
         aside = [f"{self.fleet.place(node)}: {reason}" for node, reason in self.aside.items()]
         lines = [
             f"no node can time {kind_of(task.target)} with {task.threads} threads; offered: "

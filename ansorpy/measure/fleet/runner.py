@@ -27,8 +27,8 @@ _LOG = logging.getLogger(__name__)
 class FleetRunner(RunnerBase):
     """Measures on every node of *fleet* that offers a task's kind of machine.
 
-    The driver builds only what it is asked for itself (:meth:`build`), in one worker.
-    A context manager: leaving it ends the services on the nodes.
+    The driver itself builds only on :meth:`build`, in one worker.
+    As a context manager it ends the services on the nodes on exit.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class FleetRunner(RunnerBase):
         self._fleet.close()
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Object code of each candidate, built here, or the result that says why not."""
+        """Build each candidate here: object code, or the result that says why there is none."""
         return self._builder.build(task, candidates)
 
     def measure(
@@ -66,11 +66,11 @@ class FleetRunner(RunnerBase):
         incumbent_s: float | None,
         observer: Observer | None = None,
     ) -> list[MeasureResult]:
-        """One result a candidate, in order, whatever becomes of the nodes meanwhile.
+        """Return one result per candidate, in order, even if nodes come and go meanwhile.
 
         Raises:
             MissingDependency: No node offers what *task* needs, and none joined in time.
-            VerificationFailed: A node's default schedule is wrong, so nothing can be checked.
+            VerificationFailed: A node's reference output is wrong, so nothing can be checked.
         """
         batch = Batch(
             self._roster,
@@ -88,9 +88,9 @@ class FleetRunner(RunnerBase):
     def retime(
         self, task: Task, candidates: Sequence[State], *, rounds: int = 9
     ) -> list[MeasureResult] | None:
-        """Time finalists in turns on one node, the task's home; on the next when that is lost.
+        """Time finalists in turns on the task's home node, or on the next one if that is lost.
 
-        None when there is no node left that can: their first times stand.
+        None if no node is left that can; the first times then stand.
         """
         try:
             return self._retimed(Work(task, candidates, rounds=rounds))
@@ -99,7 +99,7 @@ class FleetRunner(RunnerBase):
             return None
 
     def _retimed(self, work: Work) -> list[MeasureResult]:
-        """Raises :class:`MissingDependency` without a node."""
+        """Time finalists; raises :class:`MissingDependency` if there is no node."""
         home = self._home.get(work.task.key)
         said: dict[str, str] = {}
         while nodes := self._roster.wait(work.task, said):

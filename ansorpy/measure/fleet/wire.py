@@ -1,7 +1,7 @@
-"""What a driver and its nodes say to each other: frames of :mod:`ansorpy.measure.protocol`.
+"""Messages between a driver and its nodes, as frames of :mod:`ansorpy.measure.protocol`.
 
-The same payload that build workers get: definitions and steps as JSON, object code as bytes.
-Answers are checked field by field; nothing in them is executed or unpickled here.
+The payload is that of build workers: definitions and steps as JSON, object code as bytes.
+Answers are validated field by field; nothing in them is executed or unpickled.
 """
 
 from __future__ import annotations
@@ -35,24 +35,24 @@ class _Fields(BaseModel):
 
 
 class Hello(_Fields):
-    """Fields of the answer to ``hello``: which ansorpy a node runs, and how many builds at once."""
+    """Fields of the answer to ``hello``: the node's ansorpy version and its parallel builds."""
 
     version: str
     builders: int = Field(ge=1)
 
 
 class _Code(_Fields):
-    """What :meth:`Built.parts` says of the next *blobs* blobs."""
+    """Header from :meth:`Built.parts` for the next *blobs* blobs."""
 
     header: dict[str, object]
     blobs: int = Field(ge=1)
 
 
 class _WorkFields(_Fields):
-    """Fields beside the blobs: *definitions* DAGs, the task's first, then each candidate's steps.
+    """Fields of a request; its blobs are *definitions* DAGs, the task's first, then the steps.
 
-    ``bases`` says which definition each candidate's steps apply to.  The last blobs are the
-    ``code`` of the one candidate, where it was built elsewhere.
+    There is one blob of steps per candidate; ``bases`` gives the definition each applies to.  The
+    last blobs are the ``code`` of the single candidate, if it was built elsewhere.
     """
 
     target: Target
@@ -81,21 +81,21 @@ class _ResultFields(_Fields):
 
 
 class _AnswerFields(_Fields):
-    """Fields of ``answer``: a result or a code or both for each candidate; the blobs are code."""
+    """Fields of ``answer``: a result, code or both per candidate; the blobs are code."""
 
     results: tuple[_ResultFields | None, ...]
     codes: tuple[_Code | None, ...]
 
 
 Found = tuple[MeasureResult | None, Built | None]
-"""A result (None: built, not run) and the code, where that is passed on."""
+"""A result (None: built but not run), and the code if it is passed on."""
 
 
 @dataclass(frozen=True)
 class Work:
-    """Candidates of a task, and what a node needs to know to measure or re-time them.
+    """Candidates of a task, with what a node needs to know to measure or re-time them.
 
-    What has no result *within_s* of its coming to the node is CUT.
+    Candidates without a result *within_s* of arriving at the node are CUT.
     """
 
     task: Task
@@ -107,7 +107,7 @@ class Work:
 
 
 def write_work(kind: str, work: Work) -> Message:
-    """*work* as a request: ``build`` (keep), ``compile`` (return), ``measure`` or ``retime``."""
+    """Encode *work* as ``build`` (keep), ``compile`` (return), ``measure`` or ``retime``."""
     task = work.task
     texts = [definition_json(task.dag)]
     places = {id(task.dag): 0}
@@ -135,7 +135,7 @@ def write_work(kind: str, work: Work) -> Message:
 
 
 def _task_of(fields: _WorkFields, definition: bytes) -> Task:
-    """The task that *fields* and its definition make."""
+    """Make the task from *fields* and its definition."""
     return Task(
         dag_from_dict(json.loads(definition)),
         fields.target,
@@ -147,7 +147,7 @@ def _task_of(fields: _WorkFields, definition: bytes) -> Task:
 
 
 def read_work(message: Message) -> Work:
-    """What :func:`write_work` wrote; raises :class:`ProtocolError` for anything else."""
+    """Inverse of :func:`write_work`; raises :class:`ProtocolError` for anything else."""
     try:
         fields = _WorkFields.model_validate(message.fields)
         definitions = message.blobs[: fields.definitions]
@@ -167,7 +167,7 @@ def read_work(message: Message) -> Work:
 
 
 def write_answer(found: Sequence[Found]) -> Message:
-    """What was found of each candidate, in order."""
+    """Encode what was found for each candidate, in order."""
     codes, blobs = _written([built for _, built in found])
     results = tuple(_fields_of(result) for result, _ in found)
     fields = _AnswerFields(results=results, codes=tuple(codes))
@@ -175,7 +175,7 @@ def write_answer(found: Sequence[Found]) -> Message:
 
 
 def read_answer(message: Message, n: int) -> list[Found]:
-    """What an answer says of *n* candidates, in order.
+    """Decode the answer for *n* candidates, in order.
 
     Raises:
         ProtocolError: It is something else.
@@ -195,14 +195,14 @@ def read_answer(message: Message, n: int) -> list[Found]:
 
 
 def _written(built: Sequence[Built | None]) -> tuple[list[_Code | None], tuple[bytes, ...]]:
-    """Headers, and all blobs one after the other."""
+    """Headers, and all blobs concatenated into one tuple."""
     parts = [None if b is None else b.parts() for b in built]
     codes = [None if p is None else _Code(header=p[0], blobs=len(p[1])) for p in parts]
     return codes, tuple(blob for p in parts if p is not None for blob in p[1])
 
 
 def _read(codes: Sequence[_Code | None], blobs: Sequence[bytes]) -> list[Built | None]:
-    """What :func:`_written` wrote; raises :class:`ForeignFile` or ``ValueError`` otherwise."""
+    """Inverse of :func:`_written`; raises :class:`ForeignFile` or ``ValueError`` otherwise."""
     found: list[Built | None] = []
     for code in codes:
         taken = 0 if code is None else code.blobs
@@ -214,7 +214,7 @@ def _read(codes: Sequence[_Code | None], blobs: Sequence[bytes]) -> list[Built |
 
 
 def read_hello(message: Message) -> Hello:
-    """What a node says of itself; raises :class:`ProtocolError`."""
+    """Decode a node's greeting; raises :class:`ProtocolError`."""
     try:
         return Hello.model_validate(message.fields)
     except ValidationError as error:
@@ -222,7 +222,7 @@ def read_hello(message: Message) -> Hello:
 
 
 def single(frame: bytes) -> Message:
-    """The one message in *frame*; raises :class:`ProtocolError` when there is not exactly one."""
+    """Decode the single message in *frame*; raises :class:`ProtocolError` for anything else."""
     decoder = Decoder()
     decoder.feed(frame)
     message = decoder.take()

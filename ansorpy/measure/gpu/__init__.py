@@ -1,1 +1,1 @@
-"""Candidates for GPUs: checked and timed by events in a worker that has the device."""
+"""Check and time candidates for GPUs, by CUDA events, in a worker process that owns the device."""

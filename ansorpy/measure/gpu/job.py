@@ -1,6 +1,6 @@
-"""What the run worker of a GPU does; which one is its own, ``ANSORPY_DEVICE`` says.
+"""Handlers of a GPU's run worker; ``ANSORPY_DEVICE`` is the number of its GPU.
 
-It ends when the GPU's context is lost; the driver restarts it and opens the task again.
+The worker ends when the GPU's context is lost; the driver restarts it and opens the task again.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ __all__ = ["handlers_on", "make_handlers"]
 
 
 def handlers_on(device: Device) -> Mapping[str, Handler]:
-    """The handlers of a worker that has *device*."""
+    """Handlers of a worker that runs candidates on *device*."""
     return RunSession(lambda dag, seed, threads: GpuTask(dag, seed, device)).handlers()
 
 
 def make_handlers() -> Mapping[str, Handler]:
-    """The handlers of the run worker, made once the GPU's context is."""
+    """Handlers of the run worker; creates the GPU's context first."""
     return handlers_on(CudaDevice(DEVICE.get() or 0))

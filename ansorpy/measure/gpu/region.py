@@ -1,7 +1,7 @@
-"""Arrays in a GPU's memory between two guards, which show what is written outside.
+"""Arrays in GPU memory between two guard areas that reveal out-of-bounds writes.
 
-A GPU has no pages to protect, so the guards are a pattern that reads as NaN: what is written
-there is found by looking, and what is read from there spoils the result.
+A GPU has no pages to protect, so the guards hold a pattern that reads as NaN: writes to them are
+found by inspection, and reads from them spoil the result.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ __all__ = ["Region"]
 Array = npt.NDArray[Any]
 
 _GUARD_BYTES = 4096
-"""On each side; a multiple of every alignment."""
+"""Size of the guard on each side; a multiple of every alignment."""
 _NAN = 0xFF
 """Every byte of a NaN, in all floating-point types."""
 _ODD = 0xA5
-"""Every byte of an integer that is unlikely to be right."""
+"""Every byte of an integer that is unlikely to be a correct result."""
 
 
 class Region:
     """An array of *shape* on *device*, dense or with elements *strides* apart.
 
-    The memory goes back when this is dropped.
+    The memory is released when this object is dropped.
     """
 
     def __init__(
@@ -57,19 +57,19 @@ class Region:
         self.poison()
 
     def poison(self) -> None:
-        """NaN (floats) or a pattern (dense integers) everywhere; the guards are renewed."""
+        """Fill with NaN (floats) or a pattern (dense integers), and restore the guards."""
         self._device.fill(self._base, _NAN, self._whole)
         if self.dtype.kind not in "fV" and self.strides is None and self.nbytes:
             self._device.fill(self.address, _ODD, self.nbytes)
 
     def write(self, values: Array) -> None:
-        """Set all elements; what lies between them is filled with the pattern of the guards."""
+        """Set all elements; gaps between them are filled with the guard pattern."""
         flat = np.full(self.nbytes, _NAN, np.uint8)
         arranged(flat.view(self.dtype), self.shape, self.strides)[...] = values
         self._device.upload(self.address, flat)
 
     def read(self) -> tuple[Array, bool]:
-        """The elements, and whether everything around and between them is as it was."""
+        """Return the elements, and whether everything around and between them is unchanged."""
         whole = np.empty(self._whole, np.uint8)
         self._device.download(self._base, whole)
         inside = whole[_GUARD_BYTES : _GUARD_BYTES + self.nbytes]
@@ -85,4 +85,4 @@ def _release(device: Device, address: int) -> None:
     try:
         device.release(address)
     except DeviceLost:
-        return  # the process is about to end, and the memory with it
+        return  # the process is about to end, which frees the memory

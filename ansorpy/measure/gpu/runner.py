@@ -1,4 +1,4 @@
-"""Measuring candidates on the GPUs of this machine: as many at once as there are GPUs."""
+"""Measure candidates on the GPUs of this machine, one per GPU at a time."""
 
 from __future__ import annotations
 
@@ -31,26 +31,26 @@ from ansorpy.target import Target
 __all__ = ["Gpu", "GpuRunner"]
 
 _WARM_S = 0.01
-"""Seconds of untimed calls at least: an idle GPU runs at a low clock."""
+"""Minimum seconds of untimed calls: an idle GPU runs at a low clock."""
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU of this machine: its number as CUDA counts, and what its lock is called."""
+    """A GPU of this machine: its CUDA device number, and the name of its lock."""
 
     number: int
     place: str
 
 
 class GpuRunner(BuildingRunner):
-    """Builds cubins in workers that need no GPU, then runs them in one worker a GPU.
+    """Builds cubins in workers that need no GPU, then runs them in one worker per GPU.
 
     The reference that results are compared with is computed on the CPU.  Timing holds the
     machine-wide lock of its GPUs.
 
     Args:
         gpus: GPUs of one kind.
-        module: Where the run workers' handlers are.
+        module: Module with the run workers' handlers.
         builder: Replaces the build workers.
     """
 
@@ -76,7 +76,7 @@ class GpuRunner(BuildingRunner):
                 reference_timeout_s=self.options.reference_timeout_s,
                 module=module,
                 environment={"ANSORPY_DEVICE": str(gpu.number)},
-                patience=0.0,  # a worker that waits for its GPU uses no processor
+                patience=0.0,  # a worker that waits for its GPU uses no CPU time
             )
             for gpu in self.gpus
         ]
@@ -90,7 +90,7 @@ class GpuRunner(BuildingRunner):
             client.close()
 
     def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Cubin and launch plan of each candidate, or the result that says why there is none."""
+        """Build each candidate's cubin and launch plan, or the result that says why not."""
         return self._host.build(task, candidates)
 
     def _run(
@@ -101,7 +101,7 @@ class GpuRunner(BuildingRunner):
         incumbent_s: float | None,
         observer: Observer | None,
     ) -> list[MeasureResult]:
-        """Each runs on the next GPU that is free."""
+        """Run each candidate on the next free GPU."""
         batch = _Batch(self, task, candidates, builds, incumbent_s, observer)
         with phase(Part.RUN):
             return batch.run(self._clients)
@@ -113,7 +113,7 @@ class GpuRunner(BuildingRunner):
     def submit(
         self, client: RunClient, task: Task, built: Built, incumbent_s: float | None, lost: float
     ) -> Future[MeasureResult]:
-        """The result of *built* on *client*'s GPU, before the deadline that holds here."""
+        """Measure *built* on *client*'s GPU in another thread, under this thread's deadline."""
         self._kept.put(built.digest, built)
         moment = time.monotonic() + left_s()
 
@@ -137,7 +137,7 @@ class GpuRunner(BuildingRunner):
 
 
 class _Batch:
-    """Candidates being shared out to GPUs; the observer is told in the caller's thread."""
+    """Candidates being distributed to GPUs; the observer is called in the caller's thread."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class _Batch:
         self.results: dict[int, MeasureResult] = {}
 
     def run(self, clients: Sequence[RunClient]) -> list[MeasureResult]:
-        """All results, in the candidates' order."""
+        """Return all results, in the candidates' order."""
         waiting = deque(range(len(self.builds)))
         free = list(clients)
         busy: dict[Future[MeasureResult], tuple[int, RunClient]] = {}
@@ -175,7 +175,7 @@ class _Batch:
         return [self.results[index] for index in range(len(self.builds))]
 
     def _start(self, index: int, client: RunClient) -> Future[MeasureResult] | None:
-        """Candidate *index* on its way; None when its result is known without running it."""
+        """Start candidate *index*; None when its result is known without running it."""
         known = None if self.observer is None else self.observer.started(index)
         if known is not None:
             self.results[index] = known
@@ -197,5 +197,5 @@ class _Batch:
 
 
 def _on_host(task: Task) -> Task:
-    """The same definition for this machine's CPU."""
+    """The same definition as a task for this machine's CPU."""
     return Task(task.dag, Target.host(), available_cores(), task.precision, name=task.name)

@@ -1,4 +1,4 @@
-"""One task on a GPU: inputs uploaded once, and its candidates checked and timed."""
+"""One task on a GPU: its inputs, uploaded once, and the check and timing of its candidates."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from ansorpy.measure.ranges import input_ranges
 __all__ = ["GpuTask"]
 
 _LAUNCHED_CALLS = 8
-"""So many calls or more go to the GPU as a graph: launching one takes longer than a short one."""
+"""From this many calls on, use a graph: launching a kernel takes longer than a short one runs."""
 _GRAPH_CALLS = 16
-"""Calls of a graph at least."""
+"""Minimum number of calls in a graph."""
 _ALIGNMENT = 256
 
 
@@ -62,11 +62,11 @@ class GpuTask:
         return self._results
 
     def is_disturbed(self) -> bool:
-        """Never: a GPU is no core of a virtual machine, and its lock is held."""
+        """Always false: a GPU, unlike a virtual core, is not shared, and its lock is held."""
         return False
 
     def collect(self) -> None:
-        """Take what the outputs hold as the results; look at all guards and at the inputs.
+        """Take the contents of the outputs as the results; check all guards and the inputs.
 
         Raises:
             CodegenError: Something was written outside the outputs.
@@ -90,7 +90,7 @@ class GpuTask:
 
 
 class _Candidate:
-    """A program loaded on the GPU, and the memory that is its own."""
+    """A program loaded on the GPU, and the memory of its own."""
 
     def __init__(self, task: GpuTask, built: Built) -> None:
         self._task, self._device, self._built = task, task.device, built
@@ -105,10 +105,10 @@ class _Candidate:
 
     @property
     def fresh_bytes(self) -> int:
-        return 0  # the check has touched it all
+        return 0  # the check has touched all of it
 
     def close(self) -> None:
-        """Unload the code and give back the copies."""
+        """Unload the code and free the copies."""
         if self._graph is not None:
             self._device.discard(self._graph)
         if self._copies:
@@ -148,7 +148,7 @@ class _Candidate:
 
     def burst(self, number: int) -> float:
         """Seconds of *number* calls; many are replayed as a graph that uses every copy."""
-        self._call()  # the first event waits for it, so no launch is waited for between the events
+        self._call()  # keeps the GPU busy, so that no launch latency falls between the events
         if number < _LAUNCHED_CALLS:
             return self._device.seconds(lambda: repeat(number, self._call))
         size = -(-_GRAPH_CALLS // len(self._rows)) * len(self._rows)
@@ -182,7 +182,7 @@ class _Candidate:
                 self._packed[spec.name] = region
 
     def _arguments(self) -> list[Region]:
-        """One region a parameter of ``run``, in calling order."""
+        """One region per parameter of ``run``, in calling order."""
         outputs = iter(self._task.outputs)
         found = []
         for spec in self._built.run_params:
@@ -197,7 +197,7 @@ class _Candidate:
 
 
 def _layout(regions: Sequence[Region]) -> tuple[list[int], int]:
-    """Where each of *regions* starts in one copy of all, and the bytes of a copy."""
+    """Return the offset of each region within one copy of all, and the bytes of a copy."""
     starts, size = [], 0
     for region in regions:
         starts.append(size)
@@ -211,6 +211,6 @@ def _fits(spec: ParamSpec, region: Region) -> bool:
 
 
 def _same(a: Array, b: Array) -> bool:
-    """True when the bytes agree."""
+    """Return whether the bytes are equal."""
     one, other = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
     return bool(np.array_equal(one, other))

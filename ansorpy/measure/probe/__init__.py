@@ -1,1 +1,1 @@
-"""What this machine does a second, measured once: the figures behind the closed-form model."""
+"""Rates of this machine, measured once: the parameters of the closed-form cost model."""

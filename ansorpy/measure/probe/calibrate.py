@@ -21,23 +21,23 @@ from ansorpy.target import MIB, Target, machine_name
 __all__ = ["calibrated", "kept_rates", "measure_rates", "rates_file"]
 
 _FORMAT = "ansorpy-rates-1"
-"""Counts up when a figure is measured in another way."""
+"""Incremented whenever a rate is measured in another way."""
 
 _PASSES = 3
-"""Every figure is measured this often, moments apart: what disturbs only slows down."""
+"""Number of measurements of each rate; the best counts, as disturbances only slow down."""
 
 _L1_BYTES = 16 << 10
 _MOST_BYTES = 1 << 30
 
 
 def calibrated(target: Target, *, again: bool = False) -> Target:
-    """*target* with the rates of this machine, measured now if they never were (two seconds).
+    """*target* with the rates of this machine, measured now (two seconds) if none are stored.
 
-    A target whose code does not run here is returned as it is, as are GPUs, and every target under
-    ``ANSORPY_CALIBRATE=0``.  A kept file that cannot be read is measured again and replaced.
+    GPUs and targets whose code does not run here are returned unchanged, as are all targets under
+    ``ANSORPY_CALIBRATE=0``.  An unreadable stored file is replaced by a new measurement.
 
     Args:
-        again: Measure even if rates are kept.
+        again: Measure even if rates are stored.
     """
     if not CALIBRATE.get() or target.kind != "cpu" or not target.runs_on_host():
         return target
@@ -50,16 +50,16 @@ def calibrated(target: Target, *, again: bool = False) -> Target:
     if kept is None:
         kept = measure_rates()
         _keep(kept)
-    if target.vector_bits < Target.host().vector_bits:  # its widest vectors are narrow ones here
+    if target.vector_bits < Target.host().vector_bits:  # *target* uses the narrow vectors only
         kept = replace(kept, vector_ops_per_cycle=kept.narrow_ops_per_cycle)
     return replace(target, rates=kept)
 
 
 def kept_rates() -> Rates | None:
-    """The rates kept for this machine; ``None`` when it was never measured.
+    """Load the rates stored for this machine; ``None`` when it was never measured.
 
     Raises:
-        ForeignFile: The file in the cache folder is not what was written there.
+        ForeignFile: The contents of the file in the cache folder are not valid.
     """
     path = rates_file()
     try:
@@ -75,13 +75,13 @@ def kept_rates() -> Rates | None:
 
 
 def rates_file() -> Path:
-    """Where the rates of this machine are kept; machines that share the folder have one each."""
+    """File with the rates of this machine; machines that share the cache folder have one each."""
     text = json.dumps(_machine(), sort_keys=True)
     return cache_folder() / f"rates-{hashlib.sha256(text.encode()).hexdigest()[:16]}.json"
 
 
 def measure_rates() -> Rates:
-    """Measure this machine with no other measurement of ansorpy beside it."""
+    """Measure this machine while no other ansorpy process is measuring on it."""
     host, cores = Target.host(), available_cores()
     with lock_cores(limits.usable_cores()):
         clock = _best(limits.clock_hz)
@@ -115,9 +115,9 @@ def _best(measure: Callable[[], float]) -> float:
 
 
 def _last_cache(host: Target, cores: int) -> tuple[float, float]:
-    """Bytes a second that one core and all cores read from the last cache.
+    """Bandwidth in bytes per second of one core and of all cores from the last-level cache.
 
-    From a quarter of it: more than the caches before it hold, and room for what others keep.
+    A quarter of it is read: more than the inner caches hold, with room for other programs' data.
     """
     size = max(host.l3_bytes // 4, 2 * host.l2_bytes)
     alone = _best(lambda: limits.read_bandwidth(1, size))
@@ -127,9 +127,9 @@ def _last_cache(host: Target, cores: int) -> tuple[float, float]:
 
 
 def _memory_bytes(host: Target, cores: int) -> int:
-    """Bytes of which the caches hold little, within a quarter of the free memory.
+    """Size of a buffer mostly outside the caches, at most a quarter of the free memory.
 
-    Sixteen cores at most share one last cache; each group has another.
+    At most sixteen cores share one last-level cache; each such group has its own.
     """
     groups = -(-cores // 16)
     wanted = min(4 * groups * max(host.l3_bytes, cores * host.l2_bytes, 16 * MIB), _MOST_BYTES)
@@ -140,7 +140,7 @@ def _memory_bytes(host: Target, cores: int) -> int:
 
 
 def _machine() -> dict[str, object]:
-    """What the rates belong to."""
+    """Identity of the machine that the rates describe."""
     host = Target.host()
     return {
         "format": _FORMAT,
@@ -152,7 +152,7 @@ def _machine() -> dict[str, object]:
 
 
 def _keep(rates: Rates) -> None:
-    """Write the file in one step; a folder that cannot be written costs a probe a run."""
+    """Write the file atomically; if the folder is not writable, each run measures again."""
     path = rates_file()
     text = json.dumps({"machine": _machine(), "rates": rates.to_dict()}, indent=2) + "\n"
     with suppress(OSError):

@@ -1,6 +1,6 @@
-"""Limits of this machine, each measured in hundredths of a second.
+"""Hardware limits of this machine, each measured in hundredths of a second.
 
-Clocks drift by a quarter within minutes: measure beside what is judged by a limit.
+Clock rates drift by a quarter within minutes: measure a limit together with what it is compared to.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LEAST_BYTES = 4096
 
 
 def clock_hz() -> float:
-    """Cycles a second, from a chain of operations of one cycle each."""
+    """Cycles per second, from a dependent chain of single-cycle operations."""
     function, sink = loop("chain"), aligned_empty((8,), np.int64)
 
     def run(thread: int, repeats: int) -> None:
@@ -36,10 +36,10 @@ def clock_hz() -> float:
 
 
 def peak_flops(threads: int, *, half: bool = False) -> float:
-    """Float32 operations a second (a multiply-add is two) from independent sums in registers.
+    """Float32 operations per second (a multiply-add is two) from independent sums in registers.
 
     Args:
-        half: Of vectors half as wide as the widest.
+        half: Use vectors half as wide as the widest.
     """
     lanes = max(1, full_lanes() // 2) if half else full_lanes()
     data = aligned_empty((full_lanes(),), np.float32)
@@ -54,12 +54,12 @@ def peak_flops(threads: int, *, half: bool = False) -> float:
 
 
 def read_bandwidth(threads: int, footprint: int) -> float:
-    """Bytes a second when each thread reads its share of *footprint* bytes over and over."""
+    """Bytes per second when each thread repeatedly reads its share of *footprint* bytes."""
     return _bandwidth("read", threads, footprint)
 
 
 def write_bandwidth(threads: int, footprint: int) -> float:
-    """Bytes a second when each thread writes its share of *footprint* bytes over and over."""
+    """Bytes per second when each thread repeatedly writes its share of *footprint* bytes."""
     return _bandwidth("write", threads, footprint)
 
 
@@ -80,9 +80,9 @@ def _bandwidth(name: str, threads: int, footprint: int) -> float:
 
 
 def fork_join_s(threads: int) -> float:
-    """Seconds that sharing work adds to a thread's own, where regions follow one another.
+    """Seconds that a fork-join adds to each thread's own work, for consecutive regions.
 
-    Both are measured in turns and at their calmest, as what disturbs either only lengthens it.
+    Both are measured alternately and the minima are taken, as disturbances only lengthen them.
     """
     address = fork_join_address()
     place = aligned_empty((threads,), np.int64).ctypes.data
@@ -104,16 +104,16 @@ def usable_cores() -> list[int]:
 
 
 def _per_second(run: Callable[[int, int], None], threads: int) -> float:
-    """Repeats a second of all threads together, the best of a few rounds.
+    """Repeats per second of all threads together, the best of a few rounds.
 
-    Each thread has a core of its own: a round is too short for the system to part two on one.
+    Each thread is pinned to its own core: a round is too short for the OS to separate two threads.
     """
     barrier, best = Barrier(threads), 0.0
     cores = usable_cores()
 
     def timed(thread: int, repeats: int) -> tuple[float, float]:
         if hasattr(os, "sched_setaffinity"):
-            os.sched_setaffinity(0, {cores[thread % len(cores)]})  # of this thread only
+            os.sched_setaffinity(0, {cores[thread % len(cores)]})  # affects this thread only
         barrier.wait()
         start = perf_counter()
         run(thread, repeats)
@@ -129,7 +129,7 @@ def _per_second(run: Callable[[int, int], None], threads: int) -> float:
 
 
 def _repeats(run: Callable[[int, int], None]) -> int:
-    """How many make a round of ``_ROUND_S``."""
+    """Number of repeats that fill a round of ``_ROUND_S``."""
     repeats, spent = 1, 0.0
     while spent < _ROUND_S / 2:
         repeats *= 2

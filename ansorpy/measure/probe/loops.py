@@ -1,6 +1,6 @@
-"""The measured loops, in LLVM IR of their own: a limit must not fall when the generator does.
+"""The measured loops, in hand-written LLVM IR: limits must not depend on our code generator.
 
-All have one signature, ``void loop(ptr data, i64 blocks, i64 repeats, ptr sink)``.
+All have the signature ``void loop(ptr data, i64 blocks, i64 repeats, ptr sink)``.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ _SIGNATURE = ctypes.CFUNCTYPE(
 )
 
 BLOCK = 8
-"""Vectors read or written in one step, each read into a sum of its own: hides the addition."""
+"""Vectors read or written per step, each read into its own sum to hide the add latency."""
 
 PIECE_STEPS = 3000
-"""Dependent multiplications of a piece: about 3 µs, so that threads that look can take theirs."""
+"""Dependent multiplications per work piece: about 3 µs, so spinning threads get their share."""
 
 BUSY_REPEATS = 8000
 """Steps of the loop that keeps a thread busy: 25 to 50 µs."""
 
 LINKS = 16
-"""Operations of one cycle in a step of the chain, each waiting for the one before."""
+"""Single-cycle operations per step of the chain, each dependent on the one before."""
 
 
 def full_lanes() -> int:
-    """Float32 lanes of this machine's widest vector."""
+    """Number of float32 lanes of this machine's widest vector."""
     return Target.host().lanes(32)
 
 
 def sums() -> int:
-    """Independent sums that fit the registers beside two operands."""
+    """Number of independent sums that fit in registers beside two operands."""
     return 12 if Target.host().vector_registers <= 16 else 24
 
 
 @cache
 def loop(name: str) -> Loop:
-    """``multiply_add``, ``multiply_add_half`` (of half vectors), ``read``, ``write``, ``chain``."""
+    """``multiply_add``, ``multiply_add_half`` (half vectors), ``read``, ``write`` or ``chain``."""
     return _SIGNATURE(_library().address(name))
 
 
 @cache
 def fork_join_address() -> int:
-    """Address of a kernel that has a team do a short piece of work a thread: some microseconds.
+    """Address of a kernel in which each thread of a team does a short piece of work (some µs).
 
-    Its workspace has 8 bytes a thread.
+    Its workspace has 8 bytes per thread.
     """
     return _threads().address("fork_join")
 
@@ -67,7 +67,7 @@ def fork_join_address() -> int:
 def busy_address() -> int:
     """Address of a kernel that keeps each thread of a team busy with multiply-adds.
 
-    Its workspace has a vector of operands, and one a thread behind it.
+    Its workspace has one vector of operands, followed by one vector per thread.
     """
     return _threads().address("busy")
 
@@ -136,7 +136,7 @@ def _read(lanes: int) -> str:
 
 
 def _write(lanes: int) -> str:
-    """Volatile, or storing the same bytes again would be left out."""
+    """The stores are volatile, as LLVM would otherwise drop repeated stores of the same bytes."""
     vector = f"<{lanes} x float>"
     steps = "\n".join(
         f"  store volatile {vector} zeroinitializer, ptr %p{i}, align {4 * lanes}"
@@ -146,7 +146,7 @@ def _write(lanes: int) -> str:
 
 
 def _sweep(name: str, vector: str, outer: str, inner: str, steps: str, end: str) -> str:
-    """A loop over blocks of *data*, repeated."""
+    """Emit a repeated loop over the blocks of *data*."""
     places = "\n".join(
         f"  %v{i} = add i64 %base, {i}\n  %p{i} = getelementptr {vector}, ptr %data, i64 %v{i}"
         for i in range(BLOCK)
@@ -180,14 +180,14 @@ done:
 
 
 def _total(vector: str, count: int) -> str:
-    """Store the sum of ``%n0 ...`` so that none of them is dead."""
+    """Store the sum of ``%n0 ...`` so that none of them is dead code."""
     lines = [f"  %t1 = fadd {vector} %n0, %n1"]
     lines += [f"  %t{i} = fadd {vector} %t{i - 1}, %n{i}" for i in range(2, count)]
     return "\n".join([*lines, f"  store {vector} %t{count - 1}, ptr %sink"])
 
 
 def _links() -> str:
-    """Additions and exclusive ors in turn: neither LLVM nor the processor can shorten them."""
+    """Alternate additions and exclusive ors: neither LLVM nor the CPU can shorten the chain."""
     lines, last = [], "%x"
     for i in range(LINKS):
         operation = "add" if i % 2 else "xor"

@@ -1,8 +1,8 @@
-"""Whether the cores give now what they gave a moment ago.
+"""Detect whether the cores are slower now than a moment ago.
 
-Two cores of a virtual machine may come to share one of the host's, for tenths of a second or
-for minutes, and reach together what one reaches alone.  Nothing tells the guest; a loop of
-multiply-adds on all of them does.
+Two cores of a virtual machine may temporarily be scheduled on one physical core, for tenths of a
+second or for minutes, and then reach together what one reaches alone.  The guest is not told; a
+loop of multiply-adds on all cores reveals it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from ansorpy.measure.probe.loops import busy_address, full_lanes
 __all__ = ["SharedCores"]
 
 _LIMIT = 1.7
-"""Times the calmest recent loop: a neighbour on one core costs 1.5, two cores that share one 2."""
+"""Times the best recent loop: a neighbour on one core costs 1.5, two cores sharing one 2."""
 _TRIES = 12
-"""Loops at most a look: the first may meet threads that sleep."""
+"""Maximum number of loops per look: the first ones may find sleeping threads."""
 _RECENT = 64
-"""Looks that are remembered: who is slow for that long has become so."""
+"""Number of looks remembered; a slowdown that lasts this long counts as normal."""
 
 
 class SharedCores:
-    """Looks whether *threads* threads have that many cores; a look takes 0.1 to 1 ms.
+    """Checks whether *threads* threads have that many cores; a look takes 0.1 to 1 ms.
 
     Args:
-        busy_s: Seconds of one loop on all threads; None: measures it.
+        busy_s: Returns the seconds of one loop on all threads; None: measures it.
     """
 
     def __init__(self, threads: int, busy_s: Callable[[], float] | None = None) -> None:
@@ -42,7 +42,7 @@ class SharedCores:
         self._recent: deque[float] = deque(maxlen=_RECENT)
 
     def look(self) -> bool:
-        """True while they have not."""
+        """Return True while the threads do not have their cores to themselves."""
         limit = _LIMIT * min(self._recent, default=0.0)
         least = inf
         for _ in range(_TRIES):

@@ -1,1 +1,1 @@
-"""Timing engines fairly: one process each, one at a time, in alternating bursts."""
+"""Time engines fairly: one process per engine, one at a time, in alternating bursts."""

@@ -16,14 +16,14 @@ __all__ = ["Comparison"]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Engines timed beside each other on one model."""
+    """Engines timed alongside each other on one model."""
 
     model: str
     threads: int
     timings: Mapping[str, Timing]
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-able: model, threads, machine; of each engine median, min, runs and repeated."""
+        """JSON-able: model, threads, machine; for each engine median, min, runs and repeated."""
         engines = {
             name: {
                 "median_ms": t.median_ms,
@@ -43,7 +43,7 @@ class Comparison:
         }
 
     def table(self) -> Table:
-        """A row an engine, with its time as a multiple of the first one's."""
+        """One row per engine, with its time as a multiple of the first one's."""
         first = next(iter(self.timings.values())).median_ms
         rows = [
             (

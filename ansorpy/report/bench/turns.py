@@ -1,8 +1,8 @@
-"""The parent of a comparison: gives each engine's process its turn while the others are stopped.
+"""Parent process of a comparison: runs the engines' processes in turns, with all others stopped.
 
-An engine's threads spin between calls, warm the clock, or hold the cache; so every engine is a
-process of its own, all but one are stopped (SIGSTOP), and bursts alternate.  What disturbs the
-machine then disturbs all engines alike, and bursts that met a disturbance are taken again.
+An engine's threads may spin between calls, raise the clock or fill the cache.  So every engine has
+a process of its own, all but one are stopped (SIGSTOP), and bursts alternate.  Disturbances of the
+machine then affect all engines alike, and bursts that met one are repeated.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
 
 
 class EngineFailure(AnsorpyError):
-    """An engine's process ended, hung or reported an error; the message holds its last words."""
+    """An engine's process ended, hung or reported an error; the message has its last output."""
 
 
 _KINDS: dict[int, type[AnsorpyError]] = {
@@ -58,12 +58,12 @@ class Policy:
     """How long to time.
 
     Args:
-        burst_s: Timed seconds a burst (at least ``least_calls`` calls).
+        burst_s: Timed seconds per burst (at least ``least_calls`` calls).
         untimed_s: Seconds of untimed calls before each burst: after a stop the caches are cold,
-            the threads asleep, the clock low.
-        rounds: Bursts of every engine, at least and at most.
-        settled: Medians are settled when the last three rounds moved none by more than this share.
-        patience_s: A burst that met a disturbed machine is taken again, for so long.
+            the threads asleep and the clock low.
+        rounds: Minimum and maximum number of bursts per engine.
+        settled: Medians are settled if the last three rounds moved none by more than this fraction.
+        patience_s: Bursts that met a disturbance are repeated for at most this long.
     """
 
     burst_s: float = 0.3
@@ -78,9 +78,9 @@ class Policy:
 
 @dataclass
 class Timing:
-    """All timed calls of one engine, in seconds, and what the engine calls itself.
+    """All timed calls of one engine, in seconds, and its own version string.
 
-    ``repeated`` bursts met a disturbed machine and were taken again.
+    ``repeated`` counts bursts that met a disturbance and were repeated.
     """
 
     version: str = ""
@@ -90,7 +90,7 @@ class Timing:
 
     @property
     def runs(self) -> int:
-        """Timed calls in all."""
+        """Number of timed calls."""
         return sum(map(len, self.bursts_s))
 
     @property
@@ -104,12 +104,12 @@ class Timing:
         return min(map(min, self.bursts_s)) * 1e3
 
     def add(self, calls_s: Sequence[float]) -> None:
-        """Count one burst in; ``medians_s`` keeps the running median after it."""
+        """Add one burst; ``medians_s`` keeps the running median after it."""
         self.bursts_s.append(list(calls_s))
         self.medians_s.append(median(map(median, self.bursts_s)))
 
     def is_settled(self, share: float) -> bool:
-        """True when the running median moved by at most *share* over the last three bursts."""
+        """Return whether the last three bursts moved the running median by at most *share*."""
         last = self.medians_s[-4:]
         return len(last) == 4 and max(last) - min(last) <= share * min(last)
 
@@ -124,9 +124,9 @@ def compare(
     """Time every contender in alternating bursts; the result is in the order given.
 
     Args:
-        left_out: Told of each contender that does not load, which then takes no part.  Without
-            it such a failure is raised.
-        is_disturbed: Whether the machine gives less now than a moment ago; asked between bursts.
+        left_out: Called with each contender that does not load and is skipped.  Without it such
+            a failure is raised.
+        is_disturbed: Whether the machine is slower than a moment ago; called between bursts.
 
     Raises:
         EngineFailure: A process died, or did not load its model in ``policy.load_timeout_s``.
@@ -160,7 +160,7 @@ def compare(
 
 
 def _alternating(processes: list[_EngineProcess], turn: int) -> list[_EngineProcess]:
-    """There and back again, so that a drift of the machine's clock favours nobody."""
+    """Reverse the order on odd turns, so that drift of the machine's clock favours no engine."""
     return processes if turn % 2 == 0 else processes[::-1]
 
 
@@ -173,7 +173,7 @@ def _line(timings: Mapping[str, Timing]) -> str:
 
 
 class _EngineProcess:
-    """One worker process; between turns it is stopped."""
+    """One worker process; it is stopped between turns."""
 
     def __init__(self, contender: Contender) -> None:
         self.name = contender.name
@@ -210,7 +210,7 @@ class _EngineProcess:
         os.kill(self._process.pid, signal.SIGSTOP)
 
     def turn(self, policy: Policy) -> list[float]:
-        """Let the process make its calls, then stop it again; seconds of each timed call."""
+        """Resume the process for one burst, then stop it; seconds of each timed call."""
         self.turns += 1
         os.kill(self._process.pid, signal.SIGCONT)
         answer = self._ask(
@@ -251,7 +251,7 @@ class _EngineProcess:
 
 
 def _read_line(descriptor: int, deadline: float) -> bytes | None:
-    """One line from the pipe; empty at its end, ``None`` when the deadline passes."""
+    """Read one line from the pipe; empty at its end, ``None`` when the deadline passes."""
     line = bytearray()
     while not line.endswith(b"\n"):
         ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))

@@ -1,7 +1,7 @@
 """The process of one engine: ``python -m ansorpy.report.bench.worker``.
 
 Requests and answers are lines of JSON.  The first request names a factory and its arguments, and
-is answered once the engine is loaded and has run; each further one is a burst.
+is answered once the engine is loaded and has run; each later one requests a burst.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def main() -> None:
                 answer: dict[str, Any] = {"version": engine.version}
             else:
                 answer = {"calls_ns": burst(engine, **request)}
-        except Exception as error:  # reported to the parent, whatever it is
+        except Exception as error:  # any error is reported to the parent
             _send(answers, _described(error))
             return
         _send(answers, answer)
@@ -45,7 +45,7 @@ def main() -> None:
 def burst(
     engine: Engine, *, untimed_s: float, burst_s: float, least_calls: int, most_calls: int
 ) -> list[int]:
-    """Untimed calls for *untimed_s*, then timed ones for *burst_s*: nanoseconds of each."""
+    """Make untimed calls for *untimed_s*, then timed ones for *burst_s*; nanoseconds of each."""
     start = perf_counter_ns()
     untimed = 0
     while untimed == 0 or perf_counter_ns() - start < untimed_s * 1e9:
@@ -77,15 +77,15 @@ def _described(error: Exception) -> dict[str, Any]:
 
 
 def _die_with_parent() -> None:
-    """A stopped process would outlive a killed parent for ever; the kernel ends it instead."""
+    """Have the kernel kill this process with its parent, which it would outlive if stopped."""
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     except (OSError, AttributeError):
-        return  # not Linux: the parent's own clean-up has to do
+        return  # not Linux: the parent's own clean-up must suffice
 
 
 def _private_stdout() -> BinaryIO:
-    """A copy of stdout for the answers; what engines print goes to stderr."""
+    """Return a copy of stdout for the answers; what engines print goes to stderr."""
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     return answers

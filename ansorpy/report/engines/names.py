@@ -1,10 +1,10 @@
-"""The names of the engines and where their classes are; loads none of them."""
+"""Names of the engines and the locations of their classes, none of which is loaded here."""
 
 from __future__ import annotations
 
 __all__ = ["ENGINES", "ENGINE_NAMES", "PEERS"]
 
-# name -> (module:class, the package that provides it, the extra that installs it)
+# name -> (module:class, package that provides it, extra that installs it)
 ENGINES = {
     "onnxruntime": ("ansorpy.report.engines.ort:OnnxRuntime", "onnxruntime", "verify"),
     "openvino": ("ansorpy.report.engines.ov:OpenVino", "openvino", "bench"),

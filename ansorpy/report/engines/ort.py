@@ -14,9 +14,9 @@ __all__ = ["OnnxRuntime"]
 
 
 class OnnxRuntime:
-    """An inference session on the CPU at its full optimisation level, one stream.
+    """An inference session on the CPU at its full optimization level, one stream.
 
-    Output shapes are learnt from one run; afterwards every run writes into the same arrays.
+    Output shapes are learned from one run; afterwards every run writes into the same arrays.
     """
 
     version = str(onnxruntime.__version__)
@@ -32,7 +32,7 @@ class OnnxRuntime:
             )
             names = [o.name for o in self._session.get_outputs()]
             first = self._session.run(names, dict(feeds))
-        except Exception as error:  # its exception classes have no common base of their own
+        except Exception as error:  # its exception classes have no common base class
             raise UsageError(
                 f"onnxruntime {self.version} does not run this model: {error}",
                 hint="compare with another engine, for one --against reference",

@@ -13,10 +13,10 @@ __all__ = ["OpenVino"]
 
 
 class OpenVino:
-    """A model compiled for the CPU: one stream, latency first, float32 as the file says.
+    """A model compiled for the CPU: one stream, optimized for latency, in float32 as the file says.
 
     Without the precision hint the plugin computes in bfloat16 where the machine has it, which is
-    another computation than the one asked for.
+    not the requested computation.
     """
 
     version = str(openvino.__version__).split("-")[0]
@@ -46,7 +46,7 @@ class OpenVino:
         return array
 
     def run(self) -> None:
-        """One inference; without the copies of the outputs that ``infer`` returns otherwise."""
+        """Run one inference, without the copies of outputs that ``infer`` returns by default."""
         self._request.infer(share_inputs=True, share_outputs=True)
 
     def outputs(self) -> dict[str, Array]:

@@ -1,4 +1,4 @@
-"""What every engine offers, and how one is opened by name."""
+"""The interface of all engines, and how to open one by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Array = NDArray[np.generic]
 
 
 class Engine(Protocol):
-    """A loaded model with inputs and outputs in place: ``run`` does nothing but compute."""
+    """A loaded model with inputs and outputs in place, so that ``run`` only computes."""
 
     version: str
 
@@ -40,7 +40,7 @@ def open_engine(name: str, path: str, feeds: Mapping[str, Array], threads: int) 
     """Load the ONNX file *path* in the engine *name*.
 
     Raises:
-        UsageError: No such engine.
+        UsageError: There is no such engine.
         MissingDependency: Its package is not installed.
     """
     if name not in ENGINES:
@@ -66,6 +66,6 @@ def open_peer(
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
 ) -> Engine:
-    """:func:`open_engine` with seeded random inputs; all arguments can travel as JSON."""
+    """Call :func:`open_engine` with seeded random inputs; all arguments are JSON-serializable."""
     specs = input_specs(read_model(path), shapes, dims)
     return open_engine(name, path, random_feeds(specs, seed), threads)

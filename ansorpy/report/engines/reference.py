@@ -1,4 +1,4 @@
-"""onnx's own reference evaluator behind the engine protocol: slow, and exact about the standard."""
+"""The onnx reference evaluator behind the engine protocol: slow, but follows the standard."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Compiled programs on a GPU: memory, constants uploaded once, graphs of launches."""
+"""Compiled programs on a GPU: device memory, constants uploaded once, CUDA graphs of launches."""

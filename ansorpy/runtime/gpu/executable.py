@@ -1,4 +1,4 @@
-"""A plan on a GPU: code and constants uploaded once, its calls replayed as one graph."""
+"""Run a plan on a GPU: code and constants uploaded once, calls replayed as one CUDA graph."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from ansorpy.runtime.ports import Port
 __all__ = ["GpuExecutable", "PreparedRun"]
 
 _MAX_GRAPHS = 16
-"""Sets of addresses whose graphs are kept."""
+"""Number of address sets for which graphs are kept."""
 
 _TIMED_RUNS = 16
-"""Runs of a graph that is timed, at most."""
+"""Maximum number of runs captured in one graph for timing."""
 
 Addresses = tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class PreparedRun:
-    """A run with its arrays in place: called, it computes and waits.
+    """A run with its arrays in place: calling it computes the outputs and waits.
 
-    ``seconds(n)`` are those on the GPU of n runs in a row.
+    ``seconds(n)`` returns the GPU time of n consecutive runs.
     """
 
     run: Callable[[], None]
@@ -46,14 +46,14 @@ class PreparedRun:
 
 
 class GpuExecutable:
-    """A loaded program.  Several Python threads may call it; it runs for one at a time.
+    """A loaded program.  Several Python threads may call it; runs are serialized.
 
-    Inputs and outputs in the host's memory are copied to and from places of their own; those in
-    the GPU's are used where they are.  The first run with a set of addresses launches kernel by
-    kernel, the second captures a graph, and from then on that is replayed.
+    Tensors in host memory are copied to and from staging buffers; those in GPU memory are used in
+    place.  The first run with a set of addresses launches the kernels one by one, the second
+    captures a graph, and later ones replay it.
 
     Args:
-        plan: What is called on which memory; its constants are in *pool*.
+        plan: The calls and the memory they use; its constants are in *pool*.
         pool: The constants as the kernels read them.
     """
 
@@ -82,9 +82,9 @@ class GpuExecutable:
         """Compute the outputs from *inputs*, in the ports' order, and return them.
 
         Args:
-            inputs: Arrays of the host's or the GPU's memory.
-            outputs: Arrays to write to; ``None`` where a new one of the host is wanted.
-            threads: Of the CPU; it makes no difference.
+            inputs: Arrays in host or GPU memory.
+            outputs: Arrays to write to; ``None`` where a new host array is wanted.
+            threads: CPU threads; ignored.
 
         Raises:
             UsageError: An array does not fit, or an output shares memory with another tensor.
@@ -100,7 +100,7 @@ class GpuExecutable:
     def prepare(
         self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int = 1
     ) -> PreparedRun:
-        """What runs on these arrays again and again.
+        """Return a run that can be repeated on these arrays.
 
         Raises:
             UsageError: As :meth:`run`.
@@ -109,12 +109,12 @@ class GpuExecutable:
         return PreparedRun(lambda: self._run(operands), lambda n: self._seconds(operands, n))
 
     def reserve(self, threads: int) -> None:
-        """All memory is there already."""
+        """Do nothing: all memory is allocated on construction."""
 
     def _seconds(self, operands: Sequence[Operand], number: int) -> float:
-        """Seconds on the GPU of *number* runs in a row, without what is copied around them.
+        """GPU time of *number* consecutive runs, without the copies around them.
 
-        Several runs are one graph, as launching one takes longer than the shortest kernels.
+        Several runs form one graph, as launching one takes longer than the shortest kernels.
         """
         self._run(operands)
         device, calls = self._device, min(number, _TIMED_RUNS)
@@ -122,7 +122,7 @@ class GpuExecutable:
         with self._lock:
             addresses = tuple(map(self._address, operands, self._staged))
             graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses)))
-            device.replay(graph)  # the events wait for it, and for no launch between them
+            device.replay(graph)  # keeps the GPU busy: no launch is waited for below
             seconds = device.seconds(lambda: repeat(replays, lambda: device.replay(graph)))
             device.discard(graph)
         return seconds * number / (replays * calls)
@@ -156,12 +156,12 @@ class GpuExecutable:
             device.synchronise()
 
     def _address(self, given: Operand, staged: int) -> int:
-        """Where the kernels find a tensor: where it is, unless they could not read it there."""
+        """Address the kernels use: the tensor's own if they can read it there, else *staged*."""
         usable = given.host is None and given.address % ALIGNMENT == 0
         return given.address if usable else staged
 
     def _fetch(self, given: Operand, address: int) -> None:
-        """Make an input's values be at *address* before the kernels start."""
+        """Copy an input's values to *address* if they are not there yet."""
         if given.host is not None:
             self._device.upload(address, given.host)
             return
@@ -169,7 +169,7 @@ class GpuExecutable:
             self._device.copy(address, given.address, given.nbytes)
 
     def _go(self, addresses: Addresses) -> None:
-        """Run the kernels on these inputs and outputs."""
+        """Run the kernels on the inputs and outputs at *addresses*."""
         if addresses not in self._seen:
             self._seen[addresses] = None
             self._forget_old()
@@ -182,7 +182,7 @@ class GpuExecutable:
         self._device.replay(graph)
 
     def _forget_old(self) -> None:
-        """Drop the graph whose addresses were used longest ago when there are too many."""
+        """Drop the graph of the least recently used addresses when there are too many."""
         if len(self._seen) > _MAX_GRAPHS:
             graph = self._seen.pop(next(iter(self._seen)))
             if graph is not None:
@@ -209,7 +209,7 @@ class GpuExecutable:
         return base + argument.offset
 
     def _memory(self, size: int) -> int:
-        """*size* bytes of the GPU until this is dropped."""
+        """Allocate *size* bytes on the GPU that live as long as this object."""
         self._held.append(self._device.allocate(size))
         return self._held[-1]
 
@@ -229,7 +229,7 @@ def _give_back(
     modules: Sequence[object],
     addresses: Sequence[int],
 ) -> None:
-    """Return what a program held; a lost context takes it along with the process."""
+    """Release everything a program holds; if the context is lost, process exit releases it."""
     with suppress(DeviceLost):
         for graph in seen.values():
             if graph is not None:

@@ -1,4 +1,4 @@
-"""A plan for a GPU as objects to link: cubins, constants, and C that calls the CUDA driver."""
+"""Turn a GPU plan into objects to link: cubins, constants, and C that calls the CUDA driver."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from ansorpy.target import Target
 __all__ = ["LIBRARIES", "cuda_objects", "cuda_source"]
 
 LIBRARIES = ("-ldl", "-pthread")
-"""What the C needs beside libc, where that is an old one."""
+"""What the C code needs besides libc, on systems with an old libc."""
 
 
 @dataclass(frozen=True)
 class _Module:
-    """One cubin: its symbol, and the first of its kernels among all."""
+    """One cubin: its symbol, and the index of its first kernel among all kernels."""
 
     symbol: str
     plan: LaunchPlan
@@ -40,7 +40,7 @@ class _Module:
 def cuda_objects(
     plan: Plan, name: str, metadata: str, pool: NDArray[np.uint8], folder: Path, linker: Linker
 ) -> list[Path]:
-    """Objects in *folder* that make the library *name* of *plan*, whose constants are *pool*."""
+    """Write to *folder* the objects of library *name* for *plan* with constants *pool*."""
     like = compile_ir("", Target.host())
     files = []
     for module in _modules(plan, name).values():
@@ -57,7 +57,7 @@ def cuda_objects(
 
 
 def cuda_source(plan: Plan, name: str, metadata: str) -> str:
-    """The C of the library: what :mod:`ansorpy.runtime.entry` is to a CPU's."""
+    """C source of the library's entry: the GPU counterpart of :mod:`ansorpy.runtime.entry`."""
     modules = _modules(plan, name)
     numbered = list(modules.values())
     kernels = [
@@ -85,7 +85,7 @@ def cuda_source(plan: Plan, name: str, metadata: str) -> str:
 
 
 def _modules(plan: Plan, name: str) -> dict[str, _Module]:
-    """The different cubins by their digest, in the order they are called."""
+    """The distinct cubins by digest, in the order of their first calls."""
     found: dict[str, _Module] = {}
     first = 0
     for step in plan.steps:
@@ -115,7 +115,7 @@ def _launches(step: Step, modules: dict[str, _Module]) -> Iterator[dict[str, obj
 
 
 def _place(argument: Argument) -> str:
-    """The address of *argument* in C."""
+    """C expression for the address of *argument*."""
     match argument.region:
         case Region.INPUT:
             base = f"s->in[{argument.number}]"

@@ -1,7 +1,7 @@
-"""What a caller passes a program on a GPU: arrays in the host's memory or in the GPU's.
+"""Arrays a caller passes to a GPU program, in host or GPU memory.
 
-Numpy arrays, whatever has ``__cuda_array_interface__`` (cupy, numba, torch), and whatever speaks
-DLPack (``__dlpack__`` and ``__dlpack_device__``).
+Accepted are numpy arrays, anything with ``__cuda_array_interface__`` (cupy, numba, torch), and
+anything that supports DLPack (``__dlpack__`` and ``__dlpack_device__``).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from ansorpy.runtime.ports import Array, Port, accepted, check_array, described
 __all__ = ["Operand", "accept_operand", "check_operand", "operand"]
 
 _ON_CPU = (1, 3)
-"""DLPack's numbers of plain and of pinned host memory."""
+"""DLPack device types of plain and pinned host memory."""
 _DEFAULT_STREAM = 1
-"""CUDA's number of the stream that programs use which name none."""
+"""CUDA's handle of the default stream, used by programs that specify none."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """Where a tensor is: ``host`` memory, or an ``address`` of the GPU.
+    """Where a tensor is: ``host`` memory, or an ``address`` in GPU memory.
 
-    ``stream`` is the CUDA stream whose work has to be done before it is used, if any; ``owner``
-    keeps the memory.
+    ``stream`` is the CUDA stream whose work must finish before the tensor is used, if any;
+    ``owner`` keeps the memory alive.
     """
 
     host: Array | None
@@ -40,7 +40,7 @@ class Operand:
 
 
 def operand(role: str, port: Port, value: object, *, written: bool = False) -> Operand:
-    """*value* for *port*.
+    """Return *value* as an operand for *port*.
 
     Raises:
         UsageError: It has another shape or type, is not dense, or may not be written to.
@@ -64,18 +64,18 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
     address, read_only = interface["data"]
     if written and read_only:
         raise UsageError(f"{role} {port.name!r} is read-only")
-    # Who says nothing of a stream (version 2, as torch does) uses the default one.
+    # Producers that give no stream (interface version 2, as torch does) use the default stream.
     stream = interface.get("stream", _DEFAULT_STREAM)
     return Operand(None, address, port.bytes, stream, owner)
 
 
 def check_operand(role: str, port: Port, value: object, *, written: bool = False) -> None:
-    """Raise :class:`UsageError` unless :func:`operand` takes *value*."""
+    """Raise :class:`UsageError` unless :func:`operand` accepts *value*."""
     operand(role, port, value, written=written)
 
 
 def accept_operand(port: Port, value: object) -> Any:
-    """*value* as an input: one of the host's is made contiguous, one of a GPU's must be."""
+    """Prepare *value* as an input: host arrays are made contiguous, GPU arrays must already be."""
     if _interface(value)[0] is None:
         return accepted(port, _from_dlpack(value))
     check_operand("input", port, value)
@@ -83,7 +83,7 @@ def accept_operand(port: Port, value: object) -> Any:
 
 
 def _interface(value: Any) -> tuple[Mapping[str, Any] | None, object]:
-    """``__cuda_array_interface__`` of *value*, also of what only speaks DLPack; and who owns it."""
+    """Return *value*'s ``__cuda_array_interface__``, via DLPack if it lacks one, and its owner."""
     if isinstance(value, np.ndarray):
         return None, value
     found = getattr(value, "__cuda_array_interface__", None)
@@ -101,7 +101,7 @@ def _dlpack_kind(value: object) -> int | None:
 
 
 def _from_dlpack(value: Any) -> object:
-    """The numpy array of host memory that *value* offers, or *value* itself."""
+    """Return *value*'s host memory as a numpy array, or *value* itself if it offers none."""
     if isinstance(value, np.ndarray) or _dlpack_kind(value) not in _ON_CPU:
         return value
     return np.from_dlpack(value)

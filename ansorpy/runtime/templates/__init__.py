@@ -1,4 +1,4 @@
-"""Texts with places to fill in: a library's header, its example, its C."""
+"""Templates of a library's header, example program and C source."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FOLDER = Path(__file__).parent
 
 
 def rendered(template: str, values: Mapping[str, object]) -> str:
-    """The file *template* with *values* filled in."""
+    """Render the file *template* with *values*."""
     import jinja2
 
     environment = jinja2.Environment(

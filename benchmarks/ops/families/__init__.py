@@ -1,1 +1,1 @@
-"""One file an operator family: its tensor expression, and the same operator in the peers' words."""
+"""One file per operator family: its tensor expression, and the same operator for the peers."""

@@ -1,4 +1,4 @@
-"""The products of attention, and attention whole."""
+"""The products of attention, and attention as a whole."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["Attention", "TransposedBatchMatmul"]
 class TransposedBatchMatmul(Case):
     """``out[b, h, i, j]``, the sum over k of ``q[b, i, h, k] y[b, j, h, k]``.
 
-    Both operands come as the projections leave them, heads inside.
+    Both operands have the layout of the projections' outputs, with the heads inside.
     """
 
     tokens: int

@@ -1,4 +1,4 @@
-"""Capsule convolution: every pixel and channel holds a 4 by 4 matrix, and matrices multiply."""
+"""Capsule convolution: every pixel and channel holds a 4x4 matrix, and matrices are multiplied."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ POSE = 4
 class CapsuleConv2d(Convolution):
     """``out[n, h, w, i, j, co]`` from ``x[n, h, w, i, k, ci]`` and ``w[ky, kx, k, j, ci, co]``.
 
-    To the peers it is a convolution of 4 times the batch, ``i`` part of it, from ``4 ci`` channels
-    ``(k, ci)`` to ``4 co`` channels ``(j, co)``.
+    For the peers it is a convolution with 4 times the batch (including ``i``), from ``4 ci``
+    channels ``(k, ci)`` to ``4 co`` channels ``(j, co)``.
     """
 
     def weight_layout(self) -> Layout:

@@ -24,7 +24,7 @@ class Conv2d(Convolution):
         return [x, w, out]
 
     def convolution(self, name: str) -> tuple[Tensor, Tensor, Tensor]:
-        """Input, weight, and the sum, called *name*."""
+        """Input, weight, and the convolution, named *name*."""
         x = ap.placeholder((self.batch, *self.size, self.ci), name="x")
         w = ap.placeholder((self.k, self.k, self.ci, self.co), name="w", constant=True)
         ry, rx = ap.reduce_axis(self.k, name="ry"), ap.reduce_axis(self.k, name="rx")

@@ -1,4 +1,4 @@
-"""Convolution, batch normalisation (as scale and offset) and relu: one layer of a network."""
+"""Convolution, batch normalization (as scale and offset) and relu: one layer of a network."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ConvLayer(Conv2d):
         return [OnnxGraph(nodes, dict(zip(statistics, (zeros, ones), strict=True)))]
 
     def torch_calls(self, torch: Any, values: Mapping[str, Any]) -> Sequence[Callable[[], Any]]:
-        """With the scale folded into the weights, as torch's users do for inference."""
+        """Fold the scale into the weights, as is usual for inference with torch."""
         conv = torch.nn.functional.conv2d
         folded = values["w"] * values["scale"].reshape(-1, 1, 1, 1)
 

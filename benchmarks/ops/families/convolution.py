@@ -1,4 +1,4 @@
-"""What all convolutions share: their sizes, zeros around the input, and the peers' operator."""
+"""Common parts of all convolutions: sizes, zero padding, and the peers' operator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Convolution", "channels_last_formats", "padded"]
 
 @dataclass(frozen=True)
 class Convolution(Case):
-    """Sizes of a convolution, channels last: ``size`` is that of the image, without channels."""
+    """Sizes of a convolution, channels last; ``size`` is that of the image, without channels."""
 
     size: tuple[int, ...]
     ci: int
@@ -40,23 +40,23 @@ class Convolution(Case):
 
     @property
     def rank(self) -> int:
-        """Axes of the image."""
+        """Number of spatial axes of the image."""
         return len(self.size)
 
     @property
     def out_size(self) -> tuple[int, ...]:
-        """The image's size after it."""
+        """Spatial size of the output."""
         reach = self.dilation * (self.k - 1) + 1
         return tuple((s + 2 * self.pad - reach) // self.stride + 1 for s in self.size)
 
     @property
     def groups(self) -> int:
-        """Groups of channels that do not mix."""
+        """Number of channel groups."""
         return 1
 
     @abstractmethod
     def weight_layout(self) -> Layout:
-        """The weight as ``[co, ci / groups, *k]``."""
+        """Layout of the weight as ``[co, ci / groups, *k]``."""
 
     def layouts(self) -> Mapping[str, Layout]:
         images = channels_first(self.rank)
@@ -93,7 +93,7 @@ def channels_last_formats(torch: Any, rank: int) -> list[Any]:
 
 
 def padded(x: Tensor, pads: Sequence[int]) -> Tensor:
-    """*x* with ``pads[d]`` zeros before and after its axis ``d + 1``; *x* itself without any."""
+    """Pad axis ``d + 1`` of *x* with ``pads[d]`` zeros on each side; *x* itself if all are 0."""
     if not any(pads):
         return x
     around = {d: pad for d, pad in enumerate(pads, 1) if pad}

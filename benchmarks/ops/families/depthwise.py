@@ -1,4 +1,4 @@
-"""Depthwise convolution: every channel by itself."""
+"""Depthwise convolution: each channel is convolved separately."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ __all__ = ["Gelu", "Softmax"]
 
 @dataclass(frozen=True)
 class Softmax(Case):
-    """Over the last axis of ``x``."""
+    """Softmax over the last axis of ``x``."""
 
     shape: tuple[int, ...]
 

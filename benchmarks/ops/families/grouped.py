@@ -1,4 +1,4 @@
-"""Grouped convolution: the groups are an axis of their own."""
+"""Grouped convolution, with the groups as a separate axis."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["GroupedConv2d"]
 class GroupedConv2d(Convolution):
     """``out[n, h, w, g, co]`` from ``x[n, h, w, g, ci]`` and ``w[ky, kx, g, ci, co]``.
 
-    ``ci`` and ``co`` of the case count the channels of all groups.
+    The case's ``ci`` and ``co`` count the channels of all groups.
     """
 
     _: KW_ONLY

@@ -1,4 +1,4 @@
-"""Matrix products of two run-time operands, one or a batch of them."""
+"""Matrix products of two run-time operands, single or batched."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Matmul"]
 
 @dataclass(frozen=True)
 class Matmul(Case):
-    """``out[b, i, j]``, the sum over k of ``x[b, i, k] y[b, k, j]``; no ``b`` for a batch of 1."""
+    """``out[b, i, j]``, the sum over k of ``x[b, i, k] y[b, k, j]``; no axis ``b`` for batch 1."""
 
     n: int
     m: int

@@ -1,4 +1,4 @@
-"""Norms: of a whole matrix, and of each row."""
+"""Norms of a whole matrix and of each row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EPSILON = 1e-5
 
 @dataclass(frozen=True)
 class MatrixNorm(Case):
-    """``out[b]``, the root of the sum of the squares of ``x[b, i, j]``."""
+    """``out[b]``, the square root of the sum of squares of ``x[b, i, j]``."""
 
     n: int
     m: int

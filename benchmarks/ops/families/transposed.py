@@ -1,7 +1,7 @@
 """Transposed convolution without multiplications by inserted zeros.
 
-An output pixel is reached by every ``stride``-th tap only: those that leave its residue.  So the
-residues are axes of their own, and the sum runs over ``ceil(k / stride)`` taps an axis.
+Only every ``stride``-th tap reaches an output pixel: those that match its residue modulo the
+stride.  So residues are separate axes, and the sum runs over ``ceil(k / stride)`` taps per axis.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class TransposedConv2d(Convolution):
     """``out[n, h, a, w, b, co]`` is pixel ``(h * stride + a, w * stride + b)``.
 
     From ``x[n, h, w, ci]`` and ``w[ky, kx, ci, co]``: ``out[y] += x[i] * w[k]`` wherever
-    ``y + pad == i * stride + k``.  With ``t`` of the taps that fit, that is
+    ``y + pad == i * stride + k``.  With ``t`` numbering the matching taps, this means
     ``k = (a + pad) % stride + stride * t`` and ``i = h + (a + pad) // stride - t``.
-    Where the image is no multiple of the stride, a last stage leaves out what is too much.
+    If the image is not a multiple of the stride, a last stage removes the excess.
     """
 
     @property
@@ -56,7 +56,7 @@ class TransposedConv2d(Convolution):
 
     @property
     def is_whole(self) -> bool:
-        """True when every residue has as many pixels."""
+        """True when all residues have the same number of pixels."""
         return not any(size % self.stride for size in self.out_size)
 
     def layouts(self) -> Mapping[str, Layout]:
