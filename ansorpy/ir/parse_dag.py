@@ -25,6 +25,7 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
+    is_held,
 )
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
@@ -141,7 +142,7 @@ class _RowReader:
         kind = _enum(DType, dtype)
         if kind.is_float and isinstance(value, str):
             return Const(float.fromhex(value), kind)
-        if kind.is_float or not isinstance(value, int):
+        if kind.is_float or type(value) is not int or not is_held(value, kind):
             raise _Bad(f"{self.name}: constant {value!r} of type {kind.value}")
         return Const(bool(value) if kind is DType.BOOL else value, kind)
 

@@ -92,6 +92,10 @@ def _broken(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
         _broken(("ops", 2, "rows", 0), ["const", "float32", 1.5]),
         _broken(("ops", 2, "rows", 0), ["const", "float32", "x"]),
         _broken(("ops", 2, "rows", 0), ["binary", "+", 5, 5]),
+        _broken(("ops", 2, "rows", 0), ["const", "uint8", -1]),
+        _broken(("ops", 2, "rows", 0), ["const", "int64", 1 << 63]),
+        _broken(("ops", 2, "rows", 0), ["const", "bool", 2]),
+        _broken(("ops", 2, "rows", 0), ["const", "int32", True]),
     ],
 )  # fmt: skip
 def test_foreign_data_is_refused_with_one_error(data: object) -> None:
