@@ -42,3 +42,26 @@ def test_what_is_gathered_at_the_place_of_a_nan_is_the_nan() -> None:
     ]
     (got,) = run_network(compiled(graph_model(nodes, {"x": ROWS.shape}, ["y"])), {"x": ROWS})
     np.testing.assert_array_equal(got[:, 0], ROWS.max(axis=1))
+
+
+def _log_sum_exp(x: Array) -> Array:
+    """As numpy defines it for pairs: infinite where the largest is."""
+    return np.logaddexp.reduce(x, axis=1, keepdims=True)
+
+
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_the_logarithm_of_a_sum_of_exponentials_may_be_infinite(keepdims: int) -> None:
+    model = operator_model("ReduceLogSumExp", [ROWS.shape], axes=[1], keepdims=keepdims)
+    (got,) = run_network(compiled(model), {"x0": ROWS})
+    with np.errstate(invalid="ignore"):
+        want = _log_sum_exp(ROWS)
+    np.testing.assert_allclose(got.reshape(want.shape), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("op_type", ["Softmax", "LogSoftmax"])
+def test_shares_of_an_infinite_sum_are_no_numbers(op_type: str) -> None:
+    model = operator_model(op_type, [ROWS.shape])
+    (got,) = run_network(compiled(model), {"x0": ROWS})
+    with np.errstate(invalid="ignore", divide="ignore"):
+        (want,) = ReferenceEvaluator(model).run(None, {"x0": ROWS})
+    np.testing.assert_allclose(got, np.asarray(want, np.float32), rtol=1e-5)
