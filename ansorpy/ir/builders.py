@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -99,27 +98,40 @@ def all_of(*conditions: Expr) -> Expr:
 
 def _arg_reduce(kind: ReduceKind) -> Callable[..., ComputeOp]:
     def build(
-        shape: Sequence[int], fn: Callable[..., Expr], extent: int, *, name: str
+        shape: Sequence[int],
+        fn: Callable[..., Expr],
+        extent: int,
+        *,
+        name: str,
+        last: bool = False,
     ) -> ComputeOp:
         reducer = max if kind is ReduceKind.MAX else min
         k = reduce_axis(extent, name="k")
         names = tuple(f"i{d}" for d in range(len(shape)))
         best = compute(shape, lambda *i: reducer(fn(*i, k), k), name=f"{name}.value", names=names)
         j = reduce_axis(extent, name="k")
+        choose, other = (max, -1) if last else (min, extent)
         return compute(
             shape,
-            lambda *i: min(select(fn(*i, j).equal(best[i]), j, as_expr(extent, DType.INT64)), j),
+            lambda *i: choose(select(_is_best(fn(*i, j), best[i]), j, other), j),
             name=name,
             names=names,
         )
 
     build.__name__ = f"arg{kind.value}"
-    build.__doc__ = f"""First ``k < extent`` at which ``fn(*i, k)`` is the {kind.value}, as int64.
+    build.__doc__ = f"""First (or *last*) ``k < extent`` at which ``fn(*i, k)`` is the {kind.value}.
+
+    As int64; where a value is NaN, the place of the first (or last) NaN, as in numpy.
 
     Two ordinary stages (the extreme value, then the smallest index that attains it), so every
     rule for reductions applies to it.
     """
     return build
+
+
+def _is_best(value: Expr, best: Expr) -> Expr:
+    found = value.equal(best)
+    return found | value.not_equal(value) if value.dtype.is_float else found
 
 
 argmax = _arg_reduce(ReduceKind.MAX)

@@ -49,6 +49,11 @@ class DType(Enum):
         return not self.value.startswith("u") and self is not DType.BOOL
 
     @property
+    def limits(self) -> tuple[int, int]:
+        """The lowest and the highest value of an integer type or of bool."""
+        return _LIMITS[self]
+
+    @property
     def numpy(self) -> np.dtype[np.generic]:
         found: np.dtype[np.generic] = np.dtype(
             ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value
@@ -65,6 +70,11 @@ _BITS = {
     DType.UINT64: 64, DType.UINT32: 32, DType.UINT16: 16, DType.UINT8: 8,
     DType.BOOL: 8,
 }  # fmt: skip
+_LIMITS = {DType.BOOL: (0, 1)} | {
+    dtype: (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+    for dtype, bits in _BITS.items()
+    if dtype.is_int
+}
 
 
 def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:

@@ -44,6 +44,7 @@ __all__ = [
     "children",
     "as_expr",
     "const",
+    "is_held",
     "walk",
 ]
 
@@ -89,8 +90,7 @@ class ReduceKind(Enum):
             return 1.0 if dtype.is_float else 1
         if dtype.is_float:
             return float("-inf") if self is ReduceKind.MAX else float("inf")
-        low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-        high = (1 << (dtype.bits - 1)) - 1 if dtype.is_signed else (1 << dtype.bits) - 1
+        low, high = dtype.limits
         return low if self is ReduceKind.MAX else high
 
     @property
@@ -337,7 +337,7 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
 
     Raises:
         TypeError: *value* is neither an expression nor a number.
-        ValueError: An integer type of *dtype* cannot hold it.
+        ValueError: *dtype* is an integer type without it; nothing wraps around.
     """
     if isinstance(value, Expr):
         return value
@@ -348,16 +348,17 @@ def as_expr(value: ExprLike, dtype: DType | None = None) -> Expr:
         dtype = DType.BOOL if is_bool else DType.INT64 if is_int else DType.FLOAT32
     if dtype.is_float:
         return Const(float(value), dtype)
-    is_index = dtype is DType.INT64 and type(value) is int  # most are
-    if not is_index and dtype is not DType.BOOL and not _is_held(value, dtype):
+    if dtype is DType.BOOL:
+        return Const(value, dtype)
+    if not is_held(value, dtype):
         raise ValueError(f"{dtype.value} has no {value}; convert the other operand with .astype")
-    return Const(value, dtype)
+    return Const(int(value), dtype)
 
 
-def _is_held(value: float, dtype: DType) -> bool:
-    """True when *value* is one of the integers of *dtype*; unsigned ones wrap around below 0."""
-    half = 1 << (dtype.bits - 1)
-    return value % 1 == 0 and -half <= value < (half if dtype.is_signed else 2 * half)
+def is_held(value: float, dtype: DType) -> bool:
+    """True when *value* is one of the integers of *dtype*, of 0 and 1 for bool."""
+    low, high = dtype.limits
+    return low <= value <= high and value % 1 == 0
 
 
 def _pair(a: ExprLike, b: ExprLike) -> tuple[Expr, Expr]:

@@ -58,9 +58,7 @@ class Function(Enum):
 
     def accepts(self, operand: DType) -> bool:
         """True when the function is defined on values of type *operand*."""
-        if self is Function.BITS or self is Function.FROM_BITS:
-            return operand in _REINTERPRETED and operand.is_float is (self is Function.BITS)
-        return self is not Function.SCALE or operand in (DType.FLOAT32, DType.FLOAT64)
+        return operand in _ACCEPTED[self]
 
 
 _DOTS = (Function.DOT_U8S8, Function.DOT_S8S8, Function.DOT_BF16)
@@ -73,3 +71,14 @@ _RESULTS = {
 }  # fmt: skip
 _WIDTHS = ((DType.FLOAT32, DType.UINT32), (DType.FLOAT64, DType.UINT64))
 _REINTERPRETED = dict(_WIDTHS) | {unsigned: real for real, unsigned in _WIDTHS}
+_FLOATS = frozenset(dtype for dtype in DType if dtype.is_float)
+_NUMBERS = frozenset(dtype for dtype in DType if dtype is not DType.BOOL)
+_ACCEPTED = dict.fromkeys(Function, _FLOATS) | {
+    Function.NOT: {DType.BOOL},
+    **dict.fromkeys((Function.NEG, Function.ABS, Function.FMA), _NUMBERS),
+    Function.WORD: {dtype for dtype in _NUMBERS if dtype.bits in (8, 16)},
+    **dict.fromkeys(_DOTS, {DType.UINT32}),
+    Function.BITS: {real for real, _ in _WIDTHS},
+    Function.FROM_BITS: {unsigned for _, unsigned in _WIDTHS},
+    Function.SCALE: {real for real, _ in _WIDTHS},
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Any, TypeVar
 
@@ -26,7 +26,9 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
+    is_held,
 )
+from ansorpy.ir.operands import misfit
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["FORMAT", "VERSION", "parse_dag"]
@@ -48,7 +50,7 @@ def parse_dag(data: object) -> ComputeDAG:
     """
     try:
         return _parse(_mapping(data))
-    except (_Bad, ValueError) as problem:
+    except (_Bad, ValueError, RecursionError) as problem:
         raise ForeignFile(
             f"not a description of a compute DAG: {problem}",
             hint="it was written by another program or version; tune the operator again",
@@ -94,7 +96,7 @@ def _op(entry: Mapping[str, Any], before: Sequence[Tensor]) -> Tensor:
         raise _Bad(f"{name} is a {entry.get('kind')!r}")
     reduce = _extents(_get(entry, "reduce"))
     names = _list(_get(entry, "axes"))
-    if len(set(names)) != len(shape) + len(reduce) or not all(isinstance(n, str) for n in names):
+    if not _are_names(names, len(shape) + len(reduce)):
         raise _Bad(f"{name}: axis names {names!r}")
     axes = tuple(Axis(n, e, AxisKind.SPACE) for n, e in zip(names, shape, strict=False))
     over = tuple(
@@ -112,6 +114,10 @@ def _attrs(name: str, given: Mapping[str, Any]) -> Attrs:
         raise _Bad(f"{name}: attributes {given!r}: {error}") from None
 
 
+def _are_names(names: Sequence[object], count: int) -> bool:
+    return all(isinstance(n, str) for n in names) and len(names) == len(set(names)) == count
+
+
 class _RowReader:
     """Builds the expressions of one op row by row."""
 
@@ -126,78 +132,60 @@ class _RowReader:
 
     def read(self, rows: Sequence[Any], body: object) -> Expr:
         for row in rows:
-            kind, *rest = _list(row) or [None]
-            if not isinstance(kind, str) or kind not in _READERS:
-                raise _Bad(f"{self.name}: an expression of kind {kind!r}")
-            try:
-                self.done.append(_READERS[kind](self, *rest))
-            except TypeError:
-                raise _Bad(f"{self.name}: malformed row {row!r}") from None
-        for e in self.done:
-            if isinstance(e, Reduce) and e is not _item(self.done, body):
-                raise _Bad(f"{self.name}: a reduction must be the whole body")
-        found = _item(self.done, body)
+            made = self._made(row)
+            problem = misfit(made)
+            if problem is not None:
+                raise _Bad(f"{self.name}: {problem}")
+            self.done.append(made)
+        found = self._operand(body)
+        if any(isinstance(e, Reduce) and e is not found for e in self.done):
+            raise _Bad(f"{self.name}: a reduction must be the whole body")
         if isinstance(found, Reduce) is not bool(self.over):
             raise _Bad(f"{self.name}: reduce axes and a reduction go together")
         return found
 
-    def axis(self, n: object) -> Expr:
-        return _item(self.axes, n)
+    def _made(self, row: object) -> Expr:
+        match row:
+            case ["axis", n]:
+                return _item(self.axes, n)
+            case ["const", dtype, value]:
+                return self._const(_enum(DType, dtype), value)
+            case ["binary", op, a, b]:
+                return Binary(_enum(BinaryOp, op), self._operand(a), self._operand(b))
+            case ["compare", op, a, b]:
+                return Compare(_enum(CompareOp, op), self._operand(a), self._operand(b))
+            case ["call", fn, *args]:
+                return Call(_enum(Function, fn), self._operands(args))
+            case ["select", cond, then, other]:
+                return Select(*self._operands([cond, then, other]))
+            case ["cast", to, x]:
+                return Cast(_enum(DType, to), self._operand(x))
+            case ["load", tensor, *indices]:
+                return Load(_item(self.tensors, tensor), self._operands(indices))
+            case ["reduce", kind, source]:
+                return Reduce(_enum(ReduceKind, kind), self._operand(source), self.over)
+            case _:
+                raise _Bad(f"{self.name}: malformed row {row!r:.40}")
 
-    def const(self, dtype: object, value: object) -> Expr:
-        kind = _enum(DType, dtype)
+    def _const(self, kind: DType, value: object) -> Expr:
         if kind.is_float and isinstance(value, str):
-            return Const(float.fromhex(value), kind)
-        if kind.is_float or not isinstance(value, int):
+            return Const(_float(value), kind)
+        if kind.is_float or type(value) is not int or not is_held(value, kind):
             raise _Bad(f"{self.name}: constant {value!r} of type {kind.value}")
         return Const(bool(value) if kind is DType.BOOL else value, kind)
 
-    def binary(self, op: object, a: object, b: object) -> Expr:
-        return Binary(_enum(BinaryOp, op), *self._pair(a, b))
-
-    def compare(self, op: object, a: object, b: object) -> Expr:
-        return Compare(_enum(CompareOp, op), *self._pair(a, b))
-
-    def call(self, fn: object, *args: object) -> Expr:
-        found = _enum(Function, fn)
-        if len(args) not in found.arities:
-            raise _Bad(f"{self.name}: {found.value} of {len(args)} operands")
-        return Call(found, tuple(self._operand(a) for a in args))
-
-    def select(self, cond: object, then: object, other: object) -> Expr:
-        chosen = self._operand(cond)
-        if chosen.dtype is not DType.BOOL:
-            raise _Bad(f"{self.name}: a selection by {chosen.dtype.value}")
-        return Select(chosen, *self._pair(then, other))
-
-    def cast(self, to: object, x: object) -> Expr:
-        return Cast(_enum(DType, to), self._operand(x))
-
-    def load(self, tensor: object, *indices: object) -> Expr:
-        source = _item(self.tensors, tensor)
-        at = tuple(self._operand(i) for i in indices)
-        if len(at) != source.ndim or any(not i.dtype.is_int for i in at):
-            raise _Bad(f"{self.name}: {source.name} is read with wrong indices")
-        return Load(source, at)
-
-    def reduce(self, kind: object, source: object) -> Expr:
-        return Reduce(_enum(ReduceKind, kind), self._operand(source), self.over)
+    def _operands(self, numbers: Sequence[object]) -> tuple[Expr, ...]:
+        return tuple(map(self._operand, numbers))
 
     def _operand(self, n: object) -> Expr:
         return _item(self.done, n)
 
-    def _pair(self, a: object, b: object) -> tuple[Expr, Expr]:
-        left, right = self._operand(a), self._operand(b)
-        if left.dtype is not right.dtype:
-            raise _Bad(f"{self.name}: {left.dtype.value} meets {right.dtype.value}")
-        return left, right
 
-
-_READERS: dict[str, Callable[..., Expr]] = {
-    "axis": _RowReader.axis, "const": _RowReader.const, "binary": _RowReader.binary,
-    "compare": _RowReader.compare, "call": _RowReader.call, "select": _RowReader.select,
-    "cast": _RowReader.cast, "load": _RowReader.load, "reduce": _RowReader.reduce,
-}  # fmt: skip
+def _float(text: str) -> float:
+    try:
+        return float.fromhex(text)
+    except (ValueError, OverflowError):
+        raise _Bad(f"{text!r:.40} is no float") from None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -226,7 +214,7 @@ def _item(items: Sequence[T], n: object) -> T:
 
 def _extents(value: object) -> tuple[int, ...]:
     extents = _list(value)
-    if any(type(e) is not int or e < 1 for e in extents):
+    if any(type(e) is not int or e < 1 or not is_held(e, DType.INT64) for e in extents):
         raise _Bad(f"extents {extents!r}")
     return tuple(extents)
 

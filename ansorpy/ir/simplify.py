@@ -7,7 +7,6 @@ Only int64 and boolean expressions change, and float selections whose condition 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import gcd
 
 from ansorpy.ir.affine import Linear, linear
@@ -24,7 +23,7 @@ from ansorpy.ir.expr import (
     Var,
     const,
 )
-from ansorpy.ir.interval import Ranges, bounds, can_prove, linear_bounds
+from ansorpy.ir.interval import Bounder, Interval, Ranges
 from ansorpy.ir.loops import For, If, Let, Seq, Stmt
 from ansorpy.ir.rewrite import Rewriter, map_children
 from ansorpy.ir.simplify_rows import apply_rows
@@ -61,7 +60,8 @@ def simplify_stmt(stmt: Stmt, ranges: Ranges | None = None) -> Stmt:
 class _Simplifier(Rewriter):
     def __init__(self, ranges: Ranges):
         super().__init__()
-        self.ranges: Mapping[Var, tuple[int, int]] = ranges
+        self.ranges = ranges
+        self.known = Bounder(ranges)
 
     def expr(self, e: Expr) -> Expr:
         done = self._memo.get(e)
@@ -84,7 +84,7 @@ class _Simplifier(Rewriter):
                 known = self.ranges.get(e)
                 return const(known[0]) if known is not None and known[0] == known[1] else None
             case Compare():
-                truth = can_prove(e, self.ranges)
+                truth = self.known.truth(e)
                 return None if truth is None else const(truth, DType.BOOL)
             case Binary(BinaryOp.MIN | BinaryOp.MAX, _, _) if e.dtype is DType.INT64:
                 return self._extreme(e)
@@ -118,9 +118,9 @@ class _Simplifier(Rewriter):
         return map_children(atom, self.expr) if _is_sum(atom) else self.expr(atom)
 
     def _extreme(self, e: Binary) -> Expr | None:
-        smaller = can_prove(e.a <= e.b, self.ranges)
+        smaller = self.known.truth(e.a <= e.b)
         if smaller is None:
-            if not can_prove(e.a >= e.b, self.ranges):
+            if not self.known.truth(e.a >= e.b):
                 return None
             smaller = False
         return e.a if smaller is (e.op is BinaryOp.MIN) else e.b
@@ -129,7 +129,7 @@ class _Simplifier(Rewriter):
         """``(c*u + r) // c = u + r // c``; nothing is left of r when it lies in ``[0, c)``."""
         outer = Linear({a: k // c for a, k in form.terms.items() if k % c == 0}, form.const // c)
         rest = Linear({a: k for a, k in form.terms.items() if k % c}, form.const % c)
-        low, high = linear_bounds(rest, self.ranges)
+        low, high = self.known.linear_bounds(rest)
         if low // c == high // c:
             return outer.to_expr() + low // c
         if outer.terms or outer.const:
@@ -142,7 +142,7 @@ class _Simplifier(Rewriter):
         rest_terms = {a: k if abs(k) < c else k % c for a, k in form.terms.items() if k % c}
         rest, signed = Linear(rest_terms, form.const % c), Linear(rest_terms, form.const)
         for candidate in (signed, rest):
-            low, high = linear_bounds(candidate, self.ranges)
+            low, high = self.known.linear_bounds(candidate)
             if low // c == high // c:
                 return Linear(candidate.terms, candidate.const - low // c * c).to_expr()
         found = self._step(rest, c)
@@ -156,7 +156,7 @@ class _Simplifier(Rewriter):
         for step in sorted({gcd(c, k) for k in form.terms.values()} - {1, c}, reverse=True):
             multiple = {a: k // step for a, k in form.terms.items() if k % step == 0}
             below = Linear({a: k for a, k in form.terms.items() if k % step}, form.const % step)
-            low, high = linear_bounds(below, self.ranges)
+            low, high = self.known.linear_bounds(below)
             if low >= 0 and high < step:
                 return step, Linear(multiple, form.const // step), below
         return None
@@ -166,14 +166,14 @@ class _Simplifier(Rewriter):
             case For(var, extent, _, _):
                 return self._inside(s, var, (0, extent - 1))
             case Let(var, value, _):
-                return self._inside(s, var, bounds(self.expr(value), self.ranges))
+                return self._inside(s, var, self.known.bounds(self.expr(value)))
             case If(cond, then, other):
-                return self._branch(s, can_prove(self.expr(cond), self.ranges), then, other)
+                return self._branch(s, self.known.truth(self.expr(cond)), then, other)
             case _:
                 return super().stmt(s)
 
-    def _inside(self, s: Stmt, var: Var, known: tuple[int, int]) -> Stmt:
-        inner = _Simplifier({**self.ranges, var: known})
+    def _inside(self, s: Stmt, var: Var, values: Interval) -> Stmt:
+        inner = _Simplifier({**self.ranges, var: values})
         return Rewriter.stmt(inner, s)
 
     def _branch(self, s: If, truth: bool | None, then: Stmt, other: Stmt | None) -> Stmt:

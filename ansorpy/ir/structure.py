@@ -19,7 +19,8 @@ def same_structure(a: Node, b: Node) -> bool:
     """True when *a* and *b* have the same shape, operators, constants and bindings.
 
     Variables bound inside (loops, lets, axes) and buffers allocated inside correspond by
-    position, whatever their names; free variables and free buffers must be the same objects.
+    position, whatever their names, buffers where their layouts agree; free variables and free
+    buffers must be the same objects.
     Tensors compare by definition, placeholders by shape, type and constant flag.
 
     **Cost:** linear in the number of distinct node pairs.
@@ -115,7 +116,12 @@ class _Comparison:
 
 
 def _like(a: Buffer, b: Buffer) -> bool:
-    return (a.shape, a.dtype, a.scope) == (b.shape, b.dtype, b.scope)
+    return _layout(a) == _layout(b)
+
+
+def _layout(b: Buffer) -> tuple[object, ...]:
+    """All that decides where an element is, and what."""
+    return b.shape, b.dtype, b.scope, b.steps, b.fragment, b.swizzle
 
 
 def _same_sign(a: object, b: object) -> bool:

@@ -10,7 +10,6 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     Binary,
-    BinaryOp,
     Call,
     Cast,
     Compare,
@@ -20,6 +19,7 @@ from ansorpy.ir.expr import (
     Reduce,
     Select,
     Var,
+    children,
 )
 from ansorpy.ir.fragments import fragment_shape
 from ansorpy.ir.interval import bounds, can_prove
@@ -49,6 +49,7 @@ from ansorpy.ir.loops import (
     WaitCopies,
     WaitProducts,
 )
+from ansorpy.ir.operands import misfit, misplaced
 from ansorpy.ir.printer import text
 
 __all__ = ["verify"]
@@ -257,18 +258,19 @@ class _Checker:
     def _place(self, buffer: Buffer, indices: Sequence[Expr]) -> None:
         if buffer not in self.buffers:
             self.fail(f"{buffer.name} is not declared here")
-        if len(indices) != len(buffer.shape):
-            self.fail(f"{buffer.name} has {len(buffer.shape)} dimensions, got {len(indices)}")
+        self._fits(misplaced(buffer, indices))
         for d, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             self.expr(index)
-            if not index.dtype.is_int:
-                self.fail(f"{buffer.name} is indexed with a {index.dtype.value}")
             low, high = bounds(index, self.ranges)
             if high < 0 or low >= extent:
                 self.fail(
                     f"{buffer.name} is accessed at {low}..{high} in dimension {d}, "
                     f"which has {extent} elements"
                 )
+
+    def _fits(self, problem: str | None) -> None:
+        if problem is not None:
+            self.fail(problem)
 
     def _typed(self, e: Expr, wanted: DType, what: str) -> None:
         self.expr(e)
@@ -284,10 +286,12 @@ class _Checker:
             self.fail(f"{type(e).__name__} is no expression of a loop program")
         else:
             check(self, e)
+        self._fits(misfit(e))
         self.checked.add(e)
 
-    def _const(self, e: Const) -> None:
-        pass
+    def _operands(self, e: Expr) -> None:
+        for operand in children(e):
+            self.expr(operand)
 
     def _var(self, e: Var) -> None:
         if e not in self.ranges:
@@ -299,41 +303,15 @@ class _Checker:
         else:
             self.fail(f"{e.source.name} is a tensor, not a buffer")
 
-    def _binary(self, e: Binary) -> None:
-        self._alike(e.a, e.b)
-        if e.op in (BinaryOp.AND, BinaryOp.OR):
-            self._typed(e.a, DType.BOOL, f"an operand of {e.op.value}")
-
-    def _compare(self, e: Compare) -> None:
-        self._alike(e.a, e.b)
-
     def _select(self, e: Select) -> None:
-        self._typed(e.cond, DType.BOOL, "the condition")
-        if e.then.dtype is not e.other.dtype:
-            self.fail(f"a choice of {e.then.dtype.value} and {e.other.dtype.value}")
+        self.expr(e.cond)
         known = can_prove(e.cond, self.ranges)
         for side, taken in ((e.then, True), (e.other, False)):
             if known in (None, taken):  # what is never chosen may be anywhere
                 self.expr(side)
 
-    def _cast(self, e: Cast) -> None:
-        self.expr(e.x)
-
     def _reduce(self, e: Reduce) -> None:
         self.fail("a reduction is left in an expression")
-
-    def _alike(self, a: Expr, b: Expr) -> None:
-        self.expr(a)
-        self._typed(b, a.dtype, "the second operand")
-
-    def _call(self, e: Call) -> None:
-        if len(e.args) not in e.fn.arities:
-            wanted = " or ".join(map(str, e.fn.arities))
-            self.fail(f"{e.fn.value} takes {wanted} operands, got {len(e.args)}")
-        for arg in e.args:
-            self._typed(arg, e.args[0].dtype, f"an operand of {e.fn.value}")
-        if not e.fn.accepts(e.args[0].dtype):
-            self.fail(f"{e.fn.value} of {e.args[0].dtype.value} values is not defined")
 
 
 def _is_zero(e: Expr) -> bool:
@@ -346,9 +324,9 @@ def _is_outside(load: Load) -> bool:
 
 
 _EXPRS: dict[type[Expr], Callable[[_Checker, Any], None]] = {
-    Const: _Checker._const, Var: _Checker._var, Axis: _Checker._var, Load: _Checker._load,
-    Binary: _Checker._binary, Compare: _Checker._compare, Select: _Checker._select,
-    Cast: _Checker._cast, Reduce: _Checker._reduce, Call: _Checker._call,
+    Const: _Checker._operands, Var: _Checker._var, Axis: _Checker._var, Load: _Checker._load,
+    Binary: _Checker._operands, Compare: _Checker._operands, Select: _Checker._select,
+    Cast: _Checker._operands, Reduce: _Checker._reduce, Call: _Checker._operands,
 }  # fmt: skip
 _STMTS: dict[type[Stmt], Callable[[_Checker, Any], None]] = {
     Seq: _Checker._seq, For: _Checker._for, Let: _Checker._let, If: _Checker._if,

@@ -62,12 +62,12 @@ class Comparison:
 def tolerance(dag: ComputeDAG, output: Tensor) -> float:
     """Largest error allowed in *output*, as a fraction of its largest reference value.
 
-    Rounding errors of a sum of K terms grow like sqrt(K) for random data, with the coarsest type
-    on the way; to that come the errors that stages state themselves (``attrs.error``: Winograd,
-    approximated functions).  An output that saturates says nothing of how large the sums before it
-    were: such sums of random data have about sqrt(K), and their errors with them.  Never more than
-    behind a function up to one: what scales its result down does so with the errors.  Integers
-    and booleans must be equal: 0.
+    Rounding errors of a sum of K terms grow like sqrt(K) for random data; the coarsest type on the
+    way sets the unit.  Errors that stages state themselves are added (``attrs.error``: Winograd,
+    approximated functions).  A saturating output does not show how large the sums before it were:
+    for random data they and their errors grow like sqrt(K).  The bound of such a function counts as
+    at least one: whatever scales it down scales the errors too.  0 for integers and booleans, which
+    must be equal.
     """
     stages = _ancestors(dag, output)
     if not output.dtype.is_float:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from math import prod
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
@@ -14,23 +13,18 @@ from ansorpy.ir.expr import (
     BinaryOp,
     Call,
     Cast,
-    Const,
     Expr,
     Load,
     Reduce,
-    ReduceKind,
     Select,
-    Var,
     walk,
 )  # fmt: skip
 from ansorpy.ir.functions import Function
-from ansorpy.ir.interval import bounds
+from ansorpy.ir.interval import Bounder, Interval
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 
 __all__ = ["input_ranges"]
 
-Interval = tuple[int, int]
-"""Lowest and highest value, both taken."""
 _SMALL = {True: (-8, 7), False: (0, 15)}
 _STEPS = 5
 """Ranges tried for 8-bit types: all values, then halves of them down to the small ones."""
@@ -57,115 +51,21 @@ def input_ranges(dag: ComputeDAG) -> dict[str, tuple[int, int]]:
     return {op.name: (low, high + 1) for op, (low, high) in found.items()}
 
 
-# Intervals
+def _bounder(drawn: Mapping[PlaceholderOp, Interval]) -> Bounder:
+    """Bounds of integer expressions that read tensors, with values of the placeholders given."""
 
+    def loaded(load: Load) -> Interval:
+        if isinstance(load.source, PlaceholderOp):
+            return drawn[load.source]
+        assert isinstance(load.source, ComputeOp)
+        return values.bounds(load.source.body)
 
-class _Values:
-    """Intervals of integer expressions, with those of the placeholders given."""
-
-    def __init__(self, drawn: Mapping[PlaceholderOp, Interval]) -> None:
-        self.drawn = drawn
-        self.overflows = False
-        """Some arithmetic was met that may leave its type."""
-        self._known: dict[Expr, Interval] = {}
-        """Each found once: many expressions may read the same one."""
-
-    def of(self, tensor: Tensor) -> Interval:
-        """The values of an integer tensor."""
-        if isinstance(tensor, PlaceholderOp):
-            return self.drawn[tensor]
-        assert isinstance(tensor, ComputeOp)
-        return self.interval(tensor.body)
-
-    def interval(self, e: Expr) -> Interval:
-        """The values of an integer or boolean expression; what wraps may be anything."""
-        if e not in self._known:
-            self._known[e] = self._found(e)
-        return self._known[e]
-
-    def _found(self, e: Expr) -> Interval:
-        limits = _limits(e.dtype)
-        match e:
-            case Const(value, _):
-                return int(value), int(value)
-            case Var():
-                return bounds(e, {})
-            case Load(source, _) if isinstance(source, Tensor):
-                return self.of(source)
-            case Cast(_, x) if not x.dtype.is_float:
-                inner = self.interval(x)
-                return inner if _within(inner, limits) else limits
-            case Select(_, a, b):
-                return _hull(self.interval(a), self.interval(b))
-            case Binary(op, a, b) if op in _ARITHMETIC:
-                return self._fits(_ARITHMETIC[op](self.interval(a), self.interval(b)), limits)
-            case Call(Function.NEG, (x,)):
-                low, high = self.interval(x)
-                return self._fits((-high, -low), limits)
-            case Reduce():
-                return self._reduced(e, limits)
-        return limits
-
-    def _reduced(self, e: Reduce, limits: Interval) -> Interval:
-        low, high = self.interval(e.source)
-        if e.kind in (ReduceKind.MAX, ReduceKind.MIN):
-            return low, high
-        terms = prod(axis.extent for axis in e.axes)
-        if e.kind is ReduceKind.SUM:
-            return self._fits((min(low, low * terms), max(high, high * terms)), limits)
-        return self._fits((low, high) if terms == 1 else (limits[0] - 1, 0), limits)
-
-    def _fits(self, found: Interval, limits: Interval) -> Interval:
-        if _within(found, limits):
-            return found
-        self.overflows = True
-        return limits
-
-
-def _limits(dtype: DType) -> Interval:
-    if dtype is DType.BOOL:
-        return 0, 1
-    bits = 64 if dtype.is_float else dtype.bits
-    return (-(1 << bits - 1), (1 << bits - 1) - 1) if dtype.is_signed else (0, (1 << bits) - 1)
+    values = Bounder({}, loaded)
+    return values
 
 
 def _within(inner: Interval, outer: Interval) -> bool:
     return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def _hull(a: Interval, b: Interval) -> Interval:
-    return min(a[0], b[0]), max(a[1], b[1])
-
-
-def _corners(fn: Callable[[int, int], int]) -> Callable[[Interval, Interval], Interval]:
-    def combined(a: Interval, b: Interval) -> Interval:
-        values = [fn(x, y) for x in a for y in b]
-        return min(values), max(values)
-
-    return combined
-
-
-def _quotient(a: Interval, b: Interval) -> Interval:
-    if b[0] <= 0 <= b[1]:
-        return _limits(DType.INT64)
-    return _corners(lambda x, y: x // y)(a, b)
-
-
-def _remainder(a: Interval, b: Interval) -> Interval:
-    if b[0] <= 0:
-        return _limits(DType.INT64)
-    return a if a[0] >= 0 and a[1] < b[0] else (0, b[1] - 1)
-
-
-_ARITHMETIC: dict[BinaryOp, Callable[[Interval, Interval], Interval]] = {
-    BinaryOp.ADD: _corners(lambda x, y: x + y),
-    BinaryOp.SUB: _corners(lambda x, y: x - y),
-    BinaryOp.MUL: _corners(lambda x, y: x * y),
-    BinaryOp.MIN: _corners(min),
-    BinaryOp.MAX: _corners(max),
-    BinaryOp.FLOORDIV: _quotient,
-    BinaryOp.FLOORMOD: _remainder,
-}
 
 
 # Indices
@@ -183,8 +83,8 @@ class _Index:
 
     def holds(self, drawn: Mapping[PlaceholderOp, Interval]) -> bool:
         """Whether it lies inside for all values drawn."""
-        values = _Values(drawn)
-        return _within(values.interval(self.expr), (0, self.extent - 1)) and not values.overflows
+        values = _bounder(drawn)
+        return _within(values.bounds(self.expr), (0, self.extent - 1)) and not values.overflows
 
 
 def _index_ranges(
@@ -206,7 +106,7 @@ def _index_ranges(
         )
     for index in indices:
         for op in index.data:
-            found.setdefault(op, (0, min(index.extent - 1, _limits(op.dtype)[1])))
+            found.setdefault(op, (0, min(index.extent - 1, op.dtype.limits[1])))
     return found
 
 
@@ -277,14 +177,14 @@ def _solved(
 
 def _repair(index: _Index, op: PlaceholderOp, drawn: dict[PlaceholderOp, Interval]) -> None:
     """Move the one value of *op* to where *index* holds, as if the index were linear in it."""
-    low, high = _Values(drawn).interval(index.expr)
+    low, high = _bounder(drawn).bounds(index.expr)
     here = drawn[op][0]
-    slope = _Values(drawn | {op: (here + 1, here + 1)}).interval(index.expr)[0] - low
+    slope = _bounder(drawn | {op: (here + 1, here + 1)}).bounds(index.expr)[0] - low
     excess = min(low, 0) + max(high - index.extent + 1, 0)
     if slope and excess:
         sign = 1 if -excess * slope > 0 else -1
         value = here + sign * -(-abs(excess) // abs(slope))
-        if _within((value, value), _limits(op.dtype)):
+        if _within((value, value), op.dtype.limits):
             drawn[op] = (value, value)
 
 
@@ -302,7 +202,7 @@ def _spread(
 
     def holds(by: int) -> bool:
         ends = moved(by)
-        return all(_within(ends[op], _limits(op.dtype)) for op in group) and all(
+        return all(_within(ends[op], op.dtype.limits) for op in group) and all(
             index.holds(drawn | ends) for index in indices
         )
 
@@ -325,17 +225,17 @@ def _widest(
         return drawn
     for step in range(_STEPS):
         wide = {op: _scaled(op.dtype, step) for op in narrow}
-        values = _Values(drawn | wide)
+        values = _bounder(drawn | wide)
         for op in dag.computes:
             if not op.dtype.is_float:
-                values.of(op)
+                values.bounds(op.body)
         if not values.overflows:
             return drawn | wide
     return drawn
 
 
 def _scaled(dtype: DType, step: int) -> Interval:
-    low, high = _limits(dtype)
+    low, high = dtype.limits
     return -(-low >> step), (high + 1 >> step) - 1
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import copy
 import json
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Var
+from ansorpy.ir.expr import Var, walk
+from ansorpy.ir.operands import misfit
 from ansorpy.ir.serialize import dag_from_dict, dag_to_dict, structural_hash
 from ansorpy.ir.structure import same_structure
 from ansorpy.ir.tensor import compute, placeholder
@@ -93,7 +95,8 @@ def _broken(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
         _broken(("version",), 2), _broken(("format",), "tvm"), _broken(("ops",), {}),
         _broken(("args",), [9]), _broken(("outputs",), []), _broken(("outputs",), [0]),
         _broken(("outputs",), [True]), _broken(("args",), [2]), _broken(("args",), [0]),
-        _broken(("ops", 0, "shape"), [0, 7]), _broken(("ops", 0, "dtype"), "complex64"),
+        _broken(("ops", 0, "shape"), [0, 7]), _broken(("ops", 0, "shape"), [1 << 63, 7]),
+        _broken(("ops", 0, "dtype"), "complex64"),
         _broken(("ops", 0, "kind"), "scan"), _broken(("ops", 0, "name"), 3),
         _broken(("ops", 0, "name"), "w"), _broken(("ops", 0, "constant"), 1),
         _broken(("ops", 2, "axes"), ["i", "i", "k"]), _broken(("ops", 2, "reduce"), []),
@@ -103,8 +106,80 @@ def _broken(path: tuple[Any, ...], value: Any) -> dict[str, Any]:
         _broken(("ops", 2, "rows", 0), ["const", "float32", 1.5]),
         _broken(("ops", 2, "rows", 0), ["const", "float32", "x"]),
         _broken(("ops", 2, "rows", 0), ["binary", "+", 5, 5]),
+        _broken(("ops", 2, "rows", 0), ["const", "uint8", -1]),
+        _broken(("ops", 2, "rows", 0), ["const", "int64", 1 << 63]),
+        _broken(("ops", 2, "rows", 0), ["const", "bool", 2]),
+        _broken(("ops", 2, "rows", 0), ["const", "float32", "0x1p99999"]),
+        _broken(("ops", 2, "rows", 4), ["call", "bits", 0]),
+        _broken(("ops", 2, "rows", 4), ["binary", "and", 0, 1]),
+        _broken(("ops", 2, "rows", 4), ["call"]), _broken(("ops", 2, "axes"), ["i", [], "k"]),
+        _broken(("ops", 2, "rows", 0), ["const", "int32", True]),
     ],
 )  # fmt: skip
 def test_foreign_data_is_refused_with_one_error(data: object) -> None:
     with pytest.raises(ForeignFile, match="not a description of a compute DAG"):
         dag_from_dict(data)
+
+
+def test_an_expression_deeper_than_can_be_read_is_refused() -> None:
+    sums = [["binary", "+", n, n] for n in range(1, 5000)]
+    rows = [["axis", 0], ["const", "int64", 1], *sums]
+    with pytest.raises(ForeignFile, match="recursion"):
+        dag_from_dict(_broken(("ops", 2, "rows"), rows))
+
+
+_VALUES: tuple[Any, ...] = (
+    None, True, False, 0, 1, -1, 2, 3, 1 << 63, -(1 << 63), 1.5, "", "i", "0x1p99999", "nan",
+    "bool", "int64", "uint8", "float32", "and", "**", "min", "bits", "word", "fma", "not", "select",
+    "reduce", "cast", "load", "call", [], {}, [0], [[1]], {"0": [1]}, ["const", "uint8", -1],
+)  # fmt: skip
+
+
+def _places(data: Any) -> list[tuple[Any, Any]]:
+    """Each container in *data* with each of its keys."""
+    if not isinstance(data, dict | list):
+        return []
+    items = list(data.items() if isinstance(data, dict) else enumerate(data))
+    return [(data, key) for key, _ in items] + [p for _, value in items for p in _places(value)]
+
+
+def _mutate(data: Any, rng: random.Random) -> None:
+    """Change, remove, repeat or exchange some of what *data* holds, wherever it is."""
+    for _ in range(rng.choice((1, 1, 2, 3))):
+        places = _places(data)
+        at, key = rng.choice(places)
+        other, its = rng.choice(places)
+        match rng.randrange(8):
+            case 0:
+                del at[key]
+            case 1 if isinstance(at, list):
+                at.insert(key, copy.deepcopy(at[key]))
+            case 2:
+                at[key] = copy.deepcopy(other[its])
+            case 3:
+                at[key] = copy.deepcopy(rng.choice(_VALUES))
+            case _ if type(at[key]) is int:
+                at[key] = rng.randrange(8)
+            case _ if isinstance(at[key], str):
+                at[key] = rng.choice([v for v in _VALUES if isinstance(v, str)])
+
+
+@pytest.mark.parametrize("make", ALL)
+def test_what_is_changed_at_random_is_refused_or_a_definition(
+    make: Callable[[], ComputeDAG],
+) -> None:
+    rng = random.Random(7)
+    whole = dag_to_dict(make())
+    taken = 0
+    for _ in range(300):
+        data = copy.deepcopy(whole)
+        _mutate(data, rng)
+        try:
+            dag = dag_from_dict(json.loads(json.dumps(data)))
+        except ForeignFile:
+            continue
+        taken += 1
+        written = dag_to_dict(dag)
+        assert dag_to_dict(dag_from_dict(written)) == written
+        assert all(misfit(e) is None for op in dag.computes for e in walk(op.body))
+    assert 0 < taken < 300

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansorpy.ir.affine import Linear, linear
 from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Axis, AxisKind, Call, Const, Expr, Function, Var, as_expr, const, walk
@@ -111,3 +114,25 @@ def test_statements_are_simplified_under_their_loops() -> None:
     assert simplify_stmt(new) is new
     dropped = simplify_stmt(For(i, 4, ForKind.SERIAL, If(i >= 4, store, None)))
     assert isinstance(dropped, For) and isinstance(dropped.body, Seq) and not dropped.body.body
+
+
+def test_what_is_shared_is_simplified_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    visits = 0
+
+    def counted(e: Expr) -> Linear:
+        nonlocal visits
+        visits += 1
+        return linear(e)
+
+    monkeypatch.setattr("ansorpy.ir.simplify.linear", counted)
+    monkeypatch.setattr("ansorpy.ir.interval.linear", counted)
+
+    def visited(depth: int) -> int:
+        nonlocal visits
+        visits, e = 0, cast(Expr, i)
+        for _ in range(depth):
+            e = e // 3 * 7 + e % 3
+        simplify(e, {i: (0, 10**6)})
+        return visits
+
+    assert visited(12) - visited(9) == visited(9) - visited(6)

@@ -1,9 +1,25 @@
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, Var, const
-from ansorpy.ir.loops import Buffer, For, ForKind, Param, Program, Role, Scope, Store
+from ansorpy.ir.fragments import Digit
+from ansorpy.ir.loops import (
+    Alloc,
+    Buffer,
+    For,
+    ForKind,
+    Param,
+    Program,
+    Role,
+    Scope,
+    Stmt,
+    Store,
+)
 from ansorpy.ir.structure import same_structure
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
 from tests.ir.test_rewrite import every_statement
@@ -40,6 +56,25 @@ def test_programs_compare_by_position_of_what_they_bind() -> None:
 
     assert same_structure(program("a"), program("a"))
     assert not same_structure(program("a"), program("a", swap=True))
+
+
+@pytest.mark.parametrize("allocated", [False, True])
+@pytest.mark.parametrize(
+    "layout", [{"strides": (9, 1)}, {"fragment": ((Digit(8, lane=1),), ())}, {"swizzle": 64}]
+)
+def test_programs_that_address_memory_in_another_way_are_others(
+    layout: dict[str, Any], allocated: bool
+) -> None:
+    def program(**given: Any) -> Program:
+        out = Buffer("out", (8, 8), DType.INT64, Scope.SHARED, **given)
+        body: Stmt = Store(out, (const(0), const(0)), const(1), None)
+        if allocated:
+            return Program("p", (), Alloc(out, body))
+        return Program("p", (Param(out, Role.OUTPUT),), body)
+
+    assert same_structure(program(**layout), program(**layout))
+    assert not same_structure(program(**layout), program())
+    assert same_structure(program(strides=(8, 1)), program())
 
 
 def test_statements_of_every_kind() -> None:

@@ -11,6 +11,7 @@ import pytest
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, Const
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.lower import lower
@@ -53,20 +54,24 @@ def test_a_body_is_an_expression_or_a_number(body: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value"), [("int8", 128), ("uint8", 256), ("int32", 0.5), ("int64", float("inf"))]
-)
+    ("kind", "value"),
+    [
+        ("int8", 128), ("uint8", 256), ("uint8", -1), ("uint64", -1), ("int64", 1 << 63),
+        ("int32", 0.5), ("int64", float("inf")), ("int16", float("nan")),
+    ],
+)  # fmt: skip
 def test_constants_that_a_type_does_not_have(kind: str, value: float) -> None:
     x = placeholder((4,), kind, name="x")
     with pytest.raises(ValueError, match=f"{kind} has no"):
         compute((4,), lambda i: x[i] + value, name="y")
 
 
-@pytest.mark.parametrize(
-    ("kind", "value"), [("int8", -128), ("uint8", 255), ("uint8", -1), ("int32", 2.0)]
-)
+@pytest.mark.parametrize(("kind", "value"), [("int8", -128), ("uint8", 255), ("int32", 2.0)])
 def test_constants_that_a_type_has(kind: str, value: float) -> None:
     x = placeholder((4,), kind, name="x")
-    assert compute((4,), lambda i: x[i] + value, name="y").dtype is DType(kind)
+    body = compute((4,), lambda i: x[i] + value, name="y").body
+    assert isinstance(body, Binary) and isinstance(body.b, Const)
+    assert body.dtype is DType(kind) and body.b.value == value and type(body.b.value) is int
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,7 @@ def test_an_index_into_two_tensors_stays_within_the_smaller() -> None:
         (lambda v, i: v + i, (0, 17)),
         (lambda v, i: v - i, (4, 21)),
         (lambda v, i: v // 2, (0, 42)),
+        (lambda v, i: v * 3 - v * 2, (0, 21)),
         (lambda v, i: v % 21, (-(2**31), 2**31)),
         (lambda v, i: minimum(maximum(v, 0), 20), (-(2**31), 2**31)),
         (lambda v, i: select(i > 2, v + 5, v), (0, 16)),

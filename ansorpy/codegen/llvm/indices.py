@@ -30,6 +30,7 @@ from ansorpy.ir.expr import (
     Var,
     children,
 )
+from ansorpy.ir.interval import decided
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
@@ -286,25 +287,6 @@ INDICES: Mapping[type, Callable[[Any, Any], Affine]] = {
 }
 
 
-def _is_zero(low: int, high: int) -> bool | None:
-    if low == high:
-        return low == 0
-    return None if low <= 0 <= high else False
-
-
-def _negated(known: bool | None) -> bool | None:
-    return None if known is None else not known
-
-
-_DECIDE: Mapping[CompareOp, Callable[[int, int], bool | None]] = {
-    # Given the bounds of a - b: True, False, or not known.
-    CompareOp.LT: lambda low, high: True if high < 0 else False if low >= 0 else None,
-    CompareOp.LE: lambda low, high: True if high <= 0 else False if low > 0 else None,
-    CompareOp.GT: lambda low, high: True if low > 0 else False if high <= 0 else None,
-    CompareOp.GE: lambda low, high: True if low >= 0 else False if high < 0 else None,
-    CompareOp.EQ: lambda low, high: _is_zero(low, high),
-    CompareOp.NE: lambda low, high: _negated(_is_zero(low, high)),
-}
 _PREDICATE = {
     CompareOp.LT: "slt", CompareOp.LE: "sle", CompareOp.GT: "sgt",
     CompareOp.GE: "sge", CompareOp.EQ: "eq", CompareOp.NE: "ne",
@@ -314,12 +296,12 @@ _PREDICATE = {
 def compare(e: Emitter, op: CompareOp, a: Affine, b: Affine) -> Value:
     """``a op b``: a literal when the bounds decide it, else an ``i1`` (one a lane if needed)."""
     gap = a - b
-    known = _DECIDE[op](*gap.bounds())
+    known = decided(op, *gap.bounds())
     if known is not None:
         return Value("i1", "true" if known else "false", 0, 0)
     if gap.is_vector and not gap.terms:
         assert e.lanes is not None
-        bits = [int(bool(_DECIDE[op](v, v))) for v in lane_values(gap, e.lanes.width)]
+        bits = [int(bool(decided(op, v, v))) for v in lane_values(gap, e.lanes.width)]
         return Value("i1", int_vector("i1", bits), e.lanes.width, 0)
     if gap.is_vector:
         low, high = gap.bounds()

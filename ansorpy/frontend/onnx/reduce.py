@@ -68,12 +68,17 @@ def _square(ctx: NodeContext, value: str) -> str:
 
 
 def reduce_log_sum_exp(ctx: NodeContext) -> str:
-    """``log(sum(exp(x - max))) + max``: no exponential overflows."""
+    """``log(sum(exp(x - max))) + max``: no exponential overflows.
+
+    Nothing is subtracted where the largest is infinite, which then is the result.
+    """
     ctx.require_float()
     axes = _axes(ctx)
     if not axes:
         return ctx.input()
     top = ctx.emit(Reduce(ReduceOp.MAX, axes, True), [ctx.input()])
+    is_finite = ctx.apply(Fn.LESS, ctx.apply(Fn.ABS, top), ctx.literal(math.inf))
+    top = ctx.apply(Fn.WHERE, is_finite, top, ctx.literal(0))
     raised = ctx.apply(Fn.EXP, ctx.apply(Fn.SUB, ctx.input(), top))
     total = ctx.apply(Fn.ADD, ctx.apply(Fn.LOG, _sum(ctx, raised, True)), top)
     if ctx.attr("keepdims", 1):

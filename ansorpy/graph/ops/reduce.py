@@ -28,18 +28,14 @@ def reduce(op: Reduce, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
 def arg_reduce(op: ArgReduce, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """The extreme value, then the least (or greatest) index at which it is found."""
     (x,) = inputs
-    best = _reduced(x, op.kind, (op.axis,), True, names.fresh(op.kind.value))
-    extent = x.shape[op.axis]
-    choose, other = (builders.max, -1) if op.last else (builders.min, extent)
+    build = builders.argmax if op.kind is ReduceOp.MAX else builders.argmin
+    shape = (*x.shape[: op.axis], 1, *x.shape[op.axis + 1 :])
 
-    def body(*i: Expr) -> Expr:
-        k = reduce_axis(extent, name="k")
-        found = x[(*i[: op.axis], k, *i[op.axis + 1 :])].equal(best[i])
-        return choose(builders.select(found, k, other), axis=k)
+    def element(*at: Expr) -> Expr:
+        *i, k = at
+        return x[(*i[: op.axis], k, *i[op.axis + 1 :])]
 
-    return compute(
-        best.shape, body, name=names.fresh(op.label), names=tuple(f"i{d}" for d in range(x.ndim))
-    )
+    return build(shape, element, x.shape[op.axis], name=names.fresh(op.label), last=op.last)
 
 
 def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:

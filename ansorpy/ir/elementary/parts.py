@@ -103,7 +103,7 @@ def mantissa(x: Expr, lifted: Expr | None = None, lift: int = 0) -> tuple[Expr, 
     form = FORMATS[x.dtype]
     step = 1 << form.fraction
     root = _ROOT[x.dtype]  # the bits of sqrt(1/2)
-    moved = bits(x) - (root - form.bias * step)
+    moved = bits(x) + (form.bias * step - root)
     m = from_bits(moved % step + root)
     # The exponent becomes the low bits of a float between 2**fraction and twice that.
     biased = from_bits(moved // step + (form.fraction + form.bias) * step)

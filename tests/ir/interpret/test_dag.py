@@ -12,7 +12,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function
 from ansorpy.ir.interpret import dag as dag_module
 from ansorpy.ir.interpret import run_dag
-from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
 from tests.ir.oracle import random_inputs
 from tests.ir.workloads import ALL, conv, gather, integers, matmul, reshape, scalar, softmax
 
@@ -56,6 +56,24 @@ def test_softmax_gather_reshape_scalar_and_integers() -> None:
     np.testing.assert_array_equal(total, x.sum(1, dtype=np.int32))
     np.testing.assert_array_equal(best, x.argmax(1))
     assert total.dtype == np.int32 and best.dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_the_place_of_an_extreme_is_that_of_a_nan_where_there_is_one(dtype: str) -> None:
+    nan, inf = np.nan, np.inf
+    rows = np.array([[3, nan, 5, nan], [nan] * 4, [7, 7, -inf, inf], [2, 1, 1, 2]])
+    x = placeholder((4, 4), dtype, name="x")
+    values = rows.astype(x.dtype.numpy)
+
+    def places(build: Callable[..., ComputeOp], **options: bool) -> list[int]:
+        best = build((4,), lambda i, k: x[i, k], 4, name="best", **options)
+        found: list[int] = run_dag(ComputeDAG([best]), {x: values})[0].tolist()
+        return found
+
+    assert places(b.argmax) == [1, 0, 3, 0] == np.argmax(rows, 1).tolist()
+    assert places(b.argmin) == [1, 0, 2, 1] == np.argmin(rows, 1).tolist()
+    assert places(b.argmax, last=True) == [3, 3, 3, 3]
+    assert places(b.argmin, last=True) == [3, 3, 2, 2]
 
 
 @pytest.mark.parametrize("make", ALL)

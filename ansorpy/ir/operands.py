@@ -1,0 +1,68 @@
+"""Which operands expressions take: how many, and of which types."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, BinaryOp, Call, Compare, Expr, Load, Select
+
+if TYPE_CHECKING:
+    from ansorpy.ir.loops import Buffer
+    from ansorpy.ir.tensor import Tensor
+
+__all__ = ["misfit", "misplaced"]
+
+
+def misfit(e: Expr) -> str | None:
+    """What is wrong with the number or the types of *e*'s own operands, None when nothing is.
+
+    >>> from ansorpy.ir.expr import Var
+    >>> i = Var("i")
+    >>> misfit(i & (i < 3)), misfit(i + 1)
+    ('the second operand is bool, not int64', None)
+    """
+    match e:
+        case Binary(op, a, b):
+            if op in (BinaryOp.AND, BinaryOp.OR) and a.dtype is b.dtype:
+                return _unlike(a, DType.BOOL, f"an operand of {op.value}")
+            return _unlike(b, a.dtype, "the second operand")
+        case Compare(_, a, b):
+            return _unlike(b, a.dtype, "the second operand")
+        case Select(cond, then, other):
+            if then.dtype is not other.dtype:
+                return f"a choice of {then.dtype.value} and {other.dtype.value}"
+            return _unlike(cond, DType.BOOL, "the condition")
+        case Call():
+            return _misfit_call(e)
+        case Load(source, indices):
+            return misplaced(source, indices)
+        case _:
+            return None
+
+
+def misplaced(source: Tensor | Buffer, indices: Sequence[Expr]) -> str | None:
+    """What is wrong with the number or the types of *indices* into *source*."""
+    if len(indices) != len(source.shape):
+        return f"{source.name} has {len(source.shape)} dimensions, got {len(indices)}"
+    for index in indices:
+        if index.dtype is not DType.INT64:
+            return f"{source.name} is indexed with a {index.dtype.value}"
+    return None
+
+
+def _misfit_call(e: Call) -> str | None:
+    name = e.fn.value
+    if len(e.args) not in e.fn.arities:
+        wanted = " or ".join(map(str, e.fn.arities))
+        return f"{name} takes {wanted} operands, got {len(e.args)}"
+    first = e.args[0].dtype
+    for arg in e.args:
+        if arg.dtype is not first:
+            return _unlike(arg, first, f"an operand of {name}")
+    return None if e.fn.accepts(first) else f"{name} of {first.value} values is not defined"
+
+
+def _unlike(e: Expr, wanted: DType, what: str) -> str | None:
+    return None if e.dtype is wanted else f"{what} is {e.dtype.value}, not {wanted.value}"
