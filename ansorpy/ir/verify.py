@@ -50,6 +50,7 @@ from ansorpy.ir.loops import (
     WaitProducts,
 )
 from ansorpy.ir.printer import text
+from ansorpy.ir.zeros import is_zero
 
 __all__ = ["verify"]
 
@@ -212,7 +213,7 @@ class _Checker:
         if s.buffer.scope is not Scope.SHARED:
             self.fail(f"{s.buffer.name} is in {s.buffer.scope.value} memory, not in shared")
         read = s.value.then if isinstance(s.value, Select) else s.value
-        zero = not isinstance(s.value, Select) or _is_zero(s.value.other)
+        zero = not isinstance(s.value, Select) or is_zero(s.value.other)
         if not isinstance(read, Load) or not _is_outside(read) or not zero:
             self.fail("only what lies in global memory, or 0 in its place, can be copied")
         self._in_launch("a copy")
@@ -334,10 +335,6 @@ class _Checker:
             self._typed(arg, e.args[0].dtype, f"an operand of {e.fn.value}")
         if not e.fn.accepts(e.args[0].dtype):
             self.fail(f"{e.fn.value} of {e.args[0].dtype.value} values is not defined")
-
-
-def _is_zero(e: Expr) -> bool:
-    return isinstance(e, Const) and e.value == 0
 
 
 def _is_outside(load: Load) -> bool:
