@@ -49,7 +49,11 @@ __all__ = [
 
 
 class BinaryOp(Enum):
-    """Arithmetic on two operands of one type; AND and OR are for booleans."""
+    """Arithmetic on two operands of one type; AND and OR are for booleans.
+
+    Integers wrap around.  DIV rounds their quotients towards zero, FLOORDIV down.  Quotients and
+    remainders by 0 are 0; the least number of a type by -1 is itself, without a remainder.
+    """
 
     ADD = "+"
     SUB = "-"

@@ -111,7 +111,7 @@ def _division(e: Emitter, expr: Binary, a: Code, b: Code) -> Code:
     wide = a.wide or b.wide
     if bounds(expr.a, e.ranges)[0] >= 0 and bounds(expr.b, e.ranges)[0] > 0:
         return Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY, wide)
-    e.need("floor_div")
+    e.need("division")
     kind = "long long" if wide else "int"
     return Code(f"{helper}<{kind}>({a.text}, {b.text})", ATOM, wide)
 

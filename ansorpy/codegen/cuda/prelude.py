@@ -11,14 +11,25 @@ __all__ = ["HELPERS", "prelude"]
 
 _INLINE = "__device__ __forceinline__"
 
-_FLOOR_DIV = f"""\
-// Rounds down, as quotients of indices do.
+_DIVISION = f"""\
+// Quotients and remainders by 0 are 0; the least number by -1 is itself.
+template <typename T> {_INLINE} bool divides_all(T b) {{
+  return b != 0 && (b != T(-1) || T(-1) > T(0));
+}}
+template <typename T> {_INLINE} T quotient(T a, T b) {{
+  return divides_all(b) ? a / b : (T)((unsigned long long)a * (unsigned long long)b);
+}}
+template <typename T> {_INLINE} T rest(T a, T b) {{
+  return divides_all(b) ? a % b : 0;
+}}
+// Those that round down, as quotients of indices do.
 template <typename T> {_INLINE} T floor_div(T a, T b) {{
-  const T quotient = a / b;
-  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+  const T off = rest(a, b);
+  return quotient(a, b) - (off != 0 && (off < 0) != (b < 0));
 }}
 template <typename T> {_INLINE} T floor_mod(T a, T b) {{
-  return a - floor_div(a, b) * b;
+  const T off = rest(a, b);
+  return off != 0 && (off < 0) != (b < 0) ? off + b : off;
 }}"""
 
 _EXTREMA = f"""\
@@ -157,7 +168,7 @@ template <int Pending> {_INLINE} void wait_copies() {{
 }}"""
 
 HELPERS: Mapping[str, str] = {
-    "floor_div": _FLOOR_DIV,
+    "division": _DIVISION,
     "extrema": _EXTREMA,
     "vec": _VEC,
     "copies": _COPIES,

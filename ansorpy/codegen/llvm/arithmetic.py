@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
 
 __all__ = [
-    "FLOAT_BINARY", "call", "choose", "compare_values", "convert", "fma", "horizontal",
+    "FLOAT_BINARY", "call", "choose", "compare_values", "convert", "divided", "fma", "horizontal",
     "integer_binary", "number", "op",
 ]  # fmt: skip
 
@@ -108,13 +108,39 @@ _INTEGER = {
 
 
 def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
-    """Integer (and boolean) arithmetic; ``//`` and ``%`` round down, ``/`` towards zero."""
+    """Integer (and boolean) arithmetic, as :class:`BinaryOp` defines it."""
     if which in _INTEGER:
         return op(e, _INTEGER[which], a, b)
-    sign = "s" if dtype.is_signed else "u"
     if which in (BinaryOp.MAX, BinaryOp.MIN):
-        return call(e, f"{sign}{which.value}", a, b)
-    b = _nonzero(e, b)
+        return call(e, f"{_sign(dtype)}{which.value}", a, b)
+    if _divides_all(dtype, b):
+        return divided(e, which, dtype, a, b)
+    trapping = _traps(e, dtype, b)
+    found = divided(e, which, dtype, a, choose(e, trapping, Value(b.element, "1", 0, 0), b))
+    if which is BinaryOp.FLOORMOD:
+        return found  # by 1: there is no remainder
+    return choose(e, trapping, op(e, "mul", a, b), found)
+
+
+def _divides_all(dtype: DType, divisor: Value) -> bool:
+    """True for a literal by which every number can be divided."""
+    if not divisor.text.lstrip("-").isdigit():
+        return False
+    return int(divisor.text) not in ((0, -1) if dtype.is_signed else (0,))
+
+
+def _traps(e: Emitter, dtype: DType, divisor: Value) -> Value:
+    """True of 0 and of -1, by which machines may refuse to divide."""
+    if not dtype.is_signed:
+        zero = Value(divisor.element, "0", 0, 0)
+        return compare_values(e, CompareOp.EQ, dtype, divisor, zero)
+    one, two = (Value(divisor.element, text, 0, 0) for text in "12")
+    return compare_values(e, CompareOp.LT, DType.UINT64, op(e, "add", divisor, one), two)
+
+
+def divided(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
+    """A quotient or remainder by what is neither 0 nor, of a signed type, -1."""
+    sign = _sign(dtype)
     if which is BinaryOp.DIV or not dtype.is_signed:
         return op(e, f"{sign}rem" if which is BinaryOp.FLOORMOD else f"{sign}div", a, b)
     quotient, remainder = op(e, "sdiv", a, b), op(e, "srem", a, b)
@@ -125,16 +151,6 @@ def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value
     if which is BinaryOp.FLOORMOD:
         return choose(e, wrong, op(e, "add", remainder, b), remainder)
     return choose(e, wrong, op(e, "sub", quotient, Value(a.element, "1", 0, 0)), quotient)
-
-
-def _nonzero(e: Emitter, divisor: Value) -> Value:
-    """*divisor* with 0 replaced by 1 where lanes or guards may compute what is not used."""
-    inactive = e.lanes is not None and not e.lanes.is_full
-    if not (inactive or e.guards) or not divisor.text.startswith("%"):
-        return divisor
-    zero, one = Value(divisor.element, "0", 0, 0), Value(divisor.element, "1", 0, 0)
-    is_zero = compare_values(e, CompareOp.EQ, DType.INT64, divisor, zero)
-    return choose(e, is_zero, one, divisor)
 
 
 _FLOAT_PREDICATE = {

@@ -27,10 +27,23 @@ Array = npt.NDArray[Any]
 def quotient(a: Value, b: Value) -> Value:
     """``a / b``; of integers the quotient rounded towards zero, as machines divide."""
     if np.issubdtype(np.result_type(a), np.integer):
-        floor = a // b  # not of absolute values, which the least number of a type does not have
-        inexact = (a % b != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
+        # Not of absolute values, which the least number of a type does not have.
+        floor = _floordiv(a, b)
+        inexact = (_floormod(a, b) != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
         return np.where(inexact, floor + 1, floor)
     return np.true_divide(a, b)
+
+
+def _by_no_zero(apply: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """*apply*, and 0 for the divisor 0, which numpy gives for arrays and Python refuses."""
+
+    def divided(a: Value, b: Value) -> Value:
+        return a * 0 if type(b) is int and b == 0 else apply(a, b)
+
+    return divided
+
+
+_floordiv, _floormod = _by_no_zero(operator.floordiv), _by_no_zero(operator.mod)
 
 
 def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
@@ -130,8 +143,8 @@ BINARY: dict[BinaryOp, Callable[[Value, Value], Value]] = {
     BinaryOp.SUB: operator.sub,
     BinaryOp.MUL: operator.mul,
     BinaryOp.DIV: quotient,
-    BinaryOp.FLOORDIV: operator.floordiv,
-    BinaryOp.FLOORMOD: operator.mod,
+    BinaryOp.FLOORDIV: _floordiv,
+    BinaryOp.FLOORMOD: _floormod,
     BinaryOp.MIN: np.minimum,
     BinaryOp.MAX: np.maximum,
     BinaryOp.POW: np.power,
