@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
+from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.functions import Function
 from ansorpy.ir.node import node
+from ansorpy.ir.operators import BinaryOp, CompareOp, ReduceKind
 
 if TYPE_CHECKING:
     from ansorpy.ir.loops import Buffer
@@ -46,68 +48,6 @@ __all__ = [
     "const",
     "walk",
 ]
-
-
-class BinaryOp(Enum):
-    """Arithmetic on two operands of one type; AND and OR are for booleans.
-
-    Integers wrap around.  DIV rounds their quotients towards zero, FLOORDIV down.  Quotients and
-    remainders by 0 are 0; the least number of a type by -1 is itself, without a remainder.
-    """
-
-    ADD = "+"
-    SUB = "-"
-    MUL = "*"
-    DIV = "/"
-    FLOORDIV = "//"
-    FLOORMOD = "%"
-    MIN = "min"
-    MAX = "max"
-    POW = "**"
-    AND = "and"
-    OR = "or"
-
-
-class CompareOp(Enum):
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
-    EQ = "=="
-    NE = "!="
-
-
-class ReduceKind(Enum):
-    """How a reduction combines values; ``identity`` is its neutral element."""
-
-    SUM = "sum"
-    PROD = "prod"
-    MAX = "max"
-    MIN = "min"
-
-    def identity(self, dtype: DType) -> float | int:
-        """Neutral element in *dtype*; the lowest/highest finite or infinite value for max/min."""
-        if self is ReduceKind.SUM:
-            return 0.0 if dtype.is_float else 0
-        if self is ReduceKind.PROD:
-            return 1.0 if dtype.is_float else 1
-        if dtype.is_float:
-            return float("-inf") if self is ReduceKind.MAX else float("inf")
-        low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
-        high = (1 << (dtype.bits - 1)) - 1 if dtype.is_signed else (1 << dtype.bits) - 1
-        return low if self is ReduceKind.MAX else high
-
-    @property
-    def combiner(self) -> BinaryOp:
-        return _COMBINERS[self]
-
-
-_COMBINERS = {
-    ReduceKind.SUM: BinaryOp.ADD,
-    ReduceKind.PROD: BinaryOp.MUL,
-    ReduceKind.MAX: BinaryOp.MAX,
-    ReduceKind.MIN: BinaryOp.MIN,
-}
 
 
 class AxisKind(Enum):
@@ -390,6 +330,11 @@ _FOLD = {
 
 def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
     left, right = _pair(a, b)
+    if not op.accepts(left.dtype):
+        raise UsageError(
+            f"{op.value} of {left.dtype.value} values is not defined",
+            hint="combine conditions with & and |, or convert them with .astype(...) to count them",
+        )
     if isinstance(left, Const) and isinstance(right, Const) and left.type is DType.INT64:
         fold = _FOLD.get(op)
         divides = op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)

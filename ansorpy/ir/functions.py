@@ -58,6 +58,8 @@ class Function(Enum):
 
     def accepts(self, operand: DType) -> bool:
         """True when the function is defined on values of type *operand*."""
+        if operand is DType.BOOL and self in (Function.NEG, Function.FMA):
+            return False
         if self is Function.BITS or self is Function.FROM_BITS:
             return operand in _REINTERPRETED and operand.is_float is (self is Function.BITS)
         return self is not Function.SCALE or operand in (DType.FLOAT32, DType.FLOAT64)

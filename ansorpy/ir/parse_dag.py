@@ -146,7 +146,10 @@ class _RowReader:
         return Const(bool(value) if kind is DType.BOOL else value, kind)
 
     def binary(self, op: object, a: object, b: object) -> Expr:
-        return Binary(_enum(BinaryOp, op), *self._pair(a, b))
+        found, sides = _enum(BinaryOp, op), self._pair(a, b)
+        if not found.accepts(sides[0].dtype):
+            raise _Bad(f"{self.name}: {found.value} of {sides[0].dtype.value} values")
+        return Binary(found, *sides)
 
     def compare(self, op: object, a: object, b: object) -> Expr:
         return Compare(_enum(CompareOp, op), *self._pair(a, b))
@@ -174,7 +177,10 @@ class _RowReader:
         return Load(source, at)
 
     def reduce(self, kind: object, source: object) -> Expr:
-        return Reduce(_enum(ReduceKind, kind), self._operand(source), self.over)
+        by, what = _enum(ReduceKind, kind), self._operand(source)
+        if not by.combiner.accepts(what.dtype):
+            raise _Bad(f"{self.name}: {by.value} of {what.dtype.value} values")
+        return Reduce(by, what, self.over)
 
     def _operand(self, n: object) -> Expr:
         return _item(self.done, n)

@@ -10,7 +10,6 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
     Binary,
-    BinaryOp,
     Call,
     Cast,
     Compare,
@@ -183,6 +182,8 @@ class _Checker:
         self._place(s.buffer, s.indices)
         self._writable(s.buffer)
         self._typed(s.value, s.buffer.dtype, f"what is stored to {s.buffer.name}")
+        if s.reduce is not None and not s.reduce.combiner.accepts(s.buffer.dtype):
+            self.fail(f"{s.reduce.value} of {s.buffer.dtype.value} values is not defined")
 
     def _instruction(self, s: Instruction) -> None:
         self.current = s
@@ -302,8 +303,8 @@ class _Checker:
 
     def _binary(self, e: Binary) -> None:
         self._alike(e.a, e.b)
-        if e.op in (BinaryOp.AND, BinaryOp.OR):
-            self._typed(e.a, DType.BOOL, f"an operand of {e.op.value}")
+        if not e.op.accepts(e.dtype):
+            self.fail(f"{e.op.value} of {e.dtype.value} values is not defined")
 
     def _compare(self, e: Compare) -> None:
         self._alike(e.a, e.b)

@@ -209,9 +209,6 @@ def _is_product(value: Expr) -> bool:
 def _combine(e: Emitter, kind: ReduceKind, dtype: DType, old: Value, new: Value) -> Value:
     if dtype.is_float:
         return FLOAT_BINARY[kind.combiner](e, old, new)
-    if dtype is DType.BOOL:
-        which = BinaryOp.OR if kind in (ReduceKind.MAX, ReduceKind.SUM) else BinaryOp.AND
-        return integer_binary(e, which, dtype, old, new)
     return integer_binary(e, kind.combiner, dtype, old, new)
 
 
