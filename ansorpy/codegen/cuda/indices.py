@@ -136,7 +136,8 @@ def _converted(e: Emitter, expr: Cast | Load) -> Code:
     """A value of the program as an index."""
     inner = expr.x if isinstance(expr, Cast) else expr
     if inner.dtype.is_float:
-        return Code(f"(long long){e.value(inner).at(UNARY)}", UNARY, True)
+        found = e.value(expr)
+        return Code(found.text, found.level, True)
     if isinstance(expr, Cast) and expr.type is DType.INT64 and inner.dtype is DType.INT64:
         return index(e, inner)
     found = e.value(inner)

@@ -24,7 +24,7 @@ ceilf cosf erff expf fabsf floorf fmaf logf powf rintf rsqrtf sinf sqrtf tanhf
 bfloat16 bits_of commit_copies commit_products copy_async divides_all dot_bf16 dot_s8s8 dot_u8s8
 fence_registers fence_shared float16 floor_div floor_mod load_matrices matrix_at maximum minimum
 packed quotient rest scaled set_bits settled shared_memory swizzled to_bfloat16 to_float to_float16
-unpacked vec Vec wait_copies wait_products word main
+to_int to_long to_unsigned_long unpacked vec Vec wait_copies wait_products word main
 """
 _WORDS = frozenset(_RESERVED.split())
 _FAMILIES = ("ldmatrix_", "mma_", "wgmma_")

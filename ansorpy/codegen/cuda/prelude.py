@@ -32,6 +32,20 @@ template <typename T> {_INLINE} T floor_mod(T a, T b) {{
   return off != 0 && (off < 0) != (b < 0) ? off + b : off;
 }}"""
 
+_INTEGERS = "\n".join(
+    ["// Towards zero, to the nearest that the type has; NaN to 0."]
+    + [
+        f"{_INLINE} {integer} {name}({real} x) {{\n"
+        f"  return x != x ? 0 : __{real}2{short}_rz(x);\n}}"
+        for name, integer, short in (
+            ("to_int", "int", "int"),
+            ("to_long", "long long", "ll"),
+            ("to_unsigned_long", "unsigned long long", "ull"),
+        )
+        for real in ("float", "double")
+    ]
+)
+
 _EXTREMA = f"""\
 // NaN where either operand is one.
 template <typename T> {_INLINE} T maximum(T a, T b) {{
@@ -169,6 +183,7 @@ template <int Pending> {_INLINE} void wait_copies() {{
 
 HELPERS: Mapping[str, str] = {
     "division": _DIVISION,
+    "integers": _INTEGERS,
     "extrema": _EXTREMA,
     "vec": _VEC,
     "copies": _COPIES,

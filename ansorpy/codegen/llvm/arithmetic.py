@@ -177,11 +177,7 @@ def _sign(dtype: DType) -> str:
 
 
 def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
-    """*value* of type *source* as *wanted*; floats become integers by truncation.
-
-    Narrow integers are cut from wider ones, as numpy does: LLVM leaves open what a float beyond
-    the range of ``fptosi``'s result becomes, and half of an unsigned type's values are.
-    """
+    """*value* of type *source* as *wanted*, as :class:`ansorpy.ir.expr.Cast` says it."""
     result = register_type(wanted)
     if wanted is DType.BOOL:
         zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
@@ -190,7 +186,7 @@ def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
         return _rounded(e, _cast(e, value, source, "float"), wanted)
     if value.is_float and wanted.is_int:
         wide = _INTEGER_OF_FLOAT.get(wanted, wanted)
-        return _cast(e, _cast(e, value, source, register_type(wide), wide), wide, result)
+        return _cast(e, _nearest_integer(e, value, wide), wide, result)
     return _cast(e, value, source, result)
 
 
@@ -200,23 +196,36 @@ _INTEGER_OF_FLOAT = {
 }  # fmt: skip
 
 
-def _cast(
-    e: Emitter, value: Value, source: DType, result: str, wanted: DType = DType.INT64
-) -> Value:
-    """*value* as register type *result*; a float becomes an integer with *wanted*'s sign."""
+def _nearest_integer(e: Emitter, value: Value, wanted: DType) -> Value:
+    """A float towards zero; what *wanted* does not reach as the nearest it has, NaN as 0.
+
+    Not by ``llvm.fptosi.sat``, for which LLVM 22 takes vectors apart.
+    """
+    signed = wanted.is_signed
+    end = 1 << (wanted.bits - signed)
+    least, beyond = number(-float(end) if signed else 0.0, value), number(float(end), value)
+    raised = choose(e, compare_values(e, CompareOp.GT, wanted, value, least), value, least)
+    kind = Value(register_type(wanted), "", value.lanes).type
+    cut = f"fpto{_sign(wanted)}i {raised.typed} to {kind}"
+    whole = e.text.value(register_type(wanted), value.lanes, cut)
+    zero, most = (Value(whole.element, str(n), 0, 0) for n in (0, end - 1))
+    inside = choose(e, compare_values(e, CompareOp.LT, wanted, value, beyond), whole, zero)
+    return choose(e, compare_values(e, CompareOp.GE, wanted, value, beyond), most, inside)
+
+
+def _cast(e: Emitter, value: Value, source: DType, result: str) -> Value:
+    """*value*, no float where *result* is an integer, as register type *result*."""
     if value.element == result:
         return value
-    name = _cast_name(value, source, result, wanted)
+    name = _cast_name(value, source, result)
     wide = f"<{value.lanes} x {result}>" if value.lanes else result
     return e.text.value(result, value.lanes, f"{name} {value.typed} to {wide}")
 
 
-def _cast_name(value: Value, source: DType, result: str, wanted: DType) -> str:
+def _cast_name(value: Value, source: DType, result: str) -> str:
     to_float = result in ("float", "double")
     if value.is_float and to_float:
         return "fpext" if result == "double" else "fptrunc"
-    if value.is_float:
-        return "fptosi" if wanted.is_signed else "fptoui"
     signed = source.is_signed and source is not DType.BOOL
     if to_float:
         return "sitofp" if signed else "uitofp"

@@ -47,14 +47,29 @@ _floordiv, _floormod = _by_no_zero(operator.floordiv), _by_no_zero(operator.mod)
 
 
 def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
-    """*x* as *to*; floats become integers towards zero.  With *wide* every float is a float64."""
+    """*x* as *to*, as :class:`Cast` says it.  With *wide* every float is a float64."""
     numpy_type = np.dtype(np.float64) if wide and to.is_float else to.numpy
     value = np.asarray(x)
     if to is DType.BOOL:
         return value != 0
     if not to.is_float and value.dtype.kind in "fV":
-        value = np.trunc(value.astype(np.float64))
+        value = _nearest(value.astype(np.float64), np.dtype(_CUT_FROM.get(to, to).value))
     return value.astype(numpy_type)
+
+
+_CUT_FROM = {
+    DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
+    DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
+}  # fmt: skip
+
+
+def _nearest(x: Array, kind: np.dtype[Any]) -> Array:
+    """*x* towards zero as the nearest integer of *kind*; NaN as 0."""
+    limits = np.iinfo(kind)
+    above, below = x >= float(limits.max), x <= float(limits.min)
+    inside = np.where(above | below | np.isnan(x), 0.0, x).astype(kind)
+    found: Array = np.where(above, kind.type(limits.max), inside)
+    return np.where(below, kind.type(limits.min), found)
 
 
 def _erf(x: Value) -> Value:
