@@ -21,6 +21,7 @@ from ansorpy.graph.op import (
     Slice,
     Transpose,
 )
+from ansorpy.ir.interpret.numerics import convert
 
 __all__ = ["evaluate"]
 
@@ -37,7 +38,7 @@ def evaluate(op: Op, inputs: Sequence[NDArray[np.generic]]) -> NDArray[np.generi
         case Concat(axis):
             result = np.concatenate(inputs, axis)
         case Cast(dtype):
-            result = inputs[0].astype(dtype.numpy)
+            result = convert(inputs[0], dtype)
         case Elementwise(fn) if fn in _BINARY and len(inputs) == 2:
             result = _BINARY[fn](*inputs)
         case _:

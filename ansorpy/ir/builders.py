@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ansorpy.errors import UsageError
 from ansorpy.ir.expr import (
     Axis,
     Binary,
@@ -29,6 +30,11 @@ __all__ = [
 def _reduce(kind: ReduceKind) -> Callable[..., Expr]:
     def build(source: Expr, axis: Axis | Sequence[Axis]) -> Expr:
         axes = (axis,) if isinstance(axis, Axis) else tuple(axis)
+        if not kind.combiner.accepts(source.dtype):
+            raise UsageError(
+                f"{kind.value} of {source.dtype.value} values is not defined",
+                hint="max tells whether one holds, min whether all do; .astype(...) counts them",
+            )
         return Reduce(kind, source, axes) if axes else source
 
     build.__name__ = kind.value

@@ -15,9 +15,11 @@ from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import TYPE_CHECKING, SupportsFloat, TypeAlias
 
+from ansorpy.errors import UsageError
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.functions import Function
 from ansorpy.ir.node import node
+from ansorpy.ir.operators import BinaryOp, CompareOp, ReduceKind
 
 if TYPE_CHECKING:
     from ansorpy.ir.loops import Buffer
@@ -47,63 +49,6 @@ __all__ = [
     "is_held",
     "walk",
 ]
-
-
-class BinaryOp(Enum):
-    """Arithmetic on two operands of one type; AND and OR are for booleans."""
-
-    ADD = "+"
-    SUB = "-"
-    MUL = "*"
-    DIV = "/"
-    FLOORDIV = "//"
-    FLOORMOD = "%"
-    MIN = "min"
-    MAX = "max"
-    POW = "**"
-    AND = "and"
-    OR = "or"
-
-
-class CompareOp(Enum):
-    LT = "<"
-    LE = "<="
-    GT = ">"
-    GE = ">="
-    EQ = "=="
-    NE = "!="
-
-
-class ReduceKind(Enum):
-    """How a reduction combines values; ``identity`` is its neutral element."""
-
-    SUM = "sum"
-    PROD = "prod"
-    MAX = "max"
-    MIN = "min"
-
-    def identity(self, dtype: DType) -> float | int:
-        """Neutral element in *dtype*; the lowest/highest finite or infinite value for max/min."""
-        if self is ReduceKind.SUM:
-            return 0.0 if dtype.is_float else 0
-        if self is ReduceKind.PROD:
-            return 1.0 if dtype.is_float else 1
-        if dtype.is_float:
-            return float("-inf") if self is ReduceKind.MAX else float("inf")
-        low, high = dtype.limits
-        return low if self is ReduceKind.MAX else high
-
-    @property
-    def combiner(self) -> BinaryOp:
-        return _COMBINERS[self]
-
-
-_COMBINERS = {
-    ReduceKind.SUM: BinaryOp.ADD,
-    ReduceKind.PROD: BinaryOp.MUL,
-    ReduceKind.MAX: BinaryOp.MAX,
-    ReduceKind.MIN: BinaryOp.MIN,
-}
 
 
 class AxisKind(Enum):
@@ -289,7 +234,12 @@ class Select(Expr):
 
 @node
 class Cast(Expr):
-    """``x`` converted to ``type``."""
+    """``x`` converted to ``type``; integers keep their low bits.
+
+    Floats become integers towards zero: the nearest that int64 (uint64 for uint64, int32 for what
+    is narrower and for int32) has, 0 for NaN; of that, types that are narrower keep the low bits.
+    uint32 is cut from int64.
+    """
 
     type: DType
     x: Expr
@@ -387,6 +337,11 @@ _FOLD = {
 
 def _binary(op: BinaryOp, a: ExprLike, b: ExprLike) -> Expr:
     left, right = _pair(a, b)
+    if not op.accepts(left.dtype):
+        raise UsageError(
+            f"{op.value} of {left.dtype.value} values is not defined",
+            hint="combine conditions with & and |, or convert them with .astype(...) to count them",
+        )
     if isinstance(left, Const) and isinstance(right, Const) and left.type is DType.INT64:
         fold = _FOLD.get(op)
         divides = op in (BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Binary, BinaryOp, Call, Compare, Expr, Load, Select
+from ansorpy.ir.expr import Binary, BinaryOp, Call, Compare, Expr, Load, Reduce, Select
 
 if TYPE_CHECKING:
     from ansorpy.ir.loops import Buffer
@@ -27,7 +27,11 @@ def misfit(e: Expr) -> str | None:
         case Binary(op, a, b):
             if op in (BinaryOp.AND, BinaryOp.OR) and a.dtype is b.dtype:
                 return _unlike(a, DType.BOOL, f"an operand of {op.value}")
+            if a.dtype is b.dtype and not op.accepts(a.dtype):
+                return f"{op.value} of {a.dtype.value} values is not defined"
             return _unlike(b, a.dtype, "the second operand")
+        case Reduce(kind, source, _) if not kind.combiner.accepts(source.dtype):
+            return f"the {kind.value} of {source.dtype.value} values is not defined"
         case Compare(_, a, b):
             return _unlike(b, a.dtype, "the second operand")
         case Select(cond, then, other):

@@ -51,6 +51,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.operands import misfit, misplaced
 from ansorpy.ir.printer import text
+from ansorpy.ir.zeros import is_zero
 
 __all__ = ["verify"]
 
@@ -183,6 +184,8 @@ class _Checker:
         self._place(s.buffer, s.indices)
         self._writable(s.buffer)
         self._typed(s.value, s.buffer.dtype, f"what is stored to {s.buffer.name}")
+        if s.reduce is not None and not s.reduce.combiner.accepts(s.buffer.dtype):
+            self.fail(f"{s.reduce.value} of {s.buffer.dtype.value} values is not defined")
 
     def _instruction(self, s: Instruction) -> None:
         self.current = s
@@ -213,7 +216,7 @@ class _Checker:
         if s.buffer.scope is not Scope.SHARED:
             self.fail(f"{s.buffer.name} is in {s.buffer.scope.value} memory, not in shared")
         read = s.value.then if isinstance(s.value, Select) else s.value
-        zero = not isinstance(s.value, Select) or _is_zero(s.value.other)
+        zero = not isinstance(s.value, Select) or is_zero(s.value.other)
         if not isinstance(read, Load) or not _is_outside(read) or not zero:
             self.fail("only what lies in global memory, or 0 in its place, can be copied")
         self._in_launch("a copy")
@@ -312,10 +315,6 @@ class _Checker:
 
     def _reduce(self, e: Reduce) -> None:
         self.fail("a reduction is left in an expression")
-
-
-def _is_zero(e: Expr) -> bool:
-    return isinstance(e, Const) and e.value == 0
 
 
 def _is_outside(load: Load) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr
+from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr
 from ansorpy.ir.loops import (
     Alloc,
     AsyncCopy,
@@ -34,6 +34,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
+from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.blocks import reads_any
 from ansorpy.schedule.later import grouped, made_visible, runs_later
 
@@ -151,7 +152,7 @@ class _InSlot(Rewriter):
     def _can_copy(self, s: Store) -> bool:
         """True for elements that only move, or zeros in their place, enough of them at once."""
         value = s.value
-        if isinstance(value, Select) and isinstance(value.other, Const) and value.other.value == 0:
+        if isinstance(value, Select) and is_zero(value.other):
             value = value.then
         if not isinstance(value, Load) or not isinstance(value.source, Buffer):
             return False

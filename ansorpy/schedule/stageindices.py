@@ -25,6 +25,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.loops import ForKind, If, Stmt, Store
 from ansorpy.ir.tensor import ComputeOp
+from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.axes import axis_exprs, overshoot
 from ansorpy.schedule.lanes import peeled_loop
 from ansorpy.schedule.loopkinds import loop_kinds
@@ -104,7 +105,7 @@ class StageIndices:
         if store.reduce is not None:
             return If(inside, store, None)
         zero, value = as_expr(0, store.value.dtype), store.value
-        if isinstance(value, Select) and isinstance(value.other, Const) and value.other.value == 0:
+        if isinstance(value, Select) and is_zero(value.other):
             # One choice: what moves elements or puts zeros in their place is a copy.
             inside, value = all_of(inside, value.cond), value.then
         return Store(store.buffer, store.indices, Select(inside, value, zero), None)

@@ -73,13 +73,20 @@ def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
         return Code(f"({kind})({_infix(op, *sides).text})", UNARY)
     if op in _EXTREMA:
         return _extremum(e, op, kind, a, b)
-    if op is BinaryOp.DIV or not dtype.is_signed:
+    return _divided(e, op, dtype, a, b)
+
+
+def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """C's own quotient or remainder by a positive literal, where it rounds as wanted."""
+    towards_zero = op is BinaryOp.DIV or not dtype.is_signed
+    if towards_zero and b.text.rstrip("uUL").isdigit() and int(b.text.rstrip("uUL")):
         sign = "%" if op is BinaryOp.FLOORMOD else "/"
         text = f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}"
         return _cut(dtype, Code(text, MULTIPLY))
-    e.need("floor_div")
-    name = "floor_mod" if op is BinaryOp.FLOORMOD else "floor_div"
-    return Code(f"{name}<{kind}>({a.text}, {b.text})")
+    e.need("division")
+    names = ("rest", "quotient") if towards_zero else ("floor_mod", "floor_div")
+    name = names[op is not BinaryOp.FLOORMOD]
+    return Code(f"{name}<{register_type(dtype)}>({a.text}, {b.text})")
 
 
 def _extremum(e: Emitter, op: BinaryOp, kind: str, a: Code, b: Code) -> Code:

@@ -174,12 +174,10 @@ def _select(e: Emitter, expr: Select) -> Code:
     return Code(text, TERNARY)
 
 
-_WIDER = {
-    DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
-    DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
+_NEAREST = {
+    DType.UINT32: "to_long", DType.INT64: "to_long", DType.UINT64: "to_unsigned_long",
 }  # fmt: skip
-"""Narrow integers are cut from wider ones, as numpy does it: C leaves open what a float out of
-range becomes."""
+"""The helpers by which floats become integers that do not fit into an int."""
 
 
 def _cast(e: Emitter, expr: Cast) -> Code:
@@ -190,9 +188,14 @@ def _cast(e: Emitter, expr: Cast) -> Code:
         return Code(f"{x.at(COMPARE + 1)} != 0", COMPARE)
     if wanted in HALF:
         return Code(f"to_float({narrowed(e, _as(x, 'float'), wanted).text})")
-    if source.is_float and wanted in _WIDER:
-        x = _as(x, register_type(_WIDER[wanted]))
+    if source.is_float and wanted.is_int:
+        e.need("integers")
+        x = Code(f"{_NEAREST.get(wanted, 'to_int')}({x.text})")
+        return x if wanted in _WHOLE else _as(x, register_type(wanted))
     return _as(x, register_type(wanted))
+
+
+_WHOLE = (DType.INT32, DType.INT64, DType.UINT64)
 
 
 def _as(x: Code, kind: str) -> Code:

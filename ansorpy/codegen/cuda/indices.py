@@ -111,7 +111,7 @@ def _division(e: Emitter, expr: Binary, a: Code, b: Code) -> Code:
     wide = a.wide or b.wide
     if bounds(expr.a, e.ranges)[0] >= 0 and bounds(expr.b, e.ranges)[0] > 0:
         return Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY, wide)
-    e.need("floor_div")
+    e.need("division")
     kind = "long long" if wide else "int"
     return Code(f"{helper}<{kind}>({a.text}, {b.text})", ATOM, wide)
 
@@ -136,7 +136,8 @@ def _converted(e: Emitter, expr: Cast | Load) -> Code:
     """Use a value of the program as an index."""
     inner = expr.x if isinstance(expr, Cast) else expr
     if inner.dtype.is_float:
-        return Code(f"(long long){e.value(inner).at(UNARY)}", UNARY, True)
+        found = e.value(expr)
+        return Code(found.text, found.level, True)
     if isinstance(expr, Cast) and expr.type is DType.INT64 and inner.dtype is DType.INT64:
         return index(e, inner)
     found = e.value(inner)

@@ -11,15 +11,40 @@ __all__ = ["HELPERS", "prelude"]
 
 _INLINE = "__device__ __forceinline__"
 
-_FLOOR_DIV = f"""\
-// Rounds down, as quotients of indices do.
+_DIVISION = f"""\
+// Quotients and remainders by 0 are 0; the least number by -1 is itself.
+template <typename T> {_INLINE} bool divides_all(T b) {{
+  return b != 0 && (b != T(-1) || T(-1) > T(0));
+}}
+template <typename T> {_INLINE} T quotient(T a, T b) {{
+  return divides_all(b) ? a / b : (T)((unsigned long long)a * (unsigned long long)b);
+}}
+template <typename T> {_INLINE} T rest(T a, T b) {{
+  return divides_all(b) ? a % b : 0;
+}}
+// Those that round down, as quotients of indices do.
 template <typename T> {_INLINE} T floor_div(T a, T b) {{
-  const T quotient = a / b;
-  return quotient * b != a && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+  const T off = rest(a, b);
+  return quotient(a, b) - (off != 0 && (off < 0) != (b < 0));
 }}
 template <typename T> {_INLINE} T floor_mod(T a, T b) {{
-  return a - floor_div(a, b) * b;
+  const T off = rest(a, b);
+  return off != 0 && (off < 0) != (b < 0) ? off + b : off;
 }}"""
+
+_INTEGERS = "\n".join(
+    ["// Towards zero, to the nearest that the type has; NaN to 0."]
+    + [
+        f"{_INLINE} {integer} {name}({real} x) {{\n"
+        f"  return x != x ? 0 : __{real}2{short}_rz(x);\n}}"
+        for name, integer, short in (
+            ("to_int", "int", "int"),
+            ("to_long", "long long", "ll"),
+            ("to_unsigned_long", "unsigned long long", "ull"),
+        )
+        for real in ("float", "double")
+    ]
+)
 
 _EXTREMA = f"""\
 // NaN where either operand is one.
@@ -157,7 +182,8 @@ template <int Pending> {_INLINE} void wait_copies() {{
 }}"""
 
 HELPERS: Mapping[str, str] = {
-    "floor_div": _FLOOR_DIV,
+    "division": _DIVISION,
+    "integers": _INTEGERS,
     "extrema": _EXTREMA,
     "vec": _VEC,
     "copies": _COPIES,

@@ -22,9 +22,10 @@ from ansorpy.codegen.cuda.indices import element, flat_index, position
 from ansorpy.codegen.cuda.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.affine import linear
-from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr, children
+from ansorpy.ir.expr import Expr, Load, Select, Var, as_expr, children
 from ansorpy.ir.loops import AsyncCopy, Buffer, For, ForKind, Scope, Store
 from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.zeros import is_zero
 
 __all__ = ["vector_loop"]
 
@@ -208,7 +209,7 @@ def _copied(store: Store, moved: Mapping[Load, _Guards]) -> Load | None:
     match store.value:
         case Load() as load if store.reduce is None:
             return load if load in moved else None
-        case Select(_, Load() as load, Const(0, _)) if store.reduce is None:
+        case Select(_, Load() as load, other) if store.reduce is None and is_zero(other):
             return load if load in moved else None
         case _:
             return None

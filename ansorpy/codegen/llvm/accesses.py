@@ -29,7 +29,7 @@ from ansorpy.ir.loops import Buffer
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter, Place
 
-__all__ = ["Access", "access", "load", "load_rows", "load_stored", "store"]
+__all__ = ["Access", "access", "any_of", "load", "load_rows", "load_stored", "store"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,9 +149,14 @@ def _any_lane(e: Emitter) -> Value | None:
     uniform, lane = e.uniform_guard(), e.lane_guard()
     if lane is None:
         return uniform
-    name = e.module.declare(f"llvm.vector.reduce.or.{mangled(lane.type)}", "i1", lane.type)
-    some = Value("i1", e.pure(lane.level, f"call i1 @{name}({lane.typed})"), 0, lane.level)
+    some = any_of(e, lane)
     return some if uniform is None else e.both(uniform, some, 0)
+
+
+def any_of(e: Emitter, mask: Value) -> Value:
+    """True when at least one lane of *mask* is."""
+    name = e.module.declare(f"llvm.vector.reduce.or.{mangled(mask.type)}", "i1", mask.type)
+    return Value("i1", e.pure(mask.level, f"call i1 @{name}({mask.typed})"), 0, mask.level)
 
 
 def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
 
 __all__ = [
-    "FLOAT_BINARY", "call", "choose", "compare_values", "convert", "fma", "horizontal",
+    "FLOAT_BINARY", "call", "choose", "compare_values", "convert", "divided", "fma", "horizontal",
     "integer_binary", "number", "op",
 ]  # fmt: skip
 
@@ -108,13 +108,39 @@ _INTEGER = {
 
 
 def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
-    """Integer (and boolean) arithmetic; ``//`` and ``%`` round down, ``/`` towards zero."""
+    """Integer (and boolean) arithmetic, as :class:`BinaryOp` defines it."""
     if which in _INTEGER:
         return op(e, _INTEGER[which], a, b)
-    sign = "s" if dtype.is_signed else "u"
     if which in (BinaryOp.MAX, BinaryOp.MIN):
-        return call(e, f"{sign}{which.value}", a, b)
-    b = _nonzero(e, b)
+        return call(e, f"{_sign(dtype)}{which.value}", a, b)
+    if _divides_all(dtype, b):
+        return divided(e, which, dtype, a, b)
+    trapping = _traps(e, dtype, b)
+    found = divided(e, which, dtype, a, choose(e, trapping, Value(b.element, "1", 0, 0), b))
+    if which is BinaryOp.FLOORMOD:
+        return found  # by 1: there is no remainder
+    return choose(e, trapping, op(e, "mul", a, b), found)
+
+
+def _divides_all(dtype: DType, divisor: Value) -> bool:
+    """True for a literal by which every number can be divided."""
+    if not divisor.text.lstrip("-").isdigit():
+        return False
+    return int(divisor.text) not in ((0, -1) if dtype.is_signed else (0,))
+
+
+def _traps(e: Emitter, dtype: DType, divisor: Value) -> Value:
+    """True of 0 and of -1, by which machines may refuse to divide."""
+    if not dtype.is_signed:
+        zero = Value(divisor.element, "0", 0, 0)
+        return compare_values(e, CompareOp.EQ, dtype, divisor, zero)
+    one, two = (Value(divisor.element, text, 0, 0) for text in "12")
+    return compare_values(e, CompareOp.LT, DType.UINT64, op(e, "add", divisor, one), two)
+
+
+def divided(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value) -> Value:
+    """A quotient or remainder by what is neither 0 nor, of a signed type, -1."""
+    sign = _sign(dtype)
     if which is BinaryOp.DIV or not dtype.is_signed:
         return op(e, f"{sign}rem" if which is BinaryOp.FLOORMOD else f"{sign}div", a, b)
     quotient, remainder = op(e, "sdiv", a, b), op(e, "srem", a, b)
@@ -125,16 +151,6 @@ def integer_binary(e: Emitter, which: BinaryOp, dtype: DType, a: Value, b: Value
     if which is BinaryOp.FLOORMOD:
         return choose(e, wrong, op(e, "add", remainder, b), remainder)
     return choose(e, wrong, op(e, "sub", quotient, Value(a.element, "1", 0, 0)), quotient)
-
-
-def _nonzero(e: Emitter, divisor: Value) -> Value:
-    """*divisor* with 0 replaced by 1 where lanes or guards may compute what is not used."""
-    inactive = e.lanes is not None and not e.lanes.is_full
-    if not (inactive or e.guards) or not divisor.text.startswith("%"):
-        return divisor
-    zero, one = Value(divisor.element, "0", 0, 0), Value(divisor.element, "1", 0, 0)
-    is_zero = compare_values(e, CompareOp.EQ, DType.INT64, divisor, zero)
-    return choose(e, is_zero, one, divisor)
 
 
 _FLOAT_PREDICATE = {
@@ -161,11 +177,7 @@ def _sign(dtype: DType) -> str:
 
 
 def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
-    """*value* of type *source* as *wanted*; floats become integers by truncation.
-
-    Narrow integers are cut from wider ones, as numpy does: LLVM leaves open what a float beyond
-    the range of ``fptosi``'s result becomes, and half of an unsigned type's values are.
-    """
+    """*value* of type *source* as *wanted*, as :class:`ansorpy.ir.expr.Cast` says it."""
     result = register_type(wanted)
     if wanted is DType.BOOL:
         zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
@@ -174,7 +186,7 @@ def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
         return _rounded(e, _cast(e, value, source, "float"), wanted)
     if value.is_float and wanted.is_int:
         wide = _INTEGER_OF_FLOAT.get(wanted, wanted)
-        return _cast(e, _cast(e, value, source, register_type(wide), wide), wide, result)
+        return _cast(e, _nearest_integer(e, value, wide), wide, result)
     return _cast(e, value, source, result)
 
 
@@ -184,23 +196,36 @@ _INTEGER_OF_FLOAT = {
 }  # fmt: skip
 
 
-def _cast(
-    e: Emitter, value: Value, source: DType, result: str, wanted: DType = DType.INT64
-) -> Value:
-    """*value* as register type *result*; a float becomes an integer with *wanted*'s sign."""
+def _nearest_integer(e: Emitter, value: Value, wanted: DType) -> Value:
+    """A float towards zero; what *wanted* does not reach as the nearest it has, NaN as 0.
+
+    Not by ``llvm.fptosi.sat``, for which LLVM 22 takes vectors apart.
+    """
+    signed = wanted.is_signed
+    end = 1 << (wanted.bits - signed)
+    least, beyond = number(-float(end) if signed else 0.0, value), number(float(end), value)
+    raised = choose(e, compare_values(e, CompareOp.GT, wanted, value, least), value, least)
+    kind = Value(register_type(wanted), "", value.lanes).type
+    cut = f"fpto{_sign(wanted)}i {raised.typed} to {kind}"
+    whole = e.text.value(register_type(wanted), value.lanes, cut)
+    zero, most = (Value(whole.element, str(n), 0, 0) for n in (0, end - 1))
+    inside = choose(e, compare_values(e, CompareOp.LT, wanted, value, beyond), whole, zero)
+    return choose(e, compare_values(e, CompareOp.GE, wanted, value, beyond), most, inside)
+
+
+def _cast(e: Emitter, value: Value, source: DType, result: str) -> Value:
+    """*value*, no float where *result* is an integer, as register type *result*."""
     if value.element == result:
         return value
-    name = _cast_name(value, source, result, wanted)
+    name = _cast_name(value, source, result)
     wide = f"<{value.lanes} x {result}>" if value.lanes else result
     return e.text.value(result, value.lanes, f"{name} {value.typed} to {wide}")
 
 
-def _cast_name(value: Value, source: DType, result: str, wanted: DType) -> str:
+def _cast_name(value: Value, source: DType, result: str) -> str:
     to_float = result in ("float", "double")
     if value.is_float and to_float:
         return "fpext" if result == "double" else "fptrunc"
-    if value.is_float:
-        return "fptosi" if wanted.is_signed else "fptoui"
     signed = source.is_signed and source is not DType.BOOL
     if to_float:
         return "sitofp" if signed else "uitofp"

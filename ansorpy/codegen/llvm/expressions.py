@@ -37,6 +37,7 @@ from ansorpy.ir.expr import (
     Var,
 )
 from ansorpy.ir.loops import Buffer
+from ansorpy.ir.zeros import is_zero
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
@@ -120,13 +121,17 @@ def _select(e: Emitter, expr: Select) -> Value:
 
 
 def _zero_padded(e: Emitter, expr: Select) -> tuple[Value, bool]:
-    """``select(inside, load, 0)`` of a load that needs its guard: that reads zeros already."""
-    then, other = expr.then, expr.other
-    zero = isinstance(other, Const) and not isinstance(other.value, bool) and other.value == 0
-    if not zero or not isinstance(then, Load):
+    """``select(inside, load, 0)`` of a load that needs its guard: that reads zeros already.
+
+    Not where lanes share one element of which only some may read: all of them get it then.
+    """
+    then = expr.then
+    if not is_zero(expr.other) or not isinstance(then, Load):
         return e.value(then), False
     use = access(e, _buffer(then), [e.index(index) for index in then.indices])
-    return load(e, use), not use.in_bounds and len(e.guards) == 1
+    value = load(e, use)
+    each_lane = bool(value.lanes) or not e.guards[-1].cond.lanes
+    return value, each_lane and not use.in_bounds and len(e.guards) == 1
 
 
 def _cast(e: Emitter, expr: Cast) -> Value:

@@ -13,7 +13,8 @@ from ansorpy.codegen.llvm.affine import (
     lane_values,
     symbol,
 )
-from ansorpy.codegen.llvm.text import INLINE, Value, int_vector
+from ansorpy.codegen.llvm.arithmetic import divided, integer_binary
+from ansorpy.codegen.llvm.text import Value, int_vector
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -151,7 +152,7 @@ def _instruction(e: Emitter, op: str, a: Affine, b: Affine, low: int, high: int)
 
 def _floordiv(e: Emitter, a: Affine, b: Affine) -> Affine:
     if not b.is_constant or b.const <= 0:
-        return _floor_by_variable(e, a, b)[0]
+        return _by_variable(e, BinaryOp.FLOORDIV, a, b)
     even, rest = a.divided(b.const)
     rest, divisor = rest.reduced(b.const)
     return even + _quotient(e, rest, divisor)
@@ -159,7 +160,7 @@ def _floordiv(e: Emitter, a: Affine, b: Affine) -> Affine:
 
 def _floormod(e: Emitter, a: Affine, b: Affine) -> Affine:
     if not b.is_constant or b.const <= 0:
-        return _floor_by_variable(e, a, b)[1]
+        return _by_variable(e, BinaryOp.FLOORMOD, a, b)
     _, rest = a.divided(b.const)
     smaller, divisor = rest.reduced(b.const)
     low, high = smaller.bounds()
@@ -183,37 +184,14 @@ def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
     return _instruction(e, "udiv", lifted, constant(divisor), 0, high - low).shifted(low)
 
 
-def _floor_by_variable(e: Emitter, a: Affine, b: Affine) -> tuple[Affine, Affine]:
-    """Floor quotient and remainder by a divisor that is not a positive constant.
-
-    A divisor of 0 counts as 1: the quotient is computed ahead of the guard that rules 0 out.
-    """
+def _by_variable(e: Emitter, which: BinaryOp, a: Affine, b: Affine) -> Affine:
+    """A floor quotient or remainder by a divisor that is not a positive constant."""
     low, high = b.bounds()
-    if low <= 0 <= high:
-        b = _nonzero(e, b)
-    quotient = _instruction(e, "sdiv", a, b, *_ANY)
-    remainder = a - _multiply(e, quotient, b)
-    left, right = e.unified(index_value(e, remainder), index_value(e, b))
-    level, kind = INLINE, left.type
-    zero = "0" if not left.lanes else "zeroinitializer"
-    signs = e.pure(level, f"xor {kind} {left.text}, {right.text}")
-    differ = e.pure(level, f"icmp slt {kind} {signs}, {zero}")
-    nonzero = e.pure(level, f"icmp ne {kind} {left.text}, {zero}")
-    bit = f"<{left.lanes} x i1>" if left.lanes else "i1"
-    wrong = e.pure(level, f"and {bit} {differ}, {nonzero}")
-    fix = Value("i64", e.pure(level, f"sext {bit} {wrong} to {kind}"), left.lanes, level)
-    correction = _opaque(e, fix, -1, 0)
-    return quotient + correction, remainder - _multiply(e, correction, b)
-
-
-def _nonzero(e: Emitter, index: Affine) -> Affine:
-    value = index_value(e, index)
-    one = e.widened(Value("i64", "1", 0, 0), value.lanes)
-    zero = "zeroinitializer" if value.lanes else "0"
-    bit = f"<{value.lanes} x i1>" if value.lanes else "i1"
-    is_zero = e.pure(value.level, f"icmp eq {value.type} {value.text}, {zero}")
-    text = e.pure(value.level, f"select {bit} {is_zero}, {one.typed}, {value.typed}")
-    return _opaque(e, Value("i64", text, value.lanes, value.level), *index.bounds())
+    divide = divided if low > 0 or high < -1 else integer_binary
+    found = divide(e, which, DType.INT64, index_value(e, a), index_value(e, b))
+    if which is BinaryOp.FLOORMOD:
+        return _opaque(e, found, min(low + 1, 0), max(high - 1, 0))
+    return _opaque(e, found, *_ANY)
 
 
 def _extremum(op: str) -> Callable[[Emitter, Affine, Affine], Affine]:

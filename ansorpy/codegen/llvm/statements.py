@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ansorpy.codegen.llvm.accesses import access, load, store
+from ansorpy.codegen.llvm.accesses import access, any_of, load, store
 from ansorpy.codegen.llvm.addresses import address
 from ansorpy.codegen.llvm.affine import Affine, constant, lane_values
 from ansorpy.codegen.llvm.arithmetic import (
@@ -209,9 +209,6 @@ def _is_product(value: Expr) -> bool:
 def _combine(e: Emitter, kind: ReduceKind, dtype: DType, old: Value, new: Value) -> Value:
     if dtype.is_float:
         return FLOAT_BINARY[kind.combiner](e, old, new)
-    if dtype is DType.BOOL:
-        which = BinaryOp.OR if kind in (ReduceKind.MAX, ReduceKind.SUM) else BinaryOp.AND
-        return integer_binary(e, which, dtype, old, new)
     return integer_binary(e, kind.combiner, dtype, old, new)
 
 
@@ -225,7 +222,11 @@ def _lanes_collide(e: Emitter, offset: Affine) -> bool:
 
 
 def _reduce_colliding(e: Emitter, stmt: Store) -> None:
-    """Accumulate lanes that share an element: a tree when all share one, else one by one."""
+    """Accumulate lanes that share an element: a tree when all share one, else one by one.
+
+    Where a condition leaves out every lane the element is not touched: it may not exist, or be
+    another thread's.
+    """
     assert e.lanes is not None and stmt.reduce is not None
     lanes = e.lanes
     offset = access(e, stmt.buffer, [e.index(index) for index in stmt.indices]).offset
@@ -242,9 +243,25 @@ def _reduce_colliding(e: Emitter, stmt: Store) -> None:
         neutral = _identity(value, stmt.reduce, dtype)
         value = choose(e, mask, value, neutral)
     total = horizontal(e, stmt.reduce, dtype, value)
-    guards, e.lanes, e.guards = e.guards, None, ()
+    if not e.guards or mask is None:
+        _combine_shared(e, stmt, total)
+        return
+    then, done = (e.text.fresh_label(hint) for hint in ("some", "none"))
+    e.text.branch_if(any_of(e, mask).text, then, done)
+    e.text.start_block(then)
+    with e.nested_scope():
+        _combine_shared(e, stmt, total)
+    e.text.branch(done)
+    e.text.start_block(done)
+    e.text.continue_here()
+
+
+def _combine_shared(e: Emitter, stmt: Store, total: Value) -> None:
+    """Combine the element that all lanes share with what they come to."""
+    assert stmt.reduce is not None
+    lanes, guards, e.lanes, e.guards = e.lanes, e.guards, None, ()
     use = access(e, stmt.buffer, [_first_lane(e.index(index)) for index in stmt.indices])
-    store(e, use, _combine(e, stmt.reduce, dtype, load(e, use), total))
+    store(e, use, _combine(e, stmt.reduce, stmt.value.dtype, load(e, use), total))
     e.lanes, e.guards = lanes, guards
 
 

@@ -27,21 +27,49 @@ Array = npt.NDArray[Any]
 def quotient(a: Value, b: Value) -> Value:
     """``a / b``; of integers the quotient rounded towards zero, as machines divide."""
     if np.issubdtype(np.result_type(a), np.integer):
-        floor = a // b  # not of absolute values, which the least number of a type does not have
-        inexact = (a % b != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
+        # Not of absolute values, which the least number of a type does not have.
+        floor = _floordiv(a, b)
+        inexact = (_floormod(a, b) != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
         return np.where(inexact, floor + 1, floor)
     return np.true_divide(a, b)
 
 
+def _by_no_zero(apply: Callable[[Value, Value], Value]) -> Callable[[Value, Value], Value]:
+    """*apply*, and 0 for the divisor 0, which numpy gives for arrays and Python refuses."""
+
+    def divided(a: Value, b: Value) -> Value:
+        return a * 0 if type(b) is int and b == 0 else apply(a, b)
+
+    return divided
+
+
+_floordiv, _floormod = _by_no_zero(operator.floordiv), _by_no_zero(operator.mod)
+
+
 def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
-    """*x* as *to*; floats become integers towards zero.  With *wide* every float is a float64."""
+    """*x* as *to*, as :class:`Cast` says it.  With *wide* every float is a float64."""
     numpy_type = np.dtype(np.float64) if wide and to.is_float else to.numpy
     value = np.asarray(x)
     if to is DType.BOOL:
         return value != 0
     if not to.is_float and value.dtype.kind in "fV":
-        value = np.trunc(value.astype(np.float64))
+        value = _nearest(value.astype(np.float64), np.dtype(_CUT_FROM.get(to, to).value))
     return value.astype(numpy_type)
+
+
+_CUT_FROM = {
+    DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
+    DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
+}  # fmt: skip
+
+
+def _nearest(x: Array, kind: np.dtype[Any]) -> Array:
+    """*x* towards zero as the nearest integer of *kind*; NaN as 0."""
+    limits = np.iinfo(kind)
+    above, below = x >= float(limits.max), x <= float(limits.min)
+    inside = np.where(above | below | np.isnan(x), 0.0, x).astype(kind)
+    found: Array = np.where(above, kind.type(limits.max), inside)
+    return np.where(below, kind.type(limits.min), found)
 
 
 def _erf(x: Value) -> Value:
@@ -130,8 +158,8 @@ BINARY: dict[BinaryOp, Callable[[Value, Value], Value]] = {
     BinaryOp.SUB: operator.sub,
     BinaryOp.MUL: operator.mul,
     BinaryOp.DIV: quotient,
-    BinaryOp.FLOORDIV: operator.floordiv,
-    BinaryOp.FLOORMOD: operator.mod,
+    BinaryOp.FLOORDIV: _floordiv,
+    BinaryOp.FLOORMOD: _floormod,
     BinaryOp.MIN: np.minimum,
     BinaryOp.MAX: np.maximum,
     BinaryOp.POW: np.power,

@@ -1,4 +1,5 @@
 // Runs CUDA C on the host: the threads of a block are fibers that yield where threads wait.
+#include <limits>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -323,6 +324,16 @@ static inline float __uint_as_float(unsigned x) { return bits_as<float>(x); }
 static inline unsigned __float_as_uint(float x) { return bits_as<unsigned>(x); }
 static inline double __longlong_as_double(long long x) { return bits_as<double>(x); }
 static inline long long __double_as_longlong(double x) { return bits_as<long long>(x); }
+template <typename To, typename From> static To nearest(From x) {
+  const To low = std::numeric_limits<To>::min(), high = std::numeric_limits<To>::max();
+  return x <= (From)low ? low : x >= (From)high ? high : (To)x;
+}
+static inline int __float2int_rz(float x) { return nearest<int>(x); }
+static inline int __double2int_rz(double x) { return nearest<int>(x); }
+static inline long long __float2ll_rz(float x) { return nearest<long long>(x); }
+static inline long long __double2ll_rz(double x) { return nearest<long long>(x); }
+static inline unsigned long long __float2ull_rz(float x) { return nearest<unsigned long long>(x); }
+static inline unsigned long long __double2ull_rz(double x) { return nearest<unsigned long long>(x); }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 template <typename T> static inline T min(T a, T b) { return a < b ? a : b; }

@@ -74,6 +74,8 @@ def test_every_helper_compiles(name: str) -> None:
             "y[0] = maximum<double>(y[1], scaled(y[2], y[3])) + scaled(x[5], x[6]);",
             "x[1] = dot_s8s8(word(1, 2, 3, 4), word(5, 6, 7, 8)) + dot_u8s8(9u, 10u);",
             "x[2] = dot_bf16(word(x[3], x[4]), 7u) + floor_mod<int>(-7, (int)x[4]);",
+            "y[1] = to_int(x[1]) + to_long(y[2]) + to_unsigned_long(x[3]) + to_int(y[4]);",
+            "x[3] = quotient<unsigned char>(7, (int)x[5]) + rest<unsigned>(9u, (unsigned)x[6]);",
             "vec<4>(&x[8]) = vec<4>((const float*)&x[12]);",
             "__shared__ float s[4]; copy_async(&vec<4>(s), &vec<4>(x + 4), x[0] > 1.0f);",
             "copy_async(&s[1], (const float*)x); commit_copies(); wait_copies<1>(); x[7] = s[2];",

@@ -137,8 +137,8 @@ def test_other_types_and_tensors_that_are_parts_of_others() -> None:
     body = For(bx, 4, ForKind.BLOCK_X, put(out, (bx,), at(x, bx, 7).astype("int8")))
     source = emit_cuda(program(body, [x], [out]), TARGET, "k")
     assert "const bfloat16* __restrict__ x /* [4, 8] strides [20, 1] */" in source.kernels
-    assert "out[i_0_j_0] = (signed char)(int)to_float(x[i_0_j_0 * 20 + 7]);" in source.kernels
-    assert source.helpers == ("bfloat16",) and "struct bfloat16" in source.text
+    assert "out[i_0_j_0] = (signed char)to_int(to_float(x[i_0_j_0 * 20 + 7]));" in source.kernels
+    assert source.helpers == ("integers", "bfloat16") and "struct bfloat16" in source.text
 
 
 def test_a_scheduled_matmul() -> None:

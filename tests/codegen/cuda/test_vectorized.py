@@ -125,6 +125,13 @@ def test_a_guarded_vector_is_read_under_its_condition() -> None:
     assert "vec<4>(&y" not in found
 
 
+def test_only_zeros_without_a_sign_stand_for_what_is_not_read() -> None:
+    for fill, at_once in ((0.0, True), (-0.0, False)):
+        value = select(tx >= 1, at(X, tx - 1, j), fill)
+        found = text(rows(32, put(OUT, (tx, j), value), [X]))
+        assert ("-0.0f" not in found) is at_once
+
+
 def test_parts_of_other_tensors_are_not_taken_for_aligned() -> None:
     part = Buffer("x", (8, 4), DType.FLOAT32, Scope.GLOBAL, (12, 1))
     out = buffer("out", 8, 4)

@@ -184,6 +184,16 @@ def test_lanes_that_share_in_groups_are_added_one_by_one(n: int) -> None:
     np.testing.assert_allclose(out, source.reshape(-1, 2).sum(1), rtol=1e-6)
 
 
+@pytest.mark.parametrize("n", [16, 21])
+def test_an_element_is_not_touched_where_no_lane_accumulates(n: int) -> None:
+    x, y = buffer("x", n), buffer("y", 4)
+    body = nest(f"s4 v{n}", lambda i, j: If(i * 9 + j < 12, add_to(y, (i,), at(x, j)), None))
+    source, out = random((n,)), np.full(4, -0.0, np.float32)
+    Compiled(program(body, [x], [y]))(source, out)
+    np.testing.assert_allclose(out, [source[:12].sum(), source[:3].sum(), 0, 0], rtol=1e-5)
+    assert np.signbit(out[2:]).all()  # 0 added to -0 is 0
+
+
 @pytest.mark.parametrize(
     "source_type", [F32, DType.INT32, DType.UINT8, DType.INT64, DType.BOOL], ids=str
 )

@@ -1,0 +1,149 @@
+"""Quotients and remainders of data: defined for every divisor, and alike wherever computed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Var
+from ansorpy.ir.interpret.program import run_program
+from ansorpy.ir.loops import Program, Seq, Stmt
+from ansorpy.target import Target
+from tests.codegen.cuda.emulator import Emulated, emulate, needs_compiler
+from tests.codegen.programs import Array, Compiled, at, buffer, empty, nest, program, put
+
+OPS = (BinaryOp.DIV, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD)
+TYPES = tuple(dtype for dtype in DType if dtype.is_int)
+DIVISORS = (0, -1, 1, 3, -4)
+
+
+def edges(dtype: DType) -> tuple[Array, Array]:
+    """Every pair of some numbers of *dtype*, its least and largest among them."""
+    limits = np.iinfo(dtype.value)
+    numbers = [limits.min, limits.max, limits.max - 1, 0, 1, 2, 5, 7]
+    numbers += [-1, -2, -5, -7] if dtype.is_signed else []
+    pairs = np.array(np.meshgrid(*[np.array(numbers, dtype.numpy)] * 2)).reshape(2, -1)
+    return np.ascontiguousarray(pairs[0]), np.ascontiguousarray(pairs[1])
+
+
+def exact(op: BinaryOp, a: int, b: int, dtype: DType) -> int:
+    """What :class:`BinaryOp` says, in Python's integers, cut to *dtype*."""
+    if b == 0:
+        return 0
+    if op is BinaryOp.FLOORMOD:
+        return a % b
+    towards_zero = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+    found = a // b if op is BinaryOp.FLOORDIV else towards_zero
+    return int(np.array(found % (1 << dtype.bits), np.uint64).astype(dtype.numpy))
+
+
+def by_data(op: BinaryOp, dtype: DType, loops: str) -> Program:
+    n = len(edges(dtype)[0])
+    a, b, out = (buffer(name, n, dtype=dtype) for name in ("a", "b", "out"))
+    body = nest(loops.format(n), lambda i: put(out, (i,), Binary(op, at(a, i), at(b, i))))
+    return program(body, [a, b], [out])
+
+
+def by_constants(op: BinaryOp, dtype: DType, loops: str) -> Program:
+    """The quotients by each of DIVISORS, a row each."""
+    n = len(edges(dtype)[0])
+    a, out = buffer("a", n, dtype=dtype), buffer("out", len(DIVISORS), n, dtype=dtype)
+
+    def body(i: Var) -> Stmt:
+        quotients = [Binary(op, at(a, i), Const(number, dtype)) for number in DIVISORS]
+        return Seq(tuple(put(out, (row, i), value) for row, value in enumerate(quotients)))
+
+    return program(nest(loops.format(n), body), [a], [out])
+
+
+def expected(op: BinaryOp, dtype: DType, a: Array, b: Array) -> Array:
+    pairs = zip(a.tolist(), b.tolist(), strict=True)
+    return np.array([exact(op, x, y, dtype) for x, y in pairs], dtype.numpy)
+
+
+def in_rows(op: BinaryOp, dtype: DType, a: Array) -> Array:
+    wrapped = np.array(DIVISORS).astype(dtype.numpy)
+    return np.stack([expected(op, dtype, a, np.full_like(a, b)) for b in wrapped])
+
+
+@pytest.mark.parametrize("loops", ["v{}", "s{}"])
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.value)
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_every_divisor_is_defined(dtype: DType, op: BinaryOp, loops: str) -> None:
+    a, b = edges(dtype)
+    for source, arrays, want in (
+        (by_data(op, dtype, loops), [a, b], expected(op, dtype, a, b)),
+        (by_constants(op, dtype, loops), [a], in_rows(op, dtype, a)),
+    ):
+        interpreted, got = empty(want.shape, dtype), empty(want.shape, dtype)
+        run_program(source, [*arrays, interpreted])
+        Compiled(source)(*arrays, got)
+        np.testing.assert_array_equal(interpreted, want)
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory: pytest.TempPathFactory) -> Emulated:
+    made = {
+        f"{make.__name__}_{op.name}_{dtype.value}": make(op, dtype, "s{}")
+        for op in OPS for dtype in TYPES for make in (by_data, by_constants)
+    }  # fmt: skip
+    return emulate(made, tmp_path_factory.mktemp("division"))
+
+
+@needs_compiler
+@pytest.mark.parametrize("op", OPS, ids=lambda op: op.value)
+@pytest.mark.parametrize("dtype", TYPES, ids=str)
+def test_every_divisor_is_defined_on_a_gpu(emulated: Emulated, dtype: DType, op: BinaryOp) -> None:
+    a, b = edges(dtype)
+    got, rows = empty(a.shape, dtype), empty((len(DIVISORS), len(a)), dtype)
+    emulated(f"by_data_{op.name}_{dtype.value}", [a, b, got])
+    emulated(f"by_constants_{op.name}_{dtype.value}", [a, rows])
+    np.testing.assert_array_equal(got, expected(op, dtype, a, b))
+    np.testing.assert_array_equal(rows, in_rows(op, dtype, a))
+
+
+def as_index(op: BinaryOp) -> Program:
+    """``out[i]`` = 1 at an index that is a quotient of data, brought inside."""
+    a, b = (buffer(name, 144, dtype=DType.INT64) for name in "ab")
+    table, out = buffer("table", 16, dtype=DType.INT64), buffer("out", 144, dtype=DType.INT64)
+
+    def body(i: Var) -> Stmt:
+        return put(out, (i,), at(table, Binary(op, at(a, i), at(b, i)) % 16))
+
+    return program(nest("s144", body), [a, b, table], [out])
+
+
+@pytest.mark.parametrize("op", OPS[1:], ids=lambda op: op.value)
+def test_an_index_that_is_a_quotient_of_data(op: BinaryOp) -> None:
+    a, b = edges(DType.INT64)
+    table, got = np.arange(16), empty(a.shape, DType.INT64)
+    Compiled(as_index(op))(a, b, table, got)
+    np.testing.assert_array_equal(got, expected(op, DType.INT64, a, b) % 16)
+
+
+@pytest.mark.parametrize("kind", ["s", "v"])
+def test_loop_variables_divide_loop_variables(kind: str) -> None:
+    out = buffer("out", 9, 9, 2, dtype=DType.INT64)
+
+    def body(i: Var, j: Var) -> Stmt:
+        values: list[Expr] = [(i - 4) // (j - 4), (i - 4) % (j - 4)]
+        return Seq(tuple(put(out, (i, j, n), value) for n, value in enumerate(values)))
+
+    source = program(nest(f"s9 {kind}9", body), [], [out])
+    want, got = empty((9, 9, 2), DType.INT64), empty((9, 9, 2), DType.INT64)
+    run_program(source, [want])
+    Compiled(source)(got)
+    np.testing.assert_array_equal(got, want)
+    assert want[2, 4].tolist() == [0, 0]  # -2 by 0
+
+
+def test_division_by_what_divides_everything_is_not_guarded() -> None:
+    x, out = (buffer(name, 64, dtype=DType.INT32) for name in ("x", "out"))
+    of_data = nest("s64", lambda i: put(out, (i,), at(x, i) // 7 + at(x, i) % 5))
+    of_indices = nest("s8 s8", lambda i, j: put(out, (i * 8 + j,), at(x, i * 8 // (j + 1))))
+    for body, corrections in ((of_data, 2), (of_indices, 1)):
+        text = emit_llvm(program(body, [x], [out]), Target.parse("x86-64-v4"), "k")
+        assert text.count("select") == corrections
