@@ -229,7 +229,7 @@ class Bounds:
         return steps
 
     def _tail_step(self, relation: SplitRelation, step: Size, extent: Size) -> Size:
-        """What divides the starts of tiles that are not at multiples of the tile size; 0 without."""
+        """What divides the starts of tiles not at multiples of their size; 0 without such tiles."""
         if relation.tail == "shift":
             return size_min(step, 1) * extent
         if relation.tail == "even":
@@ -329,16 +329,16 @@ class Bounds:
         return any(is_bound(it.annotation) for it in outer) or self._is_in_launch(owner)
 
     def ends(self, name: str) -> tuple[int, ...]:
-        """Where the part of tensor *name* that is read at all ends, by dimension, clipped to the shape.
+        """Where all reads of tensor *name* end, by dimension; clipped to the shape.
 
-        Boxes are moved to end there at the latest: the last box of a reader, even if it is moved
-        itself, starts no later than that.
+        Boxes are moved to end there at the latest.  They then start early enough for the last box
+        of a reader, which may be moved itself.
         """
         shape = self.state.stage(name).op.shape
         return tuple(min(end, n) for end, n in zip(self._reach(name), shape, strict=True))
 
     def _reach(self, name: str) -> tuple[int, ...]:
-        """As :meth:`ends`, not clipped: includes indices beyond the tensor, which are never loaded."""
+        """As :meth:`ends`, but not clipped: counts reads that a condition prevents."""
         if name not in self._reaches:
             reach = [1] * len(self.state.stage(name).op.shape)
             for reader in self.definition.readers.get(name, ()):

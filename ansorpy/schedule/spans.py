@@ -135,8 +135,10 @@ def moved_inside(span: Span, late: bool) -> Span:
 
 
 def hull(spans: list[Span], extent: int) -> Span:
-    """The smallest span that covers *spans*; all *extent* elements unless their starts differ by
-    constants.  Not clipped to *extent*."""
+    """The smallest span that covers *spans*, not clipped.
+
+    It is all *extent* elements where a start is unknown or two differ by more than a constant.
+    """
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
     if len(known) < len(spans) or len({o.terms for o in known}) != 1:

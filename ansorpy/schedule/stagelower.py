@@ -168,7 +168,7 @@ class _Nest(StageIndices):
         return For(turn, turns, ForKind.SERIAL, inner)
 
     def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
-        """A loop over the parts that use all lanes, then the last part, which uses some of them."""
+        """A loop over the parts that use all lanes, then the last part, which uses some."""
         outer, lanes = split.children
         full, rest = divmod(self.extents[split.parent], self.extents[lanes])
         parts = [self._repeated(level, full, body)] if full else []
@@ -179,7 +179,7 @@ class _Nest(StageIndices):
         return Seq(tuple(parts)) if full else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
-        """Queue a binding of the tile start for each ragged split whose tiles loop *name* counts."""
+        """Queue bindings of tile starts for the ragged splits whose tiles loop *name* counts."""
         for relation in self.stage.relations:
             if not is_ragged(relation, self.extents) or name != relation.children[0]:
                 continue
@@ -194,7 +194,7 @@ class _Nest(StageIndices):
             self.outer.define(start, value, last)
 
     def _with_starts(self, level: int, body: Callable[[], Stmt]) -> Stmt:
-        """*body* with the pending tile starts bound; deferred while the next inner loop is parallel."""
+        """*body* with the pending tile starts bound; deferred while the next loop is parallel."""
         following = self.stage.iters[level + 1 : level + 2]
         if any(self.kinds[it.name] is ForKind.PARALLEL for it in following):
             return body()
@@ -304,7 +304,7 @@ class _Nest(StageIndices):
         return self._guarded(stmt if condition is None else If(condition, stmt, None))
 
     def _initial(self, level: int) -> list[Stmt]:
-        """Statements that set this stage's box inside loop *level* to the reduction's identity."""
+        """Set this stage's box inside loop *level* to the reduction's identity."""
         body = self.op.body
         if not isinstance(body, Reduce):
             return []
@@ -344,7 +344,7 @@ class _Nest(StageIndices):
         return stmt
 
     def _in_lanes(self, level: int) -> Stmt:
-        """The loops from *level* inward with a partial sum per lane, then the tree over the lanes."""
+        """The loops from *level* inward with a partial sum per lane, then their tree."""
         body, fresh = self.op.body, self.outer.fresh
         assert isinstance(body, Reduce) and self.stage.lanes is not None
         names = [it.name for it in self.stage.iters]
