@@ -285,8 +285,8 @@ class Bounds:
     def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
         """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
 
-        Covers the box where it is needed and where it is moved to (:func:`moved_inside`); not
-        clipped.  With *among*, the union over those threads, as in :meth:`inside`.
+        For *owner* itself it is :meth:`inside`.  For others it covers the box both where it is
+        needed and where it is moved to, not clipped.  *among* is that of :meth:`inside`.
         """
         if name == owner:
             return self.inside(name, level, among=among)

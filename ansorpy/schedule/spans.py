@@ -86,7 +86,7 @@ def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
     origin: dict[Part, int] = {}
     parts = list(parts)
     if any(span.late for span, _ in parts) and _count_moving(parts) > 1:
-        return NOWHERE  # one addend moved early: the sum is too, anywhere in the tensor
+        return NOWHERE  # if one box is moved, the sum starts early even in mid-tensor
     for span, c in parts:
         if c < 0 or span.origin is None:
             return NOWHERE
