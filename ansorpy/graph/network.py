@@ -47,7 +47,8 @@ class Call:
 
     ``dag.args`` are the values ``inputs`` (a value may appear twice) and then ``constants``;
     ``dag.outputs`` go to ``outputs``.  A placeholder may see a value under another shape of the
-    same size, as only the address is passed.  ``dag.strides`` are those of values not dense.
+    same size, as only the address is passed.  ``dag.strides`` has those of
+    values that are not dense.
     """
 
     name: str

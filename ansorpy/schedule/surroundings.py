@@ -112,7 +112,7 @@ class Surroundings:
     def place(self, name: str, region: Sequence[Span], starts: Index) -> list[tuple[Var, Expr]]:
         """Set the origin of an attached stage's box; returns the variables to bind.
 
-        The box is moved to lie inside what is read; a masked one only so as not to start before 0.
+        The box is moved inside what is read; a masked one only if it starts before 0.
         """
         lets: list[tuple[Var, Expr]] = []
         origins: list[Expr] = []
