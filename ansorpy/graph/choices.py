@@ -1,4 +1,4 @@
-"""Questions that passes leave open: parts of a graph where no way is better on its face."""
+"""Questions that passes leave open: parts of a graph where no way is clearly the best."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ __all__ = ["Choices"]
 
 
 class Choices:
-    """What a pass asks where it could rewrite a part in several ways, and what is decided.
+    """The questions of passes that can rewrite a part in several ways, and the answers.
 
     Equal parts ask one question, so all layers of a transformer are decided together.
 
     Args:
-        decided: Question -> the way to take.  What is not in it is answered with the first way.
-        cache_bytes: What the caches next to the cores hold; 0 where that is not known.
+        decided: Question -> the way to take.  Other questions are answered with their first way.
+        cache_bytes: Size of the caches next to the cores; 0 if it is not known.
     """
 
     def __init__(self, decided: Mapping[str, str] | None = None, cache_bytes: int = 0) -> None:
@@ -23,7 +23,7 @@ class Choices:
         self.asked: dict[str, tuple[str, ...]] = {}
 
     def way(self, question: str, ways: Sequence[str]) -> str:
-        """The way to take; the first of *ways* unless something else is decided."""
+        """The way to take; the first of *ways* unless another one is decided."""
         self.asked[question] = tuple(ways)
         found = self.decided.get(question, ways[0])
         if found not in ways:

@@ -1,4 +1,4 @@
-"""What a graph on constants alone gives: each operator by its definition, as the network would."""
+"""Evaluation of a graph on constants alone, each operator by its compute definition."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["constant_values"]
 
 
 def constant_values(graph: Graph) -> list[Array]:
-    """The outputs of *graph*, which depend on no input, in order.
+    """The outputs of *graph*, none of which depends on an input, in order.
 
     Operators are computed in float64 and rounded to their types.
     """
@@ -37,7 +37,7 @@ def constant_values(graph: Graph) -> list[Array]:
 
 
 def _defined(op: Op, operands: Sequence[Array], kind: TensorType) -> Array:
-    """``op(*operands)`` of this *kind* by the definition of *op*."""
+    """``op(*operands)``, of type *kind*, by the compute definition of *op*."""
     args = [placeholder(a.shape, as_dtype(a.dtype), name=f"x{n}") for n, a in enumerate(operands)]
     stage = DEFINITIONS[type(op)](op, args, Names())
     given = {arg.name: array for arg, array in zip(args, operands, strict=True)}

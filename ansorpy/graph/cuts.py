@@ -1,8 +1,8 @@
-"""The ways in which a network can be cut into kernels, where measuring has to decide.
+"""The ways in which a network can be cut into kernels, where only measuring can decide.
 
-Passes ask (:mod:`ansorpy.graph.choices`); here every answer is tried out, and what it changes is
-told apart: the calls of each way, beyond those that all ways have.  Questions whose answers change
-the same calls are one region, with a way for each combination.
+Passes ask questions (:mod:`ansorpy.graph.choices`).  Here every answer is tried, to find what it
+changes: the calls of each way beyond those common to all.  Questions whose answers change the same
+calls form one region, with a way for each combination of answers.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from ansorpy.graph.partition import partition
 __all__ = ["MOST_WAYS", "Cuts", "Region", "Way", "cuts_of"]
 
 MOST_WAYS = 8
-"""Combinations of answers that one region may have; further questions get their first answer."""
+"""The most ways in one region; further questions get their first answer."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One way to cut a region: what it answers, and how often it calls each workload, by key."""
+    """One way to cut a region: its answers, and its number of calls of each workload, by key."""
 
     answers: Mapping[str, str]
     calls: Mapping[str, int]
@@ -41,7 +41,7 @@ class Way:
 
 @dataclass(frozen=True)
 class Region:
-    """Questions that are decided together; the first way is taken when nothing is known."""
+    """Questions that are decided together; the first way is the default."""
 
     ways: tuple[Way, ...]
 
@@ -53,9 +53,9 @@ class Region:
 
 @dataclass(frozen=True)
 class Cuts:
-    """A network as it is cut by default, and what could be cut otherwise.
+    """A network as it is cut by default, and the regions that can be cut otherwise.
 
-    ``others`` has the workloads of other ways that ``network`` does not call, by key.
+    ``others`` has the workloads, by key, that other ways call and ``network`` does not.
     """
 
     graph: Graph
@@ -65,16 +65,17 @@ class Cuts:
     cache_bytes: int = 0
 
     def taking(self, ways: Sequence[int]) -> Network:
-        """The network with the way of that number taken in each region."""
+        """The network with way number ``ways[n]`` taken in region number ``n``."""
         answers: dict[str, str] = {}
         for region, at in zip(self.regions, ways, strict=True):
             answers |= region.ways[at].answers
         return _cut(self.graph, answers, self.cache_bytes)
 
     def within(self, size: Callable[[Network], int], most: int) -> Cuts:
-        """The cuts without the ways whose network has a *size* over *most*, all else by default.
+        """The cuts without the ways that make the network's *size* larger than *most*.
 
-        A region of which no way is within keeps its smallest.
+        Each way is tried with the other regions cut by default.  A region without any way within
+        *most* keeps its smallest.
         """
         kept = []
         for number, region in enumerate(self.regions):
@@ -100,7 +101,7 @@ def cuts_of(graph: Graph, cache_bytes: int = 0) -> Cuts:
     """*graph*, as it was imported, cut in all ways that its passes leave open.
 
     Args:
-        cache_bytes: What the caches next to the cores that will run it hold; 0: not known.
+        cache_bytes: Size of the caches next to the cores that will run it; 0 if not known.
 
     Raises:
         UnsupportedModel: As :func:`~ansorpy.graph.partition.partition` does.
@@ -149,7 +150,7 @@ def _calls(network: Network) -> Counter[str]:
 
 
 def _together(changed: Mapping[str, set[str]]) -> Iterable[list[str]]:
-    """Questions in groups: those that change the same calls; without those that change none."""
+    """Groups of questions that change the same calls; those that change none are left out."""
     groups: list[tuple[list[str], set[str]]] = []
     for question, keys in changed.items():
         if not keys:
@@ -163,6 +164,6 @@ def _together(changed: Mapping[str, set[str]]) -> Iterable[list[str]]:
 
 
 def _few(questions: Sequence[str], choices: Choices) -> list[str]:
-    """As many of *questions*, the first ones, as make no more than MOST_WAYS ways."""
+    """The first of *questions*, as many as make no more than MOST_WAYS ways."""
     counts = [len(choices.asked[question]) for question in questions]
     return [q for n, q in enumerate(questions) if prod(counts[: n + 1]) <= MOST_WAYS]

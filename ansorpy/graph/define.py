@@ -1,4 +1,4 @@
-"""A group of fused nodes as a compute definition: its DAG, and which value each placeholder is."""
+"""A group of fused nodes as a compute definition: its DAG, and each placeholder's value."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ __all__ = ["Definition", "copy_definition", "define"]
 
 _PRODUCT = ("data", "weight")
 _QUERY = ("query", "key", "value")
-"""What operands are called; those behind are masks."""
+"""Names of the operands; further ones are masks."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def define(placement: Placement, group: Group) -> Definition:
     is_one = group.anchor is None or view.collapse
     scope = _Scope(placement, view if is_one else View())
     for node in group.nodes:
-        if node is group.anchor:  # what it reads is written in stored shapes, or collapsed as it is
+        if node is group.anchor:  # what it reads keeps stored shapes, unless collapsed too
             scope.view = view
         if _reads_through(group, node):
             scope.stages[node.output] = _moved(scope, node)
@@ -113,10 +113,10 @@ def _strides(placement: Placement, value: str, shape: Shape) -> Strides:
 
 
 def _reads_through(group: Group, node: Node) -> bool:
-    """True for a movement that its reader does by an index map, without a stage.
+    """True for a movement that its reader performs as an index map, without a stage.
 
-    A shuffle divides and takes remainders, and leaves vectors scattered: where no padding stage
-    does that once for all taps, a stage of its own does.
+    A shuffle needs quotients and remainders, and scatters vectors: unless a padding stage does
+    that once for all taps, it gets a stage of its own.
     """
     if not node.op.moves_only or node.output == group.output:
         return False
@@ -160,7 +160,7 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
 
 
 def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
-    """A convolution of single pixels is a matrix product over all of them, as one of rows is."""
+    """A pointwise convolution, or a product of rows, as one matrix product over all pixels."""
     data, weight = node.inputs
     *lead, channels = scope.shape(data)
     pixels = int(np.prod(lead))
@@ -190,13 +190,13 @@ def _operands(scope: _Scope, node: Node, full: Shape) -> Sequence[Tensor | Const
 
 
 def _stripped(shape: Shape) -> Shape:
-    """*shape* without the unit axes in front, which broadcasting supplies."""
+    """*shape* without leading unit axes, which broadcasting supplies."""
     first = next((d for d, e in enumerate(shape) if e != 1), len(shape) - 1)
     return shape[first:]
 
 
 def _role(node: Node, array: Array | None) -> str:
-    """A telling name for a placeholder."""
+    """A descriptive name for a placeholder."""
     if array is None:
         return "data"
     names = {Fn.ADD: "bias", Fn.MUL: "scale", Fn.PRELU: "slope"}

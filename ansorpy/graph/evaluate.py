@@ -1,4 +1,4 @@
-"""Values of operators on constant arrays, for the operators that the passes apply to constants."""
+"""Evaluation on constant arrays of the operators that the passes apply to constants."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def evaluate(op: Op, inputs: Sequence[NDArray[np.generic]]) -> NDArray[np.generi
 
 
 def _moved(op: Op, x: NDArray[np.generic]) -> Any:
-    """*x* after a movement; None for what is none."""
+    """*x* after a movement; None for any other operator."""
     match op:
         case Reshape(shape):
             return x.reshape(shape)

@@ -1,4 +1,4 @@
-"""Products and quotients with a number, as several passes look for them."""
+"""Recognition of products and quotients with a number, for several passes."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Output:
-    """A result of the network: the name the caller knows and the value behind it."""
+    """A result of the network: the caller's name for it, and the value it is."""
 
     name: str
     value: str
@@ -38,7 +38,7 @@ class Output:
 class Graph:
     """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
-    ``types`` has every value.  Graphs are not written after they are built; passes return new ones
+    ``types`` has every value.  Graphs are not modified after they are built; passes return new ones
     and share the constant arrays.
     """
 
@@ -52,16 +52,16 @@ class Graph:
     )
 
     def constant(self, name: str, shape: Shape) -> Array:
-        """The constant *name* seen as *shape*: one object however often it is asked for.
+        """The constant *name* under *shape*; the same object on every call.
 
-        What is packed from it is then packed once for all kernels that read it.
+        It is then packed only once for all kernels that read it.
         """
         if (name, shape) not in self._seen:
             self._seen[name, shape] = np.ascontiguousarray(self.constants[name]).reshape(shape)
         return self._seen[name, shape]
 
     def consumers(self) -> dict[str, list[Node]]:
-        """Nodes that read each value (a node twice when it reads it twice)."""
+        """Nodes that read each value; a node is listed twice if it reads the value twice."""
         readers: dict[str, list[Node]] = {name: [] for name in self.types}
         for node in self.nodes:
             for name in node.inputs:
@@ -74,9 +74,9 @@ class Graph:
 
 
 class GraphBuilder:
-    """Collects a graph node by node; nodes on constants only are computed at once.
+    """Builds a graph node by node; nodes on constants only are computed at once.
 
-    Names are unique: a name taken already gets a number appended.
+    Names are unique: a name already taken gets a number appended.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class GraphBuilder:
         return name
 
     def add_constant(self, name: str, array: Array) -> str:
-        """Hold *array*; returns the name it got."""
+        """Add *array*; returns the name it got."""
         name = self._fresh(name)
         self.types[name] = TensorType(tuple(array.shape), as_dtype(array.dtype))
         self.constants[name] = array
@@ -122,7 +122,7 @@ class GraphBuilder:
         return name
 
     def finish(self, outputs: Iterable[Output]) -> Graph:
-        """The graph that computes *outputs*, without what they do not need."""
+        """The graph that computes *outputs*, without nodes and constants they do not need."""
         results = tuple(outputs)
         live = {output.value for output in results}
         kept: list[Node] = []
@@ -149,7 +149,7 @@ class GraphBuilder:
 
 
 def text(graph: Graph) -> str:
-    """One line a node: ``value[shape] = op(inputs)``; constants are marked ``%``."""
+    """One line per node: ``value[shape] = op(inputs)``; constants are marked ``%``."""
     lines = [f"input {name}{list(graph.types[name].shape)}" for name in graph.inputs]
     for node in graph.nodes:
         args = ", ".join(f"%{i}" if i in graph.constants else i for i in node.inputs)

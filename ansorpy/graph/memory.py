@@ -8,7 +8,7 @@ from dataclasses import dataclass
 __all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "padded", "plan_arena"]
 
 ALIGNMENT_BYTES = 64
-"""A cache line and the widest vector."""
+"""Size of a cache line, and of the widest vector."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class ArenaPlan:
 
 
 def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
-    """Place each value at the lowest offset that no value alive with it occupies, largest first.
+    """Place values, largest first, at the lowest offset free during their lifetime.
 
     Greedy by size: within a few percent of the optimum on networks, O(n^2) (Pisarchyk and Lee,
     2020, "Efficient memory management for deep neural net inference", strategy *greedy by size*).
@@ -62,5 +62,5 @@ def _first_gap(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:
 
 
 def padded(size_bytes: int) -> int:
-    """What a value of *size_bytes* takes up in an arena."""
+    """The bytes that a value of *size_bytes* takes up in an arena."""
     return -(-size_bytes // ALIGNMENT_BYTES) * ALIGNMENT_BYTES

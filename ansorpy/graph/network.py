@@ -35,7 +35,7 @@ class TensorInfo:
 
 @dataclass(frozen=True)
 class Part:
-    """Where a value that has no memory of its own begins: *offset_bytes* into the value *of*."""
+    """The place of a value without memory of its own: *offset_bytes* into the value *of*."""
 
     of: str
     offset_bytes: int
@@ -47,7 +47,8 @@ class Call:
 
     ``dag.args`` are the values ``inputs`` (a value may appear twice) and then ``constants``;
     ``dag.outputs`` go to ``outputs``.  A placeholder may see a value under another shape of the
-    same size: only the address is passed.  ``dag.strides`` say how far apart the elements lie.
+    same size, as only the address is passed.  ``dag.strides`` has those of
+    values that are not dense.
     """
 
     name: str
@@ -63,16 +64,16 @@ class Call:
 
     @cached_property
     def pack(self) -> frozenset[int]:
-        """Which constants it is given: equal for calls that are given the same arrays."""
+        """Identity of its constants: equal for calls that are given the same arrays."""
         return frozenset(map(id, self.constants.values()))
 
 
 @dataclass(frozen=True)
 class Workload:
-    """A definition that ``weight`` calls of a network share, with ``packs`` sets of constants.
+    """A definition shared by ``weight`` calls of a network, with ``packs`` sets of constants.
 
-    ``touched_bytes`` are what the network reads and writes from one call to the next with the same
-    constants, where there is one before the next run.
+    ``touched_bytes`` is what the network reads and writes from one call to the next with the same
+    constants, which may be in its next run.
     """
 
     key: str
@@ -85,11 +86,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Network:
-    """Calls in running order over named values.
+    """Calls in execution order over named values.
 
-    A value is a network input (read only), a network output (the caller's buffer), lives in the
-    arena, or is one of the ``parts`` of such a value; ``values`` has them all, in their stored
-    shapes.
+    A value is a network input (read only), a network output (the caller's buffer), a value in the
+    arena, or one of the ``parts`` of such a value; ``values`` has them all, in their stored shapes.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -100,7 +100,7 @@ class Network:
     parts: Mapping[str, Part] = field(default_factory=dict)
 
     def workloads(self) -> list[Workload]:
-        """The different definitions, in order of first use."""
+        """The distinct definitions, in order of first use."""
         places: dict[str, list[int]] = {}
         for place, call in enumerate(self.calls):
             places.setdefault(call.key, []).append(place)
@@ -113,7 +113,7 @@ class Network:
         return found
 
     def _touched_bytes(self, place: int) -> int:
-        """What calls touch from number *place* to the next one with its constants."""
+        """Bytes that calls access from number *place* to the next call with its constants."""
         own = self.calls[place].pack
         after = (*self.calls[place + 1 :], *self.calls[:place])
         different = takewhile(lambda call: not own or call.pack != own, after)
@@ -127,7 +127,7 @@ class Network:
         return sum(constants.values()) + min(inside, self.arena.bytes) + outside
 
     def lifetimes(self) -> dict[str, Lifetime]:
-        """When each value of the arena is there; one made in parts is from the first part on."""
+        """The lifetime of each value in the arena; one written in parts lives from the first on."""
         external = {t.name for t in (*self.inputs, *self.outputs)}
         return lifetimes(self.calls, self.values, self.parts, external)
 

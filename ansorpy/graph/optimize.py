@@ -37,9 +37,9 @@ SIMPLIFYING: tuple[Callable[[Graph], Graph], ...] = (
     sink_reshapes,
     turn_norms,
 )
-"""What is always better.  Norms are found before scales are folded into their parts, and reshapes
-moved out of the way of folding.  Moves are simplified before the layout pass, which knows shuffles,
-and again after it, when transposes are gone that kept reshapes where they were."""
+"""Passes that never make a graph worse.  Norms are found, and reshapes moved out of the way, before
+scales are folded.  Moves are simplified before the layout pass, which handles shuffles, and again
+after it, as it removes transposes that kept reshapes in place."""
 
 ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
     fuse_attention,
@@ -47,13 +47,13 @@ ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
     lambda graph, choices: fuse_siblings(graph),
     split_batch,
 )
-"""What becomes one operator; a pass asks where it may be better to leave several."""
+"""Passes that join operators or split the batch; they ask where that is not always better."""
 
 
 def simplify(graph: Graph) -> Graph:
-    """*graph* with scales folded, images channels last, and no needless movement.
+    """*graph* with scales folded, images channels last, and no needless movements.
 
-    Constants are folded and dead nodes dropped whenever a pass builds its result.
+    Every pass folds constants and drops dead nodes when it builds its result.
     """
     for run in SIMPLIFYING:
         graph = run(graph)
@@ -61,12 +61,12 @@ def simplify(graph: Graph) -> Graph:
 
 
 def arrange(graph: Graph, choices: Choices) -> Graph:
-    """A simplified *graph* with operators joined as *choices* answer."""
+    """A simplified *graph* with operators joined, and the batch split, as *choices* say."""
     for run in ARRANGING:
         graph = run(graph, choices)
     return graph
 
 
 def optimize(graph: Graph) -> Graph:
-    """*graph* after all passes, every question answered with its first way."""
+    """*graph* after all passes, with the first way taken for every question."""
     return arrange(simplify(graph), Choices())

@@ -17,8 +17,8 @@ __all__ = ["partition"]
 def partition(graph: Graph) -> Network:
     """Fuse *graph* into calls and lay out its intermediate values.
 
-    What :mod:`ansorpy.graph.placement` makes a view is no call: its readers read the same bytes
-    under another shape.
+    A view (see :mod:`ansorpy.graph.placement`) needs no call: its readers read the same bytes under
+    another shape.
 
     Raises:
         UnsupportedModel: An output is an input itself or does not depend on any input.
@@ -48,7 +48,7 @@ class _Partition:
         return Network(given, outputs, self.values, tuple(self.calls), self._arena(), self.parts)
 
     def _name_outputs(self) -> list[tuple[str, str]]:
-        """Let producers write the caller's buffers; returns (value, output) pairs left to copy."""
+        """Let producers write the caller's buffers; return (value, output) pairs to copy."""
         copies: list[tuple[str, str]] = []
         for output in self.graph.outputs:
             root = self.placement.root(output.value)
@@ -65,7 +65,7 @@ class _Partition:
         return copies
 
     def _name(self, root: str) -> str:
-        """The buffer's name for a value; clear of the network's own input and output names."""
+        """The name of a value's buffer; differs from the names of network inputs and outputs."""
         if root not in self.names:
             name, taken = root, {*self.names.values(), *(o.name for o in self.graph.outputs)}
             while name in taken:
@@ -74,7 +74,7 @@ class _Partition:
         return self.names[root]
 
     def _buffer(self, value: str) -> str:
-        """The name of the memory that *value* has, its own or a part of another's."""
+        """The name of *value*'s memory, which is its own or part of another value's."""
         place = self.placement.places[value]
         if self.placement.is_whole(value):
             value = place.root
@@ -101,13 +101,13 @@ class _Partition:
 
 
 _MOST_NAMED = 24
-"""Operators in a title: all of what networks are made of, some of a recurrence written out."""
+"""The most operators in a title; only unrolled recurrences have more."""
 
 
 def _title(graph: Graph, group: Group) -> str:
-    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape but a batch of 1.
+    """``conv3x3s2_add_relu_112x112x64``: operators, then the stored shape without a batch of 1.
 
-    Of a long group the first operators are named, and how many follow.
+    For a long group it has the first operators and the number of the others.
     """
     parts: list[str] = []
     for node in group.nodes:

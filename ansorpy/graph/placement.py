@@ -1,12 +1,12 @@
 """Where values lie: in memory of their own, or as parts of other values.
 
-A reshape is the same bytes.  A slice is part of what it cuts from.  The operands of a
-concatenation are parts of its result, into which their producers write: nothing is copied.  Where
-all of them are movements (halves of rows that change places, say) one kernel makes the whole.
+A reshape is the same bytes.  A slice is part of its operand.  The operands of a concatenation are
+parts of its result, into which their producers write: nothing is copied.  If all of them are
+movements (two halves of rows swapped, say), one kernel makes the whole result.
 
-Both need offsets of whole cache lines, so that vectors stay aligned; an operand of a concatenation
-has to be made by a kernel, as nothing but that operand.  Where that is not so the movement is a
-kernel's work.
+Slices and concatenations need offsets of whole cache lines, so that vectors stay aligned, and an
+operand of a concatenation must be made by a kernel and belong to only one concatenation.  Otherwise
+a kernel performs the movement.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["Place", "Placement", "place_values"]
 
 @dataclass(frozen=True)
 class Place:
-    """From element ``offset`` of the value ``root``, elements ``strides`` apart."""
+    """A value that starts at element ``offset`` of the value ``root``, with ``strides``."""
 
     root: str
     offset: int
@@ -42,11 +42,11 @@ class Placement:
     views: frozenset[str]
 
     def root(self, value: str) -> str:
-        """The value in whose memory *value* lies; itself where it has memory of its own."""
+        """The value in whose memory *value* lies; *value* itself if it has its own."""
         return self.places[value].root
 
     def is_whole(self, value: str) -> bool:
-        """True when *value* is all of its root's memory."""
+        """True when *value* takes up all of its root's memory."""
         types = self.graph.types
         return types[value].size == types[self.root(value)].size
 
@@ -54,12 +54,12 @@ class Placement:
         return self.places[value].strides == dense_strides(self.graph.types[value].shape)
 
     def strides(self, value: str, shape: Shape) -> Strides | None:
-        """Strides of *value* seen under *shape*, where it can be."""
+        """Strides of *value* seen under *shape*; None if there are none."""
         return reshaped(self.graph.types[value].shape, self.places[value].strides, shape)
 
 
 def place_values(graph: Graph) -> Placement:
-    """Make as many slices and concatenations views as can be; all reshapes are."""
+    """Make views of all reshapes, and of as many slices and concatenations as possible."""
     return _Placer(graph).run()
 
 
@@ -75,7 +75,7 @@ class _Placer:
         self.uses = Uses(graph)
         self.slices: set[str] = set()
         self.holders: dict[str, tuple[Node, int]] = {}
-        """The concatenation that an operand is part of, and which operand; by its root."""
+        """Root of an operand -> the concatenation it is part of, and the operand's number."""
 
     def run(self) -> Placement:
         places = self._places()
@@ -104,10 +104,10 @@ class _Placer:
     def _moved(
         self, values: Iterable[str], places: dict[str, Place], aligned: Iterable[str]
     ) -> Mapping[str, Place] | None:
-        """The places that change when *values* become parts: theirs and those of their reshapes.
+        """The places that change if *values* become parts: theirs and those of their reshapes.
 
-        None where a place cannot be expressed, or one of *aligned* would not begin a cache line.
-        What else lies in *values* is decided later.
+        None if a place cannot be expressed, or one of *aligned* would not start a cache line.
+        Other values that lie in *values* are decided later.
         """
         changed = ChainMap[str, Place]({}, places)
         todo = list(values)
@@ -125,7 +125,7 @@ class _Placer:
         return places[value].offset * size % ALIGNMENT_BYTES == 0
 
     def _held_by(self, node: Node) -> dict[str, tuple[Node, int]] | None:
-        """The roots of all operands of a concatenation; None where one has to be copied."""
+        """The roots of all operands of a concatenation; None if one has to be copied."""
         if all(map(self._is_moved, node.inputs)):
             return None
         found: dict[str, tuple[Node, int]] = {}
@@ -138,7 +138,7 @@ class _Placer:
         return found
 
     def _is_moved(self, value: str) -> bool:
-        """True when *value* is made by movements and arithmetic behind them, for one reader."""
+        """True when *value* is made by movements and arithmetic on them, for one reader."""
         node = self.uses.private(value)
         if node is None or node.op.pattern > Pattern.INJECTIVE:
             return False
@@ -148,10 +148,10 @@ class _Placer:
         )
 
     def _places(self) -> dict[str, Place]:
-        """Where everything lies under the present choices.
+        """The places of all values under the current choices.
 
         Raises:
-            _Inexpressible: A value would not have strides, or rows that are not contiguous.
+            _Inexpressible: A value would have no strides, or rows that are not contiguous.
         """
         places: dict[str, Place] = {}
         for value in reversed(list(self.graph.types)):
@@ -185,7 +185,7 @@ class _Placer:
     def _part(
         self, value: str, node: Node, number: int, places: MutableMapping[str, Place]
     ) -> Place:
-        """*value* (what operand *number* of a concatenation is a reshape of) in its result."""
+        """The place of *value* in a concatenation whose operand *number* is a reshape of it."""
         whole = self._place(node.output, places)
         assert isinstance(node.op, Concat)
         before = (self.graph.types[x].shape[node.op.axis] for x in node.inputs[:number])
@@ -196,7 +196,7 @@ class _Placer:
 
 
 def _expressed(root: str, offset: int, strides: Strides | None) -> Place:
-    """That place; rows have to be contiguous, or no vector could be read."""
+    """The :class:`Place`; raises if rows are not contiguous, as vectors could not be read."""
     if strides is None or (strides and strides[-1] != 1):
         raise _Inexpressible
     return Place(root, offset, strides)

@@ -1,4 +1,4 @@
-"""The arena of a network whose kernels write results over operands that die with them."""
+"""In-place arenas: kernels write results over operands that are not used afterwards."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ansorpy.graph.network import Network
 __all__ = ["Overwritten", "in_place"]
 
 Overwritten = Sequence[tuple[int, int]]
-"""Pairs of an input's and an output's number: a kernel may write that output over that input."""
+"""Pairs (input number, output number): the kernel may write that output over that input."""
 
 
 def in_place(network: Network, allowed: Mapping[str, Overwritten]) -> Network:
-    """*network* with an arena in which results lie over operands, where that makes it smaller.
+    """*network* with results placed over operands in its arena, if that makes it smaller.
 
     Args:
-        allowed: Workload key -> what its kernel may write over.
+        allowed: Workload key -> what its kernel may overwrite.
     """
     lifetimes = network.lifetimes()
     holder = {name: name for name in lifetimes}
@@ -44,9 +44,9 @@ def _is_free(
     lifetimes: Mapping[str, Lifetime],
     inputs: Sequence[str],
 ) -> bool:
-    """True when *operand* is nobody's after call number *place*, which makes *result*.
+    """True when nothing reads *operand* after call number *place*, which writes *result*.
 
-    Both are whole values of the arena, of one size, and the call reads no other part of either.
+    Both are whole values of the arena, of one size, and the call reads *operand* only once.
     """
     if operand not in lifetimes or result not in lifetimes:
         return False
@@ -66,7 +66,7 @@ def _root(holder: Mapping[str, str], name: str) -> str:
 
 
 def _shared(lifetimes: Mapping[str, Lifetime], holder: Mapping[str, str]) -> ArenaPlan:
-    """The plan in which values that have one holder lie in one place."""
+    """The plan in which values with the same holder lie in the same place."""
     together: dict[str, Lifetime] = {}
     for name, own in lifetimes.items():
         root = _root(holder, name)

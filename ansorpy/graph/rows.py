@@ -1,4 +1,4 @@
-"""Operators on a part of their rows: which compute each row of the result from the same rows."""
+"""Operators on some of their rows: which ones compute each row from the operands' same row."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ __all__ = ["Operand", "on_rows"]
 
 @dataclass(frozen=True)
 class Operand:
-    """Its whole shape; *cut* where it comes in pieces along the first axis, whole otherwise."""
+    """An operand: its whole shape, and whether it is *cut* into pieces along the first axis."""
 
     shape: Shape
     cut: bool
@@ -48,8 +48,8 @@ class Operand:
 def on_rows(op: Op, operands: Sequence[Operand], shape: Shape, pieces: int) -> Op | None:
     """*op* for one of *pieces* equal parts of the rows of a result of *shape*.
 
-    A row is all that has one index on the first axis.  None where a part of the result's rows
-    needs more than that part of the operands that are cut.
+    A row is all elements with one index on the first axis.  None where a part of the result's rows
+    needs more than the same part of the operands that are cut.
     """
     if not shape or any(o.cut and o.shape[0] % pieces for o in operands) or shape[0] % pieces:
         return None
@@ -80,7 +80,7 @@ def on_rows(op: Op, operands: Sequence[Operand], shape: Shape, pieces: int) -> O
 
 
 def _is_product_of_rows(operands: Sequence[Operand], rank: int) -> bool:
-    """True when a product's first axis is that of each operand that is cut, and no other's."""
+    """True when the first axis of a product is that of exactly the operands that are cut."""
     a, b = operands
     if a.cut and not b.cut and len(b.shape) == 2:
         return len(a.shape) == rank
@@ -88,7 +88,7 @@ def _is_product_of_rows(operands: Sequence[Operand], rank: int) -> bool:
 
 
 def _broadcasts(operands: Sequence[Operand], shape: Shape) -> bool:
-    """True when those that are cut have all rows of *shape*, and the others the same for each."""
+    """True when operands that are cut have all rows of *shape*, and others one for all rows."""
     return all(_spans(o, len(shape)) for o in operands) and all(
         o.shape[0] == shape[0] for o in operands if o.cut
     )
@@ -101,7 +101,7 @@ def _spans(operand: Operand, rank: int) -> bool:
 
 
 def _of_one(op: Op, before: Shape, rows: int) -> Op | None:
-    """*op* with one operand of shape *before* that is cut, for *rows* of its result."""
+    """*op* on one cut operand, whose whole shape is *before*, for *rows* rows of its result."""
     match op:
         case Reshape(shape):
             return Reshape((rows, *shape[1:]))
@@ -113,7 +113,7 @@ def _of_one(op: Op, before: Shape, rows: int) -> Op | None:
 
 
 def _keeps_rows(op: Op) -> bool:
-    """True when *op* goes along other axes than the first."""
+    """True when *op* works only along axes other than the first."""
     match op:
         case Conv() | ConvTranspose() | Pool():
             return True

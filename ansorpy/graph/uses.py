@@ -1,4 +1,4 @@
-"""Who makes and who reads each value of a graph: what passes ask before they join nodes."""
+"""Producers and readers of a graph's values, which passes check before they join nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Uses"]
 
 
 class Uses:
-    """Producers and readers of *graph*'s values; its outputs are read by the caller, too."""
+    """Producers and readers of *graph*'s values; the caller also reads its outputs."""
 
     def __init__(self, graph: Graph):
         self.producers = graph.producers()
@@ -16,10 +16,10 @@ class Uses:
         self.results = frozenset(output.value for output in graph.outputs)
 
     def only_reader(self, value: str) -> Node | None:
-        """The node that reads *value* when nobody else does; one that reads it twice is none."""
+        """The only reader of *value*; None if there are more, or if it reads it twice."""
         alone = value not in self.results and len(self.readers[value]) == 1
         return self.readers[value][0] if alone else None
 
     def private(self, value: str) -> Node | None:
-        """The node that makes *value*, when one other node reads it and nobody else."""
+        """The node that makes *value*, if a single other node reads it and nothing else does."""
         return None if self.only_reader(value) is None else self.producers.get(value)

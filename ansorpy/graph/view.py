@@ -2,7 +2,7 @@
 
 Memory is row-major, so the same bytes can be read as ``[n, h, w, c]``, as ``[pixels, c]`` or as
 ``[pixels, blocks, c / blocks]``.  Fewer axes make a smaller search space; a channel axis split into
-blocks keeps group and part boundaries out of the innermost loop.
+blocks keeps boundaries of groups and parts out of the innermost loop.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from ansorpy.graph.placement import Placement
 __all__ = ["View", "view_of"]
 
 _MIN_BLOCK = 8
-"""Smallest block of channels worth an axis of its own: half of an AVX-512 vector of float32."""
+"""Smallest block of channels that gets its own axis: half an AVX-512 vector of float32."""
 
 
 @dataclass(frozen=True)
 class View:
-    """How the tensors of one kernel are seen.
+    """The shapes under which one kernel sees its tensors.
 
-    ``collapse`` makes all axes but the last one; ``flat`` makes everything one; ``block`` splits
-    the last axis into blocks of that many elements.  Unit axes in front of constants are dropped.
+    ``collapse`` merges all axes but the last into one; ``flat`` merges all axes; ``block`` splits
+    the last axis into blocks of that many elements.  Leading unit axes of constants are dropped.
     """
 
     collapse: bool = False
@@ -77,7 +77,7 @@ def view_of(placement: Placement, group: Group) -> View:
 
 
 def _is_product_of_rows(placement: Placement, group: Group) -> bool:
-    """True when all leading axes count rows that are multiplied by the same matrix."""
+    """True when all leading axes are rows that are multiplied by the same matrix."""
     assert group.anchor is not None
     types, (data, weight) = placement.graph.types, group.anchor.inputs
     full = types[group.anchor.output].shape
@@ -111,7 +111,7 @@ def _injective_view(placement: Placement, group: Group) -> View:
 
 
 def _passed(placement: Placement, group: Group) -> Iterator[str]:
-    """The values that *group*'s kernel is given or writes, constants excepted."""
+    """The values that *group*'s kernel reads or writes, without constants."""
     made = {node.output for node in group.nodes}
     for node in group.nodes:
         yield from (i for i in node.inputs if i not in made | placement.graph.constants.keys())
@@ -119,7 +119,7 @@ def _passed(placement: Placement, group: Group) -> Iterator[str]:
 
 
 def _merges(placement: Placement, group: Group) -> bool:
-    """True when the leading axes of all that is passed can be one, wherever it lies."""
+    """True when the leading axes of every value passed can be merged, given its strides."""
     for value in _passed(placement, group):
         shape = placement.graph.types[value].shape
         lead, last = shape[:-1], shape[-1:]
@@ -136,7 +136,9 @@ def _collapses(full: Shape, shapes: Iterable[Shape]) -> bool:
 
 
 def _block(shapes: Sequence[Shape], parts: Sequence[Shape]) -> int | None:
-    """The largest block that divides the channels of all *parts* and of what is not broadcast
-    among *shapes*, if large enough to pay."""
+    """The largest block that divides the channels of all *parts* and *shapes*; None if too small.
+
+    Shapes whose channels are broadcast do not count.
+    """
     block = math.gcd(*(s[-1] for s in parts), *(s[-1] for s in shapes if s and s[-1] > 1))
     return block if block >= _MIN_BLOCK else None

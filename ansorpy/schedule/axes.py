@@ -53,7 +53,7 @@ def axis_exprs(
 ) -> dict[str, Expr]:
     """Value of every axis (and intermediate loop) of *stage*, given those of its current loops.
 
-    *starts* has where the tile of a shifted split starts, for those that are bound already.
+    *starts* has the tile starts that are already bound to variables, by parent of the split.
     """
     extents = iter_extents(stage, stage.root_extents) if extents is None else extents
     values: dict[str, Expr] = dict(leaves)
@@ -88,9 +88,9 @@ def _start(
 
 
 def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:
-    """True for a split whose tail is not a guard and whose factors do not divide.
+    """True for a split by ``shift``, ``even`` or ``peel`` whose tile does not divide its parent.
 
-    A tile larger than the axis (of a box that shrank under compute_at) is guarded all the same.
+    Not for a tile larger than the parent (in a box that compute_at shrank), which is guarded.
     """
     if not isinstance(relation, SplitRelation) or relation.covers or relation.tail == "guard":
         return False
@@ -113,10 +113,12 @@ def overshoot(
     peeled: Relation | None = None,
     harmless: Sequence[Relation] = (),
 ) -> list[Expr]:
-    """``loop < extent`` for every loop whose split reaches beyond it; *values* are those of
-    :func:`axis_exprs`.  Each is needed: what lies beyond one loop may be another one's share.
-    The last part of a *peeled* split is cut short and needs none, nor do those that are
-    *harmless*."""
+    """Guards ``loop < extent`` for every loop whose split reaches beyond it.
+
+    *values* are those of :func:`axis_exprs`.  Every guard is needed: what lies beyond one loop may
+    be another iteration of a loop outside.  A *peeled* split, whose last part is cut short, needs
+    none, nor do those that are *harmless*.
+    """
     return [
         Compare(CompareOp.LT, linear(values[r.parent]).to_expr(), as_expr(extents[r.parent]))
         for r in stage.relations

@@ -1,4 +1,4 @@
-"""What GPU blocks need of a loop program: launches, barriers, virtual threads as loops."""
+"""Loop programs for GPU blocks: launches, barriers, and virtual threads as loops."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["is_bound", "is_launched", "launched", "reads_any", "synchronised", "
 
 
 def is_bound(kind: ForKind) -> bool:
-    """GPU indices keep their loop even at extent 1: the launch needs it."""
+    """True for GPU indices, which keep their loop even at extent 1: the launch needs it."""
     return "Idx." in kind.value or kind is ForKind.VTHREAD
 
 
@@ -40,7 +40,7 @@ def is_launched(stmt: Stmt) -> bool:
 
 
 def launched(stmt: Stmt) -> Stmt:
-    """*stmt* as a kernel; one that binds nothing is run by a single thread."""
+    """*stmt* as a kernel; if it binds no loop, a single thread runs it."""
     if is_launched(stmt):
         return stmt
     inner = For(Var("thread"), 1, ForKind.THREAD_X, stmt)
@@ -52,9 +52,9 @@ def synchronised(
 ) -> tuple[list[tuple[Stmt, ...]], Stmt]:
     """The statements that fill the buffers *made*, and *rest* that reads them, with barriers.
 
-    One barrier is before the first that fills shared memory, as threads may still read what
-    was there in the iteration before, one before each statement that reads what was filled
-    since the last, and one before what fills a buffer anew.  What *rest* starts is done at its end.
+    A barrier precedes the first statement that fills shared memory, as threads may still read
+    what the previous iteration left there, each one that reads what was filled since the last
+    barrier, and each one that refills a buffer.  *rest* ends by waiting for what it starts.
     """
     barrier = Barrier(Scope.SHARED)
     shared = [buffer for buffer, _ in made if buffer.scope is Scope.SHARED]
@@ -86,12 +86,11 @@ def _sources(s: Stmt) -> Iterable[Tensor | Buffer]:
 
 
 def without_vthreads(stmt: Stmt) -> Stmt:
-    """*stmt* with every virtual thread of a thread run in its turn.
+    """*stmt* with the virtual threads of each thread run one after another.
 
-    Virtual threads run in step: between two barriers, and in each iteration of every loop, one
-    does its part after the other, so that they share operands in registers.  What is in shared
-    memory is theirs together, and done once; what was a thread's own gets a dimension more, in
-    front.
+    Virtual threads run in step: between two barriers, and in each iteration of every loop, each
+    does its part in turn, so that they share operands in registers.  They share what is in shared
+    memory, which is filled once; buffers private to a thread get one more dimension, in front.
     """
     return _Unvirtual().stmt(stmt)
 
@@ -114,7 +113,7 @@ class _Pushed:
         self.extent = extent
         self.own: dict[Buffer, Buffer] = {}
         self.lets: dict[Var, Expr] = {}
-        """What differs between the virtual threads, to be bound in each."""
+        """Definitions that differ between virtual threads, to be bound in each."""
 
     def stmt(self, s: Stmt) -> Stmt:
         match s:
@@ -150,7 +149,7 @@ class _Pushed:
         )
 
     def _repeated(self, s: Stmt) -> Stmt:
-        """*s*, of which no part waits for other threads, for each virtual thread."""
+        """*s*, which has no barrier, for each virtual thread; once if they do not differ."""
         alone = not any(self._varies(e) for part in walk_stmts(s) for e in expressions(part))
         if alone and not any(buffer in self.own for buffer in _written(s)):
             return s
@@ -162,7 +161,7 @@ class _Pushed:
 
 
 class _Own(Rewriter):
-    """The buffers in *own* replaced by those with an instance for each value of *var*."""
+    """Replaces the buffers in *own* by those with an instance for each value of *var*."""
 
     def __init__(self, var: Var, own: dict[Buffer, Buffer]):
         super().__init__()

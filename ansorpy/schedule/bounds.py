@@ -1,9 +1,21 @@
-"""Bound inference: how far every loop runs, and which box of a tensor a loop level needs.
+"""Bound inference: the extent of every loop, and the box of a tensor that a loop level needs.
 
 All extents are :class:`~ansorpy.schedule.size.Size`, so one pass serves a program or a whole
-population.  Where a box starts is structural: an affine form of the axes of the stage whose
-loop it is needed in, or of quotients of them by numbers (``h // 4``: the tile a pixel is in).
-What is not such a form with non-negative coefficients counts as the whole dimension.
+population.  The start of a box is structural: an affine form, with non-negative coefficients, of
+the axes of the stage that owns the loop, or of their quotients by numbers (``h // 4``: the tile
+that a pixel is in).  Where there is no such form, the box is the whole dimension.
+
+Invariant: the box stored for a tensor at its attach loop holds every element of the tensor that
+readers load in one iteration of that loop (in shared or warp memory: in those of all threads that
+share it).  Three regions keep it:
+
+- :meth:`Bounds.needs`: what readers ask for, neither clipped nor moved; it may reach outside of
+  the tensor at both ends.
+- :meth:`Bounds.region`: what is stored.  Its extent is clipped to :meth:`Bounds.ends`, and
+  lowering moves its start so that the box lies inside.  A :meth:`Bounds.masked` box is not
+  clipped; it is moved only if it starts before 0, and what lies beyond the end is masked.
+- :meth:`Bounds.box`: what is computed, for the needs of producers.  It covers the box both where
+  it is needed and where it is moved to.
 """
 
 from __future__ import annotations
@@ -52,13 +64,13 @@ BLOCK_THREADS: Kinds = frozenset(
 """Loops whose iterations share the shared memory of one GPU block."""
 
 LANES: Kinds = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y})
-"""Loops whose iterations are the lanes of a warp, in kernels that keep tiles in its registers."""
+"""Loops whose iterations are the lanes of a warp, in kernels with tiles in its registers."""
 
 ALONE: Kinds = frozenset()
 
 
 def shared_by(stage: Stage) -> Kinds:
-    """The loops around *stage* whose iterations fill and read its memory together."""
+    """Kinds of the loops around *stage* whose iterations fill and read its memory together."""
     if stage.scope is Scope.WARP:
         return LANES
     return BLOCK_THREADS if stage.scope is Scope.SHARED else ALONE
@@ -67,8 +79,8 @@ def shared_by(stage: Stage) -> Kinds:
 class Bounds:
     """Extents and boxes of one state under *values* (column name -> Size).
 
-    *second* has the extents inside the smaller tiles of splits (by stage and loop) whose second
-    body is looked at.
+    *second* maps (stage, loop) of each split whose second body is being built to the extents
+    inside its smaller tiles.
 
     Raises:
         ScheduleError: A stage is computed inside a loop that one of its readers is outside of.
@@ -99,7 +111,7 @@ class Bounds:
     # Loops
 
     def roots(self, name: str) -> dict[str, Size]:
-        """Extent of each axis of a stage: whole, or the box its attach level needs."""
+        """Extent of each axis of a stage: its whole extent, or that of its :meth:`region`."""
         stage = self.state.stage(name)
         op = stage.compute
         extents: dict[str, Size] = {a.name: a.extent for a in (*op.axes, *op.reduce_axes)}
@@ -127,10 +139,11 @@ class Bounds:
         return self._extents[name]
 
     def inside(self, name: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
-        """Box of each axis that the loops below number *level* of the stage run over.
+        """Box of each axis that the stage's loops inside number *level* run over.
 
-        With *among*, that all iterations of these loops around run over together: it starts where
-        that of the first thread does.
+        With *among*, the union of these boxes over all iterations of the enclosing loops of these
+        kinds; it starts where the first thread's does.  Clipped to the axis, except where a split
+        covers more; not moved.
         """
         stage = self.state.stage(name)
         moving = {it.name for it in stage.iters[level + 1 :]}
@@ -150,9 +163,10 @@ class Bounds:
         }
 
     def _sway(self, name: str, among: Kinds) -> dict[str, Size | None]:
-        """How far the box that stage *name* computes moves over the loops *among* around it.
+        """How far the :meth:`region` of *name* moves over the enclosing loops of kinds *among*.
 
-        By axis; None where it moves otherwise than an affine form does.
+        By axis; None where that is unknown, as the start is not affine.  The lanes that share a
+        box in warp registers do not move it.
         """
         stage = self.state.stage(name)
         if stage.attach is None:
@@ -177,7 +191,10 @@ class Bounds:
         return sway
 
     def _reached(self, name: str, moving: set[str]) -> tuple[dict[str, Size], set[str]]:
-        """How much of each axis the loops *moving* run over, and the axes of unknown start."""
+        """How much of each axis the loops *moving* run over, and the axes of unknown start.
+
+        Clipped to the axis, except where a split covers more; not moved.
+        """
         stage, extents = self.state.stage(name), self.extents(name)
         spans: dict[str, Size] = {
             it.name: extents[it.name] if it.name in moving else 1 for it in stage.iters
@@ -193,7 +210,7 @@ class Bounds:
         return spans, whole
 
     def _steps(self, name: str, level: int) -> dict[str, Size]:
-        """What divides the start of every axis's box, however the loops to *level* run."""
+        """What divides the start of each axis's box in all iterations of the loops to *level*."""
         stage, extents = self.state.stage(name), self.extents(name)
         steps: dict[str, Size] = {it.name: int(n <= level) for n, it in enumerate(stage.iters)}
         for relation in reversed(stage.relations):
@@ -212,7 +229,7 @@ class Bounds:
         return steps
 
     def _tail_step(self, relation: SplitRelation, step: Size, extent: Size) -> Size:
-        """What divides the starts of the tiles that do not start at a multiple of their size."""
+        """What divides the starts of tiles not at multiples of their size; 0 without such tiles."""
         if relation.tail == "shift":
             return size_min(step, 1) * extent
         if relation.tail == "even":
@@ -229,7 +246,7 @@ class Bounds:
         for child, factor in pairs:
             reach = reach + (spans[child] - 1) * stride
             stride = stride * self.number(factor)
-        # What covers an axis may reach beyond it, in all threads that run.
+        # A split that covers its axis may run beyond it, in every thread.
         return reach if relation.covers else size_min(reach, extents[relation.parent])
 
     def _unfused(
@@ -241,7 +258,7 @@ class Bounds:
         fixed: set[str],
         whole: set[str],
     ) -> None:
-        """Boxes of fused loops: exact when all of the fused loop is outside or inside the level."""
+        """Boxes of fused loops; exact if the fused loop lies wholly outside or inside the level."""
         child = relation.child
         for parent in relation.parents:
             if child in fixed:
@@ -266,9 +283,10 @@ class Bounds:
         return self.within(attach.stage, owner, level)
 
     def box(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> dict[str, Span]:
-        """Box of each axis of *name* per iteration of *owner*'s loops down to *level*.
+        """Box of each axis of *name* computed per iteration of *owner*'s loops down to *level*.
 
-        *among* is that of :meth:`inside`.
+        For *owner* itself it is :meth:`inside`.  For others it covers the box both where it is
+        needed and where it is moved to, not clipped.  *among* is that of :meth:`inside`.
         """
         if name == owner:
             return self.inside(name, level, among=among)
@@ -281,11 +299,11 @@ class Bounds:
         return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
-        """The box of tensor *name* that one iteration of *owner*'s loops down to *level* reads,
-        no larger than :meth:`ends`.  Where it starts outside, it is moved inside.
+        """The box of tensor *name* stored for one iteration of *owner*'s loops down to *level*.
 
-        Of a tensor in shared memory, what all threads of a block read in it; in a warp's
-        registers, all lanes.  One that is :meth:`masked` may reach beyond :meth:`ends`.
+        Its extent is clipped to :meth:`ends` unless the box is :meth:`masked`; lowering moves a
+        start that lies outside.  For shared memory it is what all threads of the block read, for
+        warp registers what all lanes read.
         """
         if self.masked(name):
             return self.needs(name, owner, level)
@@ -295,9 +313,9 @@ class Bounds:
         )
 
     def masked(self, name: str) -> bool:
-        """True for a box in a GPU kernel: where it ends outside of its tensor, it stays there.
+        """True for a box in a GPU kernel, which is not moved where it ends outside of its tensor.
 
-        Threads hold such boxes in registers, which need the same indices in each of them.
+        Threads hold such boxes in registers, whose indices must be the same in every thread.
         """
         if name not in self._masked:
             self._masked[name] = self._is_in_launch(self.state.stage(name))
@@ -311,16 +329,16 @@ class Bounds:
         return any(is_bound(it.annotation) for it in outer) or self._is_in_launch(owner)
 
     def ends(self, name: str) -> tuple[int, ...]:
-        """Where what anything reads of tensor *name* ends, by dimension.
+        """Where all reads of tensor *name* end, by dimension; clipped to the shape.
 
-        Boxes are moved to end there at the latest: the last box of a reader, which may be moved
-        itself, starts no further in.
+        Boxes are moved to end there at the latest.  They then start early enough for the last box
+        of a reader, which may be moved itself.
         """
         shape = self.state.stage(name).op.shape
         return tuple(min(end, n) for end, n in zip(self._reach(name), shape, strict=True))
 
     def _reach(self, name: str) -> tuple[int, ...]:
-        """As :meth:`ends`, with reads beyond the tensor that a condition keeps from happening."""
+        """As :meth:`ends`, but not clipped: counts reads that a condition prevents."""
         if name not in self._reaches:
             reach = [1] * len(self.state.stage(name).op.shape)
             for reader in self.definition.readers.get(name, ()):
@@ -333,10 +351,11 @@ class Bounds:
         return self._reaches[name]
 
     def needs(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> tuple[Span, ...]:
-        """As :meth:`region`, with what lies outside of the tensor; *among* as for :meth:`inside`.
+        """The box of tensor *name* that readers ask for; neither clipped nor moved.
 
-        Boxes of producers are derived from these: from a box cut short but not yet moved they
-        would miss what the moved one reads.
+        The union over the threads that share the tensor's memory and those of kinds *among*.
+        Boxes of producers are derived from this: derived from a box that is clipped but not yet
+        moved, they would miss what the moved box reads.
         """
         key = (name, owner, level, among | shared_by(self.state.stage(name)))
         if key not in self._needs:
@@ -366,7 +385,7 @@ class Bounds:
 
 
 def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:
-    """The fused loop itself when none of its descendants is fixed outside the level."""
+    """The fused loop, or nothing if a loop split from it is fixed outside the level."""
     names = {relation.child}
     for r in stage.relations:
         if isinstance(r, SplitRelation) and r.parent in names:
@@ -375,7 +394,7 @@ def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str
 
 
 def _mark(fixed: set[str], whole: set[str], parent: str, children: tuple[str, ...]) -> None:
-    """A split loop is fixed when all its parts are, and of unknown start when one part is."""
+    """Mark a split loop fixed if all its parts are, and of unknown start if one part is."""
     if all(child in fixed for child in children):
         fixed.add(parent)
     if any(child in whole for child in children):

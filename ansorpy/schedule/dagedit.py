@@ -1,4 +1,4 @@
-"""Rebuilding a compute DAG around replaced operators."""
+"""Rebuilding of a compute DAG around replaced operators."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def replace_ops(
 ) -> tuple[ComputeDAG, dict[Tensor, Tensor]]:
     """*dag* with some operators replaced, and what each of its operators became.
 
-    Replacements may read operators that are new altogether.
+    Replacements may read operators that are not in *dag*.
     """
     became: dict[Tensor, Tensor] = {}
 

@@ -1,4 +1,4 @@
-"""Open decisions: what a sketch leaves to the search, with the values each may take.
+"""Open decisions: what a sketch leaves to the search, and the values each may take.
 
 A decision owns one or several *columns* of the population table.  ``Factors`` is a joint
 decision over the inner factors of one split; ``Choices`` one value of a list.
@@ -22,7 +22,7 @@ __all__ = [
 Ints = npt.NDArray[np.int64]
 
 Product = tuple[int | str, ...]
-"""A product of integers and column names: how loop extents refer to open factors."""
+"""A product of integers and column names, by which loop extents refer to open factors."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Choices:
 
     @property
     def rows(self) -> Ints:
-        """Every allowed setting, a row each; here of one column."""
+        """Every allowed setting, one per row; here of one column."""
         return np.asarray(self.values, dtype=np.int64)[:, None]
 
 
@@ -41,8 +41,8 @@ class Choices:
 class Factors:
     """``parts`` inner factors whose product divides *extent*, the last at most ``max_innermost``.
 
-    With a *tail* that is no guard the product may also be a tile that does not divide
-    (:func:`tiles_of`).  A domain that was :func:`cut` down has the rows *kept* and no others.
+    With a *tail* other than guard the product may also be a tile that does not divide
+    (:func:`tiles_of`).  A domain reduced by :func:`cut` has only the rows *kept*.
     Source: TVM's SplitFactorizationMemo (``max_innermost_split_factor`` = 64).
     """
 
@@ -72,10 +72,10 @@ class Decision:
 
 
 def cut(domain: Domain, kept: Iterable[Sequence[int]]) -> Domain:
-    """*domain* with only the rows *kept*, for spaces small enough to measure whole.
+    """*domain* with only the rows *kept*, for spaces small enough to measure exhaustively.
 
     Raises:
-        ValueError: No row is kept, or one that *domain* has not.
+        ValueError: No row is kept, or one that is not in *domain*.
     """
     rows = sorted(tuple(int(v) for v in row) for row in kept)
     if not rows or not set(rows) <= set(map(tuple, domain.rows.tolist())):
@@ -86,9 +86,9 @@ def cut(domain: Domain, kept: Iterable[Sequence[int]]) -> Domain:
 
 
 def nearest(domain: Domain, wanted: Ints, other_than: Ints | None = None) -> Ints:
-    """The row of *domain* nearest to each of *wanted*, factor by factor on a scale of ratios.
+    """The row of *domain* nearest to each row of *wanted*, summing log distances of factors.
 
-    With *other_than* each result differs from its row, unless the domain has only one.
+    With *other_than* each result differs from the row there, unless the domain has only one.
     """
     rows = domain.rows
     sizes = np.log2(np.maximum(rows, 0) + 1.0)
@@ -125,13 +125,14 @@ def factorizations(extent: int, parts: int, max_innermost: int, tail: str = "gua
 def tiles_of(extent: int, tail: str = "shift") -> tuple[int, ...]:
     """Tile sizes worth having for *extent*: its divisors, and by *tail*:
 
-    ``even``: the larger of two sizes that differ by one; ``peel``: those of ``shift``, and every
-    tile up to 32, which registers may hold; ``shift``: products of 2, 3, 5 and 7 of which whole
-    tiles exceed the extent by at most an eighth (the share of work done twice); ``cover``: those
-    and larger ones that exceed it by as little, none longer than what a GPU block computes.
+    ``shift``: products of 2, 3, 5 and 7 whose tiles exceed the extent in all by at most an eighth
+    (the share of work done twice); ``peel``: those, and every tile up to 32, which registers may
+    hold; ``even``: the larger of two sizes that differ by one; ``cover``: as ``shift``, also tiles
+    larger than the extent, but none longer than what a GPU block computes.
 
-    Of a long axis also whole vectors that are no more in all than the axis itself takes: 71 is
-    five vectors, and so are five tiles of 16, but three of 24 are six.
+    For a long axis, ``shift`` and ``peel`` also have multiples of the vector whose tiles take no
+    more vectors in all than the axis: 71 takes five, as do five tiles of 16, but three of 24 take
+    six.
     """
     if tail == "guard":
         return _divisors(extent)
@@ -155,13 +156,13 @@ def _waste_little(extent: int, tile: int) -> bool:
 
 
 WASTE = 8
-"""One part in this many of a ragged axis may be computed twice."""
+"""At most one part in this many of a ragged axis may be computed twice."""
 
 LONGEST_COVER = 512
-"""Elements along one axis that a GPU block computes, or reads at once, at most."""
+"""The most elements along one axis that a GPU block computes, or reads at once."""
 
 VECTOR = 16
-"""Elements that tiles of the vector axis come in: the widest vector of today's machines."""
+"""Granularity in elements of tiles of the vector axis: today's widest vector."""
 
 
 @lru_cache(maxsize=64)
@@ -188,11 +189,10 @@ def _exact_rows(number: int, parts: int) -> tuple[tuple[int, ...], ...]:
 
 
 def steps_from(rows: Ints, at: Ints, radius: int) -> Ints:
-    """Those of *rows* that are *radius* steps from *at*.
+    """The rows of *rows* that are *radius* steps from *at*.
 
-    Along a column, a step is to the next larger or smaller value that *rows* have for it while the
-    others stay.  Between two columns it is to the next larger or smaller value of the first with
-    the product of both, and the others, unchanged.
+    A step changes one column to its next larger or smaller value in *rows* and keeps the others.
+    It may also change a second column so that the product of the two stays the same.
     """
     differ = rows != at
     count = differ.sum(axis=1)
@@ -214,7 +214,7 @@ def _ranked(rows: Ints, column: int, value: np.int64, rank: int) -> Ints:
 
 
 def resolve(product: Product, values: dict[str, int]) -> Product:
-    """*product* with every column that *values* knows replaced by its number."""
+    """*product* with every column that is in *values* replaced by its number."""
     known = [values.get(f, f) if isinstance(f, str) else f for f in product]
     number = 1
     for factor in known:

@@ -1,13 +1,13 @@
 """Sums of products of 8- or 16-bit values as sums of dot products of 32-bit words.
 
-Which sums have that form, and the operators that take their place::
+Recognises these sums and builds the operators that replace them::
 
     C[i, j] = sum_k A[i, k] * B[k, j]
                                        B.words[q, j] = word(B[4 q, j] .. B[4 q + 3, j])
                                 -->    C[i, j] = sum_q dot(word(A[i, 4 q] ..), B.words[q, j])
 
-Instructions that multiply unsigned by signed bytes take two signed ones all the same: one is
-moved by 128, and 128 times the sum of the other is taken off again (exact, modulo 2**32).
+Instructions that multiply unsigned by signed bytes also serve operands of one type: one of them is
+moved by 128, and 128 times the sum of the other is subtracted again (exact modulo 2**32).
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class DotForm:
 
 
 def dot_form(op: Tensor) -> DotForm | None:
-    """*op* as a sum of products of narrow values along an axis that both operands step by one."""
+    """*op* as a sum of narrow products along an axis by which each operand is indexed alone."""
     match op:
         case ComputeOp(
             body=Reduce(
@@ -80,13 +80,13 @@ def dot_form(op: Tensor) -> DotForm | None:
 
 
 def _along(load: Load, axis: Axis) -> int | None:
-    """The one dimension that *axis* alone indexes, if there is one."""
+    """The dimension that *axis* alone indexes, if *axis* is in no other index."""
     found = [d for d, index in enumerate(load.indices) if axis in set(walk(index))]
     return found[0] if len(found) == 1 and load.indices[found[0]] is axis else None
 
 
 def function_for(form: DotForm, has: Callable[[Function], bool]) -> Function | None:
-    """The dot product to use, of those the target *has*; moved operands count as a match."""
+    """The dot product to use, of those the target *has*; an operand may be moved to fit."""
     exact = [fn for fn, dot in DOTS.items() if set(form.types) == {dot.left, dot.right} and has(fn)]
     if exact:
         return exact[0]
@@ -97,10 +97,10 @@ def function_for(form: DotForm, has: Callable[[Function], bool]) -> Function | N
 def in_words(
     op: ComputeOp, form: DotForm, fn: Function, constant: Sequence[Tensor], name: Naming
 ) -> tuple[ComputeOp, list[ComputeOp]]:
-    """What takes *op*'s place, and the new operators it reads, producers first.
+    """The replacement of *op*, and the new operators it reads, producers first.
 
     Args:
-        constant: What is known when constants are bound; it is laid out as words then.
+        constant: Tensors known when constants are bound; they are laid out as words then.
         name: Makes names for the new operators.
     """
     words = _Words(op, form, fn, name)
@@ -137,7 +137,7 @@ class _Words:
         self.made: list[ComputeOp] = []
 
     def moved(self, loads: Sequence[Load], constant: Sequence[bool]) -> int | None:
-        """Which operand is moved by 128 to make the types fit; the one not constant rather."""
+        """Which operand to move by 128 so that the types fit, preferably not a constant one."""
         dot = DOTS[self.fn]
         if {load.dtype for load in loads} == {dot.left, dot.right}:
             return None
@@ -149,7 +149,7 @@ class _Words:
         return other[load.dtype] if moved else load.dtype
 
     def operand(self, load: Load, moved: bool, *, in_place: bool) -> Expr:
-        """The word of *load* at the present word axis: read where it lies, or from a new stage."""
+        """The word of *load* at the word axis: read in place, or from a new stage."""
         dim = _along(load, self.form.axis)
         assert dim is not None
         whole = load.source.shape[-1] == self.form.axis.extent == self.count * self.terms
@@ -189,7 +189,7 @@ class _Words:
         return Reduce(ReduceKind.SUM, Call(self.fn, tuple(parts)), self.axes)
 
     def correction(self, other: Load, moved: DType) -> Expr:
-        """What the operand that was *moved* added to every sum, with its sign turned."""
+        """The negative of what moving an operand of type *moved* added to every sum."""
         scale = -_OFFSET if moved is DType.INT8 else _OFFSET
         reduce = tuple(Axis(k.name, k.extent, AxisKind.REDUCE) for k in self.op.reduce_axes)
         used = {e for index in other.indices for e in walk(index)}

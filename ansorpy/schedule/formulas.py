@@ -1,8 +1,8 @@
-"""Sizes as formulas of a table's columns: noted once a structure, evaluated for every table.
+"""Sizes as formulas over a table's columns: recorded once per structure, run on every table.
 
-Code that computes sizes runs on symbols, which note each operation.  Equal operations are one
-number, so what several places compute alike is computed once; and each formula knows the columns
-it depends on, so it can be evaluated for their different settings only.
+Code that computes sizes runs on symbols, which record each operation.  Equal operations share one
+number, so that common subexpressions are computed once.  Each formula knows the columns it
+depends on, so that it can be evaluated only for their distinct settings.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Formula(Symbol):
 
 @dataclass(frozen=True, slots=True)
 class _Noted:
-    """An operation on the formulas with these numbers; the values *last* are not needed after."""
+    """An operation on formulas *a* and *b*; the values *last* are not needed after it."""
 
     compute: Callable[[Any, Any], Any]
     a: int
@@ -51,7 +51,7 @@ class _Noted:
 class Formulas:
     """Formulas over the columns of one table layout.
 
-    *fixed* has the columns that hold one number in every row; they count as that number.
+    *fixed* maps each column that holds one number in every row to it; formulas use the number.
     """
 
     def __init__(self, columns: Sequence[str], fixed: Mapping[str, int]):
@@ -88,7 +88,7 @@ class Formulas:
         return self._constants[size]
 
     def program(self, wanted: Iterable[Formula]) -> Program:
-        """What computes the formulas *wanted*."""
+        """The program that computes the formulas *wanted*."""
         roots = tuple(dict.fromkeys(wanted))
         needed: set[int] = set()
         stack = [f.number for f in roots]
@@ -118,9 +118,9 @@ class Formulas:
 
 @dataclass(frozen=True)
 class Program:
-    """Operations in an order in which each finds its operands computed.
+    """Operations in an order in which operands are computed before they are used.
 
-    The first values are the table's columns *inputs*; ``places`` says where the formulas are.
+    The first values are the table's columns ``inputs``; ``places`` has each formula's position.
     """
 
     inputs: tuple[int, ...]
@@ -135,7 +135,7 @@ class Program:
                 values.append(step)
             else:
                 values.append(step.compute(values[step.a], values[step.b]))
-                for at in step.last:  # so that the next result takes its place in the cache
+                for at in step.last:  # freed, so that the next result reuses its place in the cache
                     values[at] = None
         return {formula: Column(values[at]) for formula, at in self.places.items()}
 
@@ -146,7 +146,7 @@ def symbols_of(sizes: Iterable[Size]) -> list[Formula]:
 
 
 def _simplified(op: SizeOp, a: Size, b: Size) -> Size | None:
-    """``a op b`` where that is one of them or a number; sizes whose divisors count are not < 0."""
+    """``a op b`` if it is *a*, *b* or a number, else None.  GCD operands must not be negative."""
     match op, a, b:
         case (SizeOp.ADD, 0, x) | (SizeOp.MUL, 1, x) | (SizeOp.GCD, 0, x):
             return x
@@ -168,9 +168,9 @@ def _above(a: Ints, b: int) -> Ints:
 
 
 def _floordiv(a: Any, b: Any) -> Ints:
-    """Quotients rounded down, through float64: numpy divides integers by columns one by one.
+    """Floor division through float64, as numpy does not vectorise integer division by columns.
 
-    Exact while the numbers are below 2**52: no quotient can then be rounded up to the next one.
+    Exact while the numbers are below 2**52: no quotient is then rounded up to the next integer.
     """
     if isinstance(b, int):
         divided: Ints = np.floor_divide(a, b)

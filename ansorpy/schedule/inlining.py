@@ -61,8 +61,10 @@ _CACHE: WeakKeyDictionary[ComputeDAG, dict[frozenset[str], Effective]] = WeakKey
 
 
 def effective(state: State) -> Effective:
-    """Substitute every inlined stage of *state* into the stages that read it; once a DAG and set
-    of inlined stages."""
+    """Substitute every inlined stage of *state* into its readers.
+
+    Cached by DAG and set of inlined stages.
+    """
     known = _CACHE.setdefault(state.dag, {})
     key = frozenset(stage.name for stage in state.stages if stage.inlined)
     if key not in known:
@@ -98,5 +100,5 @@ def _divides(index: Expr) -> bool:
 
 
 def _plain_indices(load: Load) -> Load:
-    """*load* with a quotient of a quotient as one, which is what bounds are found of."""
+    """*load* with a quotient of a quotient as one, as bound inference needs it."""
     return Load(load.source, tuple(simplify(index) for index in load.indices))

@@ -1,4 +1,4 @@
-"""Loops over what one lane of a team holds of the fragments in its registers."""
+"""Loops over the part of a fragment that one lane of a team holds in its registers."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ if TYPE_CHECKING:
 __all__ = ["LaneLoops", "lane_index", "require_whole_fragments"]
 
 _ALONG_X = 4
-"""Lanes that threadIdx.x counts; threadIdx.y counts such groups."""
+"""Number of lanes that threadIdx.x counts; threadIdx.y counts groups of as many."""
 
 
 def lane_index(digit: Digit) -> ForKind:
-    """The thread index that counts the lanes of a digit; one may count those of several."""
+    """The thread index that counts a digit's lanes; it may count those of several digits."""
     return ForKind.THREAD_X if digit.lane < _ALONG_X else ForKind.THREAD_Y
 
 
 @dataclass(frozen=True)
 class LaneLoops:
-    """For each of some loops its index in one fragment, in terms of loops over lanes and registers.
+    """Indices in one fragment in terms of loops over lanes and registers.
 
-    ``loops`` have their extents and kinds, outermost first.
+    ``values`` has the index of each loop replaced; ``loops`` are (variable, extent, kind),
+    outermost first.
     """
 
     values: Mapping[str, Expr]
@@ -39,7 +40,7 @@ class LaneLoops:
 
     @staticmethod
     def of(digits: Mapping[str, Sequence[Digit]], fresh: Callable[[str], Var]) -> LaneLoops:
-        """Digits of each loop, outermost first; *fresh* makes variables."""
+        """The loops for the *digits* of each index, outermost first; *fresh* makes variables."""
         named = [(f"{name}.{n}", d) for name, parts in digits.items() for n, d in enumerate(parts)]
         lanes = [(name, d) for name, d in named if d.lane]
         own: dict[str, Expr] = {}
@@ -72,7 +73,7 @@ class LaneLoops:
 
 
 def require_whole_fragments(state: State, stage: Stage, buffer: Buffer) -> None:
-    """Refuse a box in a warp's registers that no number of fragments makes up.
+    """Refuse a box in a warp's registers that is not a whole number of fragments.
 
     Raises:
         ScheduleError: It is such a box.

@@ -1,4 +1,4 @@
-"""Sums kept apart in the lanes of a vector: their buffer, their start and their tree."""
+"""Partial sums in the lanes of a vector: their buffer, initialisation and tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Index = tuple[Expr, ...]
 
 @dataclass(frozen=True)
 class LaneSums:
-    """The sums of one stage's lanes, ``buffer[space loops inside the reduction..., lane]``.
+    """One stage's partial sums, ``buffer[space loops inside the reduction..., lane]``.
 
     Half-width floats are summed in single precision, as the generator does elsewhere.
     """
@@ -29,9 +29,9 @@ class LaneSums:
     def of(
         name: str, dtype: DType, shape: tuple[int, ...], kind: ReduceKind, *, shared: bool
     ) -> LaneSums:
-        """Sums of *dtype* (or wider) for one stage; the last extent of *shape* is the lanes.
+        """Sums of *dtype* (or wider) for one stage; the last extent of *shape* counts lanes.
 
-        They are *shared* where threads divide the elements inside the reduction.
+        They are *shared* if the elements inside the reduction are divided among threads.
         """
         narrow = dtype in (DType.FLOAT16, DType.BFLOAT16)
         wide = DType.FLOAT32 if narrow else dtype
@@ -50,15 +50,15 @@ class LaneSums:
         return For(lane, self.lanes, ForKind.VECTORIZED, store)
 
     def added(self, at: Index, value: Expr) -> Store:
-        """Add *value* to the lane *at* names last."""
+        """Add *value* to the sum at *at*, whose last index is the lane."""
         return Store(self.buffer, at, _cast(value, self.buffer.dtype), self.kind)
 
     def combined(
         self, at: Index, target: Buffer, index: Index, fresh: Callable[[str], Var]
     ) -> Stmt:
-        """Add the upper lanes to the lower until one is left, and store that in *target*.
+        """Add the upper lanes to the lower until one is left, and store it in *target*.
 
-        Each step leaves a power of two, so that vectors are halved and never cut askew.
+        Each step leaves a power of two lanes, so that later steps halve whole vectors.
         """
         steps: list[Stmt] = []
         left = self.lanes
@@ -79,10 +79,10 @@ def _cast(value: Expr, dtype: DType) -> Expr:
 def peeled_loop(
     stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind], hosts: set[str]
 ) -> SplitRelation | None:
-    """The split into lanes whose last part is not full and can be a body of its own.
+    """The split into lanes whose last part is partial and can have its own body.
 
-    Otherwise (its outer loop was changed further, another stage is computed inside it, or a
-    constant is packed in the order of whole loops) a guard inside the lanes skips what is beyond.
+    Otherwise (its outer loop was transformed further, another stage is computed inside it, or a
+    constant is packed in the order of whole loops) a guard in the lanes skips what lies beyond.
     """
     names = [it.name for it in stage.iters]
     for relation in stage.relations:

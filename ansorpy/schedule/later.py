@@ -1,7 +1,7 @@
-"""Instructions that are done later: what stands around them, and what they read before.
+"""Asynchronous instructions: the fences, commits and waits around them.
 
-A group of them starts after a fence of the registers they add to.  The shared tiles they read are
-written before a fence of shared memory, and that before a barrier.
+A group of them starts after a fence of the registers they add to.  The shared tiles they read
+must be written before a fence of shared memory, which is followed by a barrier.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ def runs_later(stmt: Stmt) -> bool:
 
 
 def grouped(stmt: Stmt, pending: int) -> Stmt:
-    """*stmt*, its instructions a group, after which all but the last *pending* ones are done."""
+    """*stmt* with its instructions as a group, then a wait for all but *pending* groups."""
     if not runs_later(stmt):
         return stmt
     return Seq((Fence(Scope.WARP), stmt, CommitProducts(), WaitProducts(pending)))
 
 
 def made_visible(use: Stmt) -> tuple[Stmt, ...]:
-    """What stands before the barrier after which *use* reads tiles in shared memory."""
+    """The statements before the barrier after which *use* reads tiles in shared memory."""
     return (Fence(Scope.SHARED),) if runs_later(use) else ()

@@ -17,10 +17,10 @@ MAX_UNROLL_DEPTH = 8
 def loop_kinds(
     stage: Stage, extents: Mapping[str, int], hosts: set[str], *, nested: bool
 ) -> dict[str, ForKind]:
-    """The kind of each current loop of *stage*; *hosts* are the loops that compute others inside.
+    """The kind of each current loop of *stage*; *hosts* are those with a stage computed inside.
 
-    Parallel loops form one collapsed nest: one that is *nested* in another stage's parallel loop,
-    or apart from the first of its own, runs serially.
+    Parallel loops form one collapsed nest: a loop *nested* in another stage's parallel loop, or
+    separated from the first parallel one of its own stage, runs serially.
 
     Automatic unrolling goes from the inside out and stops at the first loop that would exceed
     the pragma's number of statements or that has another stage computed inside.
@@ -55,7 +55,7 @@ def _keep_one_parallel_nest(
 
 
 def _keep_vectors_inside(stage: Stage, hosts: set[str], kinds: dict[str, ForKind]) -> None:
-    """A vector loop around another stage or a parallel loop runs serially: lanes share those."""
+    """Make vector loops around another stage or a parallel loop serial: lanes share those."""
     outside = True
     for it in reversed(stage.iters):
         outside = outside and it.name not in hosts and kinds[it.name] is not ForKind.PARALLEL

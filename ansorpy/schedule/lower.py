@@ -1,4 +1,4 @@
-"""From a bound state to loop programs: one that runs each call, one that runs at bind time."""
+"""Lowering of a bound state to two loop programs: one per call, one at bind time."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["Lowered", "lower"]
 
 @dataclass(frozen=True)
 class Lowered:
-    """``run`` takes inputs, constants and outputs in this order.
+    """``run`` takes inputs, constants and outputs, in this order.
 
-    Its constants are placeholders as given, or outputs of ``bind`` under the same name:
-    ``bind`` takes the constant placeholders it reads and gives what depends on them alone.
+    Its constants are placeholders as given, or outputs of ``bind`` under the same name.
+    ``bind`` takes the constant placeholders it reads and computes what depends on them alone.
     """
 
     run: Program
@@ -103,7 +103,7 @@ class _Lowering:
         return [*direct, *(p.buffer for p in packings)]
 
     def _statements(self, *, constant: bool) -> Stmt:
-        """Root stages in order, each intermediate allocated around what follows it."""
+        """Root stages in order; each intermediate is allocated around itself and what follows."""
         roots = [
             s
             for s in self.state.stages

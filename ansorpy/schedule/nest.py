@@ -1,7 +1,7 @@
-"""The loop nest of a state, with sizes: what features and the analytic model read.
+"""The loop nest of a state, with sizes, as features and the analytic model read it.
 
 It is the program before tails, vectors and unrolling are expanded: for every stage the loops
-around its statement, outermost first, and for every tensor it touches the stride of each loop
+around its statement, outermost first, and for every tensor it accesses the stride of each loop
 in each dimension.  Built on columns, one nest describes a whole population.
 """
 
@@ -51,14 +51,13 @@ class Loop:
 
 @dataclass(frozen=True)
 class LeafAccess:
-    """One tensor as a statement touches it.
+    """One access of a statement to a tensor.
 
-    ``coefs[d][l]`` is how far dimension ``d`` moves per iteration of loop ``l``; loops outside
+    ``coefs[d][l]`` is how far dimension ``d`` moves per iteration of loop ``l``.  Loops outside
     the buffer's allocation (the first ``alloc_depth``) have 0, unless they are threads that share
-    it.  ``exact`` is False where an
-    index is not affine; its loops then have coefficient 0 and the dimension counts whole.
-    ``strides`` are those of a tensor that is not dense, ``pad`` the elements left free behind each
-    row of a tile.
+    it.  ``exact`` is False where an index is not affine: its loops have coefficient 0, and the
+    whole dimension counts as accessed.  ``strides`` are those of a tensor that is not dense,
+    ``pad`` the unused elements after each row of a tile.
     """
 
     buffer: str
@@ -71,16 +70,16 @@ class LeafAccess:
     is_output: bool
     exact: tuple[bool, ...]
     moving: tuple[tuple[int, ...], ...]
-    """For each loop the dimensions that it may move; those that are not exact count always."""
+    """For each loop the dimensions that it may move, always including those that are not exact."""
     strides: Strides | None = None
     pad: Size = 0
     team: int = 0
-    """Lanes that hold it in their registers together: a warp, or a warpgroup; 0 for memory."""
+    """Number of lanes whose registers hold it together (a warp or a warpgroup); 0 for memory."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The different settings of the decisions that a statement depends on."""
+    """The distinct settings of the decisions that a statement depends on."""
 
     first: Ints
     """For each setting the first candidate that has it."""
@@ -90,9 +89,9 @@ class Settings:
 
 @dataclass(frozen=True)
 class Leaf:
-    """A stage's statement: its loops, reads (one entry an index tuple) and write.
+    """A stage's statement: its loops, reads (one entry per index tuple) and write.
 
-    Its columns have one size a setting, or a candidate where ``settings`` is None.
+    Its columns have one size per setting, or per candidate where ``settings`` is None.
     """
 
     stage: str
@@ -105,14 +104,14 @@ class Leaf:
     own_from: int
     """Number of the first of ``loops`` that is the stage's own; those before enclose it."""
     asks: tuple[Size, ...] = ()
-    """For each loop, whether it moves the condition without which the sum gets nothing; () when
+    """For each loop, whether it changes the condition under which the sum gets a term; () when
     there is none."""
     held: float = 1.0
-    """The share of evaluations in which that condition holds; 1 without one."""
+    """The fraction of iterations in which that condition holds; 1 without one."""
     settings: Settings | None = None
     instances: Size = 1
-    """Tiles that are there at once, where they are copied ahead of their use; none of what lies
-    where another one was."""
+    """Instances of the tile that exist at once, more than 1 if it is copied ahead of its use; 0
+    for a stage that reuses another one's memory."""
 
 
 @dataclass(frozen=True)
@@ -193,7 +192,7 @@ class _Builder:
         kept = {(target.name, leaf) for it in inside for leaf in components(target, it)}
         loops = self.loops(target.name)
         found = tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
-        # Threads that fill a tile together do so each in the iterations of its own loops.
+        # The stage's own loops divide the tile among the threads that fill it together.
         together = shared_by(stage)
         return tuple(replace(x, extent=1) if x.annotation in together else x for x in found)
 
@@ -222,7 +221,7 @@ class _Builder:
     # Accesses
 
     def strides(self, name: str) -> dict[str, dict[tuple[str, str], Size]]:
-        """Axis -> (stage, loop) -> how far the axis moves per iteration of the loop."""
+        """Axis -> (stage, loop) -> how far the axis moves per iteration of that loop."""
         if name in self._strides:
             return self._strides[name]
         stage = self.state.stage(name)
@@ -258,7 +257,7 @@ class _Builder:
         return strides
 
     def _origin(self, origin: Origin, owner: str, level: int) -> dict[tuple[str, str], Size]:
-        """Strides of *owner*'s loops down to *level* (and those around it) in a box's start."""
+        """Strides of *owner*'s loops down to *level*, and those around it, in a box's start."""
         target = self.state.stage(owner)
         kept = {p for it in target.iters[: level + 1] for p in components(target, it.name)}
         strides: dict[tuple[str, str], Size] = {}
@@ -295,9 +294,11 @@ class _Builder:
         )  # fmt: skip
 
     def _index(self, name: str, index: Expr) -> dict[tuple[str, str], Size] | None:
-        """Stride of every loop in *index*; None when it is no sum of axes, and of quotients and
-        remainders of such sums.  Quotients count as if no loop crossed from one group to the
-        next."""
+        """Stride of every loop in *index*; None if it is no sum of axes, quotients and remainders.
+
+        Quotients and remainders are of such sums by numbers; they count as if no loop crossed
+        from one group to the next.
+        """
         op = self.bounds.op(name)
         found = index_terms(index, (*op.axes, *op.reduce_axes))
         strides: dict[tuple[str, str], Size] = {}
@@ -331,7 +332,7 @@ class _Builder:
 def moving(
     coefs: Sequence[Sequence[Size]], exact: Sequence[bool], loops: int
 ) -> tuple[tuple[int, ...], ...]:
-    """For each of so many *loops* the dimensions that it may move, by their coefficients."""
+    """For each of *loops* loops the dimensions that it may move, by their coefficients."""
     return tuple(
         tuple(d for d, row in enumerate(coefs) if not (exact[d] and _is_zero(row[loop])))
         for loop in range(loops)
@@ -343,7 +344,7 @@ def _is_zero(size: Size) -> bool:
 
 
 def components(stage: Stage, name: str) -> tuple[str, ...]:
-    """Loop *name*, or the loops it was fused from (a fused loop iterates over all of them)."""
+    """Loop *name*, or the loops it was fused from, all of which it iterates over."""
     for relation in stage.relations:
         if isinstance(relation, FuseRelation) and relation.child == name:
             return tuple(part for p in relation.parents for part in components(stage, p))

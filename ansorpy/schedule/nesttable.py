@@ -1,7 +1,7 @@
 """Loop nests of whole tables: built once on symbols, then evaluated statement by statement.
 
-A statement depends on some of the decisions only.  It is evaluated for their different settings,
-which are far fewer than the candidates where a stage is not the one that was tiled.
+A statement depends on only some of the decisions.  It is evaluated once for each distinct setting
+of these; for any stage but the one that was tiled, there are far fewer of them than candidates.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ __all__ = ["NestFormulas"]
 
 Ints = npt.NDArray[np.int64]
 _Known: TypeAlias = Callable[[Size, Size], Size]
-"""The value of the first where it is a formula, else the second."""
+"""The value of the first size if it is a formula, else the second."""
 
 _WORTH = 0.75
-"""Settings are taken apart where they are at most this share of the candidates."""
+"""Settings are evaluated instead of candidates if they are at most this fraction of them."""
 
 
 @dataclass(frozen=True)
 class _Statement:
-    """A statement on symbols; *columns* are those that it depends on.
+    """A statement on symbols; ``columns`` are those that it depends on.
 
-    ``accesses`` are its different ones, the write last; ``reads`` their numbers in order.
+    ``accesses`` are its distinct reads, then the write; ``reads`` index them in reading order.
     """
 
     leaf: Leaf
@@ -45,7 +45,7 @@ class _Statement:
 
 
 class NestFormulas:
-    """The nest of a structure as formulas of its columns."""
+    """The loop nest of a structure, as formulas over its columns."""
 
     def __init__(self, state: State, formulas: Formulas):
         self._statements: list[_Statement] = []
@@ -57,7 +57,7 @@ class NestFormulas:
             wanted = symbols_of(_sizes(leaf))
             keys = [(loop.stage, loop.name) for loop in leaf.loops]
             mask = 0
-            # What earlier statements touch inside a common loop is among a statement's numbers.
+            # A statement's numbers include what earlier statements access inside a common loop.
             for part in (*(f.columns for f in wanted), *(masks.get(key, 0) for key in keys)):
                 mask |= part
             masks.update(dict.fromkeys(keys, mask))
@@ -69,7 +69,7 @@ class NestFormulas:
             self._statements.append(_Statement(leaf, columns, program, accesses, reads))
 
     def of(self, table: Ints) -> Nest:
-        """The nest of every row of *table*."""
+        """The loop nest of every row of *table*."""
         found: dict[tuple[int, ...], Settings | None] = {}
         leaves = []
         for statement in self._statements:
@@ -96,7 +96,7 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
 
 
 def _settings(table: Ints, columns: tuple[int, ...]) -> Settings | None:
-    """The different rows of some *columns*; None where they are nearly as many as the rows."""
+    """The distinct rows of *columns*; None if they are nearly as many as the table's rows."""
     if not len(table):
         return None
     code = np.zeros(len(table), dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Stages whose results lie where those of another one were, in the shared memory of a GPU block.
+"""Stages that reuse the shared memory of another stage in the same GPU block.
 
 ::
 
@@ -8,7 +8,7 @@
       alloc e in shared                          barrier(shared)
         for i, j: e[i, j] = exp(s[i, j])         for i, j: s[i, j] = exp(s[i, j])
 
-Each element is read last by the thread that writes it anew, so that one buffer does.
+The last thread to read an element is the one that overwrites it, so one buffer suffices.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["overlays"]
 
 
 def overlays(state: State) -> dict[str, str]:
-    """Stage -> the stage whose memory it takes over; each gives its own to one at most."""
+    """Stage -> the stage whose memory it reuses; no memory is reused by two stages."""
     found: dict[str, str] = {}
     for stage in state.stages:
         if _is_of_block(stage):
@@ -36,13 +36,13 @@ def overlays(state: State) -> dict[str, str]:
 
 
 def _is_of_block(stage: Stage) -> bool:
-    """True for what all threads of a block make together, and nothing is copied to."""
+    """True for a stage computed by all threads of a block together, with no scope set."""
     together = any(it.annotation in BLOCK_THREADS for it in stage.iters)
     return stage.attach is not None and stage.scope is None and together
 
 
 def _read_alike(state: State, stage: Stage) -> list[Stage]:
-    """The stages that *stage* reads element by element, as the last one to read them."""
+    """The stages that *stage* reads element by element and is the last to read."""
     definition, op = effective(state), stage.compute
     if op.reduce_axes:
         return []

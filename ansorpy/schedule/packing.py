@@ -1,6 +1,6 @@
-"""Constants re-laid at bind time in the order the loops read them.
+"""Constants laid out anew at bind time, in the order in which the loops read them.
 
-Source: TVM's layout rewrite (option 2); facts of the layout: one dimension a loop, in loop
+Source: TVM's layout rewrite (option 2); the layout has one dimension per loop, in loop
 order, so the kernel's address is a plain sum of loop variables.
 """
 
@@ -22,7 +22,7 @@ __all__ = ["Packing", "pack_stmt", "plan_packing"]
 
 @dataclass(frozen=True)
 class Packing:
-    """``buffer[loops] = source[indices]``, zero where the loops reach outside of the source."""
+    """``buffer[loops] = source[indices]``, zero where *indices* are outside of the source."""
 
     stage: str
     tensor: str

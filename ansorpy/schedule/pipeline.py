@@ -1,11 +1,11 @@
-"""Loops whose tiles are copied into shared memory some iterations before they are read.
+"""Software pipelining: tiles are copied into shared memory iterations before they are read.
 
-With a depth of ``n`` there are ``n`` instances of each tile.  Each iteration waits for its own
-copies, meets the other threads once - who then see these copies, and have read what the next one
-overwrites -, starts those of iteration ``k + n - 1`` and computes.
+With a depth of ``n`` there are ``n`` instances of each tile.  Iteration ``k`` waits for its own
+copies and passes one barrier, after which all threads see these copies and have read the tile
+that is overwritten next.  It then starts the copies of iteration ``k + n - 1`` and computes.
 
-Where instructions compute that are done later, those of one iteration are left under way during
-the next one, which overwrites no tile they read: copies are an iteration less ahead.
+Asynchronous instructions of one iteration are left running during the next, whose copies must not
+overwrite a tile they read: copies are then one iteration less ahead.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ from ansorpy.schedule.later import grouped, made_visible, runs_later
 __all__ = ["Tile", "bound_to", "can_pipeline", "padded_strides", "pipelined"]
 
 LEAST_BYTES = 4
-"""The shortest copy the hardware makes by itself (PTX ``cp.async``: 4, 8 or 16 bytes)."""
+"""The shortest asynchronous copy of the hardware (PTX ``cp.async``: 4, 8 or 16 bytes)."""
 
 
 class Tile(NamedTuple):
-    """A tile in shared memory: what to bind first, and the statement that fills it."""
+    """A tile: its buffer, the variables to bind first, and the statement that fills it."""
 
     buffer: Buffer
     lets: Sequence[tuple[Var, Expr]]
@@ -53,7 +53,7 @@ class Tile(NamedTuple):
 
 
 def can_pipeline(tiles: Sequence[Tile]) -> bool:
-    """True when all *tiles* are in shared memory and none is made from another one."""
+    """True when all *tiles* are in shared memory and none is computed from another."""
     buffers = [tile.buffer for tile in tiles]
     shared = all(buffer.scope is Scope.SHARED for buffer in buffers)
     return bool(tiles) and shared and not any(reads_any(tile.fill, buffers) for tile in tiles)
@@ -92,7 +92,7 @@ def bound_to(lets: Sequence[tuple[Var, Expr]], stmt: Stmt) -> Stmt:
 
 
 def padded_strides(shape: tuple[int, ...], pad: int) -> Strides | None:
-    """Strides of a tile with *pad* elements behind each row; None where that changes nothing."""
+    """Strides of a tile with *pad* unused elements after each row; None if it stays dense."""
     if not pad or len(shape) < 2:
         return None
     return dense_strides((*shape[:-1], shape[-1] + pad))
@@ -109,14 +109,14 @@ def _instances(buffer: Buffer, depth: int) -> Buffer:
 def _fetched(
     tiles: Sequence[Tile], slots: dict[Buffer, Buffer], var: Var, at: Expr, depth: int
 ) -> Stmt:
-    """What fills the tiles of iteration *at*."""
+    """The statement that fills the tiles of iteration *at*."""
     copies = _InSlot(slots, var % depth, start=True)
     filled = Seq(tuple(bound_to(tile.lets, copies.stmt(tile.fill)) for tile in tiles))
     return substitute(filled, {var: at})
 
 
 class _InSlot(Rewriter):
-    """Accesses to tiles as accesses to one of their instances; with *start*, copies begin."""
+    """Redirects accesses to tiles to instance *slot*; with *start*, stores become async copies."""
 
     def __init__(self, slots: dict[Buffer, Buffer], slot: Expr, *, start: bool = False):
         super().__init__()
@@ -150,7 +150,7 @@ class _InSlot(Rewriter):
         return Store(buffer, indices, s.value, s.reduce)
 
     def _can_copy(self, s: Store) -> bool:
-        """True for elements that only move, or zeros in their place, enough of them at once."""
+        """True for a plain copy, or zeros in its place, of at least ``LEAST_BYTES`` at once."""
         value = s.value
         if isinstance(value, Select) and is_zero(value.other):
             value = value.then

@@ -1,9 +1,9 @@
-"""Sizes: one integer, or a column with one integer a candidate.
+"""Sizes: one integer, or a column with one integer per candidate.
 
 Everything that computes extents (bounds, buffer shapes, features, constraints) is written with
-the operations here, so it runs on one program or on a whole population alike.  The truth value
-of a column raises: code that computes sizes cannot branch on them.  So it can also run once on
-symbols, which note the operations for all populations to come (:mod:`ansorpy.schedule.formulas`).
+the operations here, so it runs on one program or on a whole population alike.  A column has no
+truth value, so such code cannot branch on sizes.  It can therefore also run once on symbols,
+which record the operations for any population (:mod:`ansorpy.schedule.formulas`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Column:
-    """One int64 a row, with the arithmetic sizes need: ``+ - * //`` and comparisons to masks."""
+    """One int64 per row, with the arithmetic that sizes need: ``+ - * //``."""
 
     __slots__ = ("_floats", "values")
     __array_ufunc__ = None
@@ -37,7 +37,7 @@ class Column:
 
     @property
     def floats(self) -> npt.NDArray[np.float64]:
-        """The values as floating-point numbers, converted once; not to be written to."""
+        """The values as floating-point numbers, converted once; must not be written to."""
         if self._floats is None:
             self._floats = self.values.astype(np.float64)
         return self._floats
@@ -94,7 +94,7 @@ class Symbol(ABC):
 
     @abstractmethod
     def combine(self, op: SizeOp, a: Size, b: Size) -> Size:
-        """What *op* makes of *a* and *b*, one of which is this symbol."""
+        """``a op b``, where *a* or *b* is this symbol."""
 
     def __bool__(self) -> bool:
         raise TypeError("a symbol has no truth value: code on sizes must not branch")
@@ -171,7 +171,7 @@ def size_max(a: Size, b: Size) -> Size:
 
 
 def size_gcd(a: Size, b: Size) -> Size:
-    """The greatest common divisor, row by row; of 0 and b it is b."""
+    """The greatest common divisor, row by row; that of 0 and *b* is *b*."""
     if isinstance(a, int) and isinstance(b, int):
         return gcd(a, b)
     noted = _symbolic(SizeOp.GCD, a, b)
@@ -196,10 +196,10 @@ def above(a: Size, b: int) -> Size:
 def split_extents(
     extent: Size, factors: Sequence[Size], *, whole: bool = False
 ) -> tuple[Size, ...]:
-    """Extents of the loops a split makes of *extent*, outermost first.
+    """Extents of the loops into which a split divides *extent*, outermost first.
 
     A factor larger than what is left to cover is cut down to it, as in TVM: a stage whose box
-    shrank under compute_at runs fewer iterations, not masked ones.  *whole* keeps the innermost.
+    compute_at shrank runs fewer iterations, not masked ones.  *whole* keeps the innermost factor.
     """
     parts: list[Size] = []
     for factor in reversed(factors):

@@ -1,7 +1,7 @@
 """The space of a sketch: its open decisions as the columns of a population table.
 
-A candidate is a row of integers, a column a decision's value.  Sampling, mutation and the
-constraint masks work on whole tables.
+A candidate is a row of integers; each column holds (part of) a decision's value.  Sampling,
+mutation and the constraint masks work on whole tables.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Table = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Constraint:
-    """What every candidate must satisfy: *holds* maps column values to a 0/1 size."""
+    """A condition on every candidate: ``holds`` maps column values to a 0/1 size."""
 
     name: str
     holds: Callable[[Mapping[str, Size]], Size]
@@ -74,7 +74,7 @@ class Space:
         return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0), dtype=np.int64)
 
     def rows(self, start: int, n: int) -> Table:
-        """At most *n* rows from number *start* on, of all :attr:`size` in order.
+        """At most *n* rows from number *start* on, of all :attr:`size` rows in order.
 
         The last decision changes fastest; constraints are not applied.
         """
@@ -90,8 +90,8 @@ class Space:
     def neighbours(self, row: Table, decision: str, radius: int = 1) -> Table:
         """The rows *radius* steps from *row* along one decision; constraints are not applied.
 
-        A step takes one column to the next value that the domain has for it, or moves a factor
-        from one column of the decision to another and keeps their product.
+        A step changes one column to the next value in the domain, or moves a factor from one column
+        of the decision to another, keeping their product.
         """
         at = self.slices[decision]
         [domain] = [d.domain for d in self.decisions if d.name == decision]
@@ -129,9 +129,9 @@ class Space:
     def compute(
         self, name: Hashable, sizes: Callable[[Mapping[str, Size]], Sequence[Size]], table: Table
     ) -> tuple[Size, ...]:
-        """What *sizes* makes of the columns of *table*; called *name*, it runs once for all tables.
+        """``sizes`` on the columns of *table*; it runs once per *name*, for all tables.
 
-        Rows are of the domains: a column whose domain has one value counts as that number.
+        Rows must lie in the domains: a column whose domain has one value counts as that number.
         """
         if name not in self._computed:
             noted = tuple(sizes(self._formulas.values))
@@ -141,7 +141,7 @@ class Space:
         return tuple(values[size] if isinstance(size, Formula) else size for size in noted)
 
     def nest(self, table: Table) -> Nest:
-        """The loop nest of every row of *table*; each statement has its different settings."""
+        """The loop nest of every row of *table*; each statement has its distinct settings."""
         return self._nest.of(table)
 
     def valid(self, table: Table) -> npt.NDArray[np.bool_]:
@@ -155,7 +155,7 @@ class Space:
         return [constraint.holds(values) for constraint in self.constraints]
 
     def within(self, table: Table) -> npt.NDArray[np.bool_]:
-        """Mask of the rows whose every decision lies in its domain; constraints are not asked."""
+        """Mask of the rows whose every decision lies in its domain; constraints are not checked."""
         mask = np.ones(len(table), dtype=np.bool_)
         for decision in self.decisions:
             allowed = set(map(tuple, decision.domain.rows.tolist()))
@@ -168,7 +168,7 @@ class Space:
         return self.state.resolve(self._values(row))
 
     def steps(self, row: Sequence[int] | Table) -> list[Step]:
-        """The steps that :meth:`bind` takes, also where one of them is impossible."""
+        """The steps that :meth:`bind` takes, even if one of them is impossible."""
         return self.state.resolved(self._values(row))
 
     def _values(self, row: Sequence[int] | Table) -> dict[str, int]:

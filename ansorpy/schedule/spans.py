@@ -1,4 +1,11 @@
-"""Boxes of tensors, a dimension at a time: how many elements, and where they start."""
+"""Spans: boxes of tensors one dimension at a time, each with its extent and start.
+
+Invariant: a span covers every value of its index while the axes run over their boxes.  Where a
+function cannot keep this with an affine start, it returns :data:`NOWHERE`, which :func:`hull`
+widens to the whole dimension.  Nothing here is clipped to a tensor, and only
+:func:`moved_inside` allows for boxes that are moved.  Which threads a span is the union of is up
+to the boxes passed in (:meth:`~ansorpy.schedule.bounds.Bounds.inside`).
+"""
 
 from __future__ import annotations
 
@@ -38,10 +45,11 @@ ZERO = Origin((), 0)
 
 @dataclass(frozen=True)
 class Span:
-    """``extent`` elements of one dimension from ``origin``; None where its start is not affine.
+    """``extent`` elements of one dimension from ``origin``; None if the start is not affine.
 
-    However the loops outside run, ``origin`` is ``origin.offset`` plus a multiple of ``step``
-    (0: always the same start).  A *late* one may end outside; its box is moved to start earlier.
+    In every iteration of the loops outside, the start is ``origin.offset`` plus a multiple of
+    ``step`` (0: always the same start).  A *late* span may end beyond its tensor; its box is then
+    moved to start earlier.
     """
 
     origin: Origin | None
@@ -51,7 +59,7 @@ class Span:
 
 
 def touched(index: Expr, op: ComputeOp, box: Mapping[str, Span]) -> Span:
-    """The span of values *index* takes while *op*'s axes run over *box*."""
+    """The span of the values that *index* takes while *op*'s axes run over *box*; not clipped."""
     terms = index_terms(index, (*op.axes, *op.reduce_axes))
     if terms is not None:
         coefficients, offset = terms
@@ -78,7 +86,7 @@ def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
     origin: dict[Part, int] = {}
     parts = list(parts)
     if any(span.late for span, _ in parts) and _count_moving(parts) > 1:
-        return NOWHERE  # the sum may start early in the middle of the tensor
+        return NOWHERE  # if one box is moved, the sum starts early even in mid-tensor
     for span, c in parts:
         if c < 0 or span.origin is None:
             return NOWHERE
@@ -106,25 +114,31 @@ def _quotient(span: Span, divisor: Expr) -> Span:
         return NOWHERE
     (axis, inner), _ = terms[0]
     start = Origin(((Part(axis, inner * c), 1),), 0)
-    # The worst start there is: as far into a group of c as what divides all starts allows.
+    # The worst start: as far into a group of c as a common divisor of all starts and c allows.
     return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c))
 
 
 def end_of(span: Span) -> int:
-    """Where a span of known extent ends; beyond every tensor where its start is unknown."""
+    """Where a span of constant extent ends; beyond every tensor if its start is unknown."""
     assert isinstance(span.extent, int)
     return INT64_MAX if span.origin is None else span.origin.offset + span.extent
 
 
 def moved_inside(span: Span, late: bool) -> Span:
-    """What a box covers in both its places: where it is needed, and inside of its tensor, to
-    which one that starts before it is moved; *late* when one may end beyond it."""
+    """*span* widened to cover its box both where it is needed and where it is moved to.
+
+    A box that starts before 0 is moved there: the span gets longer by that much.  With *late* the
+    box may end beyond its tensor and be moved back: the span is marked.
+    """
     before = 0 if span.origin is None else max(0, -span.origin.offset)
     return replace(span, extent=span.extent + before, late=late) if before or late else span
 
 
 def hull(spans: list[Span], extent: int) -> Span:
-    """The smallest span that covers *spans*; all *extent* elements where one is unknown."""
+    """The smallest span that covers *spans*, not clipped.
+
+    It is all *extent* elements where a start is unknown or two differ by more than a constant.
+    """
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
     if len(known) < len(spans) or len({o.terms for o in known}) != 1:
@@ -137,7 +151,7 @@ def hull(spans: list[Span], extent: int) -> Span:
 
 
 def start_of(span: Span, values: Mapping[str, Expr]) -> Expr:
-    """Where *span* starts, given the axes that its origin names."""
+    """Where *span* starts, given the *values* of the axes that its origin names; not moved."""
     if span.origin is None:
         return as_expr(0)
     start: Expr = as_expr(span.origin.offset)
@@ -147,5 +161,5 @@ def start_of(span: Span, values: Mapping[str, Expr]) -> Expr:
 
 
 def _quotient_of(value: Expr, divisor: int) -> Expr:
-    """``value // divisor``; dividing by 1 is left out."""
+    """``value // divisor``; *value* itself for a divisor of 1."""
     return value if divisor == 1 else value // as_expr(divisor)

@@ -40,15 +40,16 @@ class Iter:
 class SplitRelation:
     """``parent == ((c0 * f1 + c1) * f2 + c2) ...``; ``factors`` are those of ``children[1:]``.
 
-    ``tail`` says what happens where the tile ``f1 * f2 ...`` does not divide:
+    ``tail`` says what happens where the tile ``f1 * f2 ...`` does not divide the parent:
 
-    - ``guard``: what lies outside is skipped; so it is with ``cover``, whose open factors need
-      not divide, and with ``whole``, whose innermost loop also keeps its length where the axis is
+    - ``guard``: iterations beyond the parent are skipped.
+    - ``cover``: as ``guard``, but open factors need not divide.
+    - ``whole``: as ``cover``, and the innermost loop keeps its length even if the axis is
       shorter: a warp has all its lanes.
     - ``shift``: the last tile starts early enough to fit and repeats some work,
       ``parent == min(c0 * tile, extent - tile) + (c1 * f2 + c2) ...``.
-    - ``even``: tiles of ``tile`` and ``tile - 1``, a body each.
-    - ``peel``: whole tiles and one of what is left, a body each.
+    - ``even``: tiles of ``tile`` and ``tile - 1``, with a body each.
+    - ``peel``: full tiles and one for the remainder, with a body each.
     """
 
     parent: str
@@ -58,12 +59,12 @@ class SplitRelation:
 
     @property
     def covers(self) -> bool:
-        """True where loops may run beyond the axis, all of them in each tile."""
+        """True where the loops of each tile run in full, even beyond the axis."""
         return self.tail in ("cover", "whole")
 
     @property
     def two_bodies(self) -> bool:
-        """True where smaller tiles have code of their own."""
+        """True where the smaller tiles have a body of their own."""
         return self.tail in ("even", "peel")
 
 
@@ -110,15 +111,15 @@ class Stage:
     packed: tuple[str, ...] = ()
     tensorized: tuple[str, str] | None = None
     pad: Product = (0,)
-    """Elements free behind each row of the stage's tile in shared memory."""
+    """Unused elements after each row of the stage's tile in shared memory."""
     pipeline: tuple[str, Product] | None = None
-    """The loop whose shared tiles are copied ahead, and how many instances of them there are."""
+    """The loop whose shared tiles are copied ahead, and the number of instances of each."""
     lanes: str | None = None
-    """The reduce loop that is a vector whose lanes sum apart."""
+    """The reduce loop that is a vector with a partial sum per lane."""
     fragment: Fragment | None = None
-    """How the lanes of a warp share what is in its registers."""
+    """How the stage's elements are distributed over the registers of a warp's lanes."""
     swizzle: int = 0
-    """Bytes of the parts that rows of a tile in shared memory are cut into, at most."""
+    """Bytes, at most, of the parts into which rows of a tile in shared memory are cut."""
 
     @property
     def name(self) -> str:
@@ -169,7 +170,7 @@ class Stage:
 
 
 def initial_stage(op: ComputeOp | PlaceholderOp) -> Stage:
-    """The stage of *op* with one loop an axis: space axes, then reduce axes."""
+    """The stage of *op* with one loop per axis: space axes, then reduce axes."""
     if isinstance(op, PlaceholderOp):
         return Stage(op, ())
     return Stage(op, tuple(Iter(a.name, a.kind, a.extent) for a in (*op.axes, *op.reduce_axes)))

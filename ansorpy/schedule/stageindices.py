@@ -1,4 +1,4 @@
-"""Where a stage reads and writes in terms of its loops, and what keeps it inside its tensor."""
+"""The indices of a stage in terms of its loops, and the guards that keep them in bounds."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["StageIndices"]
 
 
 class StageIndices:
-    """The loops of one stage, bound so far to variables, and the axes in terms of them."""
+    """The loops of one stage, as far as they have variables, and its axes in terms of them."""
 
     def __init__(self, outer: Surroundings, name: str):
         self.outer = outer
@@ -86,7 +86,7 @@ class StageIndices:
         return If(all_of(*guards), stmt, None) if guards else stmt
 
     def _demote_guarded_vectors(self) -> None:
-        """A vector loop whose lanes differ in a guard runs serially: lanes share one branch."""
+        """Make vector loops serial whose lanes may differ in a guard: lanes share one branch."""
         names = {it.name: Var(it.name) for it in self.stage.iters}
         guards = self._guards(names)
         guarded = {v for g in guards if isinstance(g, Compare) for v in walk(g.a)}
@@ -97,7 +97,7 @@ class StageIndices:
     # Boxes that reach beyond their tensor
 
     def _masked(self, store: Store) -> Stmt:
-        """*store* without reading what no tensor has: 0 is in its place, or nothing is added."""
+        """*store* without reads beyond a tensor: 0 is stored instead, or nothing is added."""
         masks = self._masks()
         if not masks or self._reads_boxes_only() and not self._is_operand():
             return store
@@ -111,7 +111,7 @@ class StageIndices:
         return Store(store.buffer, store.indices, Select(inside, value, zero), None)
 
     def _masks(self) -> list[Expr]:
-        """What holds where the box of this stage is inside of its tensor; none where it must."""
+        """Conditions for this stage's box to be inside of its tensor, without those always met."""
         if not self.outer.bounds.masked(self.name):
             return []
         values = self._axis_values()
@@ -126,7 +126,7 @@ class StageIndices:
         return found
 
     def _of_first_lane(self, guard: Expr, leaves: Mapping[str, Expr]) -> Expr:
-        """*guard* for the first lane of a vector, where it holds for all lanes or for none."""
+        """*guard* for the first lane of a vector if it is the same for all lanes, else as it is."""
         if not isinstance(guard, Compare) or not isinstance(guard.b, Const):
             return guard
         form = linear(guard.a)
@@ -140,12 +140,14 @@ class StageIndices:
         return guard
 
     def _is_operand(self) -> bool:
-        """True for what an instruction of a warp reads: sums must get nothing from beyond."""
+        """True for an operand of a warp's instruction: its sums must add nothing from beyond."""
         return self.stage.fragment is not None and not self.op.reduce_axes
 
     def _may_be_anything(self, axis: Axis) -> bool:
-        """True when what the operand of an instruction has beyond *axis* changes no result: all
-        that is read there is 0, or it would be of sums that nothing stores."""
+        """True when the values of an instruction's operand beyond *axis* change no result.
+
+        Either all that is read there is 0, or they go into sums that nothing stores.
+        """
         if not self._reads_boxes_only():
             return False
         loads = [e for e in walk(self.op.body) if isinstance(e, Load)]
@@ -157,14 +159,14 @@ class StageIndices:
         return axis.name not in summed or all(self._is_zero_beyond(e, axis) for e in loads)
 
     def _reads_boxes_only(self) -> bool:
-        """True when all that is read is there, however far the box of this stage reaches."""
+        """True when all reads are in bounds, however far the box of this stage reaches."""
         reads = self.outer.bounds.definition.reads[self.name]
         return all(self.outer.bounds.masked(read.tensor.name) for read in reads)
 
     def _adds_nothing_beyond(self, relation: Relation) -> bool:
-        """True when what a split of a reduce axis has outside is a product of two zeros.
+        """True when a split of a reduce axis adds only products of two zeros beyond the axis.
 
-        Both operands are read along the axis from tiles that have zeros there.
+        Both operands are read along the axis from tiles that hold zeros there.
         """
         body = self.op.body
         if not isinstance(body, Reduce) or body.kind is not ReduceKind.SUM:
@@ -177,7 +179,7 @@ class StageIndices:
         return all(self._is_own_tile(e) and self._is_zero_beyond(e, axes[0]) for e in factors)
 
     def _is_own_tile(self, e: Expr) -> bool:
-        """True for an element of what is computed in loops of this stage, as far as they run."""
+        """True for a load from a tile computed in this stage's loops, which covers all they run."""
         e = e.x if isinstance(e, Cast) else e
         attach = self.state.stage(e.source.name).attach if isinstance(e, Load) else None
         return attach is not None and attach.stage == self.name

@@ -1,4 +1,4 @@
-"""One stage's loops as statements, with the stages computed inside them."""
+"""Lowering of one stage's loop nest, including the stages computed inside it."""
 
 from __future__ import annotations
 
@@ -51,22 +51,22 @@ __all__ = ["StageLowering"]
 
 
 class StageLowering(Surroundings):
-    """Turns stages into statements; remembers the buffers and packings they need."""
+    """Lowers stages to statements and keeps the buffers and packings they need."""
 
     def statement(self, name: str) -> Stmt:
-        """The whole nest of stage *name* (its buffer and origin are already known)."""
+        """The whole loop nest of stage *name*, whose buffer and origin must be known."""
         return _Nest(self, name).build()
 
 
 class _Nest(StageIndices):
-    """The statements of one stage while they are being built."""
+    """The loop nest of one stage while it is being built."""
 
     def __init__(self, outer: StageLowering, name: str):
         super().__init__(outer, name)
         self.outer: StageLowering = outer
         self.pending: list[tuple[Var, Expr]] = []
         self.tile: tuple[Var, Var] | None = None
-        """Number and start of the tile that has two bodies, until they are opened."""
+        """Index and start of the tile with two bodies, until these are built."""
         self.across = shared_reduce_loop(self.state, self.stage, self.kinds, outer.threads_around())
         self.sums: LaneSums | ThreadSums | None = None
         self.sums_level = 0
@@ -83,11 +83,11 @@ class _Nest(StageIndices):
     # Loops
 
     def _sum_level(self) -> int | None:
-        """Number of the loop around which the sum starts: the outermost reduce loop that repeats.
+        """Number of the loop before which the sum is initialised; None without reduce loops.
 
-        Those of one iteration count as long as nothing repeats further in, so that a result is
-        cleared right before it is summed up and not in a pass of its own; but before all, where
-        instructions add to it that are under way until they are waited for.
+        It is the outermost reduce loop that repeats, or the innermost one if none does, so that
+        a result is cleared right before it is summed, not in a separate pass.  Asynchronous
+        instructions add to it until they are waited for: for them it is the outermost reduce loop.
         """
         reduce = [n for n, it in enumerate(self.stage.iters) if it.kind is AxisKind.REDUCE]
         if self.stage.tensorized is not None and intrinsic(self.stage.tensorized[1]).later:
@@ -100,7 +100,7 @@ class _Nest(StageIndices):
         return self.extents[name] > 1 or is_peeled or is_bound(self.kinds[name])
 
     def _from(self, level: int) -> Stmt:
-        """The statement of loops number *level* and inward."""
+        """Lower loop number *level* and all loops inside it."""
         if level == len(self.stage.iters):
             return self._store()
         it = self.stage.iters[level]
@@ -125,7 +125,7 @@ class _Nest(StageIndices):
         return self._repeated(level, partly or self.extents[it.name], body)
 
     def _repeated(self, level: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
-        """Loop number *level* run *extent* times."""
+        """Loop number *level* with *extent* iterations."""
         it = self.stage.iters[level]
         if extent == 1 and not is_bound(self.kinds[it.name]):
             self.leaves[it.name] = as_expr(0)
@@ -143,7 +143,7 @@ class _Nest(StageIndices):
             return repeated(var, extent, kind, self._with_starts(level, body))
 
     def _pipelined(self, level: int, var: Var, extent: int) -> Stmt:
-        """Loop number *level*, the tiles of which are copied ahead."""
+        """Loop number *level* with its tiles copied ahead of their use, where that is possible."""
         assert self.stage.pipeline is not None
         tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), extent)
         rest = self._from(level + 1)
@@ -152,7 +152,7 @@ class _Nest(StageIndices):
         return For(var, extent, ForKind.SERIAL, self._with_producers(tiles, rest))
 
     def _in_turns(self, level: int, threads: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
-        """Loop number *level*, bound to an index of fewer *threads*, in several turns."""
+        """Loop number *level*, bound to an index of too few *threads*, run in several turns."""
         it = self.stage.iters[level]
         turn, thread = self.outer.fresh(f"{it.name}.turn"), self.outer.fresh(it.name)
         turns = -(-extent // threads)
@@ -168,7 +168,7 @@ class _Nest(StageIndices):
         return For(turn, turns, ForKind.SERIAL, inner)
 
     def _full_then_rest(self, level: int, split: SplitRelation, body: Callable[[], Stmt]) -> Stmt:
-        """The parts whose lanes are all in use in a loop, then the last one with some of them."""
+        """A loop over the parts that use all lanes, then the last part, which uses some."""
         outer, lanes = split.children
         full, rest = divmod(self.extents[split.parent], self.extents[lanes])
         parts = [self._repeated(level, full, body)] if full else []
@@ -179,7 +179,7 @@ class _Nest(StageIndices):
         return Seq(tuple(parts)) if full else parts[0]
 
     def _start_tiles(self, name: str, var: Var) -> None:
-        """Have the start of the tiles that loop *name* counts bound, where it is no multiple."""
+        """Queue bindings of tile starts for the ragged splits whose tiles loop *name* counts."""
         for relation in self.stage.relations:
             if not is_ragged(relation, self.extents) or name != relation.children[0]:
                 continue
@@ -194,7 +194,7 @@ class _Nest(StageIndices):
             self.outer.define(start, value, last)
 
     def _with_starts(self, level: int, body: Callable[[], Stmt]) -> Stmt:
-        """*body* with the pending tile starts bound, once no loop of a parallel nest follows."""
+        """*body* with the pending tile starts bound; deferred while the next loop is parallel."""
         following = self.stage.iters[level + 1 : level + 2]
         if any(self.kinds[it.name] is ForKind.PARALLEL for it in following):
             return body()
@@ -206,7 +206,7 @@ class _Nest(StageIndices):
         return stmt
 
     def _two_bodies(self, n: Var, start: Var, body: Callable[[], Stmt]) -> Stmt:
-        """*body* for whole tiles, and again for the smaller ones."""
+        """*body* once for the full tiles and once for the smaller ones."""
         second = self.second
         assert second is not None
         if self.outer.in_second_body:
@@ -229,12 +229,12 @@ class _Nest(StageIndices):
         return If(n < as_expr(second.first), made[0], made[1])
 
     def _inside(self, level: int) -> Stmt:
-        """The body of loop *level*: the stages computed there, then the rest of this one."""
+        """The body of loop *level*: the stages computed there, then the rest of this stage."""
         producers = self._producers(level)
         return self._with_producers(producers, self._from(level + 1))
 
     def _with_producers(self, producers: Sequence[Tile], stmt: Stmt) -> Stmt:
-        """*stmt* after what fills the buffers it reads."""
+        """*stmt* preceded by the statements that fill the buffers it reads, with barriers."""
         parts, stmt = synchronised([(tile.buffer, tile.fill) for tile in producers], stmt)
         for n, (tile, part) in reversed([*enumerate(zip(producers, parts, strict=True))]):
             stmt = Seq((*part, stmt))
@@ -244,7 +244,7 @@ class _Nest(StageIndices):
         return stmt
 
     def _producers(self, level: int) -> list[Tile]:
-        """What is computed in loop number *level*, producers first."""
+        """The tiles computed in loop number *level*, producers first."""
         name = self.stage.iters[level].name
         here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
         return [self._producer(stage, level) for stage in here]
@@ -269,7 +269,7 @@ class _Nest(StageIndices):
         return Tile(buffer, lets, self.outer.statement(stage.name))
 
     def _scope(self, stage: Stage, level: int) -> Scope:
-        """LOCAL unless threads inside this level share the buffer."""
+        """The memory for *stage*'s box: LOCAL unless threads inside this level share it."""
         if stage.scope in (Scope.SHARED, Scope.WARP):
             return stage.scope
         inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
@@ -304,7 +304,7 @@ class _Nest(StageIndices):
         return self._guarded(stmt if condition is None else If(condition, stmt, None))
 
     def _initial(self, level: int) -> list[Stmt]:
-        """Set the box of this stage inside loop *level* to the reduction's identity."""
+        """Set this stage's box inside loop *level* to the reduction's identity."""
         body = self.op.body
         if not isinstance(body, Reduce):
             return []
@@ -327,8 +327,10 @@ class _Nest(StageIndices):
         return [own.around(self._each(level, mine, until=first))]
 
     def _each(self, level: int, body: Callable[[], Stmt], until: int | None = None) -> Stmt:
-        """*body* for every element of the box of this stage inside loop *level*, or one for all
-        loops from *until* inward."""
+        """*body* for each element of this stage's box inside loop *level*.
+
+        With *until*, the loops from that number inward are left out.
+        """
         saved = dict(self.leaves)
         self.leaves.update(
             {it.name: as_expr(0) for it in self.stage.iters[level:] if it.kind is AxisKind.REDUCE}
@@ -342,7 +344,7 @@ class _Nest(StageIndices):
         return stmt
 
     def _in_lanes(self, level: int) -> Stmt:
-        """The loops from *level* inward, their lanes summing apart, and the tree behind them."""
+        """The loops from *level* inward with a partial sum per lane, then their tree."""
         body, fresh = self.op.body, self.outer.fresh
         assert isinstance(body, Reduce) and self.stage.lanes is not None
         names = [it.name for it in self.stage.iters]
@@ -362,7 +364,7 @@ class _Nest(StageIndices):
         return Alloc(sums.buffer, Seq((before, made, after)))
 
     def _sum_index(self) -> Index:
-        """Which of the sums apart the loops are at: their lane last, where there are lanes."""
+        """Index of the current partial sum; the lane, if there are lanes, comes last."""
         at = self._element(self.sums_level)
         if self.stage.lanes is None:
             return at
@@ -370,7 +372,7 @@ class _Nest(StageIndices):
         return (*at, linear(made[self.stage.lanes]).to_expr())
 
     def _across_threads(self, level: int, across: str) -> Stmt:
-        """The loops from *level* inward, threads summing apart, and their parts combined."""
+        """The loops from *level* inward with a partial sum per thread, then their combination."""
         body, fresh = self.op.body, self.outer.fresh
         assert isinstance(body, Reduce)
         kind, var, threads = self.kinds[across], fresh(across), self.extents[across]
@@ -394,7 +396,7 @@ class _Nest(StageIndices):
             return sums.nest(parts, lambda made: self._each(level, made), at, total)
 
     def _element(self, level: int) -> Index:
-        """Where the space loops from *level* inward are."""
+        """Values of the space loops from *level* inward."""
         return tuple(self.leaves[self.stage.iters[n].name] for n in self._space_from(level))
 
     def _space_from(self, level: int) -> list[int]:
@@ -402,7 +404,7 @@ class _Nest(StageIndices):
         return [n for n in range(level, len(iters)) if iters[n].kind is not AxisKind.REDUCE]
 
     def _instruction_level(self) -> int:
-        """Number of the outermost loop that an instruction takes the place of."""
+        """Number of the outermost loop that the instruction replaces."""
         if self.stage.tensorized is None:
             raise ScheduleError(
                 "only an instruction adds up what lies in a warp's registers",
@@ -412,7 +414,7 @@ class _Nest(StageIndices):
         return self.stage.index(self.stage.tensorized[0])
 
     def _instruction(self, level: int) -> Stmt:
-        """The loops from *level* inward as the one instruction the schedule names."""
+        """The loops from *level* inward as the one instruction that the schedule names."""
         assert self.stage.tensorized is not None
         inner = self.stage.iters[level:]
         hosts = {s.attach.iter for s in self.attached if s.attach is not None}

@@ -44,7 +44,7 @@ IterRef: TypeAlias = Iter | str
 
 
 class History(tuple[Step, ...]):
-    """The steps of a state, in order; prints as the Python that repeats them on ``state``."""
+    """The steps of a state, in order; prints as Python that repeats them on ``state``."""
 
     def __str__(self) -> str:
         return "\n".join(step.call() for step in self)
@@ -55,7 +55,7 @@ class State:
     """An immutable (partial) program: every primitive returns a new state.
 
     ``base`` is the definition as given, ``dag`` the current one (caches and rfactor rewrite it).
-    Loops a primitive creates are named after what they came from: splitting ``i`` gives
+    Loops that a primitive creates are named after their origins: splitting ``i`` gives
     ``i.0, i.1, ...``, fusing ``i`` and ``j`` gives ``i@j@``.
     """
 
@@ -115,8 +115,11 @@ class State:
 
     @cached_property
     def bind_stages(self) -> frozenset[str]:
-        """Stages that run once, when constants are bound: those that depend on constants only,
-        unless they are computed inside a stage that runs each time."""
+        """Stages that run once, when constants are bound.
+
+        These are the stages that depend only on constants and are not computed inside a stage that
+        runs on every call.
+        """
         names: set[str] = set()
         for stage in reversed(self.stages):
             inside = stage.attach is not None and stage.attach.stage not in names
@@ -130,7 +133,7 @@ class State:
         return bool(self.decisions)
 
     def text(self, stage: str | None = None, marked: set[str] | None = None) -> str:
-        """The program as a loop nest; with *stage*, its loops only, *marked* ones by ``>``."""
+        """The program as a loop nest; with *stage*, only its loops, *marked* ones with ``>``."""
         return stages_text(self, stage, marked or set())
 
     def __str__(self) -> str:
@@ -151,13 +154,13 @@ class State:
         return replace(self, dag=dag, stages=stages)
 
     def open(self, *decisions: Decision) -> State:
-        """This state with more open decisions; one of a name already open replaces it."""
+        """This state with more open decisions; one with an open decision's name replaces it."""
         names = {d.name for d in decisions}
         kept = tuple(d for d in self.decisions if d.name not in names)
         return replace(self, decisions=(*kept, *decisions)) if decisions else self
 
     def move_attached(self, stage: str, old: str, new: str) -> State:
-        """Stages computed at loop *old* of *stage* move to loop *new*, which took its place."""
+        """Move stages computed at loop *old* of *stage* to loop *new*, which replaced it."""
         if old == new or not any(s.attach == Attach(stage, old) for s in self.stages):
             return self
         return replace(
@@ -173,7 +176,7 @@ class State:
         return State.replay(self.base, self.resolved(values))
 
     def resolved(self, values: Mapping[str, int]) -> list[Step]:
-        """The steps of :meth:`resolve`, which need not be possible."""
+        """The steps of :meth:`resolve`, which may be impossible to apply."""
         missing = [c for d in self.decisions for c in d.columns if c not in values]
         if missing:
             raise ScheduleError(f"no value given for {', '.join(missing)}")
@@ -193,12 +196,11 @@ class State:
         """Split a loop into ``len(inner) + 1``; *inner* holds the inner factors, None is open.
 
         Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outer extent follows by ceil-div.
-        Where they do not divide, *tail* ``"guard"``, ``"cover"`` or ``"whole"`` skips what lies
-        outside,
-        ``"shift"`` starts the last tile early enough to fit, ``"even"`` has tiles of ``n`` and
-        ``n - 1`` and ``"peel"`` a last tile of what is left; the last two make a second body, of
-        one axis a stage.  Open factors need not divide unless it is ``"guard"``.
-        Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
+        Where factors do not divide, *tail* ``"guard"``, ``"cover"`` or ``"whole"`` skips what lies
+        outside, ``"shift"`` starts the last tile early enough to fit, ``"even"`` has tiles of
+        ``n`` and ``n - 1``, and ``"peel"`` has a smaller last tile.  The last two need a second
+        body, which a stage may have for one axis.  Open factors need not divide unless *tail* is
+        ``"guard"``.  Raises :class:`ScheduleError` for a factor below 1 or an unknown loop.
         """
         name = self.stage(stage).name
         step = loops.SplitStep(name, _name(it), tuple(inner), max_innermost, tail)
@@ -207,8 +209,10 @@ class State:
     def follow_split(
         self, stage: StageRef, it: IterRef, source: tuple[StageRef, IterRef], n_split: int
     ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a loop by the first ``n_split - 1`` factors of *source*'s split and the product
-        of its others, now and whenever they change."""
+        """Split a loop like *source*'s split, also when its factors change.
+
+        The factors are its first ``n_split - 1`` inner ones and the product of the others.
+        """
         origin = (self.stage(source[0]).name, _name(source[1]))
         step = loops.FollowSplitStep(self.stage(stage).name, _name(it), origin, n_split)
         return self._split(step, _name(it), n_split)
@@ -216,8 +220,11 @@ class State:
     def follow_fused_split(
         self, stage: StageRef, it: IterRef, sources: Sequence[tuple[StageRef, IterRef]], level: int
     ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a loop in two; the inner extent is the product of the *level*-th inner factors
-        of several splits (how cooperative fetching follows a fused thread loop)."""
+        """Split a loop in two, like the fused loop of several splits.
+
+        The inner extent is the product of the splits' *level*-th inner factors, as cooperative
+        fetching needs it for a fused thread loop.
+        """
         origins = tuple((self.stage(s).name, _name(i)) for s, i in sources)
         step = loops.FollowFusedSplitStep(self.stage(stage).name, _name(it), origins, level)
         return self._split(step, _name(it), 1)
@@ -225,11 +232,11 @@ class State:
     def split_lanes(
         self, stage: StageRef, it: IterRef, number: Count
     ) -> tuple[State, tuple[Iter, ...]]:
-        """Split a reduce loop into two; the inner one is a vector whose lanes sum apart.
+        """Split a reduce loop into two; the inner one is a vector with a partial sum per lane.
 
-        *number* of lanes each start from the reduction's identity and are combined by a tree when
-        all reduce loops ended, so this changes the order of additions.  More lanes than a vector
-        has are several sums in parallel.
+        Each of the *number* lanes starts from the reduction's identity, and a tree combines them
+        after all reduce loops, so this changes the order of additions.  More lanes than a vector
+        has are several vectors summed in parallel.
         """
         step = lanes.SplitLanesStep(self._on(stage), _name(it), number)
         return self._split(step, _name(it), 1)
@@ -240,7 +247,7 @@ class State:
     ) -> tuple[State, tuple[Iter, ...]]:  # fmt: skip
         """Split a loop in two, the inner of *number* iterations, which may be an open choice.
 
-        With *tail* ``"whole"`` it has as many of a shorter loop too, and skips those outside.
+        With *tail* ``"whole"`` it keeps that extent for a shorter loop too, and skips the rest.
         """
         step = blocks.SplitByStep(self._on(stage), _name(it), number, tail)
         return self._split(step, _name(it), 1)
@@ -290,7 +297,7 @@ class State:
         return self.do(annotate.AnnotateStep(self._on(stage), _name(it), index))
 
     def compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
-        """Compute, in each iteration of *target*'s loop, the part of *stage* it needs."""
+        """Compute, in each iteration of *target*'s loop, the part of *stage* that it needs."""
         return self.do(place.ComputeAtStep(self._on(stage), self._on(target), _name(it)))
 
     def reverse_compute_at(self, stage: StageRef, target: StageRef, it: IterRef) -> State:
@@ -318,7 +325,7 @@ class State:
         return state, state.stages[self.index(stage) + 1].name
 
     def cache_write(self, stage: StageRef, scope: str) -> tuple[State, str]:
-        """Compute into a new stage just before, then copy; returns the new stage's name."""
+        """Compute *stage* into a new one just before it, then copy; returns the new one's name."""
         state = self.do(storage.CacheWriteStep(self._on(stage), scope))
         return state, state.stages[self.index(stage)].name
 
@@ -334,16 +341,16 @@ class State:
     def warp_product(
         self, stage: StageRef, intrinsic: str, rows: str, columns: str, depth: str
     ) -> State:
-        """Sum products of fragments in the registers of warps (``mma.m16n8k16...``), which are
-        new stages: ``<operand>.warp`` and ``<stage>.warp``.
+        """Sum products of fragments in the registers of warps (``mma.m16n8k16...``).
 
-        *rows* is an axis of one factor alone, *columns* of the other, *depth* is summed over.
+        The fragments are new stages, ``<operand>.warp`` and ``<stage>.warp``.  *rows* is an axis
+        of one factor alone, *columns* of the other, *depth* is summed over.
         """
         step = warp_product.WarpProductStep(self._on(stage), intrinsic, rows, columns, depth)
         return self.do(step)
 
     def pack(self, stage: StageRef, tensor: StageRef) -> State:
-        """Re-lay a constant at bind time in the order the stage's loops read it."""
+        """Lay a constant out anew at bind time, in the order in which the stage's loops read it."""
         return self.do(storage.PackStep(self._on(stage), self._on(tensor)))
 
     def tensorize(self, stage: StageRef, it: IterRef, intrinsic: str) -> State:
@@ -351,7 +358,7 @@ class State:
         return self.do(annotate.TensorizeStep(self._on(stage), _name(it), intrinsic))
 
     def pad(self, stage: StageRef, number: Count) -> State:
-        """Leave *number* elements free behind each row of a tile in shared memory."""
+        """Leave *number* elements unused after each row of a tile in shared memory."""
         return self.do(blocks.PadStep(self._on(stage), number))
 
     def pipeline(self, stage: StageRef, it: IterRef, depth: Count) -> State:

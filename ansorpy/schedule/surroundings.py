@@ -1,4 +1,4 @@
-"""What the nests of one program share while they are built: names, loops, buffers, packings."""
+"""What a program's loop nests share while they are built: names, loops, buffers, packings."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Index", "Surroundings", "minus"]
 
 Index = tuple[Expr, ...]
 LoopKey = tuple[str, str]
-"""Stage and loop: in a second body the same loops have other variables."""
+"""Stage and loop; the variable of a loop differs between the two bodies of a split."""
 
 
 class Surroundings:
-    """Variables, loops and buffers around the statement being built, of one program."""
+    """Variables, loops and buffers of one program around the statement being built."""
 
     def __init__(self, bounds: Bounds):
         self.bounds = bounds
@@ -36,24 +36,24 @@ class Surroundings:
         self._origins: dict[str, Index] = {}
         self._loops: dict[LoopKey, tuple[Var, int]] = {}
         self._threads: dict[Var, tuple[ForKind, int]] = {}
-        """The loops over threads of a GPU block around the statement."""
+        """The loops over threads of a GPU block around the statement: index and extent."""
         self._packed_loops: dict[tuple[str, str], dict[Var, LoopKey]] = {}
         self.in_second_body = False
-        """True while tiles with two bodies are built: no others may be inside."""
+        """True while the bodies of a split with two are built, in which no other may be nested."""
         self._parallel = 0
         self._definitions: dict[Var, Expr] = {}
         self._ranges: dict[Var, tuple[int, int]] = {}
         self._names: dict[str, int] = {}
 
     def fresh(self, name: str) -> Var:
-        """A variable; a name already used in this program gets a number behind it."""
+        """A new variable; a name already used in this program gets a numeric suffix."""
         count = self._names.get(name, 0)
         self._names[name] = count + 1
         return Var(name if count == 0 else f"{name}_{count}")
 
     @contextmanager
     def loop(self, key: LoopKey, var: Var, extent: int, kind: ForKind) -> Iterator[None]:
-        """Everything inside runs in this loop of a stage, which *key* names."""
+        """Within the context, statements are inside this loop; *key* is its stage and name."""
         self._loops[key] = (var, extent)
         self._ranges[var] = (0, extent - 1)
         self._parallel += kind is ForKind.PARALLEL
@@ -70,7 +70,7 @@ class Surroundings:
         second: Mapping[LoopKey, Sequence[int]],
         ranges: Mapping[Var, tuple[int, int]],
     ) -> Iterator[None]:
-        """Everything inside is one of two bodies: boxes are those of tiles of the given extents."""
+        """Within the context, one of two bodies is built; *second* has its tiles' extents."""
         bounds, known = self.bounds, {var: self._ranges[var] for var in ranges}
         if second:
             self.bounds = Bounds(self.state, bounds.values, second)
@@ -82,7 +82,7 @@ class Surroundings:
         self.bounds = bounds
 
     def define(self, var: Var, value: Expr, last: int) -> None:
-        """Note that *var*, at most *last*, is bound to *value*."""
+        """Record that *var* is bound to *value*, which is between 0 and *last*."""
         self._definitions[var] = value
         self._ranges[var] = (0, last)
 
@@ -92,16 +92,16 @@ class Surroundings:
         return self._parallel > 0
 
     def of_first(self, kinds: Kinds, value: Expr) -> Expr:
-        """*value* as the first iteration of the loops around of these *kinds* has it."""
+        """*value* in the first iteration of the enclosing thread loops of these *kinds*."""
         first = {var: as_expr(0) for var, (kind, _) in self._threads.items() if kind in kinds}
         return substitute(substitute(value, self._definitions), first)
 
     def threads_left(self, kind: ForKind) -> int | None:
-        """How many threads run the statement along index *kind*; None when it is not bound."""
+        """How many threads run the statement along index *kind*; None if it is not bound."""
         return min((n for k, n in self._threads.values() if k is kind), default=None)
 
     def threads_around(self) -> Mapping[Var, tuple[ForKind, int]]:
-        """The loops over threads of a block around the statement: index and extent of each."""
+        """The enclosing loops over threads of a block: index and extent of each."""
         return self._threads
 
     def origin(self, name: str) -> Index:
@@ -110,7 +110,10 @@ class Surroundings:
         return known if known is not None else tuple(as_expr(0) for _ in self.buffers[name].shape)
 
     def place(self, name: str, region: Sequence[Span], starts: Index) -> list[tuple[Var, Expr]]:
-        """Set the origin of an attached stage, kept inside what is read; returns what to bind."""
+        """Set the origin of an attached stage's box; returns the variables to bind.
+
+        The box is moved inside what is read; a masked one only if it starts before 0.
+        """
         lets: list[tuple[Var, Expr]] = []
         origins: list[Expr] = []
         for d, (span, start, whole) in enumerate(
@@ -137,7 +140,7 @@ class Surroundings:
         return lets
 
     def _not_before(self, name: str, start: Expr, lets: list[tuple[Var, Expr]]) -> Expr:
-        """*start*, or 0 where that is less."""
+        """*start*, or 0 where it is negative."""
         low, high = self.range_of(start)
         if low >= 0:
             return start
@@ -147,11 +150,11 @@ class Surroundings:
         return var
 
     def range_of(self, value: Expr) -> tuple[int, int]:
-        """The least and the largest that *value* can be in the loops around."""
+        """The least and greatest value that *value* can have in the enclosing loops."""
         return interval(value, self._ranges)
 
     def load(self, stage: str, load: Load) -> Expr:
-        """*load* of a tensor as a load of the buffer that holds (the box of) it."""
+        """*load* of a tensor as a load from the buffer that holds it, or its box."""
         name = load.source.name
         if name in self.state.stage(stage).packed:
             return self._packed(stage, name, load.indices)
@@ -160,7 +163,7 @@ class Surroundings:
         return Load(buffer, tuple(self.simple(index - origin) for index, origin in inside))
 
     def simple(self, index: Expr) -> Expr:
-        """*index* with what cancels gone, quotients and remainders by the loops' ranges too."""
+        """*index* simplified: terms cancelled, quotients and remainders by the loops' ranges."""
         form = linear(index)
         affine = all(isinstance(atom, Var) for atom in form.terms)
         return form.to_expr() if affine else simplify(form.to_expr(), self._ranges)
@@ -187,10 +190,10 @@ class Surroundings:
 
 
 def _changed(mapping: Mapping[Var, Expr]) -> dict[Var, Expr]:
-    """What *mapping* gives another name; without it expressions stay the same objects."""
+    """The variables that *mapping* changes; with none, expressions stay the same objects."""
     return {var: value for var, value in mapping.items() if value is not var}
 
 
 def minus(index: Expr, origin: Expr) -> Expr:
-    """``index - origin`` with what they share cancelled."""
+    """``index - origin`` with common terms cancelled."""
     return linear(index - origin).to_expr()

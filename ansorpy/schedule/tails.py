@@ -1,8 +1,8 @@
-"""Second bodies: tiles of another size where those of a split do not divide its axis.
+"""Second bodies: smaller tiles where those of a split do not divide its axis.
 
-``even`` and ``peel`` split ``extent`` into ``first`` tiles as the schedule names them and others
-that are smaller, each with code of its own.  Tiles never overlap, so threads may divide them
-anywhere, and none runs beyond the axis, so nothing is guarded.
+``even`` and ``peel`` split ``extent`` into ``first`` tiles of the scheduled size and others that
+are smaller; each size has its own body.  Tiles never overlap, so they may be divided among
+threads anywhere, and none runs beyond the axis, so nothing is guarded.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class SecondBody:
     tile: int
     size: int
     extents: tuple[int, ...]
-    """Of the loops inside a tile, ``relation.children[1:]``, in the second body."""
+    """Extents of the loops inside a tile, ``relation.children[1:]``, in the second body."""
 
     def start(self, n: Expr) -> Expr:
         """Where tile *n* starts, in either body."""
@@ -47,7 +47,7 @@ class SecondBody:
         return Binary(BinaryOp.MIN, whole, n * self.size + self.first * (self.tile - self.size))
 
     def ranges(self, *, second: bool) -> tuple[tuple[int, int], tuple[int, int]]:
-        """(number, start) of the first and last tile of a body, as two intervals."""
+        """Intervals of the tile numbers and of the tile starts of one body."""
         low, high = (self.first, self.count - 1) if second else (0, self.first - 1)
         step = self.size if second else self.tile
         origin = self.first * (self.tile - self.size) if second else 0
@@ -57,11 +57,11 @@ class SecondBody:
 def second_body(
     stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind]
 ) -> SecondBody | None:
-    """The second body *stage* needs, if a split of it has one.
+    """The second body that *stage* needs, if one of its splits has one.
 
     Raises:
-        ScheduleError: The loops inside a tile do not fit the smaller ones, or the tiles are
-            not loops of their own any more.
+        ScheduleError: The loops inside a tile do not fit the smaller ones, or the tiles no
+            longer have loops of their own.
     """
     for relation in stage.relations:
         if is_ragged(relation, extents) and relation.two_bodies:
@@ -98,7 +98,7 @@ def _planned(
 
 
 def _require_order(stage: Stage, relation: SplitRelation, kinds: Mapping[str, ForKind]) -> None:
-    """The loop over tiles must be one, with what is inside a tile inside it."""
+    """Check that the tile loop is still a loop, around the loops of a tile."""
     outer, *inner = relation.children
     names = [it.name for it in stage.iters]
     inside = set(names[names.index(outer) :]) if outer in names else set()
@@ -117,7 +117,7 @@ def _require_order(stage: Stage, relation: SplitRelation, kinds: Mapping[str, Fo
 def refuse_unsafe_shifts(
     state: State, stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind]
 ) -> None:
-    """A shifted last tile repeats iterations: no sum may be half done when it does."""
+    """Refuse a shifted tail, which repeats iterations, where it would add to a sum twice."""
     reduce = [n for n, it in enumerate(stage.iters) if it.kind is AxisKind.REDUCE]
     if not reduce:
         return

@@ -1,8 +1,8 @@
-"""Replacing the innermost loops of a stage by a declared instruction.
+"""Replacement of the innermost loops of a stage by a declared instruction.
 
-The loops and the statement must compute what the instruction's pattern computes: the same
-extents, the same expression, and operands that move through the last dimensions of their
-buffers as the pattern moves through its own.
+The loops and the statement must match the instruction's pattern: the same extents, the same
+expression, and operands that move through the last dimensions of their buffers as those of the
+pattern do.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Match:
     def operand(
         self, tensor: Tensor, wanted: Sequence[Expr], buffer: Buffer, found: Sequence[Expr]
     ) -> None:
-        """Record where operand *tensor* starts in *buffer* once its strides agree."""
+        """Check that operand *tensor* and *buffer* agree, and record where it starts there."""
         dims = operand_dims(buffer, tensor) if len(found) >= len(wanted) else ()
         alike = len(dims) == len(wanted) and tensor.dtype is buffer.dtype
         if not alike or not self._laid_out(tensor, buffer):
@@ -106,8 +106,11 @@ class _Match:
         self.operands[tensor] = (buffer, tuple(start.to_expr() for start in starts))
 
     def _laid_out(self, tensor: Tensor, buffer: Buffer) -> bool:
-        """True when lanes hold what they must; of instructions of one thread, when the pattern's
-        rows are rows of the buffer (all but the first dimension)."""
+        """True when *buffer* is laid out as *tensor* must be.
+
+        For a team, lanes must hold the instruction's fragments.  For one thread, the pattern's
+        rows (all but the first dimension) must be rows of the buffer.
+        """
         if self.fragments:
             wanted = self.fragments[tensor]
             return tuple(filter(None, buffer.fragment or ())) == wanted
@@ -117,7 +120,7 @@ class _Match:
 
 
 def _head(e: Expr) -> tuple[object, ...]:
-    """What an expression is, its operands left aside."""
+    """The kind of an expression, without its operands."""
     match e:
         case Binary(op, _, _) | Compare(op, _, _):
             return type(e), op

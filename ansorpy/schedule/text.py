@@ -1,4 +1,4 @@
-"""Printing a state as the loop nest it stands for."""
+"""Printing of a state as the loop nest that it stands for."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _note(stage: Stage, it: Iter) -> str:
 
 
 def _marked(mark: Marked | None, it: Iter, word: str, *, outermost: bool) -> list[str]:
-    """*word* if *it* is surely among the marked loops, ``word?`` while that is open."""
+    """*word* if *it* is among the marked loops, ``word?`` while their number is open."""
     if mark is None or it.name not in mark.iters:
         return []
     at = mark.iters.index(it.name)

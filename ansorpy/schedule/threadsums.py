@@ -1,4 +1,4 @@
-"""Sums that the threads of a GPU block share: each thread's part, and how parts are combined.
+"""Sums shared by the threads of a GPU block: each thread's part, and how parts are combined.
 
 ::
 
@@ -12,8 +12,9 @@
         for w in 0..3: total[0] += warps[0, w]
         sum[i] = total[0]
 
-Threads along x exchange registers as far as their number has factors of two, up to a warp; those
-along another index, which are no neighbours, meet in shared memory alone.
+Threads along x exchange registers in groups as large as the greatest power of two, up to a warp,
+that divides their number.  Threads along another index are not neighbours in a warp and use shared
+memory only.
 """
 
 from __future__ import annotations
@@ -57,9 +58,9 @@ ZERO = as_expr(0)
 class ThreadSums:
     """The sums of one stage in a loop over threads.
 
-    ``part`` is what a thread sums up itself, ``[space loops inside the reduction...]``;
-    ``around`` are the threads outside of the loop, which have sums of their own.  Half-width
-    floats are summed in single precision, as the generator does elsewhere.
+    ``part`` holds a thread's own sums, ``[space loops inside the reduction...]``; ``around`` are
+    the thread loops outside, each iteration of which has its own sums.  Half-width floats are
+    summed in single precision, as the generator does elsewhere.
     """
 
     part: Buffer
@@ -87,12 +88,12 @@ class ThreadSums:
 
     @property
     def width(self) -> int:
-        """Threads that exchange registers: neighbours along x are neighbours in a warp."""
+        """Size of the groups that exchange registers: neighbours along x share a warp."""
         return gcd(self.threads, WARP) if self.index is ForKind.THREAD_X else 1
 
     @property
     def scratch(self) -> Buffer:
-        """What the first of each such group found, in shared memory."""
+        """The sum of each such group, in shared memory."""
         around = tuple(extent for _, extent in self.around)
         shape = self._ordered(around, self.part.shape, self.threads // self.width)
         return Buffer(f"{self.part.name[:-5]}.warps", shape, self.part.dtype, Scope.SHARED)
@@ -107,7 +108,7 @@ class ThreadSums:
         return Store(self.part, at or (ZERO,), _cast(value, self.part.dtype), self.kind)
 
     def exchanged(self, at: Index) -> Stmt:
-        """Leave the sum of its group in each thread's part of element *at*."""
+        """Leave the group's sum in each thread's part of element *at*."""
         at = at or (ZERO,)
         other = Buffer(f"{self.part.name}.other", (1,), self.part.dtype, Scope.LOCAL)
         steps: list[Stmt] = []
@@ -119,7 +120,7 @@ class ThreadSums:
         return Alloc(other, Seq(tuple(steps))) if steps else Seq(())
 
     def shared(self, at: Index, scratch: Buffer) -> Stmt:
-        """Have the first of each group write its sum of element *at* to *scratch*."""
+        """Have the first thread of each group write its sum of element *at* to *scratch*."""
         at = at or (ZERO,)
         group = self.thread // self.width if self.width > 1 else self.thread
         write = Store(scratch, self._place(at, group), Load(self.part, at), None)
@@ -149,9 +150,9 @@ class ThreadSums:
         self, parts: Stmt, each: Callable[[Callable[[], Stmt]], Stmt], at: Callable[[], Index],
         total: Callable[[Buffer | None], Stmt],
     ) -> Stmt:  # fmt: skip
-        """The loop over the threads: *parts* summed up, then combined and stored by *total*.
+        """The loop over the threads: *parts* are summed, then combined and stored by *total*.
 
-        *each* gives the loops over the elements around a statement, *at* the element in them.
+        *each* wraps a statement in loops over the elements; *at* is the current element.
         """
         steps = [each(lambda: self.cleared(at())), parts]
         if self.width > 1:
@@ -160,18 +161,18 @@ class ThreadSums:
             body: Stmt = Seq((*steps, each(lambda: total(None))))
         else:
             scratch, wait = self.scratch, Barrier(Scope.SHARED)
-            # The first barrier is for loops around: what was shared before may still be read.
+            # The first barrier is for enclosing loops: earlier contents may still be read.
             share = each(lambda: self.shared(at(), scratch))
             body = Seq((*steps, wait, share, wait, each(lambda: total(scratch))))
             body = Alloc(scratch, body)
         return For(self.thread, self.threads, self.index, Alloc(self.part, body))
 
     def _place(self, at: Index, group: Expr) -> Index:
-        """Where in the scratch memory what a group found of element *at* is."""
+        """Index in the scratch memory of the sum of element *at* of a group."""
         return self._ordered(tuple(var for var, _ in self.around), at, group)
 
     def _ordered(self, around: tuple[T, ...], element: tuple[T, ...], group: T) -> tuple[T, ...]:
-        """Groups last; but where threads along x are around, neighbours in neighbouring banks."""
+        """Groups last; if not along x, enclosing threads last, for neighbouring banks."""
         if self.index is ForKind.THREAD_X:
             return (*around, *element, group)
         return (group, *element, *around)
@@ -185,7 +186,7 @@ def shared_reduce_loop(
 ) -> str | None:
     """The reduce loop of *stage* whose iterations are threads of a block; None without one.
 
-    *kinds* are those of its loops, *around* the loops over threads outside.
+    *kinds* are those of its loops; *around* are the thread loops outside.
 
     Raises:
         ScheduleError: There are several, or the threads are in use already.

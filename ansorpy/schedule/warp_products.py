@@ -1,14 +1,14 @@
-"""Products of a team: sums of products as sums of products of fragments in its registers.
+"""Sums of products as sums of products of fragments in the registers of a team of lanes.
 
-What takes an operator's place, producers first::
+The operators that replace one, producers first::
 
     C[i, j] = sum_k A[i, k] * B[k, j]     -->     A.warp[i, k] = A[i, k];  B.warp[k, j] = B[k, j]
                                                   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
                                                   C[i, j] = C.warp[i, j]
 
-Instructions of warpgroups take the operands from shared memory, where they are ``A.shared``.
-Operands are indexed by the axes of the sum, whatever the tensors are that they are read from, so
-windows of a convolution and slices are operands like any other.
+Instructions of warpgroups read operands from shared memory, where they are ``A.shared``.
+Operands are indexed by the axes of the sum, not by those of the tensors they are read from, so
+windows of a convolution and slices need no special treatment.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ __all__ = ["WarpProduct", "axes_in", "factors", "in_fragments"]
 
 _HALF = (DType.FLOAT16, DType.BFLOAT16)
 _TF32_STEP = 1 << 13
-"""The bits of a float32 that TF32 has not."""
+"""One step of TF32, in float32 bits: TF32 lacks the 13 lowest ones."""
 
 
 @dataclass(frozen=True)
 class WarpProduct:
     """A sum of products: its factors, and the axes that an instruction runs over.
 
-    ``rows`` are of ``left`` alone, ``columns`` of ``right`` alone, ``depth`` of both.
+    ``rows`` is an axis of ``left`` alone, ``columns`` of ``right`` alone, ``depth`` of both.
     """
 
     left: Expr
@@ -58,9 +58,9 @@ class WarpProduct:
 
 
 def factors(op: Tensor) -> tuple[Expr, Expr] | None:
-    """The two factors of which *op* sums products, in the types in which they are read.
+    """The two factors whose products *op* sums, in the types in which they are read.
 
-    None for other operators, and for sums in a type that does not hold all products.
+    None for other operators, and for sums in a type that cannot hold all products.
     """
     match op:
         case ComputeOp(body=Reduce(ReduceKind.SUM, Binary(BinaryOp.MUL, x, y), _)):
@@ -74,14 +74,14 @@ def factors(op: Tensor) -> tuple[Expr, Expr] | None:
 
 
 def axes_in(e: Expr) -> frozenset[Axis]:
-    """The axes that *e* hangs on."""
+    """The axes that *e* depends on."""
     return frozenset(part for part in walk(e) if isinstance(part, Axis))
 
 
 def in_fragments(
     op: ComputeOp, form: WarpProduct, by: Intrinsic, name: Callable[[str], str]
 ) -> tuple[ComputeOp, tuple[ComputeOp, ComputeOp, ComputeOp]]:
-    """What takes the place of *op*, and what it reads: both operands, then the sum.
+    """The replacement of *op*, and what it reads: both operands, then the sum.
 
     Args:
         name: Makes names for the new operators.
@@ -121,7 +121,7 @@ _Operand = tuple[ComputeOp, tuple[Axis, ...]]
 def _operand(
     op: ComputeOp, factor: Expr, last: tuple[Axis, ...], wanted: DType, name: str
 ) -> _Operand:
-    """The stage of one factor, and the axes of *op* it is read at; those of a fragment last."""
+    """The stage of one factor, and the axes of *op* that index it, those of a fragment last."""
     used = axes_in(factor)
     order = (*(a for a in (*op.axes, *op.reduce_axes) if a in used and a not in last), *last)
     axes = _fresh(order, AxisKind.SPACE)

@@ -1,9 +1,9 @@
-"""The operators of a network graph: one frozen class a kind, with typed attributes.
+"""The operators of a network graph: one frozen class per kind, with typed attributes.
 
-Every operator has one output.  ``infer`` gives its shape and type from its inputs'; ``pattern``
-says how it may be fused.  What the frontend's richer operators mean is said in these few:
-batch normalisation is a multiply and an add, an average is a sum and a multiply, a matrix product
-has no transposes and no bias of its own.
+Every operator has one output.  ``infer`` gives its shape and type from those of its inputs;
+``pattern`` says how it may be fused.  The frontend expresses richer operators by these few: batch
+normalisation is a multiply and an add, an average is a sum and a multiply, and a matrix product
+has no transposes or bias of its own.
 """
 
 from __future__ import annotations

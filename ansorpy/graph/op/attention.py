@@ -17,7 +17,7 @@ class Attention(Op):
     """``softmax(scale * q k + masks) v``, then axes permuted as :class:`Transpose` does.
 
     Inputs: q ``[.., i, d]``, k ``[.., d, j]``, v ``[.., j, e]`` and any number of masks that
-    broadcast to ``[.., i, j]``; the softmax is over ``j``, and ``guarded`` as :class:`Softmax` is.
+    broadcast to ``[.., i, j]``; the softmax is over ``j``, ``guarded`` as in :class:`Softmax`.
     """
 
     scale: float

@@ -1,4 +1,4 @@
-"""What every operator of a network graph is: its type rule, how it fuses, shapes."""
+"""The base class of operators: type rule and fusion pattern; and functions on shapes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True)
 class TensorType:
-    """What a tensor is, apart from its name: a static shape and an element type."""
+    """The type of a tensor: a static shape and an element type."""
 
     shape: Shape
     dtype: DType
@@ -36,7 +36,7 @@ class Pattern(IntEnum):
     """How an operator may be fused; a larger value is harder to fuse.
 
     ELEMENTWISE reads each input at its own (broadcast) index.  INJECTIVE reads one element of one
-    input an output element, anywhere.  REDUCTION accepts both before it and ELEMENTWISE after it.
+    input, anywhere, per output element.  REDUCTION accepts both before it and ELEMENTWISE after it.
     COMPLEX (convolution, matrix product, pooling) accepts ELEMENTWISE after it.  OPAQUE
     stays alone.
     """
@@ -53,16 +53,16 @@ class Op(ABC):
 
     pattern: ClassVar[Pattern]
     moves_only: ClassVar[bool] = False
-    """True when the operator only reads elsewhere: it costs nothing as an index map."""
+    """True when the operator is only an index map, free if its reader applies it."""
 
     @abstractmethod
     def infer(self, inputs: Sequence[TensorType]) -> TensorType:
         """Shape and type of the output; raises ``ValueError`` for inputs that do not fit."""
 
     def reordered(self, perm: Shape) -> Op | None:
-        """The same operator on operands whose stored axis ``d`` is the axis ``perm[d]``.
+        """The same operator on operands whose stored axis ``d`` is the model's axis ``perm[d]``.
 
-        None: it takes its operands in the model's order only.
+        None if it takes its operands only in the model's order.
         """
         return self if self.pattern is Pattern.ELEMENTWISE else None
 
@@ -77,7 +77,7 @@ class Op(ABC):
 
 
 def common_dtype(inputs: Sequence[TensorType]) -> DType:
-    """The element type of all of *inputs*; raises ``ValueError`` when they have several."""
+    """The common element type of *inputs*; raises ``ValueError`` if they have several."""
     found = {t.dtype for t in inputs}
     if len(found) > 1:
         names = ", ".join(sorted(dtype.value for dtype in found))
@@ -86,7 +86,7 @@ def common_dtype(inputs: Sequence[TensorType]) -> DType:
 
 
 def pick(values: Shape, perm: Shape) -> Shape:
-    """*values*, one an axis, in the order *perm*."""
+    """*values*, one per axis, in the order *perm*."""
     return tuple(values[p] for p in perm)
 
 

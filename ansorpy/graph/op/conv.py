@@ -48,7 +48,7 @@ class Conv(Op):
 
     @property
     def is_padded(self) -> bool:
-        """True when there is a padding stage for certain: end padding alone may go unread."""
+        """True when there certainly is a padding stage: end padding alone may never be read."""
         return any(self.pads_begin)
 
 
@@ -58,8 +58,8 @@ class ConvTranspose(Op):
 
     Channels first: data ``[n, c, *s]``, weight ``[c, co / groups, *k]``.
     Channels last: data ``[n, *s, c]``, weight ``[*k, c, co]``; with groups
-    ``[*k, groups, c / groups, co / groups]``.  ``out`` is the image's size, whatever the rule
-    that chose it; what no tap reaches is 0.
+    ``[*k, groups, c / groups, co / groups]``.  ``out`` is the size of the
+    output image, however it was chosen; elements that no tap reaches are 0.
     """
 
     strides: Shape
@@ -85,7 +85,7 @@ class ConvTranspose(Op):
 
 
 def _channels(tail: Shape) -> int:
-    """Output channels of a weight stored channels last, by its axes behind the kernel's."""
+    """Output channels of a channels-last weight, given its axes after the kernel's."""
     return tail[-1] if len(tail) < 3 else tail[0] * tail[-1]
 
 

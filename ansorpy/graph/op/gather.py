@@ -1,4 +1,4 @@
-"""Reading at places that data names."""
+"""Reading at indices that are data."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ __all__ = ["Gather", "GatherElements", "GatherND"]
 
 @dataclass(frozen=True)
 class Gather(Op):
-    """``data`` at ``indices`` along ``axis``: the indices' axes take that axis's place.
+    """``data`` at ``indices`` along ``axis``, which the axes of ``indices`` replace.
 
-    Inputs are data and integer indices.  Indices count from the end where negative; those outside
+    Inputs are data and integer indices.  Negative indices count from the end; those out of range
     wrap around, so that no element outside the data is ever read.
     """
 
@@ -32,7 +32,7 @@ class Gather(Op):
 
 @dataclass(frozen=True)
 class GatherElements(Op):
-    """Each element of ``data`` at its own place along ``axis``: ``data[i, indices[i, j], k]``.
+    """Each element by its own index along ``axis``: ``data[i, indices[i, j, k], k]``.
 
     Inputs are data and integer indices of the same rank, read as :class:`Gather` reads them.
     """
@@ -54,7 +54,7 @@ class GatherElements(Op):
 
 @dataclass(frozen=True)
 class GatherND(Op):
-    """``data`` at the index that each row of ``indices`` is; the first ``batch`` axes are paired.
+    """``data`` at the index in each row of ``indices``; the first ``batch`` axes are paired.
 
     Inputs are data ``[*b, *d, *r]`` and integer indices ``[*b, *i, len(d)]``; the result is
     ``[*b, *i, *r]``.  Indices are read as :class:`Gather` reads them.

@@ -15,7 +15,7 @@ __all__ = ["MatMul"]
 class MatMul(Op):
     """Matrix product of the last two axes, leading axes broadcast: ``[.., m, k] x [.., k, n]``.
 
-    Then axes are permuted as :class:`Transpose` does; ``()`` leaves them.
+    The result's axes are then permuted as by :class:`Transpose`; ``()`` leaves them.
     """
 
     perm: Shape = ()

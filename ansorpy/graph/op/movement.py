@@ -59,7 +59,7 @@ class Reshape(Op):
 
 @dataclass(frozen=True)
 class Expand(Op):
-    """Repeat axes of extent one, and put new ones in front, up to ``shape``."""
+    """Broadcast to ``shape``: repeat axes of extent one, and add axes in front."""
 
     shape: Shape
     pattern: ClassVar[Pattern] = Pattern.INJECTIVE
@@ -88,7 +88,7 @@ class Transpose(Op):
 
 @dataclass(frozen=True)
 class Shuffle(Op):
-    """Split ``axis`` into ``factors``, permute the parts by ``perm``, merge them again."""
+    """Split ``axis`` into ``factors``, permute these axes by ``perm``, merge them again."""
 
     axis: int
     factors: Shape
@@ -105,7 +105,7 @@ class Shuffle(Op):
 
 @dataclass(frozen=True)
 class Repeat(Op):
-    """Each element ``times[d]`` times in a row along axis ``d``."""
+    """Repeat each element ``times[d]`` times in a row along axis ``d``."""
 
     times: Shape
     pattern: ClassVar[Pattern] = Pattern.INJECTIVE

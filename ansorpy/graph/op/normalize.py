@@ -1,4 +1,4 @@
-"""Normalisations: each element by what is around it."""
+"""Normalisations: each element scaled by its surroundings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Lrn(Op):
 class Softmax(Op):
     """``exp(x) / sum(exp(x))``, the sum over all of ``axes`` together.
 
-    With ``guarded`` rows of which that is no number (all ``-inf``, say) give 0.
+    With ``guarded``, rows where that is NaN (all ``-inf``, say) give 0.
     """
 
     axes: Shape
@@ -49,7 +49,7 @@ class LayerNorm(Op):
     """``(x - mean) / sqrt(variance + epsilon)``, both over all of ``axes`` together.
 
     Without ``centred`` the mean counts as 0: ``x / sqrt(mean of squares + epsilon)``.  Scale and
-    offset are operators of their own, fused behind it.
+    offset are separate operators, fused after it.
     """
 
     axes: Shape

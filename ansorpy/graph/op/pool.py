@@ -1,4 +1,4 @@
-"""Reductions of windows."""
+"""Reductions over windows."""
 
 from __future__ import annotations
 

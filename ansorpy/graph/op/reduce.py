@@ -1,4 +1,4 @@
-"""Reductions over whole axes, to values and to places."""
+"""Reductions over whole axes, to values and to indices."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class ReduceOp(Enum):
 
 @dataclass(frozen=True)
 class Reduce(Op):
-    """Reduce over ``axes``; each is kept with extent 1 when ``keepdims``."""
+    """Reduce over ``axes``, which are kept with extent 1 if ``keepdims``."""
 
     kind: ReduceOp
     axes: Shape
@@ -41,7 +41,7 @@ class Reduce(Op):
         return Reduce(self.kind, tuple(sorted(perm.index(a) for a in self.axes)), self.keepdims)
 
     def output_order(self, perm: Shape) -> Shape:
-        """Dropped axes leave; the others are renumbered."""
+        """Dropped axes are removed; the others are renumbered."""
         if self.keepdims:
             return perm
         kept = [a for a in perm if a not in self.axes]
@@ -54,9 +54,9 @@ class Reduce(Op):
 
 @dataclass(frozen=True)
 class ArgReduce(Op):
-    """The place of the MAX or MIN along ``axis``, which is kept with extent 1.
+    """The index of the MAX or MIN along ``axis``, which is kept with extent 1.
 
-    The first of equal ones, or with ``last`` the last.
+    The first of equal elements, or with ``last`` the last.
     """
 
     kind: ReduceOp

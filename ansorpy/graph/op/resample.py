@@ -15,8 +15,8 @@ __all__ = ["Resample"]
 class Resample(Op):
     """Along ``axis``, element ``i`` is the sum over ``t`` of ``weights[i, t] * x[places[i, t]]``.
 
-    Inputs: x, the integers ``places``, and ``weights``, which are missing where one element is
-    taken as it is.  Both are constants, ``[size of the result's axis, elements]``.
+    Inputs: x, the integers ``places``, and ``weights``, which are absent where elements are
+    taken unchanged.  Both are constants, ``[size of the result's axis, elements]``.
     """
 
     axis: int

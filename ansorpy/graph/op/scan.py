@@ -13,7 +13,7 @@ __all__ = ["CumSum"]
 
 @dataclass(frozen=True)
 class CumSum(Op):
-    """Along ``axis``, the sum of all elements up to each one, itself not if ``exclusive``.
+    """Along ``axis``, the sum of all elements up to each one, without itself if ``exclusive``.
 
     ``backwards`` sums from each element to the last.
     """

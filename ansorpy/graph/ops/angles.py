@@ -1,6 +1,6 @@
-"""Inverse trigonometric and hyperbolic functions, in float32, of the functions that there are.
+"""Inverse trigonometric and hyperbolic functions, in float32, from built-in functions.
 
-Polynomials near zero, where a difference would cancel; the coefficients are those of the Cephes
+They use polynomials near zero, where a difference would cancel, with the coefficients of the Cephes
 library (S. Moshier, 1989).  Errors are a few units in the last place.
 """
 
@@ -22,11 +22,11 @@ _ACOSH = (1.7596881071e-3, -7.5272886713e-3, 2.6454905019e-2, -1.1784741703e-1, 
 _ATANH = (1.81740078349e-1, 8.24370301058e-2, 1.46691431730e-1, 1.99782164500e-1, 3.33337300303e-1)
 
 _FAR = 1e4
-"""Beyond it the 1 in ``sqrt(x * x + 1)`` does not count, and ``x * x`` may overflow."""
+"""Beyond it the 1 in ``sqrt(x * x + 1)`` is negligible, and ``x * x`` may overflow."""
 
 
 def atan(x: Expr) -> Expr:
-    """Between -pi / 2 and pi / 2."""
+    """The arctangent, between -pi / 2 and pi / 2."""
     size = b.abs(x)
     large, middle = size > math.tan(3 * math.pi / 8), size > math.tan(math.pi / 8)
     t = b.select(large, -1.0 / size, b.select(middle, (size - 1.0) / (size + 1.0), size))
@@ -35,12 +35,12 @@ def atan(x: Expr) -> Expr:
 
 
 def asin(x: Expr) -> Expr:
-    """Between -pi / 2 and pi / 2; NaN beyond 1."""
+    """The arcsine, between -pi / 2 and pi / 2; NaN for ``|x| > 1``."""
     return _signed(x, b.select(b.abs(x) > 0.5, math.pi / 2 - 2.0 * _half(x), _odd(b.abs(x), _ASIN)))
 
 
 def acos(x: Expr) -> Expr:
-    """Between 0 and pi; NaN beyond 1."""
+    """The arccosine, between 0 and pi; NaN for ``|x| > 1``."""
     near = 2.0 * _half(x)
     return b.select(x > 0.5, near, b.select(x < -0.5, math.pi - near, math.pi / 2 - _odd(x, _ASIN)))
 
@@ -77,7 +77,7 @@ def acosh(x: Expr) -> Expr:
 
 
 def atanh(x: Expr) -> Expr:
-    """``log((1 + x) / (1 - x)) / 2``; NaN beyond 1."""
+    """``log((1 + x) / (1 - x)) / 2``; NaN for ``|x| > 1``."""
     return b.select(b.abs(x) < 0.5, _odd(x, _ATANH), 0.5 * b.log((1.0 + x) / (1.0 - x)))
 
 
@@ -93,7 +93,7 @@ def _odd(x: Expr, coefficients: Sequence[float]) -> Expr:
 
 
 def _polynomial(x: Expr, coefficients: Sequence[float]) -> Expr:
-    """The first coefficient is that of the highest power."""
+    """A polynomial of *x*; the first coefficient is that of the highest power."""
     total = x * coefficients[0] + coefficients[1]
     for c in coefficients[2:]:
         total = total * x + c

@@ -1,4 +1,4 @@
-"""Attention as one definition: the rows of scores never leave the caches."""
+"""Attention as one definition, so that the rows of scores never leave the caches."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["attention"]
 
 
 def attention(op: Attention, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``softmax(scale * q k + masks) v``; the sums divide the result, not every weight.
+    """``softmax(scale * q k + masks) v``; the sums divide the result, not each weight.
 
-    Five stages and the masks: scores, each row's maximum, exponentials, their sum, the product with
-    the values.
+    Its stages are the scores, the masks (if any), each row's maximum, the exponentials, their sum,
+    the product with the values, and the result.
     """
     q, k, v, *masks = inputs
     scores: ComputeOp = matmul(None, [q, k], names)

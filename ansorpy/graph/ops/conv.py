@@ -25,8 +25,8 @@ def convolution(op: Conv, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """``out[n, *o, co] = sum over taps, ci of padded[n, *(o*stride + tap*dilation), ci] * weight``.
 
     Shapes: data ``[n, *s, c]``; the weight as :class:`Conv` states for channels last.  A grouped
-    convolution gives ``[n, *o, groups, co / groups]``, the others ``[n, *o, co]``.  The sum runs
-    over the taps outside and the input channels inside, so both operands are read in storage order.
+    convolution gives ``[n, *o, groups, co / groups]``, the others ``[n, *o, co]``.  The sum has
+    the taps outside and the input channels inside, so both operands are read in storage order.
     """
     data, weight = inputs
     rank = len(op.strides)

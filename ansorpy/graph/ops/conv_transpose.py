@@ -1,8 +1,8 @@
 """Transposed convolutions, channels last, without multiplications by inserted zeros.
 
-Along an axis of stride ``s``, output ``h * s + a`` is reached by every ``s``-th tap only: those
+Along an axis of stride ``s``, output ``h * s + a`` is reached only by every ``s``-th tap: those
 of its residue, ``(a + pad) % s + s * t``, from input ``h + (a + pad) // s - t``.  So the sum runs
-over ``ceil(k / s)`` taps, residues are axes of their own, and a last stage puts them in place.
+over ``ceil(k / s)`` taps, residues have axes of their own, and a last stage puts them in place.
 A dilated axis keeps all of its taps and skips those that miss.
 """
 
@@ -36,21 +36,21 @@ class _Spatial:
 
     @property
     def parts(self) -> int:
-        """Residues that are an axis of their own; 1 for none."""
+        """Number of residues that get an axis of their own; 1 for none."""
         return self.stride if self.dilation == 1 else 1
 
     @property
     def rows(self) -> int:
-        """Outputs of each residue."""
+        """Number of outputs of each residue."""
         return -(-self.out // self.parts)
 
     @property
     def taps(self) -> int:
-        """Taps that the sum runs over."""
+        """Number of taps that the sum runs over."""
         return -(-self.kernel // self.parts)
 
     def zeros(self) -> tuple[int, int]:
-        """Zeros the input needs in front and behind for every read to be inside."""
+        """Zeros needed before and after the input for every read to be inside."""
         if self.dilation > 1:
             first = -(-((self.kernel - 1) * self.dilation - self.cut) // self.stride)
             last = (self.out - 1 + self.cut) // self.stride
@@ -73,8 +73,9 @@ class _Spatial:
 
 
 def transposed_convolution(op: ConvTranspose, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[n, *o, co]``: the sum of ``data[n, *i, ci] * weight`` over all ``i``, taps and ``ci``
-    with ``i * stride + tap * dilation - pad == o``.
+    """``out[n, *o, co]``, the sum of ``data[n, *i, ci] * weight``.
+
+    The sum is over all ``i``, taps and ``ci`` with ``i * stride + tap * dilation - pad == o``.
 
     Shapes: data ``[n, *s, c]``; the weight as :class:`ConvTranspose` states for channels last.
     """
@@ -111,7 +112,7 @@ def _zeros(spatial: Sequence[_Spatial]) -> tuple[tuple[int, ...], tuple[int, ...
 def _by_residue(
     spatial: Sequence[_Spatial], padded: Tensor, weight: Tensor, names: Names
 ) -> ComputeOp:
-    """``[n, (row, residue) of each spatial axis, (group,) co]``; residues of one are left out."""
+    """``[n, (row, residue) of each spatial axis, (group,) co]``, without single residues."""
     tail = weight.shape[len(spatial) :]
     taps = [reduce_axis(a.taps, name=f"k{a.name}") if a.taps > 1 else None for a in spatial]
     ci = reduce_axis(tail[-2], name="ci") if tail[-2] > 1 else None

@@ -49,8 +49,8 @@ def _element(x: Operand, index: Sequence[Expr], shape: Shape) -> Expr:
 def power(x: Expr, exponent: float) -> Expr:
     """``x ** exponent`` for a literal exponent.
 
-    Whole quarters up to two in size become products of square roots (each correctly rounded, so
-    the error stays within a few ulp); anything else is the general power.
+    Multiples of 1/4 between -2 and 2, except 0, become products of square roots (each correctly
+    rounded, so the error stays within a few ulp); other exponents use the general power.
     """
     quarters = exponent * 4
     if quarters != int(quarters) or not 0 < abs(quarters) <= 8:
@@ -84,14 +84,14 @@ def _softplus(x: Expr) -> Expr:
 
 
 def _sign(x: Expr) -> Expr:
-    """-1, 0 or 1; zeros and NaN as they are."""
+    """-1, 0 or 1; zeros and NaN are unchanged."""
     if not x.dtype.is_signed:
         return b.minimum(x, 1)
     return b.select(x > 0, 1, b.select(x < 0, -1, x))
 
 
 def _modulo(x: Expr, y: Expr) -> Expr:
-    """What is left of *x* with the sign of *y*."""
+    """The remainder of ``x / y`` with the sign of *y*."""
     if not x.dtype.is_float:
         return x % y
     left = _remainder(x, y)
@@ -99,7 +99,7 @@ def _modulo(x: Expr, y: Expr) -> Expr:
 
 
 def _remainder(x: Expr, y: Expr) -> Expr:
-    """What is left of *x* with the sign of *x*, C's ``fmod``; exact while the quotient is."""
+    """The remainder of ``x / y`` with the sign of *x*, as ``fmod``; exact if the quotient is."""
     if x.dtype.is_float:
         quotient = x / y
         whole = b.select(quotient < 0, b.ceil(quotient), b.floor(quotient))

@@ -1,4 +1,4 @@
-"""Elements and rows of a table at indices that are data: embeddings, biases by distance."""
+"""Elements and rows of a table at indices that are data, as in embeddings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["gather", "gather_elements", "gather_nd"]
 def gather(op: Gather, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """``out[.., i.., ..] = data[.., indices[i..] % extent, ..]``.
 
-    The remainder is that of floor division: a negative index counts from the end.
+    The remainder is that of floor division, so a negative index counts from the end.
     """
     data, indices = inputs
     before, places = op.axis, indices.ndim
@@ -64,5 +64,5 @@ def gather_nd(op: GatherND, inputs: Sequence[Tensor], names: Names) -> ComputeOp
 
 
 def _wrapped(index: Expr, extent: int) -> Expr:
-    """*index* from the end where negative; what is outside wraps around."""
+    """*index*, counted from the end if negative; out of range it wraps around."""
     return index.astype(DType.INT64) % extent

@@ -16,9 +16,9 @@ __all__ = ["layer_norm"]
 
 
 def layer_norm(op: LayerNorm, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """Sums, their mean, the sums of squares about it, the root's reciprocal, and the product.
+    """Sum, mean, sum of squared deviations, reciprocal root, and product, a stage each.
 
-    The statistics drop the axes that they are over: ``[rows]`` for ``x[rows, size]``.
+    The statistics drop the axes that they reduce: ``[rows]`` for ``x[rows, size]``.
     """
     (x,) = inputs
     kept = [d for d in range(x.ndim) if d not in op.axes]

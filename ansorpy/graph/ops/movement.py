@@ -51,7 +51,7 @@ def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
 
 
 def move(op: Move, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """A stage that stores what *op* reads."""
+    """A stage that stores the elements *op* reads."""
     (x,) = inputs
     shape = op.infer([TensorType(x.shape, x.dtype)]).shape
     axes = tuple(f"i{d}" for d in range(len(shape)))
@@ -64,7 +64,7 @@ def move(op: Move, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
 
 
 def source_index(op: Move, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
-    """Where *op* finds output element *i* in an operand of shape *have*."""
+    """The index of output element *i* of *op* in its operand of shape *have*."""
     match op:
         case Expand(shape):
             return tuple(as_expr(e) for e in broadcast_index(have, i, shape))
@@ -85,7 +85,7 @@ def source_index(op: Move, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Moved(Tensor):
-    """What *op* makes of *source*, read in place: an index map without a stage of its own."""
+    """``op(source)``, read in place: an index map without a stage of its own."""
 
     op: Move
     source: Tensor
@@ -109,7 +109,7 @@ class Moved(Tensor):
 
 
 def pad(op: Pad, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """Constant fill by a guard; edge and reflection by folding the index back inside."""
+    """Padding: constants by a guard, edge and reflection by folding the index back inside."""
     (x,) = inputs
     shape = [b + e + a for b, e, a in zip(op.begin, x.shape, op.end, strict=True)]
 

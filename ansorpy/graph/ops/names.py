@@ -1,4 +1,4 @@
-"""Names of stages and axes inside one task: short, unique, the same for equal tasks."""
+"""Names of stages and axes in one task: short, unique, and the same for equal tasks."""
 
 from __future__ import annotations
 

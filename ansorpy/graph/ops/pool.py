@@ -19,7 +19,7 @@ __all__ = ["pool"]
 def pool(op: Pool, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """``out[n, *o, c]`` = the reduction of ``data[n, *(o*stride + tap*dilation - pad), c]``.
 
-    A tap outside the data gives the reduction's identity; only edges that can be crossed are
+    A tap outside the data gives the reduction's identity; only borders that can be crossed are
     guarded.
     """
     (data,) = inputs

@@ -41,7 +41,7 @@ def arg_reduce(op: ArgReduce, inputs: Sequence[Tensor], names: Names) -> Compute
 def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """Four stages: the maximum over ``op.axes``, the exponentials, their sum, the quotient.
 
-    The sum is no number where one of the elements is none, and nowhere else.
+    The sum is NaN exactly where one of its terms is.
     """
     (x,) = inputs
     top = _reduced(x, ReduceOp.MAX, op.axes, True, names.fresh("max"))

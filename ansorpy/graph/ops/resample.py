@@ -1,4 +1,4 @@
-"""Weighted sums of a few elements of an axis, at places that a table has."""
+"""Weighted sums of a few elements along an axis, at indices from a table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 __all__ = ["resample"]
 
 _WRITTEN_OUT = 4
-"""Elements that are added up in one expression, without a loop; cubic curves reach four."""
+"""The most elements summed in one expression, without a loop; cubic curves need four."""
 
 
 def resample(op: Resample, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
@@ -27,7 +27,7 @@ def resample(op: Resample, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     shape = op.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
 
     def term(i: Sequence[Expr], t: ExprLike) -> Expr:
-        # What a table has may not leave the data, whatever is in it.
+        # Clamped, so that no table can cause a read outside the data.
         place = minimum(maximum(places[i[axis], t].astype(DType.INT64), 0), x.shape[axis] - 1)
         value = x[(*i[:axis], place, *i[axis + 1 :])]
         return value * weights[0][i[axis], t] if weights else value

@@ -1,4 +1,4 @@
-"""Running sums: each as a sum of its own, so that they need not wait for one another."""
+"""Running sums, each computed separately, so that none waits for another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one table of definitions: operator class to the function that writes its stages."""
+"""The table of definitions: operator class -> the function that builds its stages."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ __all__ = ["broadcast_index", "guarded", "kernel_axes", "pad_spatial", "position
 
 
 def broadcast_index(own: Shape, index: Sequence[Expr], full: Shape) -> tuple[Expr | int, ...]:
-    """Where an operand of shape *own* is read at *index* of its broadcast to *full*.
+    """The index into an operand of shape *own* at *index* of its broadcast to *full*.
 
-    A unit axis is read at 0 only where it is stretched: elsewhere the index stays the axis itself,
-    so that an operand of the full shape is seen to be read elementwise.
+    A unit axis is read at 0 only where it is broadcast: elsewhere the index stays the axis itself,
+    so that an operand of the full shape is recognised as read elementwise.
     """
     skipped = len(full) - len(own)
     places = zip(own, full[skipped:], index[skipped:], strict=True)
@@ -59,7 +59,7 @@ def kernel_axes(kernel: Shape, names: Sequence[str]) -> tuple[Axis | None, ...]:
 
 
 def pad_spatial(data: Tensor, begin: Shape, end: Shape, names: Names) -> Tensor:
-    """*data* (channels last) with zeros around its spatial axes; *data* itself for no zeros."""
+    """*data* (channels last) with zeros around its spatial axes; *data* itself without any."""
     if not any(begin) and not any(end):
         return data
     rank = len(begin)

@@ -1,9 +1,9 @@
-"""Store images with their channels last, inside the network; transposes remain at its borders.
+"""Store images channels last inside the network; transposes remain at its borders.
 
 A value has a logical axis order (the model's) and a stored one: stored axis ``d`` is logical axis
 ``perm[d]``.  Convolutions, pools and LRN ask for channels last; elementwise operators,
-concatenation, reductions and the like take what their first operand has; a Transpose of the
-model only renames axes.  Whoever needs another order gets a Transpose, made once a value and
+concatenation, reductions and the like take the order of their first operand; a Transpose of the
+model only renames axes.  A reader that needs another order gets a Transpose, one per value and
 order.
 """
 
@@ -122,9 +122,9 @@ class _Layout:
         )
 
     def _reshape(self, node: Node, op: Reshape) -> None:
-        """In the stored order where that can be said: axes that meet are neighbours in both orders.
+        """Reshape in the stored order if the axes that merge are neighbours in both orders.
 
-        A flatten that feeds constant weights only keeps the stored order; the weights follow.
+        A flatten that feeds only constant weights keeps the stored order; the weights follow.
         """
         (x,) = node.inputs
         name, perm = self.stored[x]
@@ -159,7 +159,7 @@ class _Layout:
         self._emit(node.op, [a, b], node.output, _identity(self._rank(node.output)))
 
     def _resample(self, node: Node, op: Resample) -> None:
-        """In the order that the data have; in the model's where only what is larger leaves it."""
+        """Resample in the stored order, or in the model's if only enlarged values are output."""
         data, *tables = node.inputs
         name, perm = self.stored[data]
         if self._grows_into_outputs(node):
@@ -168,7 +168,7 @@ class _Layout:
         self._emit(replace(op, axis=perm.index(op.axis)), [name, *tables], node.output, perm)
 
     def _grows_into_outputs(self, node: Node) -> bool:
-        """True when *node* and what follows enlarge a value that goes out of the network."""
+        """True when *node* and its readers only enlarge a value into network outputs."""
         if self.graph.types[node.output].size < self.graph.types[node.inputs[0]].size:
             return False
         readers = self.readers[node.output]
@@ -180,9 +180,9 @@ class _Layout:
         )
 
     def _other(self, node: Node) -> None:
-        """Any axis order the operator takes: the first operand's that has one of its own.
+        """Take the stored order of the first operand that differs from the model's, if possible.
 
-        Norms of rows are not done across rows because an image was stored so before.
+        A norm that includes the last axis takes it only if one of its axes is innermost.
         """
         rank = max(self._rank(i) for i in node.inputs)
         perm = _identity(rank)
@@ -213,7 +213,7 @@ class _Layout:
         return self.builder.emit(Transpose(perm), [name], f"{value}.ordered")
 
     def _get(self, value: str, perm: Shape) -> str:
-        """The graph value that holds *value* stored in the order *perm*."""
+        """The name of the graph value that holds *value* stored in the order *perm*."""
         known = self.versions.get((value, perm))
         if known is None:
             name, stored = self.stored[value]
@@ -242,10 +242,10 @@ def _last(rank: int) -> Shape:
 
 
 def _regrouped(before: Shape, after: Shape, perm: Shape) -> Shape | None:
-    """Stored order of *before*, stored by *perm*, once it is reshaped to *after*; None for none.
+    """Stored order of *after*, reshaped from *before* in stored order *perm*; None if impossible.
 
-    A reshape merges some runs of axes and splits them anew.  Runs that the stored order keeps
-    together and in sequence can be reshaped where they lie.  Axes of extent one lie anywhere.
+    A reshape merges runs of axes and splits them anew.  Runs that the stored order keeps together
+    and in sequence can be reshaped in place.  Axes of extent one may lie anywhere.
     """
     places: list[tuple[int, Shape]] = []
     for run, made in runs(before, after):

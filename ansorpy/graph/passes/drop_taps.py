@@ -1,9 +1,9 @@
-"""Leave out the taps of a convolution that meet nothing but padding.
+"""Drop the taps of a convolution that only ever meet padding.
 
     conv3x3(x[16 x 16], dilation 24, padding 24)   -->   conv1x1(x)
 
-Far dilated windows (atrous pyramids on small images) reach beyond the image on both sides.  Only
-the first and the last taps of an axis go, as long as what stays is an ordinary convolution.
+Widely dilated windows (atrous pyramids on small images) reach beyond the image on both sides.  Only
+taps at either end of an axis are dropped, so that what remains is an ordinary convolution.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ __all__ = ["drop_taps"]
 
 
 def drop_taps(graph: Graph) -> Graph:
-    """*graph* (channels first) with convolutions by constants without such taps."""
+    """*graph* (channels first) without such taps in convolutions with constant weights."""
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         kept = _axes(graph, node)
@@ -41,7 +41,7 @@ def drop_taps(graph: Graph) -> Graph:
 
 @dataclass(frozen=True)
 class _Axis:
-    """A spatial axis of a convolution: the taps that stay, and the padding around the image."""
+    """A spatial axis of a convolution: the remaining taps and padding."""
 
     first: int
     taps: int
@@ -51,7 +51,7 @@ class _Axis:
 
 
 def _axes(graph: Graph, node: Node) -> list[_Axis]:
-    """What stays of each axis of *node*; nothing where it is no convolution by a constant."""
+    """What remains of each axis of *node*; [] if it is no convolution by a constant."""
     op = node.op
     if not isinstance(op, Conv) or node.inputs[1] not in graph.constants:
         return []

@@ -3,7 +3,7 @@
     conv(x, w) * s + t            -->   conv(x, w * s) + t
     (x * a + b) * c + d           -->   x * (a * c) + (b * c + d)
 
-A value read more than once keeps its own computation.  Products of constants are formed in float64.
+A value read more than once stays as it is.  Products of constants are computed in float64.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Folder:
         return name in self.builder.constants and self.builder.types[name].dtype.is_float
 
     def _scaled(self, x: str, c: Array, name: str) -> str:
-        """``x * c``, through whatever affine producer *x* has."""
+        """``x * c``, folded into the producer of *x* if that is affine."""
         before = self._private_producer(x)
         if before is not None:
             match before.op:
@@ -93,7 +93,7 @@ class _Folder:
         return self._emit(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
 
     def _scaled_weight(self, node: Node, c: Array) -> str | None:
-        """The constant weight times a scale of each output channel; None if *c* is not that."""
+        """The constant weight scaled by *c*; None if *c* is not one scale per output channel."""
         data, weight = node.inputs
         if weight not in self.builder.constants:
             return None
@@ -121,7 +121,7 @@ class _Folder:
 
 
 def _is_tight(a: Array, b: Array) -> bool:
-    """True when combining *a* and *b* needs no more memory than the larger has."""
+    """True when combining *a* and *b* needs no more memory than the larger of them."""
     return int(np.prod(np.broadcast_shapes(a.shape, b.shape))) <= max(a.size, b.size)
 
 
@@ -132,7 +132,7 @@ def _product(a: Array, b: Array) -> Array | None:
 
 
 def _along(c: Array, axis: int, rank: int, channels: int) -> Array | None:
-    """*c* as a vector over *axis* of a tensor of *rank* dimensions, if it varies there only."""
+    """*c* as a vector over *axis* of a tensor of *rank* dimensions, if it varies only there."""
     shape: Shape = (1,) * (rank - c.ndim) + c.shape
     if c.ndim > rank or any(e != 1 for d, e in enumerate(shape) if d != axis):
         return None

@@ -1,10 +1,10 @@
 """Which nodes become one kernel: fusion along immediate post-dominators.
 
-A node and its immediate post-dominator may share a kernel when every path between them may: then
-nothing outside reads a value in between and no cycle can arise.  Two steps: each anchor
-(convolution, product, pool, reduction) takes the elementwise chain behind it, later anchors
-first; then injective nodes join each other, a reduction or a product behind them, or what can
-read through them.
+A node and its immediate post-dominator may share a kernel if all nodes on paths between them may:
+then nothing outside reads a value in between, and no cycle can arise.  There are two steps.  Each
+anchor (convolution, product, pool, reduction) takes the elementwise chain after it, later anchors
+first.  Then injective nodes join each other, or a later node that can read through them, such as
+a reduction or a product.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EXIT = "\0exit"
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes of one kernel in topological order; the last one's output is the kernel's."""
+    """The nodes of one kernel in topological order; its output is that of the last node."""
 
     nodes: tuple[Node, ...]
     anchor: Node | None
@@ -35,10 +35,10 @@ class Group:
 
 
 def fuse(graph: Graph, views: Collection[str]) -> list[Group]:
-    """Groups in an order in which they can run.
+    """The groups of *graph*, in an order in which they can run.
 
     Args:
-        views: Values that no kernel makes: their nodes are in no group.
+        views: Values that no kernel computes; their nodes are in no group.
     """
     fuser = _Fuser(graph, views)
     fuser.extend_anchors()
@@ -62,7 +62,7 @@ class _Fuser:
         self.anchors: dict[str, Node] = {}
 
     def extend_anchors(self) -> None:
-        """Each anchor takes the elementwise nodes behind it that have its own shape."""
+        """Let each anchor take the elementwise nodes after it that have its own shape."""
         for node in reversed(self.graph.nodes):
             if node.op.pattern >= Pattern.REDUCTION:
                 self.anchors[node.output] = node
@@ -86,7 +86,7 @@ class _Fuser:
             current = target
 
     def join_injective(self) -> None:
-        """Free nodes join the group of their post-dominator if that one can read through them."""
+        """Let free nodes join the group of their post-dominator if it can read through them."""
         for node in self.graph.nodes:
             if not self._is_free(node.output):
                 continue
@@ -116,11 +116,11 @@ class _Fuser:
             return False
         members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
         if node.output in anchor.inputs[1:]:
-            # Every operand of a product is packed as its tiles read it.
+            # Products and attention pack each operand in the order in which their tiles read it.
             is_moved = all(self.node_of[n].op.moves_only for n in members)
             return is_moved and isinstance(anchor.op, Attention | MatMul)
-        # A movement is free as an index map.  Arithmetic is done once for each element by a
-        # reduction, and before a product where its rules keep it apart; windows would repeat it.
+        # A movement is free as an index map.  Arithmetic is done once for each element in a
+        # reduction, and before a product if it gets a stage of its own; windows would repeat it.
         once = anchor.op.pattern is Pattern.REDUCTION or isinstance(anchor.op, Conv | MatMul)
         return all(
             self.node_of[n].op.moves_only

@@ -2,11 +2,11 @@
 
     softmax(q k * scale + masks) v, transposed   -->   attention(q, k, v, masks)
 
-The scale and the masks may be missing, the masks be known only at run time.  Nothing in between may
-be read by anyone else.
+The scale and the masks are optional; masks may be known only at run time.  No other node may read
+an intermediate value.
 
-As one kernel the scores never leave the caches, but its products are tiled for a block of rows
-only; which counts for more depends on the sizes.  So the pass asks, unless there is but one row.
+In one kernel the scores never leave the caches, but its products are tiled only for a block of
+rows; which matters more depends on the sizes.  So the pass asks, unless there is a single row.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ WAYS = ("one kernel", "three kernels")
 
 @dataclass(frozen=True)
 class _Found:
-    """An attention, whose last node's place it takes."""
+    """An attention found, which replaces the last of *nodes*."""
 
     op: Attention
     inputs: tuple[str, ...]
@@ -35,7 +35,7 @@ class _Found:
 
 
 def fuse_attention(graph: Graph, choices: Choices) -> Graph:
-    """*graph* with attentions as one node each, where *choices* do not leave them apart."""
+    """*graph* with each attention as one node, unless *choices* keep it as several."""
     finder = _Finder(graph)
     attentions = [f for f in map(finder.attention_of, graph.nodes) if f is not None]
     found = {f.nodes[-1].output: f for f in attentions if _is_joined(graph, f, choices)}
@@ -50,7 +50,7 @@ def fuse_attention(graph: Graph, choices: Choices) -> Graph:
 
 
 def _is_joined(graph: Graph, found: _Found, choices: Choices) -> bool:
-    """What *choices* say of an attention; those of equal operands are decided together."""
+    """What *choices* say of an attention; those with equal operand shapes are one question."""
     shapes = [graph.types[value].shape for value in found.inputs]
     if shapes[0][-2] == 1:
         return True
@@ -95,7 +95,7 @@ class _Finder:
         return _Found(op, inputs, (scores, *nodes, *behind))
 
     def _split(self, add: Node) -> tuple[str, str] | None:
-        """The operand that a product led to, and the other one, which does not make it larger."""
+        """The operand computed from a product, and the other one; the sum has the first's shape."""
         shape = self.graph.types[add.output].shape
         if add.op != Elementwise(Fn.ADD):
             return None

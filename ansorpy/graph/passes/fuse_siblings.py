@@ -1,11 +1,11 @@
-"""Products of the same data become one product, whose result is cut into theirs.
+"""Join products of the same data into one product, whose result is cut into theirs.
 
     conv(x, w1) + b1, conv(x, w2) + b2   -->   y = conv(x, w1|w2) + b1|b2;  y[.., :n1], y[.., n1:]
 
-The data are read once and small products fill more of the machine.  The cuts are views (see
-:mod:`ansorpy.graph.placement`), so all but the last width are whole cache lines.  A product keeps
-to itself where the view would cost: its result is an output, goes into a concatenation (it is
-written in place there), or has arithmetic behind it that the others do not have.
+The data are read once, and small products use more of the machine.  The cuts are views (see
+:mod:`ansorpy.graph.placement`), so all widths but the last must be whole cache lines.  A product
+stays separate if the view would cost something: its result is an output, goes into a concatenation
+(where it is written in place), or is followed by arithmetic that the others do not have.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ __all__ = ["fuse_siblings"]
 
 
 def fuse_siblings(graph: Graph) -> Graph:
-    """*graph* with products of one operand joined; its images are channels last."""
+    """*graph*, whose images are channels last, with products of the same operand joined."""
     return _Joiner(graph).run()
 
 
 @dataclass(frozen=True)
 class _Step:
-    """An elementwise node behind a product: its operator, and its constant operands by place."""
+    """An elementwise node after a product, and its constant operands by position."""
 
     node: Node
     constants: Mapping[int, str]
@@ -43,7 +43,7 @@ class _Step:
 
 @dataclass(frozen=True)
 class _Sibling:
-    """A product and the arithmetic with constants behind it."""
+    """A product and the arithmetic with constants after it."""
 
     node: Node
     steps: tuple[_Step, ...]
@@ -54,7 +54,7 @@ class _Sibling:
 
     @property
     def value(self) -> str:
-        """What it gives in the end."""
+        """The value after the last step."""
         return self.nodes[-1].output
 
 
@@ -79,7 +79,7 @@ class _Joiner:
         return self.builder.finish(Output(o.name, o.value) for o in self.graph.outputs)
 
     def _families(self) -> Iterator[list[_Sibling]]:
-        """Products to be joined, in the order in which their results lie."""
+        """The groups of products to join, each in the order in which the results lie."""
         alike: dict[object, list[_Sibling]] = {}
         for node in self.graph.nodes:
             if self._is_product(node):
@@ -101,7 +101,7 @@ class _Joiner:
         return len(self._shape(node.inputs[1])) == 2
 
     def _steps(self, node: Node) -> Iterator[_Step]:
-        """The elementwise nodes that only *node*'s result and constants of its width go into."""
+        """The chain of elementwise nodes on *node*'s result and constants of its width only."""
         value = node.output
         width = self._shape(value)[-1]
         while (reader := self.uses.only_reader(value)) is not None:
@@ -115,14 +115,14 @@ class _Joiner:
             value = reader.output
 
     def _may_be_cut(self, value: str) -> bool:
-        """True when every reader takes a part of a larger tensor as well as a whole one."""
+        """True when every reader takes part of a larger tensor as well as a whole one."""
         readers = self.uses.readers[value]
         alone = len(readers) == 1 and readers[0].op.pattern is Pattern.ELEMENTWISE
         joins = any(isinstance(reader.op, Concat) for reader in readers)
         return value not in self.uses.results and not alone and not joins
 
     def _aligned(self, siblings: list[_Sibling]) -> list[_Sibling]:
-        """*siblings* so that each but the last is whole cache lines wide; odd ones are left out."""
+        """*siblings* ordered so that all but the last are whole cache lines wide; others go."""
         whole: list[_Sibling] = []
         odd: list[_Sibling] = []
         for sibling in siblings:
@@ -167,12 +167,12 @@ class _Joiner:
 
 
 def _is_row(shape: Shape, width: int) -> bool:
-    """True for one value, or one for each of the last dimension's *width*."""
+    """True for a single value, or one per element of the last dimension of *width*."""
     return all(extent == 1 for extent in shape[:-1]) and (not shape or shape[-1] in (1, width))
 
 
 def _row(parts: Sequence[Array], widths: Sequence[int]) -> Array:
-    """The constants of all products side by side, one value for each element of the last axis."""
+    """The constants of all products side by side, or one if all are the same number."""
     first = parts[0]
     if all(part.size == 1 and part.item() == first.item() for part in parts):
         return first

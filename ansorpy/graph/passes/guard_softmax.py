@@ -1,8 +1,8 @@
-"""Recognise a softmax whose rows may be no numbers, and are 0 then.
+"""Recognise a softmax whose NaN rows are replaced by 0.
 
     where(is_nan(softmax(x)), 0, softmax(x))   -->   guarded softmax(x)
 
-Exporters write it around the softmax of attention, all of whose scores a mask may make ``-inf``.
+Exporters write it around the softmax of attention, where a mask may make all scores ``-inf``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["guard_softmax"]
 
 
 def guard_softmax(graph: Graph) -> Graph:
-    """*graph* with each such group of operators as one."""
+    """*graph* with each such group of operators as one operator."""
     producers = graph.producers()
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
@@ -29,7 +29,7 @@ def guard_softmax(graph: Graph) -> Graph:
 
 
 def _guarded(graph: Graph, producers: dict[str, Node], node: Node) -> Node | None:
-    """The softmax that *node* chooses from; what else reads it keeps its own."""
+    """The softmax that *node* guards; other readers keep the unguarded one."""
     if node.op != Elementwise(Fn.WHERE):
         return None
     condition, zero, value = node.inputs

@@ -1,10 +1,10 @@
-"""Recognise normalisations that exporters write in small operators.
+"""Recognise normalisations that exporters write as several small operators.
 
     d / sqrt(mean(d ** 2) + e),  d = x - mean(x)   -->   layer_norm(x)
     x / sqrt(mean(x ** 2) + e)                     -->   layer_norm(x), not centred
 
 ``d ** 2`` may be ``d * d``, the quotient a product with the reciprocal, and a mean is a sum times
-the reciprocal of its count.  What else reads the parts keeps them.
+the reciprocal of its count.  Parts that are also read elsewhere remain.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ansorpy.graph.op import Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
 __all__ = ["join_norms"]
 
 _TOLERANCE = 1e-5
-"""Of a mean's factor: exporters round 1 / n to float32."""
+"""Relative tolerance of a mean's factor: exporters round 1 / n to float32."""
 
 
 def join_norms(graph: Graph) -> Graph:
-    """*graph* with each such group of operators as one."""
+    """*graph* with each such group of operators as one operator."""
     builder = GraphBuilder.like(graph)
     finder = _Finder(graph)
     renamed: dict[str, str] = {}
@@ -86,7 +86,7 @@ class _Finder:
         return power == (x, 2.0) or self._operands(value, Fn.MUL) == (x, x)
 
     def _operands(self, value: str, fn: Fn) -> tuple[str, ...] | None:
-        """The inputs of *fn* if that makes *value*."""
+        """The inputs of the node that makes *value*, if it is *fn*."""
         node = self.producers.get(value)
         return node.inputs if node is not None and node.op == Elementwise(fn) else None
 

@@ -1,9 +1,9 @@
-"""Pool before a product of single pixels instead of after it.
+"""Pool before a pointwise convolution instead of after it.
 
     sum_pool(conv1x1(x) + b)   -->   conv1x1(sum_pool(x)) + b * taps
 
-Both are linear, so they commute; the product then has fewer pixels.  Only for sums without padding
-whose windows do not overlap, of a product that nobody else reads.
+Both are linear, so they commute; the convolution then has fewer pixels.  Only for sums over windows
+without padding or overlap, of a convolution that nothing else reads.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["pool_first"]
 
 
 def pool_first(graph: Graph) -> Graph:
-    """*graph* (channels first) with sums over windows moved in front of products of pixels."""
+    """*graph* (channels first) with such sums moved before pointwise convolutions."""
     finder = _Finder(graph)
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
@@ -55,7 +55,7 @@ class _Finder:
         self.uses = Uses(graph)
 
     def product_before(self, node: Node) -> _Product | None:
-        """The product of pixels that *node* sums over windows; None where they stay as they are."""
+        """The pointwise convolution that *node* pools, with its bias; None if they stay."""
         if not isinstance(node.op, Pool) or not _shrinks(node.op):
             return None
         before, bias = self.uses.private(node.inputs[0]), None
@@ -73,7 +73,7 @@ class _Finder:
 
 
 def _shrinks(op: Pool) -> bool:
-    """True for sums over windows that share no element and meet no padding."""
+    """True for sums over windows that do not overlap and meet no padding."""
     apart = op.kernel == op.strides and op.dilations == (1,) * len(op.kernel)
     padded = any(op.pads_begin) or any(op.pads_end)
     return op.kind is PoolKind.SUM and apart and not padded and prod(op.strides) > 1

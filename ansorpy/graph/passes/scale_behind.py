@@ -2,9 +2,9 @@
 
     (q * a) (k * b)   -->   (q k) * (a * b)
 
-The factor is a number, which attention and every kernel's epilogue take for nothing; in front of
-the product it costs a kernel, or arithmetic wherever the operand is read.  Transposes and reshapes
-may be in between.  Half precision keeps its scales: the product might overflow.
+The factor is a number, which attention and every kernel's epilogue apply at no cost; before the
+product it costs a kernel, or arithmetic on every read of the operand.  Transposes and reshapes may
+be in between.  Half precision keeps its scales, as the product might overflow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["scale_behind"]
 
 
 def scale_behind(graph: Graph) -> Graph:
-    """*graph* with numbers that scale operands of products scaling the results."""
+    """*graph* with scales by numbers moved from operands of products to their results."""
     finder = _Finder(graph)
     factors: dict[str, float] = {}
     dropped: dict[str, str] = {}
@@ -58,7 +58,7 @@ class _Finder:
         self.uses = Uses(graph)
 
     def scale_of(self, operand: str) -> Node | None:
-        """The scaling that makes *operand*, movements aside, and nothing else."""
+        """The scaling that makes *operand*, apart from movements, if nothing else reads it."""
         before = self.uses.private(operand)
         while before is not None and isinstance(before.op, Transpose | Reshape):
             before = self.uses.private(before.inputs[0])

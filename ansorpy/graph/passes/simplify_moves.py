@@ -42,7 +42,7 @@ def simplify_moves(graph: Graph) -> Graph:
 def _joined_transpose(
     op: Transpose, x: str, builder: GraphBuilder, producers: dict[str, Node]
 ) -> tuple[Op | None, tuple[str, ...]]:
-    """The one movement that does *op* after whatever made *x*; None when nothing moves."""
+    """One movement for *op* and the producer of *x*, and its operand; None if nothing moves."""
     perm = op.perm
     before = producers.get(x)
     if before is not None and isinstance(before.op, Transpose):
@@ -82,7 +82,7 @@ def _joined_reshape(
 
 
 def _turned(start: Shape, split: Shape, perm: Shape, end: Shape) -> Transpose | None:
-    """The transpose that the three amount to when both reshapes only move axes of extent one."""
+    """The three as one transpose, if both reshapes only move axes of extent one."""
     wide, inside = ([d for d, e in enumerate(shape) if e > 1] for shape in (start, split))
     order = (
         [wide[inside.index(p)] for p in perm if split[p] > 1] if len(wide) == len(inside) else []
@@ -98,7 +98,7 @@ def _turned(start: Shape, split: Shape, perm: Shape, end: Shape) -> Transpose | 
 def _after_expand(
     op: Reshape, x: str, expand: Node, builder: GraphBuilder, producers: dict[str, Node]
 ) -> tuple[Op, tuple[str, ...]]:
-    """*op* on what an expansion made: a repetition, perhaps reshaped, where it is one."""
+    """*op* on the result of an expansion: as a repetition, perhaps reshaped, if it is one."""
     (source,) = expand.inputs
     first = producers.get(source)
     if first is not None and isinstance(first.op, Reshape):
@@ -115,9 +115,9 @@ def _after_expand(
 
 
 def _repeat(start: Shape, split: Shape, expanded: Shape) -> Repeat | None:
-    """The repetition that reshape to *split*, expand and merging the new axes amount to.
+    """Reshape to *split*, expand and merge of the new axes as one repetition, if they are one.
 
-    Each axis of *start* is followed by one of extent one in *split*, or by none.
+    In *split*, each axis of *start* is followed by at most one of extent one.
     """
     if len(split) != len(expanded):
         return None
@@ -132,7 +132,7 @@ def _repeat(start: Shape, split: Shape, expanded: Shape) -> Repeat | None:
 
 
 def _shuffle(start: Shape, split: Shape, perm: Shape, end: Shape) -> Shuffle | None:
-    """The shuffle that reshape to *split*, transpose by *perm* and reshape to *end* amount to."""
+    """Reshape to *split*, transpose by *perm* and reshape to *end* as a shuffle, if one."""
     count = len(split) - len(start) + 1
     if start != end or count < 2:
         return None

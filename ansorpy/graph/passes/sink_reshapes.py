@@ -1,11 +1,11 @@
-"""Do arithmetic and norms before a reshape instead of behind it.
+"""Do arithmetic and norms before a reshape instead of after it.
 
     reshape(x) * c            -->   reshape(x * c')
     layer_norm(reshape(x))    -->   reshape(layer_norm(x))
 
-A product takes the arithmetic behind it into its kernel, and scales into its weights, when no
-reshape is in between.  Operands follow where the axes they vary along are whole groups of axes in
-both shapes; so do the axes of a norm.  A reshape that something else reads, too, stays.
+A product takes the arithmetic after it into its kernel, and scales into its weights, if no reshape
+is in between.  Other operands, and the axes of a norm, must be expressible before the reshape: the
+axes involved must be whole groups of axes in both shapes.  A reshape with other readers stays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["sink_reshapes"]
 
 
 def sink_reshapes(graph: Graph) -> Graph:
-    """*graph* with reshapes moved behind the arithmetic and the norms that follow them."""
+    """*graph* with reshapes moved after the arithmetic and the norms that follow them."""
     return _Sinker(graph).run()
 
 
@@ -35,7 +35,7 @@ class _Sinker:
         self.producers = graph.producers()
         self.results = {output.value for output in graph.outputs}
         self.sources: dict[str, str] = {}
-        """What a value is a reshape of, and which is none itself."""
+        """Value -> the value it is a reshape of, which is no reshape itself."""
 
     def run(self) -> Graph:
         renamed: dict[str, str] = {}
@@ -62,7 +62,7 @@ class _Sinker:
         return name
 
     def _before(self, node: Node, inputs: tuple[str, ...]) -> tuple[Op, list[str]] | None:
-        """*node* and its operands as it is done before the reshape of one of these."""
+        """*node*'s operator and operands before the reshape of one of these; None if impossible."""
         op = node.op
         for given, value in zip(node.inputs, inputs, strict=True):
             if value not in self.sources or not self._may_sink(given, op):
@@ -79,7 +79,7 @@ class _Sinker:
         return None
 
     def _norm(self, op: LayerNorm, value: str) -> tuple[Op, list[str]] | None:
-        """A norm as it is done before the reshape, or before as much of it as merges axes."""
+        """A norm before the reshape, or before the part of it that merges axes."""
         source, shape = self.sources[value], self._shape(value)
         axes = _axes(op.axes, self._shape(source), shape)
         if axes is None:
@@ -91,9 +91,10 @@ class _Sinker:
         return replace(op, axes=axes), [source]
 
     def _may_sink(self, value: str, op: Op) -> bool:
-        """True when nothing but arithmetic needs the reshape that makes *value*, then no more.
+        """True when only arithmetic reads the reshaped *value*, so that the reshape may move.
 
-        Several readers do where they are one activation of a product: its kernel takes them all.
+        There may be several readers if they are one activation of a product, as its kernel takes
+        them all.
         """
         readers = self.readers[value]
         if value in self.results or not isinstance(op, Elementwise | Cast | LayerNorm):
@@ -103,7 +104,7 @@ class _Sinker:
         return all(isinstance(r.op, Elementwise) for r in readers) and self._is_of_product(value)
 
     def _is_of_product(self, value: str) -> bool:
-        """True for what arithmetic that nobody else reads makes of a product or a norm."""
+        """True for a product or norm, or the result of arithmetic on one with no other readers."""
         node = self.producers.get(value)
         if node is None or node.op.pattern is Pattern.COMPLEX:
             return node is not None
@@ -114,10 +115,10 @@ class _Sinker:
         )
 
     def _holds(self, other: str, value: str) -> bool:
-        """True when *other*, beside the reshape that makes *value*, keeps arithmetic where it is.
+        """True when operand *other* keeps the arithmetic after the reshape that makes *value*.
 
-        A kernel reads through a movement, but not under another shape; and the kernel of a product
-        takes arithmetic with movements behind it as it takes any.
+        A kernel can read *other* through a movement, but not also through a reshape; and the kernel
+        of a product takes arithmetic after it even if the other operand is a movement.
         """
         node = self.producers.get(other)
         if node is None or isinstance(node.op, Reshape):
@@ -129,7 +130,7 @@ class _Sinker:
         return node.op.moves_only or (is_moved and node.op.pattern is Pattern.COMPLEX)
 
     def _seen(self, value: str, shape: Shape) -> str:
-        """*value* under *shape*: what it is a reshape of, where that has it."""
+        """*value* under *shape*, without a new reshape if it or its source has that shape."""
         source = self.sources.get(value, value)
         for held in (value, source):
             if self._shape(held) == shape:
@@ -141,7 +142,10 @@ class _Sinker:
 
 
 def _followed(own: Shape, before: Shape, after: Shape) -> Shape | None:
-    """The shape that an operand of shape *own*, which broadcasts to *after*, has in *before*."""
+    """The shape before the reshape of an operand of shape *own*, which broadcasts to *after*.
+
+    None if there is none.
+    """
     if len(own) > len(after):
         return None
     full = (1,) * (len(after) - len(own)) + own
@@ -158,7 +162,7 @@ def _followed(own: Shape, before: Shape, after: Shape) -> Shape | None:
 
 
 def _split(before: Shape, after: Shape) -> Shape | None:
-    """The shape with the fewest axes of which both are merged; None where there is none."""
+    """The shape with fewest axes whose merges give both shapes; None if there is none."""
     strides = {1}
     for shape in (before, after):
         strides |= {prod(shape[d:]) for d in range(len(shape))}
@@ -169,7 +173,7 @@ def _split(before: Shape, after: Shape) -> Shape | None:
 
 
 def _axes(axes: Collection[int], before: Shape, after: Shape) -> Shape | None:
-    """The axes of *before* that *axes* of *after* are made of."""
+    """The axes of *before* that become *axes* of *after*; None if they are no whole groups."""
     found: list[int] = []
     for first, second in runs(before, after):
         inside = [d in axes for d in second if after[d] > 1]

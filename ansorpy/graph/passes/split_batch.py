@@ -1,12 +1,12 @@
-"""A large batch goes through the first part of a network in pieces.
+"""Run a large batch through the first part of a network in pieces.
 
     y = f(x)   -->   y = f(x[:n]) | f(x[n:2n]) | ...
 
-What the layers of `f` hand on then stays in the caches, where that of the whole batch would go to
-memory and back; the constants are read once a piece instead.  Later layers, whose values are small
-beside their constants, are better off with the whole batch.  So the pass asks how far to go.  The
-pieces are views of the inputs and of the results: nothing is copied, and as all pieces call the
-same kernels, there is no more code.
+The values between the layers of `f` then stay in the caches, where those of the whole batch would
+go to memory and back; in return the constants are read once per piece.  Later layers, whose values
+are small compared to their constants, are faster on the whole batch.  So the pass asks how far to
+go.  The pieces are views of the inputs and of the results: nothing is copied, and as all pieces
+call the same kernels, there is no more code.
 
 Source: the depth-first tiling of networks (Alwani et al., 2016, "Fused-layer CNN accelerators"),
 along the batch, where nothing overlaps.
@@ -31,12 +31,12 @@ WHOLE = "whole"
 """The answer that leaves a network as it is."""
 
 SMALLER = (4, 16)
-"""Where the pieces may be put together: what is handed on there and all values behind are that much
-smaller than the largest one before."""
+"""Factors by which values must shrink where pieces may be joined: the value handed on there, and
+all later ones, are that much smaller than the largest before."""
 
 
 def split_batch(graph: Graph, choices: Choices) -> Graph:
-    """*graph* with its batch in pieces up to where *choices* say; as it is if that is small."""
+    """*graph* with its batch in pieces as far as *choices* say; unchanged if values are small."""
     batch = _batch(graph)
     if batch < 2 or not choices.cache_bytes:
         return graph
@@ -53,23 +53,23 @@ def split_batch(graph: Graph, choices: Choices) -> Graph:
 
 
 def _batch(graph: Graph) -> int:
-    """The extent of the first axis of all inputs; 0 where they have none in common."""
+    """The extent of the first axis of all inputs; 0 if they have no common one."""
     found = {graph.types[name].shape[:1] for name in graph.inputs}
     extents = found.pop() if len(found) == 1 else ()
     return extents[0] if extents else 0
 
 
 class _Front:
-    """The nodes up to the first that needs rows of several of *pieces* equal parts at once."""
+    """The nodes before the first that needs rows of several of the *pieces* at once."""
 
     def __init__(self, graph: Graph, pieces: int):
         self.graph = graph
         self.uses = Uses(graph)
         self.pieces = pieces
         self.ops: dict[str, Op] = {}
-        """The operator of each value that is cut, for one piece."""
+        """For each value that is cut, its operator on one piece."""
         self.last = self._cut()
-        """The number of the first node that cannot be cut although what it reads is."""
+        """The number of the first node that cannot be cut although an operand is."""
 
     def _cut(self) -> int:
         cut = set(self.graph.inputs)
@@ -89,7 +89,7 @@ class _Front:
         return len(self.graph.nodes)
 
     def is_repeated(self, node: Node, value: str) -> bool:
-        """True for a constant with the same rows for each piece of *node*'s result."""
+        """True for a constant whose rows are the same for each piece of *node*'s result."""
         shape = self.graph.types[node.output].shape
         if value not in self.graph.constants or node.op.pattern > Pattern.INJECTIVE:
             return False
@@ -100,7 +100,7 @@ class _Front:
         return all(np.array_equal(first, other) for other in others)
 
     def ends(self) -> list[int]:
-        """Numbers of the nodes before which the pieces may be put together, last first."""
+        """Numbers of the nodes before which the pieces may be joined, last first."""
         sizes = [self.graph.types[node.output].bytes for node in self.graph.nodes]
         largest = max(sizes[: self.last], default=0)
         behind = [*accumulate(reversed(sizes), max)][::-1]
@@ -112,9 +112,9 @@ class _Front:
         return sorted(found - {0}, reverse=True)
 
     def _is_neck(self, end: int, most_bytes: int) -> bool:
-        """True when one value, of *most_bytes* at most, is handed on before node *end*.
+        """True when a single value, of at most *most_bytes*, is handed on before node *end*.
 
-        Arithmetic that may be fused behind it is not torn off.
+        It must not cut off arithmetic that could be fused with the value's producer.
         """
         handed_on = self.handed_on(end)
         if len(handed_on) != 1 or self.graph.types[handed_on[0]].bytes > most_bytes:
@@ -123,7 +123,7 @@ class _Front:
         return reader is None or reader.op.pattern is not Pattern.ELEMENTWISE
 
     def handed_on(self, end: int) -> list[str]:
-        """Values made in pieces that the caller reads, or a node from number *end* on."""
+        """Values made in pieces that the caller, or a node from number *end* on, reads."""
         read = {output.value for output in self.graph.outputs}
         read.update(value for node in self.graph.nodes[end:] for value in node.inputs)
         made = (node.output for node in self.graph.nodes[:end])
@@ -170,7 +170,7 @@ class _Splitter:
         self.names[node.output] = self.builder.emit(node.op, inputs, node.output)
 
     def _piece(self, piece: int) -> dict[str, str]:
-        """Emit all nodes that are cut once, for the part number *piece*; the names of values."""
+        """Emit all cut nodes for part number *piece*; returns the new name of each value."""
         names = {value: self._part(value, piece) for value in self.graph.inputs}
         for node in self.graph.nodes[: self.end]:
             if node.output not in self.front.ops:
@@ -194,7 +194,7 @@ class _Splitter:
         return self.builder.emit(cut, (value,), f"{value}.{piece}")
 
     def _rows(self, value: str) -> str:
-        """A constant that all pieces read, of which each is one."""
+        """The rows of a constant that all pieces read: one piece of it, as they are equal."""
         if value not in self.repeated:
             array = self.graph.constants[value]
             part = np.ascontiguousarray(array[: len(array) // self.front.pieces])

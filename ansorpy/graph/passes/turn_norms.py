@@ -2,9 +2,9 @@
 
     transpose(reshape(layer_norm(x) * s + t))   -->   layer_norm(transpose(reshape(x))) * s + t
 
-A norm of rows reads them wherever they lie, so the transpose (the windows of a vision transformer,
-say) is an index map of its kernel; behind the norm it is a copy.  Nobody else may read what is in
-between, and scale and offset have to be the same for all rows.
+A norm can read rows from anywhere, so the transpose (into windows of a vision transformer, say)
+becomes an index map of its kernel; after the norm it is a copy.  No other node may read an
+intermediate value, and scale and offset must be the same for all rows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["turn_norms"]
 
 @dataclass(frozen=True)
 class _Chain:
-    """A norm, the arithmetic behind it, and the movements behind that, the last a transpose."""
+    """A norm, the arithmetic after it, and the movements after that, the last a transpose."""
 
     norm: Node
     arithmetic: Sequence[Node]
@@ -29,7 +29,7 @@ class _Chain:
 
 
 def turn_norms(graph: Graph) -> Graph:
-    """*graph* (channels last) with such movements in front of the norms."""
+    """*graph* (channels last) with such movements before the norms."""
     finder = _Finder(graph)
     chains = {c.moves[-1].output: c for c in map(finder.chain, graph.nodes) if c is not None}
     gone = {
@@ -62,7 +62,7 @@ def _emit(graph: Graph, builder: GraphBuilder, chain: _Chain) -> None:
 
 
 def _row(builder: GraphBuilder, constant: str) -> str:
-    """*constant*, the same for all rows, with one axis at most."""
+    """*constant*, which is the same for all rows, with at most one axis."""
     shape = builder.types[constant].shape
     return builder.emit(Reshape(shape[-1:]), (constant,), f"{constant}.row")
 
@@ -73,7 +73,7 @@ class _Finder:
         self.uses = Uses(graph)
 
     def chain(self, node: Node) -> _Chain | None:
-        """The chain whose last transpose *node* is."""
+        """The chain that ends in transpose *node*, if there is one."""
         if not isinstance(node.op, Transpose) or not self._moves_rows(node):
             return None
         moves, before = [node], self.uses.private(node.inputs[0])
@@ -100,7 +100,7 @@ class _Finder:
         return isinstance(node.op, Transpose) and node.op.perm[-1] == len(shape) - 1
 
     def _is_row(self, value: str) -> bool:
-        """True for what is computed, and for a constant that is the same for all rows."""
+        """True for computed values, and for constants that are the same for all rows."""
         return value not in self.graph.constants or all(e == 1 for e in self._shape(value)[:-1])
 
     def _shape(self, value: str) -> Shape:

@@ -1,10 +1,10 @@
-"""Let a product write its result as a transpose behind it wants it.
+"""Let a product write its result in the order of the transpose after it.
 
     transpose(a b)   -->   a b, its axes permuted
 
 A transpose that leaves the last axis in place moves whole rows: the product writes them where they
-belong at no cost.  Nobody else may read the product.  One of rows with a matrix stays as it is:
-all its rows are one axis.
+belong at no cost.  Nothing else may read the product.  A product of rows by one matrix stays as it
+is, as all its rows are merged into one axis.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["turn_products"]
 
 
 def turn_products(graph: Graph) -> Graph:
-    """*graph* with such transposes done by the products before them."""
+    """*graph* with such transposes merged into the products before them."""
     uses = Uses(graph)
     builder = GraphBuilder.like(graph)
     turned: dict[str, Node] = {}

@@ -137,7 +137,7 @@ class PragmaUnrollStep(Step):
 
 
 _SHARING = (ForKind.UNROLLED, ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
-"""What a reduce loop may be: the threads of a block can share a sum."""
+"""Annotations allowed on a reduce loop: the threads of a block can share a sum."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What every step can do, and how open choices inside a step are written."""
+"""The base class of steps, and how open choices inside a step are written."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Step:
         return {}
 
     def skeleton(self) -> Step:
-        """This step without its numbers and what follows from them; equal for all its settings."""
+        """This step without its numbers and what depends on them; equal for all its settings."""
         return self
 
 
@@ -55,7 +55,7 @@ def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:
     """The one of *allowed* whose value is *value*.
 
     Raises:
-        ScheduleError: There is none; *what* says in the message what was asked for.
+        ScheduleError: There is none; *what* names in the message what was asked for.
     """
     known = {member.value: member for member in allowed}
     if value not in known:

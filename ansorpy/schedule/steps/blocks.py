@@ -1,4 +1,4 @@
-"""Steps for GPU blocks: loops split by a chosen number, padded tiles, copies ahead of their use."""
+"""Steps for GPU blocks: splits by a chosen number, padded tiles, and pipelined copies."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ __all__ = ["PadStep", "PipelineStep", "SplitByStep"]
 class SplitByStep(Step):
     """Split *iter* in two, the inner part of *number* iterations; it need not divide the loop.
 
-    Unlike a split's open factors, those of a choice are the same whatever the loop's extent:
-    the threads of a block, the elements of one load.  Of a shorter loop they are cut down to it
-    unless *tail* is ``whole``.
+    Unlike a split's open factors, the values of a choice do not depend on the loop's extent: the
+    threads of a block, the elements of one load.  For a shorter loop the number is cut down to its
+    extent, unless *tail* is ``whole``.
     """
 
     iter: str
@@ -60,9 +60,9 @@ class SplitByStep(Step):
 
 @dataclass(frozen=True)
 class PadStep(Step):
-    """Leave *number* elements free behind each row of the stage's tile in shared memory.
+    """Leave *number* elements unused after each row of the stage's tile in shared memory.
 
-    Threads that read a column then find its elements in different banks.
+    The elements of a column then lie in different banks.
     """
 
     number: Count
@@ -107,7 +107,7 @@ class PipelineStep(Step):
                                             copy(tile[(k + depth - 1) % depth])
                                             use(tile[k % depth])
 
-    A depth of 1 changes nothing; there are no more instances than iterations.
+    A depth of 1 changes nothing.  There are at most as many instances as iterations.
     """
 
     iter: str

@@ -1,4 +1,4 @@
-"""The step that computes a sum of narrow products by dot products of words."""
+"""The step that computes a sum of narrow products by dot products of 32-bit words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["DotStep"]
 
 @dataclass(frozen=True)
 class DotStep(Step):
-    """Sum words of several products each; operands are laid out as words where they are not.
+    """Sum dot products of words; operands are laid out as words where necessary.
 
     C[i, j] = sum_k A[i, k] * B[k, j]   -->   C[i, j] = sum_q dot(A[i, 4q..], B.words[q, j])
     """

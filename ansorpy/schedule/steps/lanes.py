@@ -1,4 +1,4 @@
-"""The step that has the lanes of a vector sum apart."""
+"""The step that gives each lane of a vector a partial sum."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["SplitLanesStep"]
 
 @dataclass(frozen=True)
 class SplitLanesStep(Step):
-    """Split reduce loop *iter* by *lanes*; the inner part is a vector whose lanes sum apart.
+    """Split reduce loop *iter* by *lanes*; the inner part is a vector with a sum per lane.
 
         for k: C += f(k)   -->   for k.0: for k.1 in lanes: part[k.1] += f(k.0 * lanes + k.1)
                                  C = a tree over part
 
-    Each lane starts from the reduction's identity; a last part that is not full leaves the other
-    lanes as they are.  This is where a schedule says that additions may be reordered.
+    Each lane starts from the reduction's identity; a partial last part leaves the other lanes
+    unchanged.  With this step a schedule allows additions to be reordered.
     """
 
     iter: str

@@ -24,9 +24,9 @@ class SplitStep(Step):
 
     Law: ``old == (outer * f1 + i1) * f2 + i2 ...``; the outermost extent follows by ceil-div.
     Where the factors do not divide, *tail* says what happens: ``guard``, ``cover`` and ``whole``
-    skip what lies outside, the last in innermost loops of full length,
-    ``shift`` starts the last tile early enough to fit, ``even`` has tiles one smaller, ``peel``
-    one smaller tile at the end.
+    skip what lies outside, the last with innermost loops of full length; ``shift`` starts the last
+    tile early enough to fit; ``even`` has some tiles one element smaller; ``peel`` has one smaller
+    tile at the end.
     """
 
     iter: str
@@ -37,7 +37,7 @@ class SplitStep(Step):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Column of each open factor, None-positions only."""
+        """The column of each open factor (those that are None)."""
         return tuple(n for n, f in zip(self._names, self.factors, strict=True) if f is None)
 
     @property
@@ -116,8 +116,10 @@ class SplitStep(Step):
 
 @dataclass(frozen=True)
 class FollowSplitStep(Step):
-    """Split *iter* with the factors another split has: its first ``n_split - 1`` inner factors,
-    then the product of the rest (TVM's FollowSplit)."""
+    """Split *iter* with the factors of another split (TVM's FollowSplit).
+
+    These are its first ``n_split - 1`` inner factors, then the product of the others.
+    """
 
     iter: str
     source: tuple[str, str]
@@ -147,8 +149,10 @@ class FollowSplitStep(Step):
 
 @dataclass(frozen=True)
 class FollowFusedSplitStep(Step):
-    """Split *iter* in two; the inner factor is the product of the *level*-th inner factors
-    (counted from 0) of *sources* (TVM's FollowFusedSplit, factor mode)."""
+    """Split *iter* in two by factors of several splits (TVM's FollowFusedSplit, factor mode).
+
+    The inner factor is the product of the *level*-th inner factors (counted from 0) of *sources*.
+    """
 
     iter: str
     sources: tuple[tuple[str, str], ...]
@@ -257,7 +261,7 @@ def find_split(state: State, source: tuple[str, str], call: str) -> SplitRelatio
 def split_into(
     state: State, stage: Stage, it: Iter, factors: tuple[Product, ...], tail: Tail
 ) -> State:
-    """Replace *it* by its outer loop and one loop a factor, named ``it.0 .. it.n``."""
+    """Replace *it* by an outer loop and one loop per factor, named ``it.0 .. it.n``."""
     extents = _extents(it.extent, [_number(product) for product in factors], tail)
     children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
     at = stage.index(it.name)

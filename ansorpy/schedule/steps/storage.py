@@ -31,7 +31,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CacheWriteStep(Step):
-    """Compute *stage* into a new stage ``<name>.local`` and copy it; the new one comes before.
+    """Compute *stage* into a new stage ``<name>.<scope>`` before it, then copy that.
 
     C[i, j] = f(i, j)     -->     C.local[i, j] = f(i, j);  C[i, j] = C.local[i, j]
     """
@@ -62,8 +62,8 @@ class CacheWriteStep(Step):
 class CacheReadStep(Step):
     """Copy *stage* into a new stage ``<name>.<scope>`` that *readers* read instead.
 
-    *order* lays the copy out anew: its dimension ``d`` is dimension ``order[d]`` of the source.
-    Empty keeps the source's order.
+    *order* permutes the copy: its dimension ``d`` is dimension ``order[d]`` of the source.  An
+    empty one keeps the source's order.
     """
 
     scope: str
@@ -118,7 +118,7 @@ class CacheReadStep(Step):
 
 @dataclass(frozen=True)
 class RfactorStep(Step):
-    """Turn reduce loop *iter* into a space axis of a new stage ``<name>.rf``, reduced afterwards.
+    """Turn reduce loop *iter* into a space axis of a new stage ``<name>.rf``, reduced later.
 
         C[i] = sum_k f(i, k)   -->   C.rf[v, i] = sum_k' f(i, (v, k'));  C[i] = sum_v C.rf[v, i]
 
@@ -168,7 +168,7 @@ class RfactorStep(Step):
         return insert_stage(state, op, final, partial, None)
 
     def _refuse_arranged(self, state: State, stage: Stage) -> None:
-        """Both stages start with their first loops: nothing else may have been said of them."""
+        """Refuse a stage scheduled further, as both stages start anew with their initial loops."""
         reduction = _reduce_relations(stage).relations
         marked = stage.parallel or stage.vectorize or stage.lanes or stage.tensorized
         hosts = state.attached(stage)
@@ -185,7 +185,7 @@ class RfactorStep(Step):
 
 @dataclass(frozen=True)
 class PackStep(Step):
-    """Re-lay the constant *tensor* at bind time in the order *stage*'s loops read it."""
+    """Lay *tensor*, a constant, out anew at bind time in the order *stage*'s loops read it."""
 
     tensor: str
     kind: Literal["pack"] = field(default="pack")
@@ -235,7 +235,7 @@ def insert_stages(
 
 
 def _reduce_relations(stage: Stage) -> Stage:
-    """*stage* with the splits and fuses of its reduce loops only."""
+    """*stage* with only the splits and fuses of its reduce loops."""
     names = {axis.name for axis in stage.compute.reduce_axes}
     kept = []
     for relation in stage.relations:
@@ -251,7 +251,7 @@ def _reduce_relations(stage: Stage) -> Stage:
 
 
 def free_name(state: State, name: str) -> str:
-    """*name*, or with a number behind it when a stage has that name already."""
+    """*name*, with a number appended if a stage has that name already."""
     taken = {stage.name for stage in state.stages}
     if name not in taken:
         return name

@@ -1,4 +1,4 @@
-"""The step that computes a sum of products by instructions of whole warps, or of warpgroups."""
+"""The step that computes a sum of products by instructions of warps or warpgroups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["WarpProductStep"]
 
 MOST_SWIZZLED = 128
-"""Bytes of a part of a row (PTX ISA, "Swizzling modes")."""
+"""The most bytes of a part of a row (PTX ISA, "Swizzling modes")."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class WarpProductStep(Step):
     C[i, j] = sum_k A[i, k] * B[k, j]   -->   C.warp[i, j] = sum_k A.warp[i, k] * B.warp[k, j]
 
     *rows*, *columns* and *depth* are the axes that the instruction runs over.  Operands that it
-    takes from shared memory are tiles there, ``A.shared``.
+    reads from shared memory become tiles there, ``A.shared``.
     """
 
     intrinsic: str
@@ -100,8 +100,10 @@ def _is_of(axis: Axis, one: Expr, other: Expr) -> bool:
 
 
 def _swizzle(by: Intrinsic, tensor: Tensor) -> int:
-    """The longest parts of rows that an operand in shared memory may be cut into: those along the
-    reduction may have several steps of it in each, others hold rows of one matrix."""
+    """The most bytes of the parts into which rows of an operand in shared memory may be cut.
+
+    Rows along the reduction may have several of its steps in a part, others one matrix's row.
+    """
     along = is_along(by, tensor)
     return MOST_SWIZZLED if along else min(MOST_SWIZZLED, tensor.shape[-1] * tensor.dtype.bytes)
 
