@@ -23,7 +23,7 @@ WARP = 32
 
 
 class Digit(NamedTuple):
-    """A digit with *extent* values of an index, in steps of *lane* lanes or *register* registers."""
+    """A digit of an index with *extent* values, each *lane* lanes or *register* registers apart."""
 
     extent: int
     lane: int = 0

@@ -1,7 +1,7 @@
 """Bounds of integer expressions, and proofs of comparisons from them.
 
-An int64 expression with nothing known lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is taken
-not to overflow, so bounds are cut to that range.
+An int64 expression about which nothing is known lies in ``[INT64_MIN, INT64_MAX]``; arithmetic is
+assumed not to overflow, so bounds are clipped to that range.
 """
 
 from __future__ import annotations

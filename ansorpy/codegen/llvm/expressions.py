@@ -1,4 +1,4 @@
-"""Scalar expressions as values: one function a node kind, listed in :data:`EXPRESSIONS`."""
+"""Emits scalar expressions, with one function per node kind, listed in :data:`EXPRESSIONS`."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _call(e: Emitter, expr: Call) -> Value:
 
 
 def _select(e: Emitter, expr: Select) -> Value:
-    """The side not taken is not read: loads that may leave their buffer are guarded."""
+    """Emit a selection; loads that may leave their buffer are guarded on the side not taken."""
     if is_index(e, expr):
         return index_value(e, e.index(expr))
     cond = e.value(expr.cond)
@@ -120,7 +120,10 @@ def _select(e: Emitter, expr: Select) -> Value:
 
 
 def _zero_padded(e: Emitter, expr: Select) -> tuple[Value, bool]:
-    """``select(inside, load, 0)`` of a load that needs its guard: that reads zeros already."""
+    """Emit ``then``; True if it is the whole of ``select(inside, load, 0)``.
+
+    This is so for a load that needs its guard: outside, it reads zeros already.
+    """
     then, other = expr.then, expr.other
     zero = isinstance(other, Const) and not isinstance(other.value, bool) and other.value == 0
     if not zero or not isinstance(then, Load):

@@ -1,4 +1,4 @@
-"""What every scalar operator means on numpy values; scalars and arrays alike."""
+"""The meaning of every scalar operator on numpy values, scalars and arrays alike."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from ansorpy.ir.expr import BinaryOp, CompareOp, Function, ReduceKind
 __all__ = ["BINARY", "COMBINE", "COMPARE", "FUNCTIONS", "Value", "convert", "quotient"]
 
 Value = Any
-"""A numpy array, a numpy scalar, or a Python int for an int64 or bool for a bool."""
+"""A numpy array, a numpy scalar, a Python int (for an int64) or a Python bool (for a bool)."""
 
 Array = npt.NDArray[Any]
 
 
 def quotient(a: Value, b: Value) -> Value:
-    """``a / b``; of integers the quotient rounded towards zero, as machines divide."""
+    """``a / b``; for integers the quotient rounded towards zero, as hardware divides."""
     if np.issubdtype(np.result_type(a), np.integer):
-        floor = a // b  # not of absolute values, which the least number of a type does not have
+        floor = a // b  # not of absolute values: the smallest integer of a type has none
         inexact = (a % b != 0) & ((np.asarray(a) < 0) != (np.asarray(b) < 0))
         return np.where(inexact, floor + 1, floor)
     return np.true_divide(a, b)
 
 
 def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
-    """*x* as *to*; floats become integers towards zero.  With *wide* every float is a float64."""
+    """*x* as *to*; floats truncate to integers.  With *wide*, every float is a float64."""
     numpy_type = np.dtype(np.float64) if wide and to.is_float else to.numpy
     value = np.asarray(x)
     if to is DType.BOOL:
@@ -60,7 +60,7 @@ def _fma(a: Value, b: Value, c: Value) -> Value:
 
 
 def _fma_double(a: Array, b: Array, c: Array) -> Value:
-    """``a * b + c`` with the errors of product and sum added back: rounded once but for ties."""
+    """``a * b + c`` with the errors of product and sum added back: rounded once, except ties."""
     product = a * b
     a_high, b_high = _high_half(a), _high_half(b)
     a_low, b_low = a - a_high, b - b_high
@@ -107,7 +107,7 @@ def _word(*parts: Value) -> Value:
 
 
 def _part(word: Value, n: int, kind: DType) -> Value:
-    """Part *n* of each word, as the type its products are added in."""
+    """Part *n* of each word, in the type in which products are added up."""
     bits = kind.bits
     raw = (np.asarray(word) >> np.uint32(bits * n)).astype(f"u{bits // 8}")
     return raw.view(kind.numpy).astype(np.float32 if kind.is_float else np.int32)
