@@ -1,4 +1,4 @@
-"""Model formats to network graphs: one folder a format."""
+"""Imports model formats as network graphs, with one folder per format."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """How each operator reads its producers: index functions and their properties.
 
-Plain affine indices are read off the expression; whether one that mixes axes, or has quotients,
-remainders or minima, names an element twice is put to isl.
+Plain affine indices are read off the expression.  For indices that mix axes, or contain quotients,
+remainders or minima, isl decides whether they name an element twice.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Access:
 
     Args:
         terms: Per dimension (coefficient of each axis, offset), None where not affine.
-        injective: Different values of the axes that occur never touch one element.
-        broadcast: Some space axis of extent above 1 does not occur: elements are read again.
+        injective: Different values of the axes that occur never read the same element.
+        broadcast: Some space axis of extent above 1 does not occur, so elements are read again.
     """
 
     producer: Tensor
@@ -42,7 +42,7 @@ _CACHE: WeakKeyDictionary[ComputeDAG, Mapping[ComputeOp, tuple[Access, ...]]] = 
 
 
 def accesses(dag: ComputeDAG) -> Mapping[ComputeOp, tuple[Access, ...]]:
-    """The accesses of every compute of *dag*, in order of appearance; computed once a DAG."""
+    """The accesses of every compute of *dag*, in order of appearance; cached per DAG."""
     found = _CACHE.get(dag)
     if found is None:
         found = {

@@ -49,7 +49,7 @@ def _plus(total: Expr | None, atom: Expr, c: int) -> Expr:
 
 
 def linear(expr: Expr) -> Linear:
-    """The affine form of an int64 expression; equal atoms are gathered.
+    """The affine form of an int64 expression; equal atoms are merged.
 
     An expression of another type is one atom: narrow integers may wrap around.
 
@@ -65,7 +65,7 @@ def linear(expr: Expr) -> Linear:
 
 
 def _collect(e: Expr, scale: int, terms: dict[Expr, int]) -> int:
-    """Add ``scale * e`` to *terms*; returns its constant part."""
+    """Add ``scale * e`` to *terms*, and return its constant part."""
     kind = type(e)
     if kind is Axis or kind is Var:
         terms[e] = terms.get(e, 0) + scale

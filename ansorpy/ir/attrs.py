@@ -1,4 +1,4 @@
-"""What a stage says of itself beside its formula."""
+"""Attributes of a stage that its formula does not express."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ __all__ = ["AXIS_LISTS", "Attrs"]
 
 @dataclass(frozen=True)
 class Attrs:
-    """Hints of a definition to the rules; axes are given by name.
+    """Hints that a definition gives to the rules; axes are given by name.
 
     Args:
         flops: Operations of the stage; None counts those of its body.
-        unroll_axes: Axes that index constant matrices (Winograd's); they are unrolled so that these
-            fold.  TVM: ``auto_scheduler_simplify_const_tensor_indices``.
+        unroll_axes: Axes that index constant matrices (Winograd's); they are unrolled so that the
+            constants fold.  TVM: ``auto_scheduler_simplify_const_tensor_indices``.
         no_split_at_inner: Axes that stay whole inside the innermost tile.
         always_unroll_inner: Axes whose loops in the innermost tile are always unrolled.
-        error: What the stage loses beyond rounding, relative to the largest result.  Algorithms
-            state it, and candidates are checked with that much more tolerance.
-        rounds_to_tf32: Tensor cores may round its factors to TF32; ``error`` says what that costs.
+        error: Error of the stage beyond rounding, relative to the largest result.  Algorithms
+            state it, and checks of candidates add it to their tolerance.
+        rounds_to_tf32: Tensor cores may round its factors to TF32, which adds ``error``.
 
     Raises:
         ValueError: A name list is a single string, or a number is negative.

@@ -1,4 +1,4 @@
-"""Conditions on axes: their parts, and how often they hold."""
+"""Conditions on axes: their conjuncts, and how often they hold."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def conjuncts(condition: Expr) -> list[Expr]:
 
 
 def skip_condition(reduction: Reduce) -> Expr | None:
-    """The condition without which *reduction* gets nothing; None without one, or if it loads."""
+    """The condition under which *reduction* adds anything; None if there is none, or it loads."""
     source = reduction.source
     if not isinstance(source, Select) or not isinstance(source.other, Const):
         return None
@@ -36,10 +36,10 @@ def skip_condition(reduction: Reduce) -> Expr | None:
 
 @lru_cache(maxsize=1024)
 def share_held(*conditions: Expr) -> float:
-    """The share of the axes' values for which all *conditions*, which load nothing, hold.
+    """The fraction of the axes' values for which all *conditions*, which load nothing, hold.
 
-    Parts with no axis in common are independent of each other.  Exact, but for axes that
-    have more than four million values together: those count as if the condition always held.
+    Conjuncts with no axis in common are independent of each other.  The result is exact, except
+    that a group of axes with more than four million values counts as if its conditions always held.
 
     >>> from ansorpy.ir.expr import AxisKind
     >>> h, k = Axis("h", 7, AxisKind.SPACE), Axis("k", 3, AxisKind.REDUCE)
@@ -54,7 +54,7 @@ def share_held(*conditions: Expr) -> float:
 
 
 def held_at(axes: Sequence[Axis], conditions: Sequence[Expr]) -> npt.NDArray[np.bool_]:
-    """Where all *conditions* hold: a dimension for each of *axes*, which are all they use."""
+    """Where all *conditions* hold: an array with one dimension per axis; they use no others."""
     grids = np.ogrid[tuple(slice(axis.extent) for axis in axes)] if axes else []
     frame, evaluator = Frame(dict(zip(axes, grids, strict=True))), _NoLoads()
     held = np.ones([axis.extent for axis in axes], dtype=np.bool_)
@@ -64,7 +64,7 @@ def held_at(axes: Sequence[Axis], conditions: Sequence[Expr]) -> npt.NDArray[np.
 
 
 def _independent(conditions: Sequence[Expr]) -> list[tuple[tuple[Axis, ...], list[Expr]]]:
-    """Groups of conditions that share axes, directly or through others."""
+    """Groups of conditions that share axes, directly or through other conditions."""
     groups: list[tuple[tuple[Axis, ...], list[Expr]]] = []
     for condition in conditions:
         axes = dict.fromkeys(e for e in walk(condition) if isinstance(e, Axis))

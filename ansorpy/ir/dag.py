@@ -1,4 +1,4 @@
-"""The compute DAG: the operators of one task in dependency order, and who reads whom."""
+"""The compute DAG: the operators of one task in dependency order, and which read which."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["ComputeDAG", "loads_of"]
 
 
 def loads_of(op: ComputeOp) -> dict[Tensor, list[tuple[Expr, ...]]]:
-    """Index tuples of each distinct load in *op*'s body, by the tensor read, as they appear.
+    """Index tuples of the loads in *op*'s body, by the tensor read, in order of appearance.
 
-    A load shared by several expressions is one read; two loads of one element are two.
+    A load node shared by several expressions counts once; two nodes that load one element, twice.
     """
     found: dict[Tensor, list[tuple[Expr, ...]]] = {}
     for e in walk(op.body):
@@ -33,14 +33,14 @@ class ComputeDAG:
     computes.  A DAG is immutable; analyses are cached on it.
 
     Args:
-        strides: Of inputs and outputs, by name, that are parts of larger tensors: elements
+        strides: By name, for inputs and outputs that are parts of larger tensors: elements
             between neighbours along each dimension (:mod:`ansorpy.ir.strides`).  They say where
-            elements lie, not what is computed.  The others are dense.
+            elements lie, not what is computed.  All others are dense.
 
     Raises:
         ValueError: Two operators share a name, an output or argument is given twice, *args* misses
-            a placeholder or has one that nothing reads, or *strides* has those of another tensor or
-            out of row-major order.
+            a placeholder or has one that nothing reads, or *strides* names another tensor or is not
+            in row-major order.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class ComputeDAG:
         self.strides = self._checked(strides or {})
 
     def _checked(self, strides: Mapping[str, Strides]) -> Mapping[str, Strides]:
-        """*strides* of what is not dense."""
+        """*strides* without those that are dense."""
         given = {op.name: op for op in (*self.args, *self.outputs)}
         found = {}
         for name, steps in strides.items():
@@ -88,7 +88,7 @@ class ComputeDAG:
 
     @classmethod
     def of(cls, tensors: Sequence[Tensor]) -> ComputeDAG:
-        """The DAG of ``[inputs..., outputs...]`` as :func:`ansorpy.tune` takes them."""
+        """The DAG of ``[inputs..., outputs...]``, as :func:`ansorpy.tune` takes them."""
         outputs = [t for t in tensors if isinstance(t, ComputeOp)]
         return cls(outputs, [t for t in tensors if isinstance(t, PlaceholderOp)])
 
@@ -107,7 +107,7 @@ class ComputeDAG:
         return tuple(op for op in self.ops if isinstance(op, ComputeOp))
 
     def reads(self, op: Tensor) -> Mapping[Tensor, tuple[tuple[Expr, ...], ...]]:
-        """Producer -> index tuples with which *op* reads it."""
+        """For each producer, the index tuples with which *op* reads it."""
         return {p: self.graph.edges[p, op]["indices"] for p in self.graph.predecessors(op)}
 
     def readers(self, op: Tensor) -> tuple[ComputeOp, ...]:
@@ -119,9 +119,9 @@ class ComputeDAG:
 
     @cached_property
     def constant_ops(self) -> frozenset[Tensor]:
-        """Operators that depend on constant placeholders only: they run at bind time.
+        """Operators that depend on constant placeholders only, so that they run at bind time.
 
-        An output is none, and so is what reads one: each call gives it anew.
+        Outputs, and operators that read one, are excluded: each call computes them anew.
         """
         constant: set[Tensor] = set()
         for op in self.ops:

@@ -78,7 +78,7 @@ _LIMITS = {DType.BOOL: (0, 1)} | {
 
 
 def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:
-    """Return the :class:`DType` for *value*; raises ``ValueError`` for one we do not have."""
+    """Return the :class:`DType` for *value*; raise ``ValueError`` if there is none."""
     if isinstance(value, DType):
         return value
     name = value if isinstance(value, str) else np.dtype(value).name

@@ -4,9 +4,9 @@ Grammar::
 
     Expr := Const | Var | Axis | Binary | Compare | Call | Select | Cast | Load | Reduce
 
-One class a kind, immutable, compared by identity (:mod:`ansorpy.ir.node`).  Python operators
-build nodes; constructors fold nothing (:mod:`ansorpy.ir.simplify` does), except that integer
-arithmetic on two constants gives a constant.
+Each kind is one class, immutable and compared by identity (:mod:`ansorpy.ir.node`).  Python
+operators build nodes; constructors fold nothing (:mod:`ansorpy.ir.simplify` does), except that
+integer arithmetic on two constants gives a constant.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ __all__ = [
 
 
 class AxisKind(Enum):
-    """SPACE axes index the output and may run in parallel; REDUCE axes are summed over."""
+    """SPACE axes index the output and may run in parallel; REDUCE axes are reduced over."""
 
     SPACE = "space"
     REDUCE = "reduce"
@@ -123,7 +123,7 @@ class Expr:
         return _compare(CompareOp.GE, self, other)
 
     def equal(self, other: ExprLike) -> Expr:
-        """``self == other`` as an expression; ``==`` itself is identity of nodes."""
+        """``self == other`` as an expression; ``==`` itself compares the identity of nodes."""
         return _compare(CompareOp.EQ, self, other)
 
     def not_equal(self, other: ExprLike) -> Expr:
@@ -164,7 +164,7 @@ class Const(Expr):
 
 @node
 class Var(Expr):
-    """A named integer that a loop, an axis or a let binds; identity is the variable."""
+    """A named integer bound by a loop, an axis or a let; variables are told apart by identity."""
 
     name: str
 
@@ -183,7 +183,7 @@ class Axis(Var):
 
 @node
 class Binary(Expr):
-    """``a op b``; both sides have one dtype, which is the result's."""
+    """``a op b``; both operands and the result have the same dtype."""
 
     op: BinaryOp
     a: Expr
@@ -209,7 +209,7 @@ class Compare(Expr):
 
 @node
 class Call(Expr):
-    """An elementwise function; ``fn.result`` says the type of the value."""
+    """A call of an elementwise function; ``fn.result`` gives its dtype."""
 
     fn: Function
     args: tuple[Expr, ...]
@@ -221,7 +221,7 @@ class Call(Expr):
 
 @node
 class Select(Expr):
-    """``then`` where ``cond`` holds, else ``other``; the side not taken is not read."""
+    """``then`` where ``cond`` holds, else ``other``; the side not taken reads nothing."""
 
     cond: Expr
     then: Expr
@@ -355,7 +355,7 @@ def _compare(op: CompareOp, a: ExprLike, b: ExprLike) -> Expr:
 
 
 def children(expr: Expr) -> Sequence[Expr]:
-    """The direct operands of *expr*, in order (indices of a load included)."""
+    """The direct operands of *expr*, in order, including the indices of a load."""
     match expr:
         case Binary(_, a, b) | Compare(_, a, b):
             return (a, b)
@@ -377,7 +377,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
     """*expr* and every expression below it: each distinct node once, in order of appearance.
 
     A node comes after the first parent that reaches it.  **Cost:** linear in distinct nodes,
-    however often they are shared; what counts occurrences cannot use this.
+    however often they are shared; do not use this to count occurrences.
 
     >>> i = Var("i")
     >>> twice = i * 2

@@ -1,4 +1,4 @@
-"""How many arithmetic operations a definition takes."""
+"""Counts the arithmetic operations of a definition."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["flops"]
 def flops(definition: ComputeDAG | Tensor) -> float:
     """Operations of a DAG or one op: space size times the operations of its body.
 
-    An operation counts when its operands are of the op's own class (float, signed, unsigned),
-    so index arithmetic in a float op is free.  A reduction adds one per element, a selection its
-    condition and its dearer side, a function call only its operands.  A shared expression counts
-    at each place that uses it.  Attribute ``flops`` of an op overrides the count.
+    An operation counts when its operands are of the op's own class (float, signed, unsigned,
+    bool), so index arithmetic in a float op is free.  A reduction adds one per element, a selection
+    its condition and its costlier side, a function call only its operands.  A shared expression
+    counts at each place that uses it.  Attribute ``flops`` of an op overrides the count.
 
     TVM: FlopEstimator of the auto-scheduler.
 
@@ -46,7 +46,7 @@ def _family(dtype: DType) -> str:
 
 
 class _Counter:
-    """Counts occurrences; what a shared expression takes is worked out once."""
+    """Counts operations by occurrence; the count of a shared expression is computed once."""
 
     def __init__(self, family: str):
         self.family = family

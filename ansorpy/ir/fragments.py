@@ -1,9 +1,10 @@
-"""Fragments: how the lanes of a warp, or of four in a row, share a matrix in their registers.
+"""Fragments: how the lanes of a warp or warpgroup (four warps) share a matrix in their registers.
 
 An index along one dimension is written in mixed radix, outermost digit first; each digit counts
-lanes or registers.  Rows of a 16 x 16 operand of ``mma.m16n8k16``, for one, are ``(hi, lo)`` of 2
-and 8: ``lo`` counts lanes in steps of 4, ``hi`` registers in steps of 2.  A tensor larger than one
-fragment is a grid of them, of which each lane holds its share.  Lanes that share one are a team.
+lanes or registers.  For example, the row of a 16 x 16 operand of ``mma.m16n8k16`` has the digits
+``(hi, lo)`` of extents 2 and 8: ``lo`` counts lanes in steps of 4, ``hi`` registers in steps of 2.
+A tensor larger than one fragment is a grid of them, of which each lane holds its share.  The lanes
+that share a fragment are a team.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ WARP = 32
 
 
 class Digit(NamedTuple):
-    """*extent* values of a part of an index, each *lane* lanes or *register* registers on."""
+    """A digit of an index with *extent* values, each *lane* lanes or *register* registers apart."""
 
     extent: int
     lane: int = 0
@@ -39,7 +40,7 @@ def fragment_shape(fragment: Fragment) -> tuple[int, ...]:
 
 
 def fragment_lanes(fragment: Fragment) -> int:
-    """Lanes of the team that shares one fragment: those of a warp, or of a warpgroup."""
+    """Lanes of the team that shares one fragment: a warp, or a warpgroup."""
     return prod(digit.extent for digits in fragment for digit in digits if digit.lane)
 
 
@@ -49,7 +50,7 @@ def fragment_registers(fragment: Fragment) -> int:
 
 
 def in_tile(fragment: Fragment, indices: Sequence[Any]) -> tuple[Any, ...]:
-    """Which fragment of the grid an element is in; indices are numbers, arrays or expressions."""
+    """The fragment of the grid that holds an element; indices: numbers, arrays or expressions."""
     shape = fragment_shape(fragment)
     return tuple(i if n == 1 else i // n for i, n in zip(indices, shape, strict=True))
 
@@ -60,7 +61,7 @@ def in_lane(fragment: Fragment, indices: Sequence[Any]) -> Any:
 
 
 def in_register(fragment: Fragment, indices: Sequence[Any]) -> Any:
-    """Which element of its fragment it is for the lane that holds it."""
+    """The number of an element among those of its fragment that its lane holds."""
     return _numbered(fragment, indices, "register")
 
 

@@ -10,16 +10,16 @@ __all__ = ["Function"]
 
 
 class Function(Enum):
-    """Elementwise functions of one operand (FMA has three: ``a * b + c``).
+    """Elementwise functions, most of one operand (FMA has three: ``a * b + c``).
 
     ``WORD`` joins the bits of four 8-bit or two 16-bit values into a uint32, the first lowest.
     A ``DOT`` multiplies two words part by part and adds up the products; :mod:`ansorpy.ir.dots`
-    says which parts and what result.
+    defines the types of parts and result.
 
-    The last three are what approximations are made of (:mod:`ansorpy.ir.elementary`).  ``BITS`` is
-    a float32 or float64 as the unsigned integer of its bits, ``FROM_BITS`` the way back.
-    ``SCALE`` is ``y * 2**n``, rounded once, of a finite y and an integer n given as a float, at
-    most twice the type's largest exponent in size (a NaN gives NaN).
+    The last three are building blocks of approximations (:mod:`ansorpy.ir.elementary`).  ``BITS``
+    reinterprets a float32 or float64 as an unsigned integer, ``FROM_BITS`` does the reverse.
+    ``SCALE`` is ``y * 2**n``, rounded once, for finite y and an integer n given as a float whose
+    magnitude is at most twice the type's largest exponent (a NaN gives NaN).
     """
 
     NEG = "neg"
@@ -47,7 +47,7 @@ class Function(Enum):
 
     @property
     def arities(self) -> tuple[int, ...]:
-        """How many operands a call may have."""
+        """The numbers of operands a call may have."""
         return _ARITIES.get(self, (1,))
 
     def result(self, operand: DType) -> DType:

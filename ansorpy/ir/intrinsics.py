@@ -1,8 +1,9 @@
-"""Declared hardware instructions: a small compute pattern each, and nothing else.
+"""Declared hardware instructions, each defined by a small compute pattern.
 
 An :class:`~ansorpy.ir.loops.Instruction` statement means what its pattern says, so interpreters
-and generators without the instruction run :func:`expand`, the pattern as loops.  Those of a warp,
-or of a warpgroup (four in a row), say besides which lane holds which element of each operand.
+and generators without the instruction run the result of :func:`expand`, the pattern as loops.
+Instructions of a warp or warpgroup (four warps) also define which lane holds which element of each
+operand.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ _Operands = Mapping[Tensor, tuple[Buffer, tuple[Expr, ...]]]
 
 @dataclass(frozen=True, eq=False)
 class Intrinsic:
-    """``pattern`` over its axes is one execution; a reduction adds to what the output holds.
+    """A hardware instruction; one execution computes ``pattern`` over all of its axes.
 
-    ``fragments`` say, for each of :func:`operand_tensors`, how lanes hold it where a team executes
-    it together (an empty one is in shared memory); none for instructions of one thread.  One that
-    is ``later`` done reads shared memory and adds to registers until it is waited for.
+    A reduction adds to what the output holds.  For an instruction that a team executes together,
+    ``fragments`` define how lanes hold each of :func:`operand_tensors` (an empty fragment: it is in
+    shared memory); instructions of one thread have none.  A ``later`` instruction is asynchronous:
+    it reads shared memory and adds to registers until it is waited for.
     """
 
     name: str
@@ -43,12 +45,12 @@ class Intrinsic:
 
     @property
     def types(self) -> tuple[DType, ...]:
-        """Of the operands, in their order."""
+        """Types of the operands, in their order."""
         return tuple(tensor.dtype for tensor in operand_tensors(self.pattern))
 
     @property
     def team(self) -> int:
-        """Lanes that execute it together."""
+        """Number of lanes that execute it together."""
         return fragment_lanes(self.fragments[0]) if self.fragments else 1
 
 
@@ -56,7 +58,7 @@ _DECLARED: dict[str, Intrinsic] = {}
 
 
 def declare(instruction: Intrinsic) -> Intrinsic:
-    """Make *instruction* known by its name; returns it.
+    """Register *instruction* under its name, and return it.
 
     Raises:
         UsageError: Another instruction has that name.
@@ -70,7 +72,7 @@ def intrinsic(name: str) -> Intrinsic:
     """The instruction declared as *name*.
 
     Raises:
-        UsageError: There is none; the hint lists those there are.
+        UsageError: There is none; the hint lists the declared ones.
     """
     found = _DECLARED.get(name)
     if found is None:
@@ -91,7 +93,7 @@ def operand_tensors(pattern: ComputeOp) -> tuple[Tensor, ...]:
 
 
 def operand_axes(by: Intrinsic, tensor: Tensor) -> tuple[Axis, ...]:
-    """The axes of the pattern that the dimensions of an operand run over."""
+    """The axes of the pattern that index the dimensions of an operand."""
     if tensor is by.pattern:
         return by.pattern.axes
     for e in walk(by.pattern.body):
@@ -101,14 +103,14 @@ def operand_axes(by: Intrinsic, tensor: Tensor) -> tuple[Axis, ...]:
 
 
 def is_along(by: Intrinsic, tensor: Tensor) -> bool:
-    """True when neighbours of an operand are neighbours along the reduction."""
+    """True when an operand's innermost dimension runs along the reduction."""
     return operand_axes(by, tensor)[-1] in by.pattern.reduce_axes
 
 
 def operand_dims(buffer: Buffer, tensor: Tensor) -> tuple[int, ...]:
-    """The dimensions of *buffer* that are those of the operand *tensor*.
+    """The dimensions of *buffer* that correspond to those of the operand *tensor*.
 
-    The last ones; in a warp's registers, those that a fragment is thicker than one element in.
+    These are the last ones; in a warp's registers, those that the fragment gives digits.
     """
     if buffer.fragment is None:
         return tuple(range(len(buffer.shape) - tensor.ndim, len(buffer.shape)))
@@ -120,7 +122,7 @@ def expand(stmt: Instruction) -> Stmt:
 
     Raises:
         UsageError: No instruction of that name is declared.
-        LoweringError: The operands are not the pattern's: another number, type or rank.
+        LoweringError: The operands differ from the pattern's in number, type or rank.
     """
     pattern = intrinsic(stmt.name).pattern
     axes = (*pattern.axes, *pattern.reduce_axes)
@@ -157,7 +159,7 @@ def _operands(stmt: Instruction, pattern: ComputeOp) -> _Operands:
 
 
 class _OnOperands(Rewriter):
-    """Reads the operands of one instruction instead of the pattern's placeholders."""
+    """Replaces loads of the pattern's placeholders by loads of an instruction's operands."""
 
     def __init__(self, operands: _Operands):
         super().__init__()
@@ -179,7 +181,7 @@ def _shifted(
 
 
 def _dot_16x4() -> ComputeOp:
-    """AVX-512 VNNI ``vpdpbusd``: 16 int32 sums of 4 products of uint8 and int8."""
+    """AVX-512 VNNI ``vpdpbusd``: 16 int32 sums of 4 products of uint8 by int8."""
     a = placeholder((4,), DType.UINT8, name="a")
     b = placeholder((16, 4), DType.INT8, name="b")
     k = reduce_axis(4, name="k")
@@ -194,14 +196,14 @@ declare(Intrinsic("vnni.dot_16x4", _dot_16x4()))
 
 
 _ROW, _COLUMN = Digit(8, lane=4), Digit(4, lane=1)
-"""All of these instructions number lanes by row (or column of B) and group of neighbours."""
+"""All these instructions number lanes by row (or column of B), then by group of neighbours."""
 
 
 def _warp_product(left: DType, right: DType, total: DType, *, kind: str = "") -> Intrinsic:
-    """``mma.sync.m16n8``: C[16, 8] += A[16, depth] * B[depth, 8], two registers of B a lane.
+    """``mma.sync.m16n8``: C[16, 8] += A[16, depth] * B[depth, 8], two registers of B per lane.
 
-    Source: PTX ISA, "Matrix Fragments for mma.m16n8k*".  A register of 32 bits holds neighbours
-    along the reduction, as many as it can.
+    Source: PTX ISA, "Matrix Fragments for mma.m16n8k*".  A register of 32 bits holds as many
+    neighbours along the reduction as fit.
     """
     near = 32 // left.bits
     depth = 8 * near
@@ -237,13 +239,13 @@ WARP_PRODUCTS: tuple[Intrinsic, ...] = (
     _warp_product(_F32, _F32, _F32, kind="tf32"),
     *(_warp_product(a, b, DType.INT32) for a in _BYTES for b in _BYTES),
 )
-"""Products of tensor cores from ``sm_80`` on.  TF32 reads the upper 19 bits of a float32."""
+"""Matrix products of tensor cores from ``sm_80`` on.  TF32 reads a float32's upper 19 bits."""
 
 
 def _matrix_load(product: Intrinsic, operand: int, *, turned: bool) -> Intrinsic:
-    """``ldmatrix``: an operand's fragment from shared memory, rows of 16 bytes at a time.
+    """``ldmatrix``: loads an operand's fragment from shared memory, in rows of 16 bytes.
 
-    Neighbours there lie along the reduction, or across it where the instruction turns them.
+    Neighbours in memory lie along the reduction, or across it if the instruction transposes.
     """
     fragment, dtype = product.fragments[operand], product.types[operand]
     shape = fragment_shape(fragment)
@@ -264,23 +266,23 @@ MATRIX_LOADS: tuple[Intrinsic, ...] = tuple(
     for operand in (1, 2)
     for turned in ((False, True) if product.types[1].bits == 16 else (False,))
 )
-"""Loads of fragments; what is turned has 16 bits."""
+"""Loads of fragments; only 16-bit elements can be transposed."""
 
 
 _GROUP_ROWS = 64
 _COLUMNS = (16, 32, 64, 128, 256)
-"""Of the multiples of 8 that there are, those that tiles of round sizes are made of."""
+"""The multiples of 8, among those the instruction has, that make up tiles of round sizes."""
 
 
 def _group_product(
     left: DType, right: DType, total: DType, columns: int, rows_first: bool, columns_first: bool
 ) -> Intrinsic:
-    """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], done later.
+    """``wgmma.mma_async.m64``: C[64, columns] += A[64, depth] * B[depth, columns], asynchronous.
 
-    The factors are in shared memory, each with neighbours along the reduction, or across it where
-    *rows_first* or *columns_first*.
+    The factors are in shared memory, each with neighbours along the reduction, or across it if
+    *rows_first* (A) or *columns_first* (B).
     Source: PTX ISA, "Matrix Fragments for wgmma.mma_async.m64nNk*": each warp has 16 of the rows,
-    shared as those of ``mma.sync``.
+    distributed as by ``mma.sync``.
     """
     depth = 256 // left.bits
     shapes = ((_GROUP_ROWS, depth), (depth, columns))
@@ -315,4 +317,4 @@ GROUP_PRODUCTS: tuple[Intrinsic, ...] = (
         for a in _BYTES for b in _BYTES for columns in _COLUMNS
     ),
 )  # fmt: skip
-"""Products of ``sm_90a``; bytes lie along the reduction."""
+"""Matrix products of ``sm_90a``; neighbours of 8-bit factors lie along the reduction."""

@@ -1,4 +1,4 @@
-"""Questions to isl about index expressions.  isl is loaded when the first one is asked."""
+"""Asks isl about index expressions; isl is loaded with the first question."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Const, Expr, Function
 
 __all__ = ["is_injective"]
 
-# Basic steps isl may take for one question before we take the conservative answer instead: a
-# question of the definitions we have met needs some thousands; 10 million are about 50 ms.
+# Basic steps isl may take for one question before it counts as undecided: those asked so far need
+# some thousands; 10 million take about 50 ms.
 MAX_OPERATIONS = 2_000_000
 
 
@@ -26,7 +26,7 @@ def is_injective(indices: Sequence[Expr], axes: Sequence[Axis]) -> bool | None:
 
 
 def _ask(relation: str) -> bool | None:
-    """Whether *relation* is injective, None when it takes isl too long."""
+    """Whether *relation* is injective; None when isl needs too many steps."""
     import islpy as isl
 
     context = isl.DEFAULT_CONTEXT
@@ -42,7 +42,7 @@ def _ask(relation: str) -> bool | None:
 
 
 def _spell(e: Expr, names: dict[Axis, str]) -> str | None:
-    """*e* in isl's notation, None when isl has none for it."""
+    """*e* in isl's notation; None when it cannot be expressed there."""
     match e:
         case Axis():
             return names.get(e)

@@ -41,9 +41,9 @@ __all__ = [
 class Scope(Enum):
     """Where a buffer lives.
 
-    GLOBAL: passed by the caller.  WORKSPACE: one instance a call, shared by all threads.
-    LOCAL: one instance a thread (or a GPU thread's registers).  SHARED: one instance a GPU block.
-    WARP: one instance a warp, or four in a row, each element in a register of one of their lanes.
+    GLOBAL: passed by the caller.  WORKSPACE: one instance per call, shared by all threads.
+    LOCAL: one instance per thread (a GPU thread's registers).  SHARED: one instance per GPU block.
+    WARP: one instance per warp or warpgroup, each element in a register of one of its lanes.
     """
 
     GLOBAL = "global"
@@ -68,7 +68,7 @@ class ForKind(Enum):
 
 
 class Role(Enum):
-    """Who fills a parameter: the caller each time, the caller once (at bind time), the kernel."""
+    """Who fills a parameter: the caller in each call, the caller at bind time, or the kernel."""
 
     INPUT = "input"
     CONSTANT = "constant"
@@ -77,15 +77,15 @@ class Role(Enum):
 
 @node
 class Buffer:
-    """Row-major storage of ``shape`` elements: dense, or ``strides`` elements apart.
+    """Row-major storage of ``shape`` elements: dense, or with ``strides`` in elements.
 
-    In a warp's registers, ``fragment`` says which lane holds which element; only that lane reads
-    and writes it, instructions of the whole warp apart.
+    In a warp's registers, ``fragment`` defines which lane holds which element; except for
+    instructions of the whole warp, only that lane reads and writes it.
 
-    In shared memory, rows may be cut into parts of ``swizzle`` bytes, the first parts of all rows
-    lying one after another, then the second ones.  Of each part the 16-byte units take turns: bits
-    4 to 6 of the address of a byte are those of its offset, with bits 7 to 9 added without carry,
-    of these as many as tell the units of a part apart.  So instructions of warpgroups read them.
+    In shared memory, rows may be cut into parts of ``swizzle`` bytes: the first parts of all rows
+    lie one after another, then the second parts, and so on.  The 16-byte units of a part are
+    permuted: bits 4 to 6 of a byte's address are those of its offset XOR bits 7 to 9, limited to
+    the bits that number the units of a part.  Warpgroup instructions read this layout.
     """
 
     name: str
@@ -114,11 +114,11 @@ class Buffer:
 
     @property
     def span(self) -> int:
-        """Elements from the first to the last, those of others between them included."""
+        """Elements from the first to the last, including gaps between them."""
         return span(self.shape, self.steps)
 
     def offset(self, indices: Sequence[Expr]) -> Expr:
-        """Elements from the first to the one at *indices*, before units of 16 bytes take turns."""
+        """Offset in elements of the one at *indices*, before 16-byte units are permuted."""
         total: Expr = as_expr(0)
         for index, step in zip(indices, self.steps, strict=True):
             total = total + index * step
@@ -145,7 +145,7 @@ class Seq(Stmt):
 
 @node
 class For(Stmt):
-    """``for var in range(extent): body``, run as ``kind`` says."""
+    """``for var in range(extent): body``, executed as ``kind`` says."""
 
     var: Var
     extent: int
@@ -171,7 +171,7 @@ class Let(Stmt):
 
 @node
 class Alloc(Stmt):
-    """``buffer`` exists during the body; its contents are undefined at the start."""
+    """``buffer`` exists during the body; its initial contents are undefined."""
 
     buffer: Buffer
     body: Stmt
@@ -179,7 +179,7 @@ class Alloc(Stmt):
 
 @node
 class Store(Stmt):
-    """``buffer[indices] = value``, or combined with what is there when ``reduce`` is given."""
+    """``buffer[indices] = value``, or combined with the old value when ``reduce`` is given."""
 
     buffer: Buffer
     indices: tuple[Expr, ...]
@@ -189,7 +189,7 @@ class Store(Stmt):
 
 @node
 class Barrier(Stmt):
-    """All threads of the block (SHARED) or of the grid (GLOBAL) arrive before any goes on."""
+    """All threads of the block (SHARED) or of the grid (GLOBAL) arrive before any continues."""
 
     scope: Scope
 
@@ -198,9 +198,9 @@ class Barrier(Stmt):
 class Instruction(Stmt):
     """A declared hardware instruction: ``operands`` are (buffer, indices of its first element).
 
-    Where these are in a warp's registers, its lanes run it together.  One that is declared so is
-    done at some time before a :class:`WaitProducts` for it returns; until then what it adds to is
-    undefined, and what it reads in shared memory must stay.
+    Where these are in a warp's registers, its lanes execute it together.  An instruction declared
+    ``later`` completes at some time before a :class:`WaitProducts` for it returns; until then the
+    elements it adds to are undefined, and what it reads in shared memory must not change.
     """
 
     name: str
@@ -209,7 +209,7 @@ class Instruction(Stmt):
 
 @node
 class Prefetch(Stmt):
-    """The line around element ``offset`` of ``buffer`` is read later; it may lie outside."""
+    """Hint: the cache line of element ``offset`` of ``buffer``, maybe outside, is read later."""
 
     buffer: Buffer
     offset: Expr
@@ -220,8 +220,8 @@ class AsyncCopy(Stmt):
     """``buffer[indices] = value``, done at some time before a :class:`WaitCopies` for it returns.
 
     ``buffer`` is in shared memory; ``value`` is a load from the caller's memory or a workspace,
-    or a choice between one and 0.  Until then what is there is undefined, to all threads; after
-    it, it is there for the thread that copied, and after a barrier for those of its block.
+    or a select between such a load and 0.  Until the wait the element is undefined for all threads;
+    after it, the copying thread sees the value, and after a barrier its whole block.
     """
 
     buffer: Buffer
@@ -231,22 +231,22 @@ class AsyncCopy(Stmt):
 
 @node
 class CommitCopies(Stmt):
-    """The copies this thread started since it last committed some are its next group."""
+    """The copies that this thread started since its last commit become its next group."""
 
 
 @node
 class WaitCopies(Stmt):
-    """All groups of copies of this thread have arrived but its last *pending*."""
+    """Wait until all of this thread's groups of copies but the last *pending* have arrived."""
 
     pending: int
 
 
 @node
 class Fence(Stmt):
-    """What this thread wrote before is there for instructions that are done later.
+    """Make what this thread wrote before visible to ``later`` instructions.
 
-    SHARED: its stores to shared memory and the copies it waited for, after a barrier.  WARP: its
-    registers, which such instructions must not be given otherwise.
+    SHARED: its stores to shared memory and the copies it waited for; a barrier must follow.  WARP:
+    its registers, which such instructions must not use without a fence.
     """
 
     scope: Scope
@@ -254,22 +254,22 @@ class Fence(Stmt):
 
 @node
 class CommitProducts(Stmt):
-    """The instructions this team started since it last committed some are its next group."""
+    """The instructions that this team started since its last commit become its next group."""
 
 
 @node
 class WaitProducts(Stmt):
-    """All groups of instructions of this team are done but its last *pending*."""
+    """Wait until all of this team's groups of instructions but the last *pending* are done."""
 
     pending: int
 
 
 @node
 class Shuffle(Stmt):
-    """``buffer[indices]`` = the value another thread of the warp has: that whose number in the
-    block differs in the bit *distance*, a power of two below 32.
+    """``buffer[indices]`` = the *value* of another thread of the warp.
 
-    All threads of a warp take part.
+    Its number in the block differs in the bit *distance*, a power of two below 32.  All threads of
+    a warp must take part.
     """
 
     buffer: Buffer
@@ -307,7 +307,7 @@ def substatements(stmt: Stmt) -> tuple[Stmt, ...]:
 
 
 def expressions(stmt: Stmt) -> tuple[Expr, ...]:
-    """The root expressions written directly in *stmt*, not in statements inside it."""
+    """The root expressions directly in *stmt*, without those of statements inside it."""
     match stmt:
         case (
             Store(_, indices, value, _)

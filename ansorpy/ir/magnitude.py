@@ -1,8 +1,8 @@
-"""How large the values are that elements of a definition are made of, whatever is left of them.
+"""The magnitude of elements of a definition: the size of the terms they are computed from.
 
-Where the terms of a sum cancel, the result says nothing of the rounding errors in it: these follow
-the terms.  The magnitude of an element is what its first-order error is to be multiplied with: an
-error of a unit of rounding in every operation below it changes it by some units of its magnitude.
+Where the terms of a sum cancel, the result says nothing about its rounding errors, which scale
+with the terms.  The magnitude of an element scales its first-order error: if every operation below
+it errs by one unit of rounding, the element changes by a few such units of its magnitude.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ __all__ = ["magnitude_of"]
 
 
 def magnitude_of(output: ComputeOp) -> tuple[ComputeDAG, ComputeOp]:
-    """A definition with the magnitude of each element of *output*, and that as its last operator.
+    """A DAG that computes the magnitude of each element of *output*, and its last operator.
 
-    Of sums it is the sum of the terms' magnitudes, of products their product; a function's is its
-    value and its slope times the operand's.  The operators of *output* are in it too: conditions
-    and divisors read them.  Source: running error analysis (Higham 2002, section 3.3).
+    The magnitude of a sum is the sum of the terms' magnitudes, that of a product their product,
+    and that of a function its absolute value plus its slope times the operand's magnitude.  The DAG
+    includes the operators of *output*, as conditions and divisors read them.  Source: running error
+    analysis (Higham 2002, section 3.3).
 
     >>> from ansorpy.ir.tensor import compute, placeholder
     >>> from ansorpy.ir.interpret import run_dag
@@ -51,14 +52,14 @@ def magnitude_of(output: ComputeOp) -> tuple[ComputeDAG, ComputeOp]:
 
 
 class _Magnitudes:
-    """Magnitudes of operators and of expressions, each found once: many may read the same one."""
+    """Magnitudes of operators and of expressions, each built once, as many may read it."""
 
     def __init__(self) -> None:
         self._ops: dict[ComputeOp, ComputeOp] = {}
         self._known: dict[Expr, Expr] = {}
 
     def of(self, tensor: Tensor) -> Tensor:
-        """The magnitudes of *tensor*'s elements; of an argument its values, signs and all."""
+        """The magnitudes of *tensor*'s elements; for an argument its values, with their signs."""
         if not isinstance(tensor, ComputeOp) or not tensor.dtype.is_float:
             return tensor
         if tensor not in self._ops:
@@ -76,7 +77,7 @@ class _Magnitudes:
         return Reduce(kind, self.expr(body.source), body.axes)
 
     def expr(self, e: Expr) -> Expr:
-        """The magnitude of *e*, a float; what is none is exact."""
+        """The magnitude of a float *e*; other types are exact and stay as they are."""
         if not e.dtype.is_float:
             return e
         if e not in self._known:
@@ -127,4 +128,4 @@ _SLOPES: dict[Function, Callable[[Expr, Expr], Expr]] = {
     Function.SIN: lambda x, value: absolute(cos(x)),
     Function.COS: lambda x, value: absolute(sin(x)),
 }
-"""Absolute slopes of functions, from the operand and the value."""
+"""Absolute slopes of functions, given the operand and the function's value."""

@@ -14,8 +14,8 @@ T = TypeVar("T")
 def node(cls: type[T]) -> type[T]:
     """Declare an IR node: immutable, compared by identity, with typed fields.
 
-    Identity keeps comparison O(1) on shared subtrees; code that means structure calls
-    :func:`ansorpy.ir.structure.same_structure`.  Writing a field raises under ``__debug__``
-    only: the check costs construction time and cannot change a result.
+    Identity keeps comparison O(1) on shared subtrees; code that compares structure calls
+    :func:`ansorpy.ir.structure.same_structure`.  Writing a field raises only under ``__debug__``:
+    the check costs construction time and cannot change a result.
     """
     return dataclass(frozen=__debug__, eq=False, slots=True)(cls)

@@ -1,9 +1,9 @@
-"""Which inputs of a program may lie where its output does: those that are gone when it is written.
+"""Decides which inputs of a program its output may overwrite.
 
-An element of the input may be overwritten when nothing reads it any more.  Here that is so because
+An element of the input may be overwritten once nothing reads it any more.  This is guaranteed when
 each element of the output is stored once, and the only statement that reads the input is that
-store, at the same element.  Tiles that recompute an overlap store elements twice: the second time
-they would read their own results.
+store, at the same element.  (Tiles that recompute an overlap store elements twice: the second time
+they would read their own results.)
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["may_overlap", "overwritable"]
 
 
 def overwritable(program: Program) -> tuple[tuple[int, int], ...]:
-    """Pairs of an input's and an output's number: the output may be written over that input.
+    """Pairs (number of an input, number of an output) where the output may overwrite the input.
 
-    *program* has to be right: it writes every element of its outputs.
+    *program* must be correct: it writes every element of its outputs.
     """
     inputs = [p.buffer for p in program.params if p.role is Role.INPUT]
     outputs = [p.buffer for p in program.params if p.role is Role.OUTPUT]
@@ -49,10 +49,10 @@ def overwritable(program: Program) -> tuple[tuple[int, int], ...]:
 
 
 def may_overlap(program: Program) -> frozenset[Buffer]:
-    """Parameters that a call may lay over another: operands and results of :func:`overwritable`.
+    """Parameters that may overlap another one in a call: all buffers of :func:`overwritable`.
 
-    What is compiled must not promise that they are apart: where they are not, LLVM and CUDA leave
-    undefined what a kernel of ``noalias`` or ``__restrict__`` pointers does.
+    Compiled code must not declare them ``noalias`` or ``__restrict__``: if such pointers overlap,
+    the behaviour is undefined in LLVM and CUDA.
     """
     inputs = [p.buffer for p in program.params if p.role is Role.INPUT]
     outputs = [p.buffer for p in program.params if p.role is Role.OUTPUT]
@@ -60,12 +60,12 @@ def may_overlap(program: Program) -> frozenset[Buffer]:
 
 
 def _alike(a: Buffer, b: Buffer) -> bool:
-    """True when equal indices are equal places."""
+    """True when equal indices give equal byte offsets in both buffers."""
     return (a.shape, a.dtype.bytes, a.steps) == (b.shape, b.dtype.bytes, b.steps)
 
 
 def _stores(stmt: Stmt, times: int) -> Iterator[tuple[Store, int]]:
-    """Each store, and how often it runs at most."""
+    """Each store, and an upper bound on how often it runs."""
     if isinstance(stmt, Store):
         yield stmt, times
     inner = times * stmt.extent if isinstance(stmt, For) else times
@@ -74,7 +74,7 @@ def _stores(stmt: Stmt, times: int) -> Iterator[tuple[Store, int]]:
 
 
 def _is_stored_once(output: Buffer, stores: list[tuple[Store, int]]) -> bool:
-    """True when all of its elements are written by as many stores as there are elements."""
+    """True when the number of stores to *output* equals the number of its elements."""
     own = [(store, times) for store, times in stores if store.buffer is output]
     plain = all(store.reduce is None for store, _ in own)
     return plain and sum(times for _, times in own) == output.size

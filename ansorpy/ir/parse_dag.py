@@ -1,4 +1,4 @@
-"""Reading a compute DAG from JSON data, trusting nothing in it."""
+"""Reads a compute DAG from JSON data, which it does not trust."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs, statements, expressions and definitions as readable, stable pseudo-code."""
+"""Prints programs, statements, expressions and definitions as readable, stable pseudo-code."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ _COMBINE = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
 
 
 def text(node: Program | Stmt | Expr | ComputeDAG) -> str:
-    """*node* as pseudo-code; equal programs print alike, line by line.
+    """*node* as pseudo-code; equal programs print identically.
 
-    Variables and buffers of one name that are alive at once are told apart by a number.  Parts that
-    a very long expression repeats are named in lines before it.
+    Variables and buffers of the same name that are live at once are distinguished by a number.
+    Parts that a very long expression repeats are named in lines before it.
 
     >>> i, j = Var("i"), Var("j")
     >>> text((i * 4 + j) // 2 - (j - 1))
@@ -95,7 +95,7 @@ class _Printer:
     # Names
 
     def name(self, thing: Var | Buffer | Tensor) -> str:
-        """The name of a variable or buffer; given at the first sight to what nothing here binds."""
+        """The name of a variable or buffer; one that nothing here binds gets it at first use."""
         found = self._names.get(thing)
         return self._bind(thing) if found is None else found
 
@@ -114,7 +114,7 @@ class _Printer:
     # Expressions
 
     def expr(self, e: Expr, outer: int = 0) -> str:
-        """*e*, in parentheses when it binds less than *outer*; by its name if it has one."""
+        """*e*, in parentheses if it binds less tightly than *outer*; its name if it has one."""
         part = self._parts.get(e)
         if part is not None:
             return self._names[part]
@@ -122,7 +122,7 @@ class _Printer:
         return f"({code})" if precedence < outer else code
 
     def named_parts(self, roots: Sequence[Expr]) -> Iterator[str]:
-        """Lines that name what *roots* repeat, if they are long."""
+        """Lines that name the parts that *roots* repeat, if they are long."""
         for e in shared_parts(roots):
             if e not in self._parts:
                 value, name = self.expr(e), Var("t")

@@ -1,4 +1,4 @@
-"""Rebuilding expressions and statements, sharing every part that did not change."""
+"""Rewriting of expressions and statements that shares every part that did not change."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ T = TypeVar("T")
 class Rewriter:
     """Rewrites bottom up; override :meth:`leave`, :meth:`source` or :meth:`stmt`.
 
-    What a method returns unchanged (``is``) is shared, so a rewriter that changes nothing
+    A node that a method returns unchanged (``is``) is shared, so a rewriter that changes nothing
     returns the very node it was given.  Each expression node is rewritten once per instance.
     """
 
@@ -73,7 +73,7 @@ class Rewriter:
         return source
 
     def stmt(self, s: Stmt) -> Stmt:
-        """*s* rewritten, statements and expressions inside it included."""
+        """*s* rewritten, including the statements and expressions inside it."""
         return _STMTS[type(s)](self, s)
 
     def _buffer(self, buffer: Buffer) -> Buffer:
@@ -86,7 +86,7 @@ class Rewriter:
 def map_children(
     e: Expr, fn: ExprFn, source: Callable[[Tensor | Buffer], Tensor | Buffer] | None = None
 ) -> Expr:
-    """*e* with *fn* applied to its operands (and *source* to what it reads); *e* if all stay."""
+    """*e* with *fn* applied to its operands (and *source* to what it reads); *e* if unchanged."""
     kind = type(e)
     if kind is Load:
         return _load(e, fn, source)  # type: ignore[arg-type]
@@ -228,7 +228,7 @@ def substitute(node: Expr, mapping: Mapping[Var, Expr]) -> Expr: ...
 @overload
 def substitute(node: Stmt, mapping: Mapping[Var, Expr]) -> Stmt: ...
 def substitute(node: Expr | Stmt, mapping: Mapping[Var, Expr]) -> Expr | Stmt:
-    """*node* with each variable of *mapping* replaced, all at once.
+    """*node* with all variables of *mapping* replaced simultaneously.
 
     >>> i, j = Var("i"), Var("j")
     >>> new = substitute(i + j, {i: j, j: i})

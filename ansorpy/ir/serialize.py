@@ -1,9 +1,8 @@
-"""A compute DAG as plain JSON data and back, and the hash that identifies its structure.
+"""Converts a compute DAG to plain JSON data and back, and hashes its structure.
 
-Data are ``{"format", "version", "ops", "args", "outputs"}`` and, where some are not dense,
-``"strides"`` by op number.  An op lists its expression as rows
-``[kind, ...]``, operands before users, each distinct sub-expression once; operands are row
-numbers, tensors are op numbers.
+The data are ``{"format", "version", "ops", "args", "outputs"}`` and, if some tensors are not
+dense, ``"strides"`` by op number.  An op lists its expression as rows ``[kind, ...]``, operands
+before users, each distinct sub-expression once; operands are row numbers, tensors op numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ __all__ = ["dag_from_dict", "dag_to_dict", "structural_hash"]
 
 
 def dag_to_dict(dag: ComputeDAG) -> dict[str, Any]:
-    """*dag* as JSON-able data; floats are hexadecimal, so they come back bit for bit.
+    """*dag* as JSON-able data; floats are hexadecimal, so they are restored bit for bit.
 
     Raises:
         ValueError: A definition uses a free variable, or an attribute that is not plain data.
@@ -45,16 +44,16 @@ def dag_from_dict(data: object) -> ComputeDAG:
     """The DAG that :func:`dag_to_dict` wrote.
 
     Raises:
-        ForeignFile: *data* is not such a description, or one of another version.
+        ForeignFile: *data* is not such a description, or has another version.
     """
     return parse_dag(data)
 
 
 def structural_hash(dag: ComputeDAG) -> str:
-    """32 hexadecimal digits, equal for DAGs that differ in names only.
+    """32 hexadecimal digits, equal for DAGs that differ only in names.
 
-    Shapes, strides, types, constant flags, attributes, and the order of arguments and outputs
-    count.
+    They depend on shapes, strides, types, constant flags, attributes, and the order of arguments
+    and outputs.
     """
     text = json.dumps(_encode(dag, names=False), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

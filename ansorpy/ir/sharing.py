@@ -1,4 +1,4 @@
-"""Which parts of long expressions are worth a name because they occur more than once."""
+"""Finds repeated parts of long expressions that are worth a name."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ansorpy.ir.expr import Expr, children
 __all__ = ["LONG", "SHORT", "shared_parts"]
 
 LONG = 1000
-"""Nodes of an expression written out that are still read: shorter ones are left as they are."""
+"""Up to this many nodes, an expression is written out in full."""
 SHORT = 8
-"""Nodes of a part that is written out wherever it occurs."""
+"""A part of fewer nodes than this gets no name."""
 
 
 def shared_parts(roots: Sequence[Expr]) -> list[Expr]:
-    """Parts of *roots* that more than one place refers to, operands before what uses them.
+    """Parts of *roots* that are used in more than one place, operands before their users.
 
-    None where *roots* written out are short.  With names for these, the text of what is left grows
-    with the number of distinct nodes.  **Cost:** linear in those.
+    The list is empty if *roots* written out are short.  With these parts named, the text grows
+    with the number of distinct nodes.  **Cost:** linear in that number.
 
     >>> from ansorpy.ir.expr import Var
     >>> e = Var("i") + 1

@@ -1,10 +1,10 @@
-"""Which definitions are alike: the same structure with other shapes.
+"""Classes of similar definitions: the same structure with other shapes.
 
-What is left of a definition when its sizes and strides are taken out: operators, who reads whom,
-the form of every expression, types, kinds of axes, and which extents are 1.  Sizes stay only where
-they make another kind of computation: in a window, an index in which steps of a space axis and of
-a reduce axis meet (``i*2 + r``), the extent of the reduce axis and the factors count, so that a
-3x3 convolution is not like a 7x7 or a strided one.
+A class is a definition without sizes and strides: operators, which of them read which, the form of
+every expression, types, kinds of axes, and which extents are 1.  Sizes count only where they make
+another kind of computation: in a window, that is an index that combines a space axis and a reduce
+axis (``i*2 + r``), the extent of the reduce axis and the factors count, so that a 3x3 convolution
+is in another class than a 7x7 or a strided one.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _FACTORS = frozenset({BinaryOp.MUL, BinaryOp.FLOORDIV, BinaryOp.FLOORMOD})
 
 
 def class_hash(dag: ComputeDAG) -> str:
-    """32 hexadecimal digits, equal for definitions that differ in names and sizes only.
+    """32 hexadecimal digits, equal for definitions that differ only in names and sizes.
 
-    Values of floating-point constants do not count, nor do those of attributes.
+    Values of floating-point constants and of attributes do not count.
 
     >>> from ansorpy.ir.builders import sum
     >>> from ansorpy.ir.tensor import compute, placeholder, reduce_axis
@@ -83,7 +83,7 @@ def _size(extent: int) -> str:
 
 
 def _windows(op: ComputeOp) -> Iterator[Expr]:
-    """The integer expressions of *op*, indices and what is compared, that are windows."""
+    """The windows among the integer expressions of *op*: its indices and operands of compares."""
     for e in walk(op.body):
         integers = (
             e.indices if isinstance(e, Load) else (e.a, e.b) if isinstance(e, Compare) else ()
@@ -92,9 +92,9 @@ def _windows(op: ComputeOp) -> Iterator[Expr]:
 
 
 def _is_window(e: Expr) -> bool:
-    """True when a step along some space axis reads again what other reduce steps read.
+    """True when a step along some space axis rereads what other reduce steps have read.
 
-    What is not linear (a quotient of the sum, in transposed convolutions) counts as a window too.
+    A nonlinear index (a quotient of the sum, in transposed convolutions) counts as a window too.
     """
     kinds: dict[AxisKind, list[int]] = {kind: [] for kind in AxisKind}
     for atom, step in linear(e).terms.items():
@@ -108,7 +108,7 @@ def _is_window(e: Expr) -> bool:
 
 
 def _axes(e: Expr) -> set[Axis]:
-    """The axes *e* is computed from, not those that only place an element it reads."""
+    """The axes *e* is computed from, without those used only in indices of loads."""
     if isinstance(e, Axis):
         return {e}
     if isinstance(e, Load):
@@ -127,7 +127,7 @@ class _Form:
         self._by_row: dict[tuple[Any, ...], int] = {}
 
     def number(self, e: Expr, in_window: bool) -> int:
-        """The number of *e*'s form; *in_window*: factors count."""
+        """The number of *e*'s form; with *in_window*, factors count."""
         key = (e, in_window)
         if key not in self._by_node:
             row = self._row(e, in_window)
@@ -158,7 +158,7 @@ class _Form:
 
 
 def _factor(e: Expr) -> tuple[Expr, str, int] | None:
-    """What is multiplied or divided by a number in *e*, which of both, and the number."""
+    """(operand, operator, number) if *e* multiplies or divides an operand by a number."""
     match e:
         case Binary(op, a, Const(value)) | Binary(BinaryOp.MUL as op, Const(value), a):
             return (a, op.value, int(value)) if op in _FACTORS else None
@@ -166,7 +166,7 @@ def _factor(e: Expr) -> tuple[Expr, str, int] | None:
 
 
 def _what(e: Expr) -> str:
-    """What tells *e* from others of its class, its operands and its value aside."""
+    """What distinguishes *e* from others of its class, apart from operands and value."""
     match e:
         case Binary(op):
             return op.value

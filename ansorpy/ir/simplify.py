@@ -1,8 +1,8 @@
 """Simplification of expressions and statements under known ranges of their variables.
 
-Sums are brought to their affine form, quotients and remainders are divided out, comparisons
-are decided where bounds allow, and the rows of :mod:`ansorpy.ir.simplify_rows` do the rest.
-Only int64 and boolean expressions change, and float selections whose condition is decided.
+Sums are brought to affine form, quotients and remainders are divided out, comparisons are decided
+where bounds allow, and the rows of :mod:`ansorpy.ir.simplify_rows` do the rest.  Only int64 and
+boolean expressions, and selections of any type, change.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def simplify(expr: Expr, ranges: Ranges | None = None) -> Expr:
 
 
 def simplify_stmt(stmt: Stmt, ranges: Ranges | None = None) -> Stmt:
-    """*stmt* with its expressions simplified under the ranges its loops and lets give.
+    """*stmt* with its expressions simplified under the ranges its loops and lets imply.
 
-    Conditions that are decided take their branch; what they guarded otherwise is dropped.
+    An ``If`` whose condition is decided is replaced by the branch taken.
     """
     return _Simplifier(ranges or {}).stmt(stmt)
 
@@ -71,7 +71,7 @@ class _Simplifier(Rewriter):
         return done
 
     def leave(self, e: Expr) -> Expr:
-        """*e*, whose operands are simple, after the first rewrite that applies (and its own)."""
+        """*e*, with simplified operands, after the first rewrite that applies, simplified again."""
         new = self._ranged(e)
         if new is None:
             new = apply_rows(e)
@@ -114,7 +114,7 @@ class _Simplifier(Rewriter):
         return result if new is form or not _is_sum(result) else self._sum(result)
 
     def _atom(self, atom: Expr) -> Expr:
-        """An atom of a sum simplified; a product of two non-constants is one, and a sum itself."""
+        """A sum's atom, simplified; one may be a product of two non-constants, itself a "sum"."""
         return map_children(atom, self.expr) if _is_sum(atom) else self.expr(atom)
 
     def _extreme(self, e: Binary) -> Expr | None:
@@ -126,7 +126,7 @@ class _Simplifier(Rewriter):
         return e.a if smaller is (e.op is BinaryOp.MIN) else e.b
 
     def _quotient(self, e: Binary, form: Linear, c: int) -> Expr | None:
-        """``(c*u + r) // c = u + r // c``; nothing is left of r when it lies in ``[0, c)``."""
+        """``(c*u + r) // c = u + r // c``, where ``r // c`` vanishes if r lies in ``[0, c)``."""
         outer = Linear({a: k // c for a, k in form.terms.items() if k % c == 0}, form.const // c)
         rest = Linear({a: k for a, k in form.terms.items() if k % c}, form.const % c)
         low, high = self.known.linear_bounds(rest)
@@ -138,7 +138,7 @@ class _Simplifier(Rewriter):
         return None if found is None else found[1].to_expr() // (c // found[0])
 
     def _remainder(self, e: Binary, form: Linear, c: int) -> Expr | None:
-        """Multiples of c drop out of ``form % c``; what is left stands when in ``[0, c)``."""
+        """Multiples of c drop out of ``form % c``; a rest in ``[0, c)`` needs no remainder."""
         rest_terms = {a: k if abs(k) < c else k % c for a, k in form.terms.items() if k % c}
         rest, signed = Linear(rest_terms, form.const % c), Linear(rest_terms, form.const)
         for candidate in (signed, rest):

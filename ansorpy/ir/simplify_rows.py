@@ -1,9 +1,9 @@
-"""The simplifier's table: pattern, replacement and condition, one row an identity.
+"""The simplifier's table: one identity per row, as pattern, replacement and condition.
 
-In a pattern ``x``, ``y`` and ``z`` stand for int64 expressions, ``p`` and ``q`` for booleans,
+In a pattern, ``x``, ``y`` and ``z`` stand for int64 expressions, ``p`` and ``q`` for booleans,
 ``u``, ``v`` and ``w`` for expressions of any type, ``c`` and ``d`` for int64 constants; a letter
-used twice must match equal things.  Sums, differences and multiples need no rows, their affine
-form is canonical (:mod:`ansorpy.ir.simplify`).
+used twice must match equal expressions.  Sums, differences and multiples need no rows, as their
+affine form is canonical (:mod:`ansorpy.ir.simplify`).
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ ROWS: tuple[Row, ...] = (
     Row(Select(_not(p), u, v), lambda p, u, v: Select(p, v, u)),
     Row(Select(p, Select(p, u, v), w), lambda p, u, v, w: Select(p, u, w)),
     Row(Select(p, Select(q, u, w), w), lambda p, q, u, w: Select(p & q, u, w),
-        lambda q, **_: not _reads(q)),  # p may be what keeps its reads inside
+        lambda q, **_: not _reads(q)),  # p may guard the reads of q against leaving a buffer
 )  # fmt: skip
 
 Found = dict[str, Expr | int]

@@ -1,8 +1,7 @@
-"""Where the elements of a tensor that is part of another one lie.
+"""Strides of a tensor that is part of a larger one.
 
-Strides count elements between neighbours along each dimension.  They keep the row-major order:
-a dimension's stride is at least what the dimensions after it span, so no two elements share a
-place.
+Strides count elements between neighbours along each dimension.  They keep row-major order: a
+dimension's stride is at least what the dimensions after it span, so no two elements coincide.
 
 >>> dense_strides((2, 3, 4))
 (12, 4, 1)
@@ -39,7 +38,7 @@ def span(shape: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def normalised(shape: Sequence[int], strides: Sequence[int]) -> Strides:
-    """*strides* with those of single elements, which say nothing, as if dense."""
+    """*strides* with those of dimensions of extent 1, which have no effect, as if dense."""
     found: list[int] = []
     step = 1
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -49,7 +48,7 @@ def normalised(shape: Sequence[int], strides: Sequence[int]) -> Strides:
 
 
 def in_row_major_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """True when every element lies behind all those before it in index order."""
+    """True when every element lies after all that precede it in index order."""
     reach = 1
     for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
         if extent > 1 and stride < reach:
@@ -59,7 +58,7 @@ def in_row_major_order(shape: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def reshaped(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Strides | None:
-    """Strides of the same elements in the same order under the shape *to*, where there are any."""
+    """Strides of the same elements in the same order under the shape *to*, if there are any."""
     runs = _runs(shape, strides)
     found: list[int] = []
     extent, stride = runs.pop() if runs else (1, 1)
@@ -77,7 +76,7 @@ def reshaped(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) ->
 
 
 def _runs(shape: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """(extent, stride) of the longest runs of dimensions that one stride steps through."""
+    """(extent, stride) of each maximal run of dimensions that one stride can step through."""
     runs: list[tuple[int, int]] = []
     for extent, stride in zip(shape, strides, strict=True):
         if extent == 1:

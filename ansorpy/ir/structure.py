@@ -1,4 +1,4 @@
-"""Structural comparison: do two expressions or programs say the same thing?"""
+"""Structural comparison of expressions and of programs."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Comparison:
         return equal
 
     def bind(self, a: object, b: object) -> None:
-        """From here on *a* and *b* are one thing, as are the names they stand for."""
+        """Treat *a* and *b* as the same from here on, in both directions."""
         self._bound[a], self._reverse[b] = b, a
 
     def _same_name(self, a: Any, b: Any) -> bool:
@@ -125,7 +125,7 @@ def _layout(b: Buffer) -> tuple[object, ...]:
 
 
 def _same_sign(a: object, b: object) -> bool:
-    """Tells 0.0 from -0.0, and is true for all that is not a float."""
+    """True unless *a* and *b* are floats that differ in sign, such as 0.0 and -0.0."""
     return not isinstance(a, float) or a.hex() == b.hex()  # type: ignore[attr-defined]
 
 

@@ -1,4 +1,4 @@
-"""A task: one compute DAG to make fast on one target, under stated conditions."""
+"""A task: one compute DAG to optimise for one target, under stated conditions."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ __all__ = ["Precision", "Task"]
 
 
 Precision: TypeAlias = Literal["default", "strict", "tf32"]
-"""Which freedoms the arithmetic may take: also algorithms with a stated error, none of them, also
-float32 factors rounded to TF32."""
+"""Freedoms of the arithmetic: algorithms with a stated error (``"default"``), none of those
+(``"strict"``), or those and float32 factors rounded to TF32 (``"tf32"``)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What is tuned, and what a record of it may be used for.
+    """What is tuned; its ``key`` determines where a record of it may be used.
 
     Args:
         threads: Threads the program runs on; at least 1.
-        precision: ``"strict"`` leaves out algorithms with a stated error, ``"tf32"`` lets tensor
-            cores of a GPU round the factors of float32 products to TF32.  In any case sums are
-            added up in any order, and bfloat16 dot instructions flush denormals.
-        between_bytes: What a network reads and writes between two calls of the program, its own
-            data left out: which caches still hold its constants when it starts.  0 where it is
-            called again and again.
+        precision: ``"strict"`` excludes algorithms with a stated error, ``"tf32"`` lets tensor
+            cores of a GPU round the factors of float32 products to TF32.  In any case sums may be
+            reordered, and bfloat16 dot instructions flush denormals.
+        between_bytes: Bytes a network reads and writes between two calls of the program, without
+            the program's own data.  They determine which caches still hold its constants when it
+            starts.  0 if it is called repeatedly with nothing in between.
         name: For messages; not part of the key.
 
     Raises:
-        UsageError: Fewer than one thread, less than no bytes, or an unknown precision.
+        UsageError: Fewer than one thread, negative ``between_bytes``, or an unknown precision.
     """
 
     dag: ComputeDAG
@@ -58,7 +58,7 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """Text that is equal exactly when records of one task serve the other."""
+        """Text that is equal for two tasks exactly when records of one are valid for the other."""
         definition, threads = structural_hash(self.dag), str(self.threads)
         between = str(self.between_bytes)
         return "/".join((definition, self.target.key, threads, self.precision, between))
@@ -67,8 +67,8 @@ class Task:
     def class_key(self) -> str:
         """Text that is equal for tasks of one structure on one machine.
 
-        Their shapes and threads may differ; they can be expected to reach similar throughput a
-        core with similar schedules.
+        Their shapes and threads may differ; similar schedules should give them similar throughput
+        per core.
         """
         return "/".join((class_hash(self.dag), self.target.key, self.precision))
 

@@ -1,4 +1,4 @@
-"""Tensor expressions: placeholders and computes, the way an operator is written down.
+"""Tensor expressions: placeholders and computes, in which operators are defined.
 
 >>> from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 >>> from ansorpy.ir.builders import sum
@@ -59,7 +59,7 @@ class Tensor:
 
 
 def _index(item: ExprLike) -> Expr:
-    """*item* as an index; one that was read from a tensor of other integers is converted."""
+    """*item* as an int64 index; one of another integer type, read from a tensor, is converted."""
     given = as_expr(item, DType.INT64)
     kind = given.dtype
     if kind.is_float or kind is DType.BOOL:
@@ -69,7 +69,7 @@ def _index(item: ExprLike) -> Expr:
 
 @node
 class PlaceholderOp(Tensor):
-    """An input.  A ``constant`` one is bound once; stages that read only such run at bind time."""
+    """An input; a ``constant`` one is bound once, and stages that read no others run then."""
 
     name: str
     shape: tuple[int, ...]
@@ -79,9 +79,9 @@ class PlaceholderOp(Tensor):
 
 @node
 class ComputeOp(Tensor):
-    """``name[axes] = body``; *body* is a :class:`Reduce` over ``reduce_axes`` or has none.
+    """``name[axes] = body``; *body* is a :class:`Reduce` over ``reduce_axes`` or contains none.
 
-    ``attrs`` says what the formula does not, and never changes what it computes.
+    ``attrs`` adds what the formula does not express, and never changes what it computes.
     """
 
     name: str
@@ -90,7 +90,7 @@ class ComputeOp(Tensor):
     reduce_axes: tuple[Axis, ...]
     body: Expr
     attrs: Attrs = Attrs()
-    dtype: DType = field(init=False)  # asked of the body once: it asks the stages before this one
+    dtype: DType = field(init=False)  # computed once, as the body asks all stages before this one
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dtype", self.body.dtype)
@@ -99,7 +99,7 @@ class ComputeOp(Tensor):
 def placeholder(
     shape: Sequence[int], dtype: DType | str = DType.FLOAT32, *, name: str, constant: bool = False
 ) -> PlaceholderOp:
-    """Declare an input of *shape*; a constant one is bound once, not passed each call."""
+    """Declare an input of *shape*; a constant one is bound once, not passed in each call."""
     return PlaceholderOp(name, _checked(shape, name), as_dtype(dtype), constant)
 
 
@@ -121,11 +121,11 @@ def compute(
     """Define a tensor of *shape* elementwise: *fn* maps one index per dimension to an expression.
 
     Args:
-        attrs: Hints to the rules, and operations to count instead of the body's.
+        attrs: Hints to the rules, such as the operations to count instead of the body's.
         names: Axis names; the default is *fn*'s parameter names.
 
     Raises:
-        TypeError: *fn* takes another number of indices than *shape* has dimensions.
+        TypeError: *fn* does not take as many indices as *shape* has dimensions.
         ValueError: A reduction below the root, a zero extent, an axis name used twice, or an axis
             that is neither an index of *fn* nor reduced over.
     """

@@ -60,13 +60,13 @@ _DISTANCES = (1, 2, 4, 8, 16)
 
 
 def verify(program: Program) -> None:
-    """Return when *program* is well formed.
+    """Check that *program* is well formed.
 
-    An access is refused when its index lies outside for every iteration that reaches it;
-    what bounds cannot decide is left to the interpreter.
+    An access is rejected when the bounds of its index lie wholly outside the buffer; what bounds
+    cannot decide is left to the interpreter.
 
     Raises:
-        LoweringError: It is not; the message names the statement.
+        LoweringError: It is not well formed; the message names the statement.
     """
     checker = _Checker(program.name)
     order = [Role.INPUT, Role.CONSTANT, Role.OUTPUT]
@@ -86,7 +86,7 @@ class _Checker:
         self.read_only: set[Buffer] = set()
         self.kinds: list[ForKind] = []
         self.current: Stmt | None = None
-        self.checked: set[Expr] = set()  # in the present scope
+        self.checked: set[Expr] = set()  # in the current scope
 
     def fail(self, message: str) -> None:
         """Raise *message* with the statement it is about."""
@@ -94,7 +94,7 @@ class _Checker:
         raise LoweringError(f"{self.program}: {message}{where}")
 
     def parameter(self, param: Param) -> None:
-        """A parameter is a global buffer of its own."""
+        """Check that a parameter is a global buffer that no other parameter uses."""
         if param.buffer.scope is not Scope.GLOBAL:
             self.fail(f"parameter {param.buffer.name} is in {param.buffer.scope.value} memory")
         self._declare(param.buffer)
@@ -102,7 +102,7 @@ class _Checker:
             self.read_only.add(param.buffer)
 
     def stmt(self, s: Stmt) -> None:
-        """*s* and all inside it."""
+        """Check *s* and everything inside it."""
         check = _STMTS.get(type(s))
         if check is None:
             self.fail(f"{type(s).__name__} is no statement")
@@ -142,7 +142,7 @@ class _Checker:
         self.kinds.pop()
 
     def _inside_serial(self) -> bool:
-        """True inside a parallel loop and, further in, one that is not."""
+        """True inside a parallel loop whose innermost enclosed loop is not parallel."""
         return ForKind.PARALLEL in self.kinds and self.kinds[-1] is not ForKind.PARALLEL
 
     def _let(self, s: Let) -> None:
@@ -158,8 +158,7 @@ class _Checker:
         del self.ranges[var]
 
     def _scoped(self, body: Stmt) -> None:
-        """*body*, in which more is declared than around it: what was checked inside may not
-        hold outside."""
+        """Check *body* in a scope with more declarations, whose checks may not hold outside."""
         outside, self.checked = self.checked, set()
         self.stmt(body)
         self.checked = outside
@@ -281,7 +280,7 @@ class _Checker:
             self.fail(f"{what} is {e.dtype.value}, not {wanted.value}")
 
     def expr(self, e: Expr) -> None:
-        """*e* and its operands: bound variables, declared buffers, matching types."""
+        """Check *e* and its operands: bound variables, declared buffers, matching types."""
         if e in self.checked:
             return
         check = _EXPRS.get(type(e))
@@ -310,7 +309,7 @@ class _Checker:
         self.expr(e.cond)
         known = can_prove(e.cond, self.ranges)
         for side, taken in ((e.then, True), (e.other, False)):
-            if known in (None, taken):  # what is never chosen may be anywhere
+            if known in (None, taken):  # a side that is never chosen may read out of bounds
                 self.expr(side)
 
     def _reduce(self, e: Reduce) -> None:

@@ -1,8 +1,8 @@
-"""Loads and stores of one lane or many, chosen by the offsets the lanes touch.
+"""Loads and stores of one lane or many, whose form depends on the offsets of the lanes.
 
 Equal offsets: one scalar access.  Consecutive: one vector access.  Within a few vectors' reach:
-vector loads and shuffles.  Anything else: gather or scatter.  Guards and the inactive lanes of
-a tail never touch memory that the program does not touch.
+vector loads and shuffles.  Anything else: gather or scatter.  Guarded accesses and the inactive
+lanes of a tail never touch memory that the program does not touch.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ __all__ = ["Access", "access", "any_of", "load", "load_rows", "load_stored", "st
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """One use of a buffer: the flat element offset, and whether it certainly stays inside.
+    """One use of a buffer: the flat element offset, and whether it is known to be in bounds.
 
-    ``dtype`` is the buffer's, or of words that several of its elements are read as.
+    ``dtype`` is the buffer's, or that of words as which several of its elements are read.
     """
 
     buffer: Buffer
@@ -55,7 +55,7 @@ class Access:
 
 
 def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
-    """Resolve ``buffer[indices]`` in the present environment."""
+    """Resolve ``buffer[indices]`` in the current environment."""
     place = e.places[buffer]
     inside = True
     for index, extent in zip(indices, buffer.shape, strict=True):
@@ -65,12 +65,12 @@ def access(e: Emitter, buffer: Buffer, indices: list[Affine]) -> Access:
 
 
 def load(e: Emitter, use: Access) -> Value:
-    """The element, or one a lane, in the type values are computed in."""
+    """Load the element, or one per lane, in the type that values are computed in."""
     return from_stored(e, load_stored(e, use), use.dtype)
 
 
 def load_stored(e: Emitter, use: Access) -> Value:
-    """The same as it lies in memory."""
+    """Like :func:`load`, but in the form that the value has in memory."""
     offset = use.offset
     if offset.has_vector_symbol:
         return _gather(e, use)
@@ -91,7 +91,7 @@ def load_stored(e: Emitter, use: Access) -> Value:
 
 
 def load_rows(e: Emitter, use: Access, starts: Sequence[int]) -> list[Value]:
-    """As many consecutive elements as there are *starts* from each, as they lie in memory."""
+    """Load ``len(starts)`` consecutive elements from each start, in their form in memory."""
     return [_load_at(e, use, start, len(starts)) for start in starts]
 
 
@@ -120,15 +120,15 @@ def _load_at(e: Emitter, use: Access, const: int, lanes: int) -> Value:
 
 
 def _at(e: Emitter, base: str, level: int, shift: int) -> str:
-    """*base* plus a constant number of bytes, next to its use so it folds into the access."""
+    """*base* plus a constant number of bytes, emitted next to its use so that it folds there."""
     return e.text.define(f"getelementptr i8, ptr {base}, i64 {shift}") if shift else base
 
 
 def guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> tuple[str, int]:
-    """The address where *guard* holds, else one among zeros: a read needs no branch.
+    """The address if *guard* holds, else one in a block of zeros, so that a read needs no branch.
 
-    The choice is made as far out as the guard is known: what inner loops add then walks over
-    zeros instead of memory that must not be touched.
+    The select is emitted in the outermost scope that knows the guard; what inner loops add then
+    walks over zeros instead of memory that must not be touched.
     """
     terms = use.offset.terms
     inner = {s: c for s, c in terms.items() if s.level > guard.level}
@@ -145,7 +145,7 @@ def guarded_address(e: Emitter, use: Access, const: int, guard: Value) -> tuple[
 
 
 def _any_lane(e: Emitter) -> Value | None:
-    """A scalar condition outside of which no lane may read."""
+    """A scalar condition that holds if any lane may read."""
     uniform, lane = e.uniform_guard(), e.lane_guard()
     if lane is None:
         return uniform
@@ -160,7 +160,7 @@ def any_of(e: Emitter, mask: Value) -> Value:
 
 
 def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
-    """One vector load; masked where lanes must not be read."""
+    """Emit one vector load, masked where some lanes must not be read."""
     assert e.lanes is not None
     guard = _lane_guard(e, use)
     if guard is None and (e.lanes.is_full or _room(e, use, first)):
@@ -185,14 +185,14 @@ def _load_consecutive(e: Emitter, use: Access, first: int) -> Value:
 
 
 def _room(e: Emitter, use: Access, first: int) -> bool:
-    """True when a full vector from *first* stays inside the buffer whatever the symbols are."""
+    """True when a full vector from *first* stays inside the buffer for all symbol values."""
     assert e.lanes is not None
     low, high = Affine(use.offset.terms, first).bounds()
     return use.in_bounds and low >= 0 and high + e.lanes.width <= use.place.size
 
 
 def _active(e: Emitter, guard: Value | None) -> Value:
-    """The lanes that count: those of the tail, less those a guard excludes."""
+    """The active lanes, without those that *guard* excludes."""
     assert e.lanes is not None
     if guard is None:
         return e.lanes.mask
@@ -227,10 +227,10 @@ def _gather(e: Emitter, use: Access) -> Value:
 
 
 def store(e: Emitter, use: Access, value: Value) -> None:
-    """Write *value*; lanes that do not count are left as they were.
+    """Write *value*; memory of inactive lanes stays unchanged.
 
-    The uniform guards are branches around the store already; lanes are masked here.  Where
-    several lanes share one address the last active lane wins.
+    Uniform guards are already branches around the store; lanes are masked here.  If several lanes
+    share one address, the last active lane wins.
     """
     stored = to_stored(e, value, use.buffer.dtype)
     e.scope.written.add(use.buffer)
@@ -260,7 +260,7 @@ def _lane(e: Emitter, value: Value, lane: int) -> Value:
 
 
 def _may_spill_over(e: Emitter, use: Access, first: int) -> bool:
-    """True when the inactive lanes fall into the padding behind a register tile's row."""
+    """True when the inactive lanes fall into the padding after a register tile's row."""
     assert e.lanes is not None
     if not use.place.in_registers or use.offset.terms or len(use.place.strides) < 1:
         return False
@@ -280,7 +280,7 @@ def _store_at(e: Emitter, use: Access, const: int, value: Value) -> None:
 def _store_masked(
     e: Emitter, use: Access, value: Value, lanes: list[int], guard: Value | None
 ) -> None:
-    """Store the lanes that count: one alone, consecutive ones, or scattered."""
+    """Store the active lanes: a single one, consecutive ones, or scattered."""
     assert e.lanes is not None
     value = e.widened(value, e.lanes.width)
     mask = _active(e, guard)
@@ -292,7 +292,7 @@ def _store_masked(
     e.scope.loads.forget(use.buffer)
     chosen = [k for k, bit in enumerate(mask_bits(mask) or ()) if bit]
     if len(chosen) == 1 and not use.offset.has_vector_symbol:
-        # LLVM 22 writes four bytes when it makes a scalar store of a truncating one-lane store.
+        # LLVM 22 writes four bytes when it turns a truncating one-lane store into a scalar one.
         _store_at(e, use, lanes[chosen[0]], _lane(e, value, chosen[0]))
     elif not use.offset.has_vector_symbol and _consecutive(lanes):
         _store_run(e, use, value, lanes[0], mask)

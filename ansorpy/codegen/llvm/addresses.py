@@ -1,4 +1,4 @@
-"""Addresses: one pointer for the varying part of an index, kept per loop scope, plus constants."""
+"""Addresses: a pointer for an index's varying part, hoisted per loop scope, plus a constant."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["address", "alignment", "flatten", "lane_pointers", "walked"]
 
 
 def flatten(place: Place, indices: list[Affine]) -> Affine:
-    """The element offset that *indices* address."""
+    """The offset in elements that *indices* address."""
     total = constant(0)
     for index, stride in zip(indices, place.strides, strict=True):
         total = total + index.scaled(stride)
@@ -25,10 +25,10 @@ def flatten(place: Place, indices: list[Affine]) -> Affine:
 
 
 def address(e: Emitter, place: Place, offset: Affine, size: int) -> tuple[str, int]:
-    """Pointer for the terms of *offset* (constants excluded), *size* bytes an element; its level.
+    """Emit the pointer for the terms of *offset*, constants excluded; return it and its level.
 
-    Each term is added in the prelude of the loop that owns its symbol, outermost first, so an
-    inner loop only adds what it changes.
+    An element has *size* bytes.  Each term is added in the prelude of the loop that owns its
+    symbol, outermost first, so an inner loop only adds what it changes.
     """
     return walked(e, place.pointer, 0, offset.terms, size)
 
@@ -36,7 +36,7 @@ def address(e: Emitter, place: Place, offset: Affine, size: int) -> tuple[str, i
 def walked(
     e: Emitter, pointer: str, level: int, terms: Mapping[Symbol, int], size: int
 ) -> tuple[str, int]:
-    """*pointer* (known at *level*) moved by *terms*, each added where its symbol is defined."""
+    """Add *terms* to *pointer* (known at *level*), each in the scope that defines its symbol."""
     for term, coef in sorted(terms.items(), key=lambda item: item[0].level):
         level = max(level, term.level)
         step = e.pure(term.level, f"mul i64 {term.text}, {coef * size}")
@@ -45,12 +45,12 @@ def walked(
 
 
 def alignment(place: Place, offset: Affine, const: int, size: int) -> int:
-    """Bytes the address is certainly a multiple of."""
+    """A number of bytes that the address is known to be a multiple of."""
     return math.gcd(place.align, const * size, *(c * size for c in offset.terms.values()))
 
 
 def lane_pointers(e: Emitter, place: Place, offset: Affine, element: str) -> Value:
-    """One pointer a lane, for accesses with no better form."""
+    """One pointer per lane, for accesses with no better form."""
     assert e.lanes is not None
     lanes = e.lanes.width
     index = e.widened(index_value(e, offset), lanes)

@@ -1,7 +1,7 @@
 """Index values at emission time: a linear form over SSA integers, with known bounds.
 
 Unrolled loop variables are plain integers here, and a vector loop's variable is a constant per
-lane, so most index arithmetic folds away; what stays is ``sum(coef * symbol) + const (+ lane)``.
+lane, so most index arithmetic folds away.  What remains is ``sum(coef * symbol) + const (+ lane)``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ __all__ = ["Affine", "Symbol", "constant", "from_lane_values", "lane_values", "s
 class Symbol:
     """An ``i64`` SSA value (a vector of them if *lanes*), within ``low .. high``.
 
-    ``level`` is the loop scope in whose prelude it is available.  Its text is its identity, so
-    that the quotients in ``x // n * n + x % n`` cancel: a fused loop's accesses are contiguous
-    again.
+    ``level`` is the loop scope in whose prelude it is available.  Symbols of equal text are equal,
+    so that the quotients in ``x // n * n + x % n`` cancel and a fused loop's accesses are
+    contiguous again.
     """
 
     text: str
@@ -113,7 +113,7 @@ def _with_lanes(terms: Mapping[Symbol, int], values: list[int], vector: bool) ->
 
 
 def lane_values(index: Affine, count: int) -> list[int]:
-    """``const + lanes[k]`` for each lane (*count* of them when the index is a scalar)."""
+    """``const + lanes[k]`` for each lane; a scalar index counts as *count* equal lanes."""
     if index.lanes is None:
         return [index.const] * count
     return [index.const + lane for lane in index.lanes]
@@ -132,10 +132,10 @@ def _add_lanes(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[in
 
 
 def constant(value: int) -> Affine:
-    """A known number."""
+    """The linear form of a known number."""
     return Affine({}, value)
 
 
 def symbol(term: Symbol) -> Affine:
-    """The value of *term*."""
+    """The linear form of *term* alone."""
     return Affine({term: 1}, 0)

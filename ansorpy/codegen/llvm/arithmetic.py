@@ -1,6 +1,6 @@
-"""Arithmetic on emitted values: floats with ``contract`` only, integers, conversions.
+"""Arithmetic on emitted values: floats (``contract`` is the only flag), integers, conversions.
 
-``max``/``min`` of floats return NaN when either operand is one, as numpy and ONNX do.
+``max``/``min`` of floats return NaN when either operand is NaN, as numpy and ONNX do.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 
 
 def op(e: Emitter, name: str, a: Value, b: Value) -> Value:
-    """``name a, b`` (``fadd``, ``and``, ``shl`` ...), widened to the lanes of the wider."""
+    """Emit ``name a, b`` (``fadd``, ``and``, ``shl`` ...), with the lanes of the wider operand."""
     a, b = e.unified(a, b)
     flags = "contract " if name in ("fadd", "fsub", "fmul") else ""
     return e.text.value(a.element, a.lanes, f"{name} {flags}{a.type} {a.text}, {b.text}")
@@ -85,7 +85,7 @@ def _literal(value: Value) -> float:
 
 
 def _float_floormod(e: Emitter, a: Value, b: Value) -> Value:
-    """``a - floor(a / b) * b``: the sign of the divisor, as Python and numpy have it."""
+    """``a - floor(a / b) * b``, which has the sign of the divisor, as in Python and numpy."""
     quotient = call(e, "floor", op(e, "fdiv", a, b))
     return op(e, "fsub", a, op(e, "fmul", quotient, b))
 
@@ -161,7 +161,7 @@ _ORDER = {CompareOp.LT: "lt", CompareOp.LE: "le", CompareOp.GT: "gt", CompareOp.
 
 
 def compare_values(e: Emitter, which: CompareOp, dtype: DType, a: Value, b: Value) -> Value:
-    """``a which b`` as ``i1`` a lane; comparisons with NaN are false, ``!=`` is true."""
+    """``a which b`` as ``i1`` per lane; comparisons with NaN are false, except ``!=``."""
     a, b = e.unified(a, b)
     if a.is_float:
         text = f"fcmp {_FLOAT_PREDICATE[which]} {a.type} {a.text}, {b.text}"
@@ -246,7 +246,7 @@ _HORIZONTAL = {
 
 
 def horizontal(e: Emitter, kind: ReduceKind, dtype: DType, value: Value) -> Value:
-    """All lanes of *value* combined into a scalar, in tree order."""
+    """Combine all lanes of *value* into a scalar, in tree order."""
     element = value.element
     suffix = mangled(value.type)
     if not value.is_float:

@@ -1,4 +1,4 @@
-"""Loop program to object code: emit, run the few passes that matter, generate machine code."""
+"""From loop program to object code: emit IR, run the few passes that matter, generate code."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ __all__ = ["ObjectCode", "assembly", "build", "compile_ir"]
 class ObjectCode:
     """A relocatable object that defines *symbol* with the kernel ABI.
 
-    ``int32_t symbol(void *const *args, void *workspace, int32_t threads)``, whose workspace needs
-    ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.  The code of a program
-    for a GPU is what :func:`ansorpy.codegen.cuda.packed.packed` makes.
+    The ABI is ``int32_t symbol(void *const *args, void *workspace, int32_t threads)``; workspace
+    has ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.  For a GPU program,
+    ``code`` is what :func:`ansorpy.codegen.cuda.packed.packed` makes.
     """
 
     symbol: str
@@ -36,17 +36,18 @@ class ObjectCode:
     digest: str
 
     def workspace_bytes(self, threads: int) -> int:
-        """Bytes of workspace one call with *threads* threads needs."""
+        """Bytes of workspace that a call with *threads* threads needs."""
         return self.shared_bytes + threads * self.thread_bytes
 
 
 def build(program: Program, target: Target, *, symbol: str, prefetch: bool = False) -> ObjectCode:
-    """Compile *program* for *target*; it need not be this machine.
+    """Compile *program* for *target*, which need not be this machine.
 
-    With *prefetch*, constants are expected outside a core's own caches and asked for ahead.
+    With *prefetch*, the code assumes that constants lie outside a core's own caches, and prefetches
+    them.
 
     Raises:
-        CodegenError: The program uses what a CPU does not have, or LLVM refuses the module.
+        CodegenError: The program uses a feature no CPU has, or LLVM refuses the module.
     """
     start = time.perf_counter()
     text, plan = emit_module(program, target, symbol, prefetch)
@@ -63,10 +64,10 @@ def build(program: Program, target: Target, *, symbol: str, prefetch: bool = Fal
 
 @lru_cache(maxsize=128)
 def compile_ir(text: str, target: Target) -> bytes:
-    """The object file of LLVM IR *text*, after the optimisation passes; the last ones are kept.
+    """Compile LLVM IR *text* to an object file, optimisation passes included.
 
-    Finalists and the default schedule are not compiled twice, nor is packing code that several
-    candidates share.
+    The latest results are cached: finalists, the default schedule, and packing code that several
+    candidates share are not compiled twice.
     """
     machine, module = _optimised(text, target)
     code: bytes = machine.emit_object(module)
@@ -74,7 +75,7 @@ def compile_ir(text: str, target: Target) -> bytes:
 
 
 def assembly(text: str, target: Target) -> str:
-    """The machine code of LLVM IR *text* as assembly, for people."""
+    """The machine code of LLVM IR *text* as readable assembly."""
     machine, module = _optimised(text, target)
     listing: str = machine.emit_assembly(module)
     return listing
@@ -97,10 +98,10 @@ def _optimised(text: str, target: Target) -> tuple[binding.TargetMachine, bindin
 
 
 def _add_passes(passes: binding.ModulePassManager) -> None:
-    """Registers for local tiles, then cleaning up; loops are already as they should be.
+    """Promote local tiles to registers, then clean up; loops already have their final form.
 
     The standard pipelines would vectorise and unroll again, at several times the build time
-    (measured: docs of the benchmark suite).
+    (measurements: docs of the benchmark suite).
     """
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
@@ -132,5 +133,5 @@ def _machine(target: Target) -> binding.TargetMachine:
 
 
 def _abi(target: Target) -> str:
-    """The calling convention where LLVM does not take it from the triple: linkers compare it."""
+    """The ABI name where LLVM does not derive it from the triple; linkers check that it agrees."""
     return "lp64d" if target.triple.startswith("riscv64") else ""

@@ -25,7 +25,7 @@ define internal i64 @{NOW}() {{
 """
 
 STAMP = "stamp"
-"""``void stamp(ptr slot)``: stores the time there."""
+"""``void stamp(ptr slot)``: stores the time in *slot*."""
 
 STAMP_SOURCE = f"""{NOW_SOURCE}
 define internal void @{STAMP}(ptr %slot) {{

@@ -1,4 +1,4 @@
-"""Values between memory and registers: bools as bytes, 16-bit floats computed as float."""
+"""Conversions between memory and registers: bools are stored as bytes, half floats widened."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ __all__ = ["bitcast", "from_stored", "to_stored"]
 
 
 def bitcast(e: Emitter, value: Value, element: str) -> Value:
-    """The same bits as another element type of the same width."""
+    """Reinterpret the bits as another element type of the same width."""
     wide = Value(element, "", value.lanes).type
     return e.text.value(element, value.lanes, f"bitcast {value.typed} to {wide}")
 
 
 def from_stored(e: Emitter, value: Value, dtype: DType) -> Value:
-    """A value as it lies in memory, converted to the type it is computed in."""
+    """Convert a value from its form in memory to the type it is computed in."""
     lanes = value.lanes
     if dtype is DType.BOOL:
         zero = "zeroinitializer" if lanes else "0"
@@ -47,9 +47,9 @@ def _widened_bfloat16(e: Emitter, value: Value) -> Value:
 
 
 def to_stored(e: Emitter, value: Value, dtype: DType) -> Value:
-    """A computed value in the form it has in memory (16-bit floats round to nearest even).
+    """Convert a computed value to its form in memory (16-bit floats round to nearest even).
 
-    What was rounded to that type just before, or read so, is not rounded again.
+    A value that was loaded as, or already rounded to, that type is not rounded again.
     """
     lanes = value.lanes
     if dtype is DType.BOOL:
@@ -71,7 +71,7 @@ def _repeat(lanes: int, element: str, value: int) -> str:
 
 
 def _to_bfloat16(e: Emitter, value: Value) -> Value:
-    """Round to nearest even on the bits; a NaN keeps its sign and stays one."""
+    """Round to nearest even on the bits; a NaN stays a NaN and keeps its sign."""
     lanes = value.lanes
     bits, short = Value("i32", "", lanes).type, Value("i16", "", lanes).type
 

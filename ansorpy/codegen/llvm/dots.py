@@ -25,7 +25,7 @@ __all__ = ["dot", "has_instruction", "word"]
 
 @dataclass(frozen=True)
 class _Instruction:
-    """LLVM's intrinsic for registers of *bits*; present with any of the feature sets."""
+    """An LLVM intrinsic for registers of *bits*; a target has it with any of the feature sets."""
 
     name: str
     bits: int
@@ -88,7 +88,7 @@ def _instruction(e: Emitter, i: _Instruction, a: Value, b: Value, total: Value) 
 
 
 def _by_parts(e: Emitter, fn: Function, a: Value, b: Value, total: Value) -> Value:
-    """One multiplication and addition a part."""
+    """Emit one multiplication and one addition per part."""
     spec = DOTS[fn]
     for n in range(spec.terms):
         x, y = _part(e, a, n, spec.left), _part(e, b, n, spec.right)
@@ -109,7 +109,7 @@ def _integer(value: int) -> Value:
 
 
 def word(e: Emitter, expr: Call) -> Value:
-    """The parts joined; neighbours in memory are one load of words."""
+    """Join the parts into words; parts adjacent in memory become one load of words."""
     uses = [_use(e, arg) for arg in expr.args]
     whole = _as_words([use for use in uses if use is not None], len(expr.args))
     if whole is not None:
@@ -133,7 +133,7 @@ def _use(e: Emitter, arg: Expr) -> Access | None:
 
 
 def _as_words(uses: Sequence[Access], terms: int) -> Access | None:
-    """The accesses as one access of words, when the parts are those of words in memory."""
+    """The accesses as one access of words, if their parts make up whole words in memory."""
     if len(uses) != terms or any(use.buffer is not uses[0].buffer for use in uses):
         return None
     first = uses[0]

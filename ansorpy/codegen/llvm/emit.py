@@ -1,4 +1,4 @@
-"""A whole loop program as one LLVM module."""
+"""Emits a whole loop program as one LLVM module."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ __all__ = ["emit_llvm", "emit_module"]
 def emit_llvm(program: Program, target: Target, symbol: str, *, prefetch: bool = False) -> str:
     """The unoptimised LLVM IR of *program*: a module that defines *symbol* (kernel ABI).
 
-    With *prefetch*, constants are expected outside a core's own caches and asked for ahead.
+    With *prefetch*, the code assumes that constants lie outside a core's own caches, and prefetches
+    them.
 
     Raises:
-        CodegenError: The program uses what a CPU does not have (block loops, shared memory).
+        CodegenError: The program uses features no CPU has (block loops, shared memory).
     """
     return emit_module(program, target, symbol, prefetch)[0]
 
@@ -42,7 +43,7 @@ def emit_llvm(program: Program, target: Target, symbol: str, *, prefetch: bool =
 def emit_module(
     program: Program, target: Target, symbol: str, prefetch: bool
 ) -> tuple[str, StoragePlan]:
-    """The module's text, and where the program's buffers live."""
+    """The module's text, and the storage plan of the program's buffers."""
     if target.kind != "cpu":
         raise CodegenError(
             f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
@@ -52,7 +53,7 @@ def emit_module(
     if prefetch:
         program = prefetch_constants(program, target)
     plan = plan_storage(program, target)
-    # What a function computes in between (sines reduce in float64) does not choose the lanes.
+    # Chosen before expansion: intermediate types (sines reduce in float64) must not affect lanes.
     lanes = loop_lanes(program.body, target)
     program = expand_functions(program)
     tables = Tables(EXPRESSIONS, INDICES, STATEMENTS)

@@ -27,10 +27,10 @@ __all__ = ["Emitter", "Lanes", "Place"]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a buffer's first element is, and how its elements lie.
+    """Where a buffer's first element is, and how its elements are laid out.
 
-    ``strides`` count elements (rows of register tiles may be padded); ``size`` is the number of
-    elements that may be touched; ``align`` is in bytes.
+    ``strides`` are in elements (rows of register tiles may be padded); ``size`` is the number of
+    elements that may be accessed; ``align`` is in bytes.
     """
 
     pointer: str
@@ -42,7 +42,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Lanes:
-    """The vector chunk being emitted: *width* lanes, of which the first *active* count."""
+    """The vector chunk being emitted: *width* lanes, of which the first *active* are in use."""
 
     width: int
     active: int
@@ -59,7 +59,7 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """A condition under which the present code counts."""
+    """A condition under which the current code takes effect."""
 
     cond: Value
     negated: bool
@@ -87,10 +87,10 @@ class Emitter:
         self.stored: dict[tuple[str, DType], Value] = {}
 
     def value(self, expr: Expr) -> Value:
-        """Emit *expr*; a value that is the same in all lanes comes back as a scalar.
+        """Emit *expr*; a value that is the same in all lanes is returned as a scalar.
 
-        A node that one expression uses several times is emitted once under the same guards, or
-        under some of them: what was computed unguarded holds inside as well.
+        A node that an expression uses several times is emitted once: a value computed under the
+        same guards, or under only the outer ones of them, is reused.
         """
         outermost = not self.evaluating
         self.evaluating = True
@@ -111,7 +111,7 @@ class Emitter:
         return None
 
     def index(self, expr: Expr) -> Affine:
-        """*expr* (int64) as a linear form."""
+        """The linear form of *expr* (int64)."""
         return self.module.tables.indices[type(expr)](self, expr)
 
     def statement(self, stmt: Stmt) -> None:
@@ -126,7 +126,10 @@ class Emitter:
         return self.scopes[-1]
 
     def pure(self, level: int, text: str) -> str:
-        """Name of the result of *text*, an instruction without side effects, emitted at *level*."""
+        """Emit instruction *text*, without side effects, at *level*; return its result's name.
+
+        An instruction that the scope already holds is not emitted again.
+        """
         hoistable = level < INLINE
         scope = self.scopes[level] if hoistable else self.scope
         name = scope.pure.get(text)
@@ -139,7 +142,7 @@ class Emitter:
 
     @contextmanager
     def nested_scope(self) -> Iterator[Scope]:
-        """Open the scope of a body whose block was just started (phis may precede the prelude)."""
+        """Open the scope of a body whose block was just begun (phis may precede the prelude)."""
         self.text.continue_here()
         scope = Scope(self.text.out)
         self.text.continue_here()
@@ -164,7 +167,7 @@ class Emitter:
 
     @contextmanager
     def guarded(self, cond: Value, *, negated: bool = False) -> Iterator[None]:
-        """Code emitted inside counts only where *cond* holds (or does not)."""
+        """Let code emitted inside take effect only where *cond* holds (or, negated, does not)."""
         before = self.guards
         self.guards = (*before, Guard(cond, negated))
         yield

@@ -1,4 +1,4 @@
-"""Scalar expressions as values: one function a node kind, listed in :data:`EXPRESSIONS`."""
+"""Emits scalar expressions, with one function per node kind, listed in :data:`EXPRESSIONS`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _call(e: Emitter, expr: Call) -> Value:
 
 
 def _select(e: Emitter, expr: Select) -> Value:
-    """The side not taken is not read: loads that may leave their buffer are guarded."""
+    """Emit a selection; loads that may leave their buffer are guarded on the side not taken."""
     if is_index(e, expr):
         return index_value(e, e.index(expr))
     cond = e.value(expr.cond)

@@ -1,4 +1,4 @@
-"""Opening and calling generated functions: parameters, buffer places, the kernel's entry."""
+"""Opens and calls generated functions: parameters, buffer places, the kernel's entry."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ __all__ = [
 ]  # fmt: skip
 
 SCRATCH = "%scratch"
-"""Where the thread's scratch begins; in the main function, where that of thread 0 does."""
+"""Start of the thread's scratch memory; in the main function, that of thread 0."""
 THREADS = "%threads"
 TEAM = "ansorpy_team"
 """``void ansorpy_team(void (*piece)(ptr data, i64 number, i64 pieces), ptr data, i32 threads)``
-calls *piece* for each number below ``pieces``, which *threads* makes (:mod:`.team` defines it)."""
+calls *piece* for each number below ``pieces``, which follows from *threads* (:mod:`.team`)."""
 
 
 @dataclass(frozen=True)
 class Parameter:
     """A buffer that a generated function receives as a pointer.
 
-    ``apart``: nothing that another one points to lies in it.
+    ``apart``: it overlaps no other parameter's buffer.
     """
 
     buffer: Buffer
@@ -46,7 +46,7 @@ class Parameter:
 
 
 def own_buffers(stmt: Stmt) -> Iterable[Buffer]:
-    """Local buffers that the function running *stmt* itself must hold (not a parallel region)."""
+    """Local buffers that the function running *stmt* holds, without those of parallel regions."""
     stack = [stmt]
     while stack:
         top = stack.pop()
@@ -60,7 +60,7 @@ def own_buffers(stmt: Stmt) -> Iterable[Buffer]:
 def open_function(
     module: Module, signature: str, parameters: Iterable[Parameter], locals_: Iterable[Buffer]
 ) -> Emitter:
-    """Start a function and give every parameter and local buffer its place."""
+    """Start a function and assign every parameter and local buffer its place."""
     text = FunctionText(signature)
     module.functions.append(text)
     e = Emitter(module, text)
@@ -86,7 +86,7 @@ def _local_place(e: Emitter, plan: StoragePlan, buffer: Buffer) -> Place:
 
 
 def emit_entry(module: Module, program: Program, main: str) -> None:
-    """``int32 symbol(void *const *args, void *workspace, int32 threads)`` around *main*."""
+    """Emit ``int32 symbol(void *const *args, void *workspace, int32 threads)`` around *main*."""
     text = FunctionText(f"i32 @{module.symbol}(ptr %args, ptr %workspace, i32 {THREADS})")
     module.functions.append(text)
     arguments = []

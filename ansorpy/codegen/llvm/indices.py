@@ -1,4 +1,4 @@
-"""Integer index expressions as linear forms, and their way back into instructions."""
+"""Converts integer index expressions to linear forms, and linear forms to instructions."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _ANY = (-(1 << 63), (1 << 63) - 1)
 
 
 def is_index(e: Emitter, expr: Expr) -> bool:
-    """True for int64 arithmetic on loop variables alone, which has a useful linear form."""
+    """True for int64 arithmetic on loop variables only, which has a useful linear form."""
     return expr.dtype is DType.INT64 and not _has_data(e, expr)
 
 
@@ -55,7 +55,7 @@ def _has_data(e: Emitter, expr: Expr) -> bool:
 
 
 def _is_data(expr: Expr) -> bool:
-    """True for what has no linear form whatever its operands are."""
+    """True for nodes that have no linear form, whatever their operands are."""
     return isinstance(expr, Load | Cast) or (isinstance(expr, Call) and expr.fn is not Function.NEG)
 
 
@@ -68,7 +68,7 @@ def index_value(e: Emitter, index: Affine) -> Value:
 
 
 def scalar(e: Emitter, index: Affine) -> tuple[str, int]:
-    """Emit a linear form without lanes; returns its text and level."""
+    """Emit a linear form without lanes; return its text and level."""
     total, level = "", 0
     for term, coef in sorted(index.terms.items(), key=lambda item: item[0].level):
         part = term.text
@@ -84,7 +84,7 @@ def scalar(e: Emitter, index: Affine) -> tuple[str, int]:
 
 
 def vector(e: Emitter, index: Affine, element: str) -> Value:
-    """Emit a linear form in all lanes of *element* (``i64``, or ``i32`` when the bounds allow)."""
+    """Emit a linear form as a vector of *element* (``i64``, or ``i32`` when the bounds allow)."""
     assert e.lanes is not None
     lanes = e.lanes.width
     kind = f"<{lanes} x {element}>"
@@ -110,7 +110,7 @@ def _opaque(e: Emitter, value: Value, low: int, high: int) -> Affine:
 
 
 def _from_value(e: Emitter, expr: Expr) -> Affine:
-    """An index that depends on data (a gather): computed where it stands."""
+    """An index that depends on data (a gather), computed in place."""
     value = e.value(expr)
     if not value.text.startswith("%") and not value.lanes:
         return constant(int(value.text))
@@ -173,14 +173,14 @@ def _floormod(e: Emitter, a: Affine, b: Affine) -> Affine:
 
 
 def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
-    """``floor(a / divisor)``: exact per lane, known from the bounds, or one unsigned division."""
+    """``floor(a / divisor)``: constant per lane, known from bounds, or one unsigned division."""
     if not a.terms:
         count = len(a.lanes) if a.lanes is not None else 1
         return from_lane_values({}, [v // divisor for v in lane_values(a, count)])
     low, high = (end // divisor for end in a.bounds())
     if low == high:
         return constant(low)
-    lifted = a.shifted(-low * divisor)  # not negative any more, so unsigned division is exact
+    lifted = a.shifted(-low * divisor)  # never negative, so unsigned division is exact
     return _instruction(e, "udiv", lifted, constant(divisor), 0, high - low).shifted(low)
 
 
@@ -272,7 +272,7 @@ _PREDICATE = {
 
 
 def compare(e: Emitter, op: CompareOp, a: Affine, b: Affine) -> Value:
-    """``a op b``: a literal when the bounds decide it, else an ``i1`` (one a lane if needed)."""
+    """``a op b``: a literal when the bounds decide it, else an ``i1`` (per lane if needed)."""
     gap = a - b
     known = decided(op, *gap.bounds())
     if known is not None:

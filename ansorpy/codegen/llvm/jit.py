@@ -1,4 +1,4 @@
-"""Object code loaded into this process."""
+"""Loads object code into this process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _names = itertools.count()
 
 
 class Library:
-    """Loaded objects; addresses are valid until :meth:`close` or the library is collected."""
+    """Loaded objects; addresses are valid until :meth:`close` or garbage collection."""
 
     def __init__(self, tracker: binding.orcjit.ResourceTracker, symbols: Iterable[str]) -> None:
         self._tracker: binding.orcjit.ResourceTracker | None = tracker
@@ -45,7 +45,7 @@ class Library:
         return self._addresses[symbol]
 
     def close(self) -> None:
-        """Unload; calling an address afterwards crashes."""
+        """Unload the objects; calling an address afterwards crashes."""
         tracker, self._tracker = self._tracker, None
         if tracker is not None:
             tracker.close()
@@ -67,7 +67,7 @@ def load(objects: Sequence[ObjectCode | bytes], *, symbols: Sequence[str] = ()) 
 
     Args:
         objects: Results of ``build``, or raw object files (then name what they export).
-        symbols: Functions to look up beside those of the :class:`ObjectCode` items.
+        symbols: Functions to look up in addition to those of the :class:`ObjectCode` items.
 
     Raises:
         CodegenError: A symbol is undefined.
@@ -104,6 +104,6 @@ def _linker() -> binding.LLJIT:
 def _team() -> Library:
     """The threads of this process's parallel loops."""
     team = load([team_object(Target.host(), ends_with_library=False)], symbols=[TEAM, STOP])
-    # Before the interpreter frees the code that the threads run.
+    # Stop the threads before the interpreter frees the code they run.
     atexit.register(ctypes.CFUNCTYPE(None)(team.address(STOP)))
     return team

@@ -1,7 +1,7 @@
-"""Elementwise functions, listed in :data:`FUNCTIONS`: those with instructions of their own.
+"""Emits elementwise functions, listed in :data:`FUNCTIONS`.
 
-Approximated functions are expanded before (:mod:`ansorpy.codegen.elementary`); what has no
-approximation in float64 calls the C library lane by lane.
+Approximated functions were expanded before (:mod:`ansorpy.codegen.elementary`); a function without
+a float64 approximation calls the C library lane by lane.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def _require_float(fn: Function, dtype: DType) -> None:
 
 
 def library_call(e: Emitter, name: str, *operands: Value) -> Value:
-    """The double function *name* of the C library, one call a lane."""
+    """Call the C library's function *name* on doubles, once per lane."""
     operands = e.unified(*operands)
     lanes = operands[0].lanes
     e.module.declare(name, "double", ", ".join(["double"] * len(operands)))

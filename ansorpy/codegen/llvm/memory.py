@@ -1,4 +1,4 @@
-"""The one allocator of tensors: tuner and runtime must see the same pages and alignment."""
+"""The only allocator of tensors, so that tuner and runtime see the same pages and alignment."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from ansorpy.ir.strides import span
 __all__ = ["ALIGNMENT", "address_of", "aligned_empty", "arranged"]
 
 ALIGNMENT = 64
-"""Bytes: a cache line, and the widest vector register."""
+"""In bytes: a cache line, and the widest vector register."""
 _HUGE_PAGE = 2 << 20
 
 
 def aligned_empty(
     shape: Sequence[int], dtype: DTypeLike, strides: Sequence[int] | None = None
 ) -> NDArray[Any]:
-    """An uninitialised row-major array on a 64-byte boundary; large ones in huge pages.
+    """Allocate an uninitialised row-major array on a 64-byte boundary.
 
-    With *strides* (in elements) it is part of a larger one, of which nothing else is used.
+    With *strides* (in elements), it is part of a larger array whose other elements are unused.
 
-    Arrays of at least one huge page (2 MiB) start on its boundary and ask the system for huge
-    pages, which saves TLB misses when weights stream.
+    Arrays of at least one huge page (2 MiB) start on a huge-page boundary and ask the system for
+    huge pages, which saves TLB misses when weights stream.
     """
     kind, extents = np.dtype(dtype), tuple(shape)
     size = (math.prod(extents) if strides is None else span(extents, strides)) * kind.itemsize
     area, boundary = _huge(size) if size >= _HUGE_PAGE else _small(size)
     apart = None if strides is None else tuple(step * kind.itemsize for step in strides)
-    # Faster than a slice, a view and a reshape, and small outputs are made in every call.
+    # Faster than a slice, a view and a reshape; every call allocates its outputs here.
     return np.ndarray(extents, kind, area, -_start(area) % boundary, apart)
 
 
 def arranged(
     flat: NDArray[Any], shape: Sequence[int], strides: Sequence[int] | None
 ) -> NDArray[Any]:
-    """The elements of *flat* as *shape*, dense or *strides* elements apart."""
+    """View *flat* as an array of *shape*, dense or with *strides* (in elements)."""
     if strides is None:
         return flat.reshape(tuple(shape))
     apart = tuple(s * flat.itemsize for s in strides)
@@ -49,7 +49,7 @@ def arranged(
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Where the elements of *array* start: a third of the time numpy's ``ctypes.data`` takes."""
+    """Address of the first element of *array*, in a third of the time of its ``ctypes.data``."""
     try:
         return _start(array)
     except (TypeError, ValueError, BufferError):  # read-only, empty, or of a type of its own
@@ -66,7 +66,7 @@ def _small(size: int) -> tuple[NDArray[np.uint8], int]:
 
 
 def _huge(size: int) -> tuple[mmap.mmap, int]:
-    """Anonymous memory: the pages stay mapped while a view of the array lives."""
+    """Anonymous memory; its pages stay mapped while any view of the array is alive."""
     area = mmap.mmap(-1, size + _HUGE_PAGE)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         area.madvise(mmap.MADV_HUGEPAGE)

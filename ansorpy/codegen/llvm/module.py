@@ -22,13 +22,13 @@ __all__ = ["MAX_VECTOR_BYTES", "ZEROS", "ZERO_BYTES", "Module", "Tables"]
 
 ZEROS = "@zeros"
 ZERO_BYTES = 1 << 14
-"""Bytes of zeros that guarded loads read instead of memory that must not be touched."""
+"""Size of the block of zeros that guarded loads read instead of memory they must not touch."""
 MAX_VECTOR_BYTES = 64
 
 
 @dataclass(frozen=True)
 class Tables:
-    """What emits each kind of node."""
+    """The functions that emit each kind of node."""
 
     expressions: Mapping[type, Callable[[Emitter, Any], Value]]
     indices: Mapping[type, Callable[[Emitter, Any], Affine]]
@@ -39,7 +39,7 @@ class Tables:
 class Module:
     """Functions and declarations of one kernel's module; all its symbols start with *symbol*.
 
-    ``overlapping``: parameters that a call may lay over each other.
+    ``overlapping``: parameters whose arrays may overlap in a call.
     """
 
     symbol: str
@@ -54,12 +54,12 @@ class Module:
     overlapping: frozenset[Buffer] = frozenset()
 
     def declare(self, name: str, result: str, parameters: str) -> str:
-        """Declare an external function or intrinsic once; returns its name."""
+        """Declare an external function or intrinsic once; return its name."""
         self.declarations[name] = f"declare {result} @{name}({parameters})"
         return name
 
     def intrinsic(self, name: str, type_: str, count: int) -> str:
-        """Declare ``llvm.<name>`` on *count* operands of one (scalar or vector) type."""
+        """Declare ``llvm.<name>`` on *count* operands of one scalar or vector type."""
         full = f"llvm.{name}.{mangled(type_)}"
         return self.declare(full, type_, ", ".join([type_] * count))
 
@@ -68,7 +68,7 @@ class Module:
         return ZEROS
 
     def lanes_of(self, loop: For, body: Stmt) -> int:
-        """Lanes of vectorized *loop* around *body*; asked again for each unrolled copy."""
+        """Lanes of vectorized *loop* around *body*; cached, as each unrolled copy asks again."""
         if loop.var not in self.lanes:
             self.lanes[loop.var] = lanes_for(body, self.target)
         return self.lanes[loop.var]
@@ -93,7 +93,7 @@ _SHORT = {"float": "f32", "double": "f64", "half": "f16", "ptr": "p0"}
 
 
 def mangled(type_: str) -> str:
-    """The suffix an overloaded intrinsic's name takes for *type_*."""
+    """The suffix of an overloaded intrinsic's name for *type_*."""
     if type_.startswith("<"):
         lanes, element = type_[1:-1].split(" x ")
         return f"v{lanes}{_SHORT.get(element, element)}"

@@ -1,4 +1,4 @@
-"""Code that is needed once: loaded, run and unloaded."""
+"""Loads, runs and unloads code that is needed only once."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, cty
 
 
 def run_once(code: ObjectCode, arrays: Sequence[npt.NDArray[Any]]) -> None:
-    """Run *code* on one thread with *arrays*, one a parameter, as ``aligned_empty`` makes them.
+    """Run *code* on one thread with *arrays* from ``aligned_empty``, one per parameter.
 
     Raises:
-        CodegenError: It returned an error code.
+        CodegenError: The code returned an error code.
     """
     table = np.array([array.ctypes.data for array in arrays], dtype=np.uint64)
     workspace = aligned_empty((max(1, code.workspace_bytes(1)),), np.uint8)

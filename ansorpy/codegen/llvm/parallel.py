@@ -1,7 +1,7 @@
-"""Parallel loops: the body as a function of its own, run by a team of threads.
+"""Parallel loops: the body outlined into a function that a team of threads runs.
 
-The collapsed iteration space is cut into contiguous pieces, one a thread (:mod:`.team`).  With one
-thread the function is called directly.
+The collapsed iteration space is cut into contiguous pieces, one per thread (:mod:`.team`).  With
+one thread, the function is called directly.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Region:
 
 
 def emit_parallel(e: Emitter, loop: For) -> None:
-    """Outline *loop* and call it; inside another parallel loop it runs serially."""
+    """Outline *loop* and call the function; inside another parallel loop it runs serially."""
     if e.in_region:
         _serially(e, loop)
         return
@@ -92,7 +92,7 @@ def _parameter(e: Emitter, buffer: Buffer, position: int, writes: bool) -> Param
 
 
 def _emit_body(e: Emitter, region: _Region) -> None:
-    """The function that runs iterations ``begin .. end - 1``; there is at least one."""
+    """Emit the function that runs iterations ``begin .. end - 1``; there is at least one."""
     declared = [parameter.declaration for parameter in region.parameters]
     declared += [f"i64 %x{k}" for k in range(len(region.variables))]
     declared += [f"ptr {SCRATCH}", "i64 %begin", "i64 %end"]
@@ -119,7 +119,7 @@ def _region_locals(e: Emitter, region: _Region) -> list[Buffer]:
 
 
 def _all_local(body: Stmt) -> list[Buffer]:
-    """Locals of the whole body: parallel loops inside it run serially in this function."""
+    """Local buffers of the whole body: parallel loops inside run serially in this function."""
     return [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
 
 
@@ -131,7 +131,7 @@ def _received(outside: Affine, position: int) -> Affine:
 
 
 def _decomposed(inner: Emitter, region: _Region, index: Affine) -> dict[Var, Affine]:
-    """The collapsed iteration number as one value per loop."""
+    """Split the collapsed iteration number into one value per loop."""
     flat = Var("iteration")
     values: dict[Var, Affine] = {}
     with inner.bound({flat: index}):
@@ -146,12 +146,12 @@ def _decomposed(inner: Emitter, region: _Region, index: Affine) -> dict[Var, Aff
 
 
 def _slots(region: _Region) -> list[str]:
-    """Types of what is passed to the region before its begin and end."""
+    """Types of the arguments a region takes before its begin and end."""
     return ["ptr"] * len(region.parameters) + ["i64"] * len(region.variables) + ["ptr"]
 
 
 def _emit_piece(e: Emitter, region: _Region) -> None:
-    """One piece for whichever thread takes it: unpack, find its iterations, call the body."""
+    """Emit what runs one piece on any thread: unpack, find its iterations, call the body."""
     text = FunctionText(f"internal void @{region.name}.piece(ptr %data, i64 %number, i64 %pieces)")
     e.module.functions.append(text)
     arguments = []
@@ -174,7 +174,7 @@ def _emit_piece(e: Emitter, region: _Region) -> None:
 
 
 def _cut(text: FunctionText, number: str, total: int) -> str:
-    """First iteration of piece *number* of *total* iterations."""
+    """First of the *total* iterations that belongs to piece *number*."""
     return text.define(f"udiv i64 {text.define(f'mul i64 {number}, {total}')}, %pieces")
 
 

@@ -1,4 +1,4 @@
-"""Multiplication by powers of two: one instruction with AVX-512, else through the exponent."""
+"""Multiplication by powers of two: one AVX-512 instruction, or arithmetic on the exponent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FORMS = (128, 256, 512)
 
 
 def _at_once(e: Emitter, bits: int, y: Value, n: Value) -> Value:
-    """AVX-512 ``vscalef``; the last operand of the widest rounds as the processor is set to."""
+    """Emit AVX-512 ``vscalef``; the 512-bit form's last operand selects the current rounding."""
     kind = "ps" if y.element == "float" else "pd"
     mask = f"i{max(8, y.lanes)}"
     rounding = (", i32", ", i32 4") if bits == 512 else ("", "")
@@ -40,7 +40,7 @@ def _at_once(e: Emitter, bits: int, y: Value, n: Value) -> Value:
 
 
 def _in_two_steps(e: Emitter, y: Value, n: Value) -> Value:
-    """By half of *n* and then the rest: only the last product can round, or overflow."""
+    """Scale by half of *n*, then by the rest: only the last product can round or overflow."""
     form = FORMATS[DType.FLOAT32 if y.element == "float" else DType.FLOAT64]
     element = "i32" if y.element == "float" else "i64"
 

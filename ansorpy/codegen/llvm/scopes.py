@@ -1,8 +1,8 @@
 """Loop scopes: where hoisted index arithmetic goes, and what memory is known to hold.
 
-A scope is a loop body (or a branch).  Pure index arithmetic is emitted into the prelude of the
+A scope is a loop body or a branch.  Pure index arithmetic is emitted into the prelude of the
 outermost scope that has its operands, which is loop-invariant code motion by construction; equal
-text in one prelude is emitted once.
+text is emitted once per prelude.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ _Held = dict[tuple[int, str], tuple[int, Value]]  # (byte offset, type) -> (byte
 class LoadCache:
     """Values known to be in memory, so that a repeated load needs no instruction.
 
-    Addresses of one buffer with different base pointers may alias; distinct buffers do not, but for
-    a result that lies over an operand: no element of that is read once the result's was stored.
+    Addresses of one buffer with different base pointers may alias.  Distinct buffers do not, except
+    a result that overlaps an operand; no operand element is read after the result's is stored.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class LoadCache:
         held[offset, value.type] = (size, value)
 
     def stored(self, buffer: Buffer, base: str, offset: int, size: int, value: Value) -> None:
-        """Record a store of *value*; whatever it may overlap is forgotten."""
+        """Record a store of *value*, and forget all values it may overwrite."""
         held = self._held.get(buffer, {}).get(base, {})
         kept = {
             key: entry

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 __all__ = ["MAX_WINDOWS", "assembled", "shuffled", "windows"]
 
 MAX_WINDOWS = 4
-"""More loads than this and a gather does no worse (measured on Zen 5: 16 lanes, 10 cycles)."""
+"""With more loads than this, a gather is no slower (measured on Zen 5: 16 lanes, 10 cycles)."""
 
 Window = tuple[int, int]  # first element, number of elements (a power of two)
 
 
 def windows(lanes: list[int], width: int) -> list[Window] | None:
-    """Vector loads that cover all of *lanes* and nothing outside their range, or None.
+    """Vector loads that cover all of *lanes* and read nothing outside their range, or None.
 
     >>> windows([0, 2, 4, 6], 4)
     [(0, 4), (3, 4)]
@@ -39,7 +39,7 @@ def windows(lanes: list[int], width: int) -> list[Window] | None:
 
 
 def assembled(e: Emitter, parts: list[Value], found: list[Window], lanes: list[int]) -> Value:
-    """The vector whose lane k is element ``lanes[k]`` of the loaded windows."""
+    """Combine the loaded windows into the vector whose lane k is element ``lanes[k]``."""
     assert e.lanes is not None
     width = e.lanes.width
     total: Value | None = None
@@ -57,7 +57,7 @@ def assembled(e: Emitter, parts: list[Value], found: list[Window], lanes: list[i
 
 
 def shuffled(e: Emitter, a: Value, b: Value, order: Sequence[int | str]) -> Value:
-    """The elements of *a*, then *b*, at the numbers in *order*."""
+    """Shuffle: the elements of *a* followed by *b*, picked by the numbers in *order*."""
     mask = "<" + ", ".join(f"i32 {k}" for k in order) + ">"
     text = f"shufflevector {a.typed}, {b.typed}, <{len(order)} x i32> {mask}"
     return e.text.value(a.element, len(order), text)

@@ -1,6 +1,6 @@
-"""Statements: one function a node kind, listed in :data:`STATEMENTS`.
+"""Emits statements, with one function per node kind, listed in :data:`STATEMENTS`.
 
-Instructions are none of them: :mod:`ansorpy.codegen.instructions` has turned them into loops.
+There is none for instructions: :mod:`ansorpy.codegen.instructions` has turned them into loops.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _unrolled(e: Emitter, loop: For) -> None:
 
 
 def _refills_registers(e: Emitter, loop: For) -> bool:
-    """True for an unrolled reduce loop whose every iteration adds to the same many vectors."""
+    """True for an unrolled reduce loop each of whose iterations adds to the same many vectors."""
     target = e.module.target
     inner = [s for s in walk_stmts(loop.body) if isinstance(s, For)]
     accumulators = 0
@@ -116,8 +116,11 @@ def _refills_registers(e: Emitter, loop: For) -> bool:
 
 
 def _fence(e: Emitter) -> None:
-    """Let no loaded value live on: iterations of a tile would share so many that accumulators
-    spill (measured: a 3x3 convolution with unrolled taps, 80 % of peak without, 97 % with)."""
+    """Emit a compiler fence, after which no loaded value is reused.
+
+    Otherwise, iterations of a tile share so many values that accumulators spill (measured on a 3x3
+    convolution with unrolled taps: 80 % of peak without fences, 97 % with them).
+    """
     e.text.emit('call void asm sideeffect "", "~{memory}"()')
     e.scope.loads.clear()
 
@@ -147,7 +150,7 @@ def _if(e: Emitter, stmt: If) -> None:
 
 
 def _masked_if(e: Emitter, stmt: If, cond: Value) -> None:
-    """A condition that differs between lanes: both sides run, each in its own lanes."""
+    """Emit both sides of a condition that differs between lanes, each in its own lanes."""
     with e.guarded(cond):
         e.statement(stmt.then)
     if stmt.other is not None:
@@ -161,7 +164,7 @@ def _let(e: Emitter, stmt: Let) -> None:
 
 
 def _alloc(e: Emitter, stmt: Alloc) -> None:
-    """The storage plan placed every buffer when the function was opened."""
+    """Emit the body; the storage plan placed every buffer when the function was opened."""
     if e.lanes is not None and not _apart(e, stmt):
         raise CodegenError(
             f"{stmt.buffer.name} is allocated inside a vectorized loop, whose lanes would share it",
@@ -213,7 +216,7 @@ def _combine(e: Emitter, kind: ReduceKind, dtype: DType, old: Value, new: Value)
 
 
 def _lanes_collide(e: Emitter, offset: Affine) -> bool:
-    """True when two active lanes accumulate into one element (or might)."""
+    """True when two active lanes accumulate, or may accumulate, into one element."""
     assert e.lanes is not None
     if offset.has_vector_symbol:
         return True
@@ -277,7 +280,7 @@ def _identity(like: Value, kind: ReduceKind, dtype: DType) -> Value:
 
 
 def _lane_by_lane(e: Emitter, stmt: Store) -> None:
-    """Run the store as scalar code, once a lane."""
+    """Emit the store as scalar code, once per lane."""
     lanes = e.lanes
     assert lanes is not None
     if any(guard.cond.lanes for guard in e.guards):
@@ -311,7 +314,7 @@ def _barrier(e: Emitter, stmt: Barrier) -> None:
 
 
 def _prefetch(e: Emitter, stmt: Prefetch) -> None:
-    """Into the second-level cache: panels are larger than the first."""
+    """Prefetch into the L2 cache, as panels are larger than the L1 cache."""
     place = e.places[stmt.buffer]
     size = stmt.buffer.dtype.bytes
     offset = e.index(stmt.offset)

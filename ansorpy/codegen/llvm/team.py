@@ -1,16 +1,43 @@
 """The threads that parallel loops run on, as compiled code.
 
-A region is cut into as many pieces as threads were asked for.  Threads of the team take pieces,
-each its own one first, then whatever nobody has taken; the caller is one of them.  So a region
-ends when its pieces are done, not when all threads have come: one that the system has put aside,
-or that does not wake in time, costs nothing but its help.  (With a barrier of spinning threads, as
-in libgomp, each region waits for the last; where two threads share a core a region then takes a
-time slice: 92 ms a run were seen instead of 0.5.)
+A region is one execution of a parallel loop, cut into as many pieces as threads were asked for.
+The caller and the threads of the team take pieces, each its own first, then any that are still
+free.  So a region ends when its pieces are done, not when all threads have arrived: a thread that
+the system has descheduled, or that does not wake in time, costs only its help.  (With a barrier of
+spinning threads, as in libgomp, each region waits for the last thread; where two threads share a
+core, a region then takes a time slice: 92 ms a run were measured instead of 0.5.)
 
-Waiting threads spin, then give the core to whoever wants it, then sleep.  They keep off the
-caller's core (:mod:`ansorpy.codegen.llvm.team_cores`).  Threads start with the first region that
-wants them.  A team has one region at a time: a caller that finds it busy runs its region alone, and
-so does a child process, which has the memory of the team but not its threads.
+Waiting threads spin, then yield the core, then sleep.  They keep off the caller's core
+(:mod:`ansorpy.codegen.llvm.team_cores`).  Threads start with the first region that wants them.  A
+team runs one region at a time: a caller that finds it busy runs its region alone, and so does a
+child process, which inherits the team's memory but not its threads.
+
+States of a thread of the team (labels of ``@member``); ``seen`` is the last region it has handled:
+
+- ``look``: read the region number.  A new one: ``join``, and ``help`` if the region has a piece of
+  this rank; then look again.  The old one: ``wait``, which ends the thread if ``@quit`` is set.
+- ``away``: spin (``_SPINS`` times), then yield (``_YIELDS`` times), looking again after each.
+- ``tired``: set the thread's ``@awake`` flag to 0, then read region and ``@quit`` once more.
+  Neither has changed: ``sleep`` on the semaphore.  Otherwise ``rise``.
+- ``rise``: exchange the flag for 1.  It was 0: nobody woke the thread, go on.  It was 1: a waker
+  got there first and posts the semaphore, so ``sleep`` to consume that post.
+- ``shake`` (in ``@wake``, run by the caller or by ``STOP``): exchange the flag for 1; the waker
+  that finds 0 posts.  So each change from 0 to 1 by a waker is matched by one post and one wait.
+
+Why this is correct without locks:
+
+- Start: the fields of ``@region`` and the pieces are written before the release store of its
+  number; a thread reads them after its acquire load of that number.
+- Late threads: one that read number n may find fields of a later region, but region n ends only
+  when all its pieces are taken, and pieces are never marked ``2 n`` again, so each of its
+  ``cmpxchg`` fails.  One that succeeds precedes the end of region n, so the fields were those of n.
+- End: each finished piece decrements ``@undone`` with release; the decrements form one release
+  sequence, so the caller's acquire load of 0 sees what all pieces wrote, and only then may the
+  next region overwrite the fields.
+- Next caller: the release store of 0 to ``@busy`` pairs with the acquire ``cmpxchg`` that takes it.
+- Sleep: a thread clears ``@awake``, then reads the region and ``@quit``; a waker writes one of
+  these, then reads ``@awake``.  Both have a ``seq_cst`` fence in between, so at least one sees the
+  other's write, and no wake-up is lost.
 """
 
 from __future__ import annotations
@@ -26,10 +53,10 @@ STOP = "ansorpy_team_stop"
 """``void ansorpy_team_stop(void)``: end and join the threads; later regions run alone."""
 
 _SPINS = 2000
-"""Looks at memory before the core is offered to others: about 40 µs."""
+"""Reads of the region number before a thread yields its core: about 40 µs."""
 
 _YIELDS = 10_000
-"""Offers of the core before a thread sleeps: some milliseconds where nobody takes it."""
+"""Yields before a thread sleeps: some milliseconds where no other thread wants the core."""
 
 _SEMAPHORE_BYTES = 64
 """At least ``sizeof(sem_t)`` of any C library (glibc: 32), and a cache line."""
@@ -39,7 +66,7 @@ _SETMASK = 2
 
 
 def needs_team(image: bytes) -> bool:
-    """True when an object file has parallel loops."""
+    """True when an object file has parallel loops, and so refers to the team."""
     return TEAM.encode() in image
 
 
@@ -47,7 +74,7 @@ def team_object(target: Target, *, ends_with_library: bool) -> bytes:
     """The object file that defines :data:`TEAM`.
 
     Args:
-        ends_with_library: The threads are joined when the library that holds it is unloaded.
+        ends_with_library: Join the threads when the library that holds the object is unloaded.
     """
     ending = _ENDS_WITH_LIBRARY if ends_with_library else ""
     triple = f'target triple = "{target.triple}"\n'
@@ -58,7 +85,7 @@ _PAUSES = {
     "x86_64": ("declare void @llvm.x86.sse2.pause()", "call void @llvm.x86.sse2.pause()"),
     "aarch64": ("declare void @llvm.aarch64.hint(i32)", "call void @llvm.aarch64.hint(i32 1)"),
 }
-"""By architecture: what tells the core that this thread is only waiting, declared and called."""
+"""By architecture: declaration and call of the hint that this thread is only waiting."""
 
 
 def _pause(target: Target) -> str:

@@ -1,9 +1,9 @@
-"""Which cores the threads of parallel loops keep off, as compiled code.
+"""Keeps the threads of parallel loops off the caller's core, as compiled code.
 
-Systems put a thread beside who wakes it, even with the next core idle, and move it on only after
-several milliseconds, in which the caller of a region would do all its pieces.  So a thread that is
-wanted is sent off the caller's core where it last was there, and whenever it sleeps.  Once it runs
-it may go on any core again.
+Systems place a woken thread on its waker's core, even when the next core is idle, and move it only
+after several milliseconds, in which the caller would run all pieces of the region itself.  So the
+caller of a region bars a thread from its own core if that thread last ran there, or is asleep.
+Once the thread runs, it may use any core again.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 __all__ = ["CORES", "MOST"]
 
 MOST = 1024
-"""Threads of a team at most; a region for more has so many pieces."""
+"""Largest number of threads of a team; a region that asks for more has this many pieces."""
 
 _CORES_BYTES = 128
-"""Of a set of cores, a bit each: 1024.  Where there are more, threads stay where they are."""
+"""Bytes of a set of cores, one bit each: 1024 cores.  With more, threads stay where they are."""
 
 CORES = f"""
 declare i32 @sched_getcpu()
@@ -99,4 +99,4 @@ done:
   ret void
 }}
 """
-"""``send_off(rank, cpu)``, for the caller of a region; ``settle(rank)``, for the threads."""
+"""``send_off(rank, cpu)``, called by the caller of a region; ``settle(rank)``, by the threads."""

@@ -1,7 +1,7 @@
 """LLVM IR as text: typed values, constants, and a function written block by block.
 
-Text instead of an object model because building is search throughput: emitting one
-instruction costs about a microsecond, and LLVM parses the text faster than any binding
+It is text rather than an object model because build time limits search throughput: emitting
+one instruction costs about a microsecond, and LLVM parses the text faster than any binding
 could build it.
 """
 
@@ -20,7 +20,7 @@ __all__ = [
 ]  # fmt: skip
 
 INLINE = 1 << 20
-"""The level of a value computed in the middle of a body: it cannot be hoisted."""
+"""The level of a value computed in the middle of a body, which cannot be hoisted."""
 
 _STORAGE = {
     DType.FLOAT64: "double", DType.FLOAT32: "float", DType.FLOAT16: "half",
@@ -34,12 +34,12 @@ _BYTES = {dtype: dtype.bytes for dtype in DType}
 
 
 def element_bytes(dtype: DType) -> int:
-    """Bytes of one stored element, looked up: it is asked for at every access."""
+    """Bytes of one stored element; a table lookup, because every access asks for it."""
     return _BYTES[dtype]
 
 
 def storage_type(dtype: DType) -> str:
-    """The LLVM type of one stored element; bfloat16 is kept as its bits, a bool as a byte."""
+    """The LLVM type of one stored element; bfloat16 is stored as its bits, a bool as a byte."""
     return _STORAGE[dtype]
 
 
@@ -70,7 +70,7 @@ class Value:
 
     @property
     def typed(self) -> str:
-        """``type text``, the way operands of calls and loads are written."""
+        """``type text``, as operands of calls and loads are written."""
         return f"{self.type} {self.text}"
 
     @property
@@ -94,7 +94,7 @@ def _to_float32(value: float) -> float:
 
 
 def int_vector(element: str, values: Iterable[int | str]) -> str:
-    """A vector constant, one literal a lane."""
+    """A vector constant, one literal per lane."""
     return "<" + ", ".join(f"{element} {value}" for value in values) + ">"
 
 
@@ -113,8 +113,8 @@ def mask_bits(mask: Value) -> tuple[bool, ...] | None:
 class FunctionText:
     """One function under construction: blocks, each a label and segments of lines.
 
-    A segment can be filled later than the ones behind it; loop preludes (phis, values hoisted
-    into the loop's head) are such segments.
+    A segment can be filled after those that follow it; loop preludes (phis, values hoisted to the
+    head of the loop) are such segments.
     """
 
     def __init__(self, signature: str, attributes: str = "#0") -> None:
@@ -127,13 +127,13 @@ class FunctionText:
         self.out: list[str] = self.segment()
 
     def segment(self) -> list[str]:
-        """Open a new segment after the present end; lines appended to it stay in this place."""
+        """Open a new segment at the current end; lines appended to it later stay in its place."""
         lines: list[str] = []
         self._segments.append(lines)
         return lines
 
     def continue_here(self) -> None:
-        """Further code goes into a fresh segment at the end."""
+        """Put further code into a fresh segment at the end."""
         self.out = self.segment()
 
     def fresh(self) -> str:
@@ -175,6 +175,6 @@ class FunctionText:
         return f"define {self._signature} {self._attributes} {{\nentry:\n{body}\n}}\n"
 
     def call(self, result: str, name: str, arguments: Sequence[Value], flags: str = "") -> str:
-        """The text of a call (without the name its result gets)."""
+        """The text of a call, without the name of its result."""
         joined = ", ".join(argument.typed for argument in arguments)
         return f"call {flags}{result} @{name}({joined})"

@@ -1,4 +1,4 @@
-"""Repeated timing of a kernel inside compiled code: no interpreter between two calls."""
+"""Times a kernel repeatedly inside compiled code, with no interpreter between two calls."""
 
 from __future__ import annotations
 
@@ -71,16 +71,17 @@ done:
 
 @cache
 def _library() -> Library:
-    """Built once a process."""
+    """The loaded code, built once per process."""
     return load([compile_ir(_SOURCE, Target.host())], symbols=[_SYMBOL])
 
 
 def bench_address() -> int:
     """Address of ``bench(kernel, args, copies, nargs, workspace, threads, warmup, count, ns)``.
 
-    Calls ``kernel(args + (i % copies) * nargs, workspace, threads)`` for i below
+    It calls ``kernel(args + (i % copies) * nargs, workspace, threads)`` for i below
     ``warmup + count``, times each with ``CLOCK_MONOTONIC``, and writes the last *count* times
-    in nanoseconds to ``double ns[count]``.  Returns an int64: 0, or the first status that is not.
+    in nanoseconds to ``double ns[count]``.  It stops at the first nonzero status and returns that
+    as int64, or 0.
     """
     return _library().address(_SYMBOL)
 
@@ -98,8 +99,8 @@ def bench(
 
     Args:
         kernel: Address of a function with the kernel ABI.
-        arguments: One row of argument addresses a copy of the data; call i uses row
-            ``i % copies``, so that cold constants can be asked for.
+        arguments: One row of argument addresses per copy of the data; call i uses row
+            ``i % copies``, so that constants can be made cold.
         workspace: Address of the kernel's workspace.
 
     Returns:

@@ -1,11 +1,11 @@
-"""Reads across memory as contiguous loads and a transposition in registers.
+"""Turns strided reads into contiguous loads and a transposition in registers.
 
-Where an unrolled loop walks the elements that lie next to each other and a vector loop the rows,
+Where an unrolled loop walks adjacent elements and a vector loop the rows,
 
     for c in 0..16 (unrolled): for v in 0..16 (vectorized): T[c, v] = A[v, c]
 
-16 vectors are loaded along the rows, one a lane, and four rounds of two-vector shuffles turn
-them into those along ``v``: an instruction or two an element less than a gather.
+16 vectors are loaded along the rows, one per lane, and four rounds of two-vector shuffles turn
+them into the vectors along ``v``: an instruction or two per element fewer than a gather.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["Block", "load_transposed", "transposes"]
 
 _BLOCK_BYTES = 16
-"""What one lane-local shuffle of any vector width works in."""
+"""Bytes of the blocks within which lane-local shuffles work, at any vector width."""
 
 
 @dataclass(slots=True)
 class Block:
     """The unrolled loop around a chunk of lanes, at iteration *step*.
 
-    ``vectors`` holds, a load and a group of as many iterations as lanes, what was read.
+    ``vectors`` holds what each load read for each group of iterations (as many as lanes).
     """
 
     var: Var
@@ -57,10 +57,10 @@ def transposes(loop: For) -> bool:
 
 
 def load_transposed(e: Emitter, buffer: Buffer, expr: Load) -> Value | None:
-    """What ``expr`` reads at the present step as it lies in memory, or None where no block helps.
+    """What ``expr`` reads at the current step, in its form in memory; None where no block helps.
 
-    The loads of a whole block are emitted at its first step: nothing written between the steps
-    is read by them, and every element is one that some step reads.
+    The loads of a whole block are emitted at its first step: they read nothing that is written
+    between the steps, and only elements that some step reads.
     """
     block = e.block
     if block is None or e.lanes is None:
@@ -98,11 +98,11 @@ def _is_block(first: Access, last: Access, width: int) -> bool:
 
 
 def _transposed(e: Emitter, rows: list[Value], size: int) -> list[Value]:
-    """The columns of a square of vectors whose elements have *size* bytes.
+    """Transpose a square of vectors whose elements have *size* bytes.
 
-    Round q pairs the rows that differ in bit q of their number and makes that bit one of the
-    position inside a vector; in exchange a bit of the position becomes one of the row number.
-    First come the bits of a position in 16 bytes (unpacks), then those of the 16-byte blocks.
+    Round q pairs the rows that differ in bit q of their number and exchanges that bit with a bit
+    of the position inside a vector.  The first rounds exchange the bits of the position within 16
+    bytes (unpacks), the last ones those of the number of the 16-byte block.
     """
     width = len(rows)
     inside = min(width, _BLOCK_BYTES // size)
@@ -120,8 +120,10 @@ def _transposed(e: Emitter, rows: list[Value], size: int) -> list[Value]:
 
 
 def _unpacked(width: int, inside: int, unit: int) -> tuple[list[int], list[int]]:
-    """Runs of *unit* elements of two vectors in turn: those of the low half of each block of
-    *inside* elements, and those of the high half."""
+    """Orders that interleave runs of *unit* elements of two vectors, a block at a time.
+
+    The first takes the low half of each block of *inside* elements, the second the high half.
+    """
 
     def half(start: int) -> list[int]:
         return [
@@ -136,7 +138,7 @@ def _unpacked(width: int, inside: int, unit: int) -> tuple[list[int], list[int]]
 
 
 def _blocks(width: int, inside: int) -> tuple[list[int], list[int]]:
-    """The even blocks of *inside* elements of both vectors, and the odd ones."""
+    """Orders that take the even, and the odd, blocks of *inside* elements of both vectors."""
 
     def half(start: int) -> list[int]:
         return [

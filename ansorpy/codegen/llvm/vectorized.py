@@ -1,4 +1,4 @@
-"""Vectorized loops: cut into chunks of lanes, the chunks unrolled or looped over."""
+"""Vectorized loops, cut into chunks of lanes that are unrolled or looped over."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["emit_blocks", "emit_vectorized"]
 
 _UNROLLED_CHUNKS = 16
-"""Up to this many vectors a loop is straight code; beyond, chunks are looped over."""
+"""A loop of up to this many vectors becomes straight-line code; longer ones stay loops."""
 _CHUNKS_A_STEP = 4
-"""Chunks in one iteration of such a loop: hides the latency of elementwise functions."""
+"""Chunks per iteration of such a loop, which hide the latency of elementwise functions."""
 
 
 def emit_vectorized(e: Emitter, loop: For) -> None:
-    """Emit *loop* and the vectorized loops directly inside as one vector iteration space."""
+    """Emit *loop* and the vectorized loops directly inside it as one vector iteration space."""
     if e.lanes is not None:
         _inside_vector_loop(e, loop)
         return
@@ -45,7 +45,7 @@ def emit_vectorized(e: Emitter, loop: For) -> None:
 
 
 def emit_blocks(e: Emitter, loop: For) -> None:
-    """Emit unrolled *loop* around a vector loop, all of its steps for one chunk after another."""
+    """Emit unrolled *loop* around a vector loop: for each chunk in turn, all steps of *loop*."""
     assert isinstance(loop.body, For)
     space = vector_space(loop.body)
     for chunk in chunks(space.extent, e.module.lanes_of(loop.body, space.body)):
@@ -58,7 +58,7 @@ def emit_blocks(e: Emitter, loop: For) -> None:
 
 
 def _inside_vector_loop(e: Emitter, loop: For) -> None:
-    """A vectorized loop that is not directly nested in the outer one adds no lanes."""
+    """Emit a vectorized loop not directly nested in the outer one as a serial loop."""
 
     def body(index: Affine) -> None:
         with e.bound({loop.var: index}):
@@ -76,9 +76,9 @@ def _outermost_serial(e: Emitter, loop: For) -> None:
 
 
 def _looped(e: Emitter, space: VectorSpace, group: int, lanes: int) -> None:
-    """A long space: *group* iterations of its outermost loop at a time, the rest straight.
+    """Emit a long space as a loop over *group* outermost iterations, and the rest unrolled.
 
-    A group is whole vectors, whatever part of one the loops inside are.
+    A group fills whole vectors, even if the inner loops alone do not.
     """
     outer = space.loops[0][1]
     block = group * (space.extent // outer)
@@ -97,7 +97,7 @@ def _looped(e: Emitter, space: VectorSpace, group: int, lanes: int) -> None:
 def _emit_chunk(
     e: Emitter, space: VectorSpace, chunk: Chunk, index: Affine | None, step: int
 ) -> None:
-    """Emit the body for one chunk; *index* counts steps of *step* outer iterations before it."""
+    """Emit the body for one chunk, which is *index* times *step* outer iterations further on."""
     values = _lane_values(space, chunk)
     if index is not None:
         var = space.loops[0][0]

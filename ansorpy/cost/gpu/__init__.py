@@ -1,1 +1,1 @@
-"""The closed-form model of GPU kernels."""
+"""The closed-form cost model of GPU kernels."""

@@ -1,4 +1,4 @@
-"""How many turns the banks of shared memory take to serve a warp, as columns."""
+"""Bank conflicts: the cycles that shared memory takes to serve a warp, per candidate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ansorpy.cost.view import Floats
 __all__ = ["BANK_BYTES", "turns_of"]
 
 BANK_BYTES = 128
-"""All banks together, a cycle: 32 of 4 bytes."""
+"""Bytes that all banks deliver per cycle: 32 banks of 4 bytes."""
 
 
 def turns_of(
@@ -20,12 +20,12 @@ def turns_of(
 ) -> Floats:
     """Cycles in which the lanes of the first warp get *width* neighbouring bytes each.
 
-    Lanes with the same address share one access; different ones of the same banks come in turns.
+    Lanes with the same address share one access; different addresses in one bank are serialised.
 
     Args:
-        extents: Iterations of the loops that make up the index of the thread, innermost first.
-        strides: Bytes that an iteration of each moves the address.
-        width: 1 to 16, a power of two.
+        extents: Iterations of the loops that make up the thread index, innermost first.
+        strides: Bytes by which one iteration of each loop moves the address.
+        width: Bytes per lane: 1 to 16, a power of two.
     """
     rows = len(width)
     lane = np.broadcast_to(np.arange(warp, dtype=np.int64), (rows, warp))
@@ -44,7 +44,7 @@ def turns_of(
 
 
 def _most_of_one(word: npt.NDArray[np.int64], groups: npt.NDArray[np.int64]) -> Floats:
-    """The most different words of one group of banks, in each row."""
+    """The largest number of different words in one group of banks, for each row."""
     rows, lanes = word.shape
     ordered = np.sort(word, axis=1)
     first = np.ones_like(ordered, dtype=bool)

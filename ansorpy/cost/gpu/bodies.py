@@ -1,4 +1,4 @@
-"""The straight-line code of a sum: what the generator makes of its inner loops, as columns."""
+"""The straight-line code that the generator makes of a sum's inner loops, per candidate."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Body:
     """The innermost loops of a statement, unrolled as :mod:`ansorpy.codegen.cuda.bodies` does.
 
     Attributes:
-        depth: Loops down to the last one of the reduction; all of them where nothing is summed.
-        sums: Results that one step adds to, without those of virtual threads.
+        depth: Number of loops down to the innermost reduce loop; all loops if there is none.
+        sums: Results that one step adds to, in one virtual thread.
         steps: Steps of the reduction in the body.
     """
 
@@ -33,7 +33,7 @@ class Body:
         self.depth = len(kinds) - kinds[::-1].index(AxisKind.REDUCE) if is_sum else len(kinds)
         self.sums = view.inner_prod[self.depth]
         self._factors: dict[int, Floats] = {}
-        """Iterations of a loop of the reduction that are in the body."""
+        """For each reduce loop, how many of its iterations are in the body."""
         self.steps: Floats = np.ones(view.rows)
         self._unroll(first)
 
@@ -56,8 +56,10 @@ class Body:
 
     @cached_property
     def _boxed(self) -> dict[int, Masks]:
-        """Where all of a loop of the reduction is in the body, innermost first, and boxes there
-        are one thread's: no others share what is inside."""
+        """For each reduce loop, innermost first: where the region from it on is one thread's box.
+
+        This is so where all iterations are in the body and no loop inside is shared by threads.
+        """
         loops = self.view.leaf.loops
         return {
             n: (at_once == self.view.extent[n])
@@ -66,14 +68,14 @@ class Body:
         }
 
     def inside(self, loop: int) -> Masks:
-        """Where iterations of a loop are in the body."""
+        """Where the body contains several iterations of a loop."""
         if loop >= self.depth:
             return np.ones(self.view.rows, dtype=bool)
         found: Masks = self._factors.get(loop, np.ones(self.view.rows)) > 1
         return found
 
     def elements(self, access: AccessView) -> Floats:
-        """Elements that one virtual thread reads in the body; each is loaded once."""
+        """Distinct elements that one virtual thread reads in the body; each is loaded once."""
         found = access.region[self.depth]
         for n, at_once in self._factors.items():
             part = found * at_once if n in access.moves else found
@@ -81,7 +83,7 @@ class Body:
         return found
 
     def run(self, access: AccessView) -> Floats:
-        """Neighbours among these."""
+        """Length of a run of neighbours in memory among these elements."""
         found = access.run[self.depth]
         for n, at_once in self._factors.items():
             part = (
@@ -91,7 +93,7 @@ class Body:
         return found
 
     def is_along(self, access: AccessView) -> Masks:
-        """Where neighbours are steps of the reduction."""
+        """Where neighbours in memory are steps of the reduction."""
         found: Masks = np.zeros(self.view.rows, dtype=bool)
         for n, at_once in self._factors.items():
             if n in access.flat:
@@ -100,8 +102,10 @@ class Body:
 
 
 def _divisor(extent: Floats, most: Floats) -> Floats:
-    """The largest divisor of *extent* that is at most *most*
-    (:func:`ansorpy.codegen.cuda.bodies.steps_at_once`)."""
+    """The largest divisor of *extent* that is at most *most*.
+
+    See :func:`ansorpy.codegen.cuda.bodies.steps_at_once`.
+    """
     found: Floats = np.ones(len(extent))
     for n in range(2, MOST_STEPS + 1):
         found = np.where((extent % n == 0) & (most >= n), float(n), found)

@@ -1,9 +1,9 @@
-"""The closed-form model of GPU kernels: seconds from their loops and the chip alone.
+"""The closed-form model of GPU kernels, which predicts seconds from loops and chip alone.
 
-A kernel is all statements with the same outermost stage.  Each gives instructions to issue, cycles
-of the banks of shared memory, and bytes from the second-level cache and from memory; the blocks
-that run on one multiprocessor together hide each other's waiting.  The slowest of these counts,
-and a share of the others.
+A kernel consists of all statements with the same outermost stage.  Each needs instructions to be
+issued, cycles of the shared-memory banks, and bytes from the L2 cache and from memory; blocks
+that run together on one multiprocessor hide each other's latencies.  The prediction is the largest
+of these terms plus a fraction of the others.
 """
 
 from __future__ import annotations
@@ -32,28 +32,28 @@ from ansorpy.target import Target
 __all__ = ["gpu_least_seconds", "gpu_seconds"]
 
 _OVERLAP = 0.1
-"""Share of the smaller terms that the largest does not hide."""
+"""Fraction of the smaller terms that the largest does not hide."""
 
 _BOOST = 1.5
 """No chip of an architecture is more than this much faster than the one assumed."""
 
 _UNITS = 8.0
-"""Registers are given out to threads in units of so many."""
+"""Granularity in which registers are allocated to threads."""
 
 _PLAIN = 32.0
-"""Registers of a thread that holds no sums."""
+"""Registers of a thread that holds no partial sums."""
 
 _START = 40.0
-"""Instructions before and after the loops: where the block and the thread are, addresses."""
+"""Instructions before and after the loops: block and thread indices, addresses."""
 
 _AT_ONCE = ("fetched",)
-"""What statements wait for at the same time."""
+"""Fields of :class:`Asked` that statements wait for simultaneously: their maximum counts."""
 
 
 def gpu_seconds(
     target: Target, views: Sequence[LeafView], machine: GpuMachine | None = None
 ) -> Floats:
-    """Predicted seconds of each candidate; kernels run one after another."""
+    """Predicted seconds of each candidate, whose kernels run one after another."""
     machine = machine or GpuMachine.of(target)
     kernels: dict[str, list[Statement]] = {}
     shared = {view.written.name for view in views if fills(view)}
@@ -79,7 +79,7 @@ def gpu_seconds(
 
 
 def gpu_least_seconds(target: Target, dag: ComputeDAG) -> float:
-    """Seconds that *dag* takes at least: its products of floats at peak, its data once."""
+    """A lower bound on the seconds of *dag*: its float products at peak rate, its data once."""
     machine = GpuMachine.of(target)
     running = [op for op in dag.computes if op not in dag.constant_ops]
     cycles = sum(_least_cycles(op, target, machine) for op in running) / machine.processors
@@ -89,7 +89,7 @@ def gpu_least_seconds(target: Target, dag: ComputeDAG) -> float:
 
 
 def _least_cycles(op: ComputeOp, target: Target, machine: GpuMachine) -> float:
-    """Cycles of one multiprocessor for the products of a sum, in tensor cores where those may."""
+    """Cycles of one multiprocessor for the products of a sum, on tensor cores if permitted."""
     body = op.body
     if not isinstance(body, Reduce) or op.dtype is not DType.FLOAT32:
         return 0.0
@@ -116,7 +116,7 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
     used = np.minimum(blocks / machine.processors, 1.0)
     fetched = asked.l2 / (machine.l2_bytes_per_s * used)
     memory = asked.dram / (machine.dram_bytes_per_s * np.minimum(2 * used, 1.0))
-    # One block alone: its warps share the schedulers, and its copies have their latencies.
+    # One block alone: its warps share the schedulers, and nothing hides its latencies.
     alone = issued * np.ceil(warps / machine.schedulers) + asked.waited
     alone = np.where(asked.multiplied > 0, _by_tensor_cores(warps, issued, asked, machine), alone)
     alone = alone + asked.stalled
@@ -129,8 +129,11 @@ def _kernel_seconds(blocks: Floats, threads: Floats, asked: Asked, machine: GpuM
 
 
 def _by_tensor_cores(warps: Floats, issued: Floats, asked: Asked, machine: GpuMachine) -> Floats:
-    """Cycles of a block that multiplies in tensor cores: of what its warps share, or of what one
-    of them does and waits for while the others work."""
+    """Cycles of a block that multiplies on tensor cores: the largest of three bounds.
+
+    These are the tensor cores that its warps share, the work and waiting of one warp, and the
+    instructions that its warps issue.
+    """
     shared = asked.multiplied * machine.schedulers / np.minimum(warps, machine.schedulers)
     one = issued + asked.waited + asked.multiplied * machine.schedulers / warps
     return np.maximum(np.maximum(shared, one), issued * np.ceil(warps / machine.schedulers))

@@ -1,4 +1,4 @@
-"""Rates of a GPU, as the closed-form model takes them."""
+"""Rates and capacities of a GPU, for the closed-form model."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from ansorpy.target import Target
 __all__ = ["GpuMachine"]
 
 _HALF_RATE = (70, 72, 75, 80)
-"""Architectures with 64 lanes of single precision (CUDA C++ Programming Guide, throughput of
-arithmetic instructions)."""
+"""Architectures with 64 single-precision lanes per multiprocessor (CUDA C++ Programming Guide,
+throughput of arithmetic instructions)."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class GpuMachine:
     clock_hz: float = 1.7e9
     warp: int = 32
     schedulers: float = 4.0
-    """Each issues an instruction of one of its warps a cycle."""
+    """Each issues one instruction of one of its warps per cycle."""
     products_per_cycle: float = 128.0
-    """Of single-precision floats, with their additions."""
+    """Fused multiply-adds of single-precision floats."""
     shared_bytes_per_cycle: float = 128.0
     l2_bytes_per_s: float = 5.5e12
     dram_bytes_per_s: float = 3.3e12
@@ -39,7 +39,7 @@ class GpuMachine:
     step_latency: float = 35.0
     """Cycles from a load of shared memory to the sum that needs it."""
     tensor_bits_per_cycle: float = 16 * 1024.0
-    """Products of tensor cores, times the bits of a factor, by ``mma.sync``."""
+    """Products on tensor cores by ``mma.sync``, times the bits of a factor."""
     group_bits_per_cycle: float = 32 * 1024.0
     """The same by ``wgmma``."""
     tensor_latency: float = 33.0
@@ -49,18 +49,18 @@ class GpuMachine:
     blocks: float = 32.0
     shared_bytes: float = 228 * 1024.0
     block_overhead_bytes: float = 1024.0
-    """Shared memory that the system takes of each block."""
+    """Shared memory that the system reserves per block."""
     registers: float = 65536.0
     thread_registers: float = 255.0
 
     @property
     def l2_bytes_per_cycle(self) -> float:
-        """One multiprocessor's share of what the second-level cache moves."""
+        """One multiprocessor's share of the L2 cache's bandwidth."""
         return self.l2_bytes_per_s / self.processors / self.clock_hz
 
     @staticmethod
     def of(target: Target) -> GpuMachine:
-        """The machine of *target*, as far as it is known."""
+        """The machine of *target*; the defaults stand for what is not known of it."""
         number = re.match(r"sm_(\d+)", target.cpu)
         return GpuMachine(
             products_per_cycle=64.0 if number and int(number[1]) in _HALF_RATE else 128.0,

@@ -1,4 +1,4 @@
-"""One statement of a GPU kernel: how its work is divided, and what it asks of the machine."""
+"""One statement of a GPU kernel: how its work is divided, and which resources it needs."""
 
 from __future__ import annotations
 
@@ -23,69 +23,69 @@ BLOCKS = frozenset({ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z})
 THREADS = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z})
 
 BESIDE = 56.0
-"""Registers of a thread beside its sums (:mod:`ansorpy.codegen.cuda.residency`)."""
+"""Registers of a thread in addition to its sums (:mod:`ansorpy.codegen.cuda.residency`)."""
 
 _ADDRESSES = 24.0
-"""Registers beside sums and operands."""
+"""Registers of a thread in addition to sums and operands."""
 
 _SECTOR = 32.0
-"""Bytes that memory moves at least."""
+"""Smallest number of bytes that memory moves."""
 
 _AGAIN = 2.0
-"""How often memory is read for what is more than the second-level cache holds."""
+"""How often, at most, memory is read for data larger than the L2 cache."""
 
 _SLOW = 8
-"""Instructions of a division or an elementary function, about."""
+"""Approximate instructions of a division or an elementary function."""
 
 _COPY, _DIVISION, _COMPARISON = 3.0, 5.0, 2.0
-"""Instructions to place a copy, for each quotient by a number that is no power of two, and for each
-comparison of its condition."""
+"""Instructions to address a copy, for each division by a number that is not a power of two, and
+for each comparison in its condition."""
 
 _GUARDED = 6.0
-"""Instructions to load an element where a condition may keep it from being there."""
+"""Instructions to load an element under a condition."""
 
 _LOOP = 8.0
 """Instructions around a straight-line body: its counter and its first addresses."""
 
 _TURN = 16.0
-"""Those around the tiles of one iteration: the wait, the barrier, where tiles lie now."""
+"""Instructions around the tiles of one iteration: the wait, the barrier, the tiles' addresses."""
 
 _CHOICE = 3.0
-"""Instructions of a product that is chosen by itself, beside its own."""
+"""Additional instructions of a product that is selected by a condition of its own."""
 
 _EXCHANGE = 12.0
-"""Instructions of a sum that threads share, once for each result."""
+"""Instructions for a sum that threads share, for each result and round of the exchange."""
 
 
 @dataclass
 class Asked:
-    """What statements ask for, one number a candidate (or for all)."""
+    """Resources that statements need, one number per candidate (or one for all)."""
 
     registers: Floats
-    """Of one thread."""
+    """Registers of one thread."""
     tiles: Floats
     """Bytes of shared memory of one block."""
     issued: Floats
     """Instructions of one thread."""
     arithmetic: Floats
-    """Of these those of floats."""
+    """Those of them that are floating-point arithmetic."""
     turns: Floats
-    """Cycles for which one block holds the banks of shared memory, or the first-level cache."""
+    """Cycles for which one block occupies the banks of shared memory, or the L1 cache."""
     l2: Floats
-    """Bytes the kernel moves to and from the second-level cache."""
+    """Bytes that the kernel moves to and from the L2 cache."""
     dram: Floats
     waited: Floats
-    """Cycles a block waits when it is alone, whatever it does meanwhile."""
+    """Cycles that a block waits when it runs alone, in addition to issuing instructions."""
     stalled: Floats
     """Cycles in which no warp of a block works."""
     fetched: Floats
-    """Cycles that its copies take when it is alone: their latencies, one after another."""
+    """Cycles that a block's copies take when it runs alone: their latencies in sequence."""
     multiplied: Floats
     """Cycles for which one block needs all tensor cores of a multiprocessor."""
 
 
 def fills(view: LeafView) -> bool:
-    """True for what threads of another stage's loops do together: filling a tile."""
+    """True for a statement that fills a shared tile with the threads of another stage's loops."""
     own = view.leaf.loops[view.leaf.own_from :]
     sums = any(loop.kind is AxisKind.REDUCE for loop in own)
     is_tile = view.leaf.own_from > 0 and not sums and not view.written.team
@@ -93,10 +93,10 @@ def fills(view: LeafView) -> bool:
 
 
 class Statement:
-    """What one statement asks for; *shared* are the tiles that threads of its kernel fill.
+    """The resources that one statement needs; *shared* names the tiles that its kernel fills.
 
-    *later* tells whether these are read by instructions of warpgroups, a group of which may be
-    under way while the next one starts.
+    *later* is True if asynchronous warpgroup instructions read them, a group of which may be in
+    flight while the next one starts.
     """
 
     def __init__(
@@ -108,16 +108,16 @@ class Statement:
         self.later = later
         self.blocks, self.threads = self._product(BLOCKS), self._product(THREADS)
         self.mine = view.evaluations / (self.blocks * self.threads)
-        """Evaluations of one thread; of a warp, where its lanes work as one."""
+        """Evaluations per thread, or per warp where its lanes work as one."""
         self.sums = AxisKind.REDUCE in [loop.kind for loop in view.leaf.loops]
         depths = [b.alloc_depth for b in view.buffers if b.name in shared]
         self.body = Body(view, max(depths, default=0))
         self.tile = self.body.sums * self._product(frozenset({ForKind.VTHREAD}))
         self.bodies = self.mine / (self.tile * self.body.steps)
-        """Times that a thread runs the straight-line code."""
+        """How often a thread runs the straight-line code."""
 
     def asked(self) -> Asked:
-        """What the statement asks for."""
+        """The resources that the statement needs."""
         zeros = np.zeros(self.view.rows)
         found = Asked(*(zeros for _ in fields(Asked)))
         if self.view.written.team:
@@ -136,11 +136,11 @@ class Statement:
         return found
 
     def _fill(self, found: Asked) -> None:
-        """What it takes to fill a tile of shared memory."""
+        """Add the cost of filling a tile of shared memory."""
         instances = number_of(self.view.leaf.instances)
-        # One more tile is in use where a group of instructions is left under way.
+        # One more tile is in use where a group of instructions stays in flight.
         under_way = np.where(self.later & (np.asarray(instances) > 2), 1.0, 0.0)
-        # What is computed is done by the thread itself, at once.
+        # Tiles that are computed rather than copied are filled synchronously by the threads.
         ahead = instances - under_way if self._is_copy else 1.0
         tile, width = self.view.written, self._copied
         copies = self.mine / width
@@ -160,7 +160,7 @@ class Statement:
         latency = self.machine.memory_latency
         alone = np.where(ahead > 1, latency / np.maximum(ahead - 1, 1), latency)
         found.fetched = self._steps * alone + latency
-        # Without copies under way a block waits before it computes, for the bytes as well.
+        # Without copies in flight, a block also waits for the bytes before it computes.
         moved = self.mine * self.threads * bytes_each / self.machine.l2_bytes_per_cycle
         drained = np.where(self.later & (under_way == 0), self.machine.group_latency, 0.0)
         found.stalled = found.stalled + self._steps * drained
@@ -185,7 +185,7 @@ class Statement:
             beside = np.maximum(BESIDE, operands + _ADDRESSES)
             found.registers = self.tile * words + beside
             found.issued = found.issued + self._spilled(found.registers)
-        # The compiler loads for a few iterations at once where nothing hangs on the one before.
+        # The compiler loads for several iterations at once where they do not depend on each other.
         found.waited = np.where(self.sums, self.bodies, np.ceil(self.bodies / 4)) * latency
         shared_by = self._reducing_threads
         rounds = np.ceil(np.log2(np.maximum(shared_by, 1.0)))
@@ -194,7 +194,7 @@ class Statement:
         found.waited = found.waited + rounds * self.machine.step_latency
 
     def from_memory(self, found: Asked, buffer: BufferView) -> None:
-        """Add what it takes to move *buffer*, a tensor, from or to memory."""
+        """Add the cost of moving *buffer*, a tensor, from or to memory."""
         l2 = self._moved(buffer)
         once = np.minimum(buffer.elems * float(buffer.elem_bytes), l2)
         found.l2 = found.l2 + l2
@@ -214,7 +214,7 @@ class Statement:
 
     @cached_property
     def _instructions(self) -> float:
-        """Arithmetic of one evaluation; a product that is added is one instruction."""
+        """Arithmetic instructions of one evaluation; a multiply-add is one instruction."""
         ops = self.view.body_ops.floats
         fused = min(ops.addsub, ops.mul)
         plain = ops.addsub + ops.mul - fused + ops.cmp
@@ -222,8 +222,10 @@ class Statement:
 
     @cached_property
     def _chooses_inside(self) -> Masks:
-        """Where the condition of a sum differs within the straight-line code: each product is
-        chosen by itself, and what it reads loaded by itself."""
+        """Where the condition of a sum varies within the straight-line code.
+
+        There each product is selected, and its operands are loaded, separately.
+        """
         found: Masks = np.zeros(self.view.rows, dtype=bool)
         for n, asks in self.view.asks.items():
             virtual = self.view.leaf.loops[n].annotation is ForKind.VTHREAD
@@ -232,20 +234,20 @@ class Statement:
 
     @cached_property
     def _held(self) -> Floats:
-        """The share of a sum's steps that a thread does: those where its condition holds."""
+        """The fraction of a sum's steps that a thread executes: those where its condition holds."""
         return np.where(self._chooses_inside, 1.0, self.view.leaf.held)
 
     # Filling tiles
 
     @cached_property
     def _read(self) -> int:
-        """Elements that one of the tile is made from."""
+        """Elements that are read to make one element of the tile."""
         reads = (b for b in self.view.buffers if not b.is_written)
         return sum(access.times for buffer in reads for access in buffer.accesses)
 
     @property
     def _is_from_memory(self) -> bool:
-        """False for a tile that is made of what the block has already."""
+        """False for a tile that is computed from what the block already holds."""
         return any(not (b.is_written or b.alloc_depth) for b in self.view.buffers)
 
     @property
@@ -260,7 +262,7 @@ class Statement:
 
     @cached_property
     def _copied(self) -> Floats:
-        """Elements that one copy moves: as the loop says, where the source has them in a row."""
+        """Elements that one copy moves: the vectorized loops' extent if they are contiguous."""
         width: Floats = np.ones(self.view.rows)
         for n in self.view.vector if self._is_copy else ():
             width = width * np.where(self.view.vector[n], self.view.extent[n], 1.0)
@@ -272,7 +274,7 @@ class Statement:
 
     @cached_property
     def _quotients(self) -> Floats:
-        """Divisions by other numbers than powers of two that say where a copy lies."""
+        """Number of divisions, not by powers of two, in the address of a copy."""
         total: Floats = np.zeros(self.view.rows)
         inner = [*self._rows[1:-1], self._rows[-1] / self._copied] if len(self._rows) > 1 else []
         for extent in inner:
@@ -282,20 +284,20 @@ class Statement:
 
     @cached_property
     def _padded(self) -> Floats:
-        """How much larger the tile is with its pads."""
+        """Factor by which padding enlarges the tile."""
         pad = number_of(self.view.leaf.write.pad)
         return (self._rows[-1] + pad) / self._rows[-1] if len(self._rows) > 1 else np.ones(1)
 
     @cached_property
     def _steps(self) -> Floats:
-        """Times that the threads of a block fill the tile."""
+        """How often the threads of a block fill the tile."""
         outer = range(self.view.leaf.own_from)
         return self._product(frozenset({ForKind.SERIAL}), outer)
 
     # Computing
 
     def _loads(self, buffer: BufferView) -> tuple[Floats, Floats, Floats]:
-        """Load instructions of one thread, bytes of each, elements along the reduction in each."""
+        """Loads of one thread, bytes per load, and elements along the reduction per load."""
         loads, most_along = np.zeros(self.view.rows), np.ones(self.view.rows)
         width = np.full(self.view.rows, float(buffer.elem_bytes))
         virtual = self._product(frozenset({ForKind.VTHREAD}), buffer.moves)
@@ -308,7 +310,7 @@ class Statement:
         return loads, width, most_along
 
     def _neighbours(self, access: AccessView, most: int) -> tuple[Floats, Floats]:
-        """Elements that one load moves at most, and how many of them are steps of the sum."""
+        """Elements that one load moves, at most *most*, and how many are steps of the sum."""
         run = np.where(self._chooses_inside, 1.0, self.body.run(access))
         found: Floats = np.ones(self.view.rows)
         for width in (2.0, 4.0, 8.0):
@@ -319,7 +321,7 @@ class Statement:
         return found, along
 
     def _aligned(self, access: AccessView, width: Floats) -> np.ndarray:
-        """Whether all that moves the access outside of a row moves it by whole *width* elements."""
+        """Where all loops that move the access beyond a row move it by multiples of *width*."""
         fine = np.ones(self.view.rows, dtype=bool)
         for n, flat in access.flat.items():
             jump = np.where(np.isfinite(flat), flat, 1.0)
@@ -327,7 +329,7 @@ class Statement:
         return fine
 
     def turns(self, buffer: BufferView, width: Floats) -> Floats:
-        """Cycles that one load of a warp holds the banks."""
+        """Cycles for which one load of a warp occupies the banks."""
         loops = self.view.leaf.loops
         lanes = [n for n in reversed(range(len(loops))) if loops[n].annotation in THREADS]
         worst: Floats = np.ones(self.view.rows)
@@ -350,7 +352,7 @@ class Statement:
         )
 
     def _spilled(self, registers: Floats) -> Floats:
-        """Instructions to store and load what has no register, in each body."""
+        """Instructions to spill and reload what has no register, over all bodies."""
         return 2 * np.maximum(registers - self.machine.thread_registers, 0.0) * self.bodies
 
     @cached_property
@@ -366,7 +368,7 @@ class Statement:
 
     @cached_property
     def _stored(self) -> Floats:
-        """Results that one thread stores: once, after what is summed up."""
+        """Results that one thread stores, each once, after its reduction."""
         count = self.mine
         for n, loop in enumerate(self.view.leaf.loops):
             if loop.kind is AxisKind.REDUCE and loop.annotation not in THREADS:
@@ -374,7 +376,7 @@ class Statement:
         return count
 
     def _moved(self, buffer: BufferView) -> Floats:
-        """Bytes between the kernel and a tensor, with what comes along unasked."""
+        """Bytes moved between the kernel and a tensor, including unused parts of sectors."""
         if self.sums and buffer.is_written:
             count = self._stored
         elif self.sums and not fills(self.view):
@@ -388,14 +390,14 @@ class Statement:
         return moved * self._waste(buffer)
 
     def _cut(self, access: AccessView) -> Floats:
-        """How much more is read for the rows of a tile than they hold: they end inside sectors."""
+        """Factor by which reads of tile rows exceed their size, as rows end inside sectors."""
         segment = self._rows[-1] * self.view.written.elem_bytes
         whole = access.run[0] > self._rows[-1]
         sectors = np.ceil(segment / _SECTOR) + (segment % _SECTOR != 0)
         return np.where(whole, sectors * _SECTOR / segment, 1.0)
 
     def _waste(self, buffer: BufferView) -> Floats:
-        """How much more is moved than asked for, where elements of a warp lie apart."""
+        """Factor by which more is moved than needed, where a warp's elements are not adjacent."""
         loops = [n for n, x in enumerate(self.view.leaf.loops) if x.annotation in THREADS]
         worst: Floats = np.ones(self.view.rows)
         for access in buffer.accesses:

@@ -1,4 +1,4 @@
-"""What sums of fragments ask for: products of tensor cores, and what loads their operands."""
+"""Resources for sums of fragments: products on tensor cores, and loads of their operands."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 __all__ = ["ask_for_operand", "ask_for_sum"]
 
 _REGISTER = 4
-"""Bytes."""
+"""Bytes of a register."""
 
 _DESCRIPTORS = 6.0
-"""Instructions beside one of a warpgroup: where its operands start."""
+"""Instructions per warpgroup instruction, with those that compute its operands' addresses."""
 
 _MATRIX = 128.0
-"""Bytes of a matrix that one instruction loads for a warp, one for each eight of its lanes."""
+"""Bytes of each matrix that one ``ldmatrix`` loads for a warp, one per eight of its lanes."""
 
 _BESIDE = 40.0
-"""Registers of a lane beside fragments."""
+"""Registers of a lane in addition to fragments."""
 
 
 def ask_for_sum(statement: Statement, found: Asked) -> None:
-    """One instruction of a team adds products of fragments; its loops are the innermost ones."""
+    """Set the cost of a sum whose three innermost loops are one instruction of a team."""
     view, machine = statement.view, statement.machine
     width = max(b.elem_bytes for b in view.buffers if not b.is_written)
     innermost = len(view.leaf.loops) - 1
@@ -45,7 +45,7 @@ def ask_for_sum(statement: Statement, found: Asked) -> None:
         found.multiplied = found.multiplied / machine.tensor_bits_per_cycle
         found.waited = steps * (machine.step_latency + machine.tensor_latency)
         return
-    # Operands are read where they lie, and waited for once a tile.
+    # Operands are read from shared memory in place, and waited for once per tile.
     moved = instructions * statement.threads * (rows + columns) * depth * width
     found.issued = instructions * _DESCRIPTORS
     found.multiplied = found.multiplied / machine.group_bits_per_cycle
@@ -54,7 +54,7 @@ def ask_for_sum(statement: Statement, found: Asked) -> None:
 
 
 def _unrolled(statement: Statement) -> Floats:
-    """Steps of the reduction that are written out."""
+    """Unrolled steps of the reduction."""
     view, total = statement.view, np.ones(statement.view.rows)
     for n, loop in enumerate(view.leaf.loops):
         if loop.kind is AxisKind.REDUCE and loop.annotation is ForKind.UNROLLED:
@@ -63,8 +63,11 @@ def _unrolled(statement: Statement) -> Floats:
 
 
 def ask_for_operand(statement: Statement, found: Asked) -> None:
-    """Each lane loads what it holds, neighbours along the reduction at once; or instructions of
-    the warp load whole matrices."""
+    """Set the cost of loading an operand's fragments.
+
+    Each lane loads what it holds, several neighbours along the reduction at once, or instructions
+    of the warp load whole matrices.
+    """
     view, machine = statement.view, statement.machine
     source = next(b for b in view.buffers if not b.is_written)
     held = view.written.region[view.leaf.own_from] / machine.warp

@@ -1,4 +1,4 @@
-"""ONNX models to network graphs: :func:`load`."""
+"""Imports ONNX models as network graphs: :func:`load`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def _unary(fn: Fn, **defaults: float) -> Importer:
 
 
 def clip(ctx: NodeContext) -> str:
-    """Bounds are attributes before opset 11 and optional inputs since."""
+    """Clip to bounds, which are attributes before opset 11 and optional inputs since."""
     if ctx.opset < 11:
         low, high = ctx.attr("min", -math.inf), ctx.attr("max", math.inf)
         return ctx.apply(Fn.CLIP, ctx.input(), params=(float(low), float(high)))
@@ -80,7 +80,7 @@ def thresholded_relu(ctx: NodeContext) -> str:
 
 
 def shrink(ctx: NodeContext) -> str:
-    """``x`` moved towards zero by ``bias``, and 0 where it is no further than ``lambd`` from it."""
+    """``x`` moved towards zero by ``bias``, or 0 where ``|x| <= lambd``."""
     ctx.require_float()
     x, limit, bias = ctx.input(), float(ctx.attr("lambd", 0.5)), float(ctx.attr("bias", 0.0))
     below, above = (ctx.apply(Fn.ADD, x, ctx.literal(b)) if bias else x for b in (bias, -bias))
@@ -94,7 +94,7 @@ def identity(ctx: NodeContext) -> str:
 
 
 def dropout(ctx: NodeContext) -> str:
-    """Inference passes its input through; the mask and training mode are refused."""
+    """The input itself, as in inference; the mask output and training mode are refused."""
     if ctx.is_output_used(1):
         raise Unsupported("output mask", "remove the consumer of the mask")
     if ctx.has_input(2) and bool(ctx.constant(2, "training_mode").item()):

@@ -1,4 +1,4 @@
-"""Attention and rotary embeddings as operators of their own (opset 23)."""
+"""The Attention and RotaryEmbedding operators (opset 23)."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ __all__ = ["OPERATORS"]
 
 
 def attention(ctx: NodeContext) -> tuple[str, ...]:
-    """Heads as an axis or within rows, fewer of keys and values, caches, masks, causal or windowed.
+    """Supports 3-D and 4-D operands, grouped heads, caches, masks, causal and windowed attention.
 
-    Rows that nothing is left of give 0.
+    Rows whose keys are all masked give 0.
     """
     _refuse(ctx)
     q = _heads(ctx, 0, "q_num_heads")
@@ -75,7 +75,7 @@ def _heads(ctx: NodeContext, index: int, count: str) -> str:
 
 
 def _given_mask(ctx: NodeContext, keys: int) -> list[str]:
-    """The mask operand as numbers to add; keys that it does not reach are left out."""
+    """The mask operand as numbers to add to scores; keys beyond its width are masked."""
     if not ctx.has_input(3):
         return []
     dtype, mask = ctx.type().dtype, ctx.input(3)
@@ -94,7 +94,7 @@ def _given_mask(ctx: NodeContext, keys: int) -> list[str]:
 
 
 def _window(ctx: NodeContext, queries: int, keys: int) -> list[str]:
-    """A mask of the keys that lie too far from a query, or behind it where order counts."""
+    """A mask of the keys outside a query's window, or after the query if attention is causal."""
     before, behind = ctx.attr("left_window_size", -1), ctx.attr("right_window_size", -1)
     place = np.arange(queries)[:, None] + (ctx.shape(4)[2] if ctx.has_input(4) else 0)
     key = np.arange(keys)
@@ -109,7 +109,7 @@ def _window(ctx: NodeContext, queries: int, keys: int) -> list[str]:
 
 
 def rotary_embedding(ctx: NodeContext) -> str:
-    """Pairs of elements turned by an angle that the place of their row says."""
+    """Pairs of elements rotated by angles that depend on the position of their row."""
     shape = ctx.shape()
     heads = shape[1] if len(shape) == 4 else ctx.attr("num_heads", 0)
     if len(shape) not in (3, 4) or heads < 1 or (len(shape) == 3 and shape[2] % heads):
@@ -140,7 +140,7 @@ def rotary_embedding(ctx: NodeContext) -> str:
 
 
 def _angles(ctx: NodeContext, index: int, heads_first: bool) -> str:
-    """Cosines or sines of each row, with an axis for the heads."""
+    """Cosines or sines for each row, with an axis of extent one for the heads."""
     value = ctx.input(index)
     ctx.require_rank(index, 2 if ctx.has_input(3) else 3)
     if ctx.has_input(3):

@@ -1,4 +1,4 @@
-"""What an operator's importer sees of the node it translates, and how it refuses one."""
+"""An importer's view of the node that it translates, and how it refuses a node."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class Unsupported(Exception):
-    """One node cannot be translated: the attribute (or input) to blame, and what to do."""
+    """A node cannot be translated; names the attribute (or input) to blame, and what to do."""
 
     def __init__(self, attribute: str, advice: str):
         super().__init__(f"{attribute}: {advice}")
@@ -29,7 +29,7 @@ class Unsupported(Exception):
 
 
 def dtype_of(code: int) -> DType:
-    """The element type of an ONNX type code; raises :class:`Unsupported` for strings and such."""
+    """The element type of an ONNX type code; raises :class:`Unsupported` for others (strings)."""
     try:
         return as_dtype(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
     except (KeyError, ValueError, TypeError):
@@ -42,7 +42,7 @@ def dtype_of(code: int) -> DType:
 class NodeContext:
     """One ONNX node, its operands as graph values, and the builder to emit into.
 
-    ``values`` maps ONNX tensor names to graph values, ``used`` the outputs something reads.
+    ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
     """
 
     node: NodeProto
@@ -93,13 +93,13 @@ class NodeContext:
         return index < len(self.node.output) and self.node.output[index] in self.used
 
     def require_float(self) -> None:
-        """Refuse operands that are not floats where only those are computed at run time."""
+        """Refuse a node whose first operand is not a float."""
         dtype = self.type().dtype
         if not dtype.is_float:
             raise Unsupported(f"element type {dtype.value}", "only floats can be computed with")
 
     def constant(self, index: int, what: str) -> Array:
-        """The array behind operand *index*; refuses a computed one."""
+        """The array of constant operand *index*; refuses an operand computed at run time."""
         array = self.builder.constants.get(self.input(index))
         if array is None:
             raise Unsupported(what, "it must be a constant or follow from the shapes")
@@ -109,16 +109,17 @@ class NodeContext:
         return tuple(int(v) for v in np.asarray(self.constant(index, what)).reshape(-1))
 
     def emit(self, op: Op, inputs: Sequence[str]) -> str:
-        """Append a node named after this one's first output."""
+        """Append a graph node named after this node's first output."""
         try:
             return self.builder.emit(op, inputs, self.node.output[0])
         except ValueError as error:
             raise Unsupported("operand shapes", str(error)) from None
 
     def apply(self, fn: Fn, *inputs: str, params: tuple[float, ...] = ()) -> str:
-        """``fn`` of *inputs*, one of which, not a constant, has all dimensions of the result.
+        """Emit ``fn`` of *inputs*, where some computed input must have the rank of the result.
 
-        Definitions write constants as literals and rows, which have no dimensions to add.
+        If none has, the first one is reshaped: definitions write constants as literals and rows,
+        which add no dimensions.
         """
         rank = max(len(self.builder.types[i].shape) for i in inputs)
         computed = [i for i in inputs if i not in self.builder.constants]
@@ -137,7 +138,7 @@ class NodeContext:
         return value if perm == tuple(range(len(perm))) else self.emit(Transpose(perm), [value])
 
     def slice(self, value: str, ranges: Sequence[range]) -> str:
-        """The elements of *value* at *ranges*, one an axis; refuses an empty result."""
+        """The elements of *value* at *ranges*, one per axis; refuses an empty result."""
         if any(len(r) == 0 for r in ranges):
             raise Unsupported("slice", "it selects nothing; remove the empty branch from the model")
         shape = tuple(map(len, ranges))
@@ -147,7 +148,7 @@ class NodeContext:
         return self.emit(Slice(starts, shape, steps), [value])
 
     def literal(self, array: Array | float, dtype: DType | None = None) -> str:
-        """A constant of *dtype* (default: the first operand's); refuses one that it cannot be."""
+        """A constant of *dtype* (default: the first operand's); refuses values it cannot hold."""
         wanted = dtype or self.type().dtype
         held = np.asarray(array, wanted.numpy)
         if not wanted.is_float and not np.array_equal(held, array):
@@ -155,7 +156,7 @@ class NodeContext:
         return self.builder.add_constant(f"{self.node.output[0]}.const", held)
 
     def axes(self, values: Sequence[int], rank: int) -> set[int]:
-        """Non-negative axes; refuses those outside the rank and one given twice."""
+        """Non-negative axes; refuses axes outside the rank or given twice."""
         found = {self.axis(value, rank) for value in values}
         if len(found) < len(values):
             raise Unsupported(f"axes={tuple(values)}", "name each axis once")

@@ -10,7 +10,7 @@ __all__ = ["OPERATORS"]
 
 
 def conv(ctx: NodeContext) -> str:
-    """Groups, strides, dilations, asymmetric and automatic padding; one to three spatial axes."""
+    """Supports groups, strides, dilations, all paddings, and one to three spatial axes."""
     kernel, groups = kernel_of(ctx, "output channels")
     w = windows_of(ctx, ctx.shape()[2:], kernel)
     op = Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)

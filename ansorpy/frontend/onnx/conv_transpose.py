@@ -10,7 +10,7 @@ __all__ = ["OPERATORS"]
 
 
 def conv_transpose(ctx: NodeContext) -> str:
-    """Groups, strides, dilations, all paddings, ``output_shape`` and ``output_padding``."""
+    """Supports groups, strides, dilations, all paddings, ``output_shape``, ``output_padding``."""
     kernel, groups = kernel_of(ctx, "input channels")
     rank = len(kernel)
     strides = ctx.ints("strides", (1,) * rank)
@@ -24,7 +24,7 @@ def conv_transpose(ctx: NodeContext) -> str:
 def _extent(
     ctx: NodeContext, kernel: Shape, strides: Shape, dilations: Shape
 ) -> tuple[Shape, Shape]:
-    """(what is cut off in front, the output's size) of each spatial axis, as ONNX resolves them."""
+    """(elements cut off in front, output size) of each spatial axis, as ONNX resolves them."""
     rank = len(kernel)
     more = ctx.ints("output_padding", (0,) * rank)
     if not len(strides) == len(dilations) == len(more) == rank:
@@ -38,7 +38,7 @@ def _extent(
     auto = ctx.attr("auto_pad", "NOTSET")
     if auto not in ("NOTSET", "", "VALID", "SAME_UPPER", "SAME_LOWER"):
         raise Unsupported(f"auto_pad={auto}", "use NOTSET, VALID, SAME_UPPER or SAME_LOWER")
-    # A pad is never negative: where the taps reach less far, SAME gives less.
+    # Pads are never negative: where the taps cover less than SAME asks for, the output is smaller.
     same = tuple(min(w, n * s) for w, n, s in zip(whole, size, strides, strict=True))
     out = ctx.ints("output_shape", same if auto.startswith("SAME") else ())[-rank:]
     if out:

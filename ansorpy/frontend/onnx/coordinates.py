@@ -1,7 +1,7 @@
-"""Where the elements of a resized axis come from, and with what weights.
+"""Source positions and weights of the elements of a resized axis.
 
-Coordinates are computed in float32, as onnxruntime does: what lies halfway between two elements
-is then rounded to the same one.
+Coordinates are computed in float32, as onnxruntime does, so that those halfway between two elements
+round to the same one.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ COORDINATES = (
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis of ``size`` elements that becomes ``out``; ``region`` in fractions of the whole."""
+    """An axis of ``size`` elements resized to ``out``; ``region`` is in fractions of the whole."""
 
     axis: int
     size: int
@@ -37,13 +37,13 @@ class Axis:
 
     @property
     def length(self) -> float:
-        """The new length before it was made a whole number, but for what scales were rounded."""
+        """The new length before truncation; ``out`` itself where it differs only by rounding."""
         exact = float(np.float32(self.scale) * np.float32(self.size))
         return float(self.out) if math.isclose(exact, self.out, rel_tol=1e-5) else exact
 
 
 def coordinates(axis: Axis, mode: str) -> NDArray[np.float32]:
-    """The place in the given axis, in elements, of each element of the new one."""
+    """The position in the old axis, in elements, of each element of the new one."""
     f = np.float32
     x, scale = np.arange(axis.out, dtype=np.float32), f(axis.scale)
     last = f(axis.size - 1)
@@ -70,7 +70,7 @@ def coordinates(axis: Axis, mode: str) -> NDArray[np.float32]:
 
 
 def nearest(at: NDArray[np.float32], axis: Axis, rounding: str) -> Places:
-    """The element nearest to each coordinate; ``by direction``: up where the axis shrinks."""
+    """The element nearest to each coordinate; ``by direction`` rounds up if the axis shrinks."""
     half = np.float32(0.5)
     match rounding:
         case "round_prefer_floor":
@@ -97,10 +97,10 @@ def weighted(
     exclude_outside: bool,
     cubic: float,
 ) -> tuple[Places, Weights]:
-    """Elements around each coordinate and what each counts, both ``[out, taps]``.
+    """Elements around each coordinate and their weights, both ``[out, taps]``.
 
-    A shrinking axis with *antialias* has the weights' curve stretched.  Beyond the ends the last
-    element repeats, or, with *exclude_outside*, nothing counts.
+    With *antialias*, the filter is stretched if the axis shrinks.  Beyond the ends, the last
+    element repeats, or has no weight with *exclude_outside*.
     """
     reach = 1 if mode == "linear" else 2
     stretch = min(axis.scale, 1.0) if antialias else 1.0

@@ -1,7 +1,7 @@
-"""Einsum: operands are contracted from the left, each time by one matrix product.
+"""Einsum: operands are contracted from the left, by one matrix product each time.
 
-Axes that both operands have and the result needs are batch axes, those that nobody needs any more
-are summed over.  Without any of the latter a product of elements is enough.
+Shared axes that are needed later are batch axes; shared axes that are not are summed over.  If
+there are none of the latter, an elementwise product is enough.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["OPERATORS"]
 
 
 def einsum(ctx: NodeContext) -> str:
-    """Any number of operands, ellipses, repeated and missing labels; the result may be implied."""
+    """Supports any number of operands, ellipses, repeated and missing labels, implied results."""
     operands, wanted = _parsed(ctx)
     terms = [
         _diagonal(ctx, value, labels) for value, labels in zip(ctx.inputs, operands, strict=True)
@@ -36,7 +36,7 @@ def einsum(ctx: NodeContext) -> str:
 
 
 def _parsed(ctx: NodeContext) -> tuple[list[str], str]:
-    """The labels of each operand and of the result; an ellipsis is spelt in digits."""
+    """The labels of each operand and of the result; axes of an ellipsis are labelled by digits."""
     equation = ctx.attr("equation", "").replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
@@ -58,7 +58,7 @@ def _parsed(ctx: NodeContext) -> tuple[list[str], str]:
 
 
 def _diagonal(ctx: NodeContext, value: str, labels: str) -> tuple[str, str]:
-    """*value* with axes of one label as one: their diagonal."""
+    """*value* with axes of the same label replaced by one: their diagonal."""
     for label, times in Counter(labels).items():
         for _ in range(times - 1):
             first, second = [d for d, name in enumerate(labels) if name == label][:2]
@@ -74,7 +74,7 @@ def _diagonal(ctx: NodeContext, value: str, labels: str) -> tuple[str, str]:
 
 
 def _summed(ctx: NodeContext, value: str, labels: str, kept: set[str]) -> tuple[str, str]:
-    """*value* summed over the axes that nothing else has."""
+    """*value* summed over the axes whose labels are not in *kept*."""
     axes = tuple(d for d, label in enumerate(labels) if label not in kept)
     if axes:
         value = ctx.emit(Reduce(ReduceOp.SUM, axes, False), [value])
@@ -84,7 +84,7 @@ def _summed(ctx: NodeContext, value: str, labels: str, kept: set[str]) -> tuple[
 def _contracted(
     ctx: NodeContext, a: str, left: str, b: str, right: str, later: set[str]
 ) -> tuple[str, str]:
-    """The product of two operands and its labels; *later* are those that are still needed."""
+    """The product of two operands, and its labels; *later* are the labels still needed."""
     shared = [label for label in left if label in right]
     batch = [label for label in shared if label in later]
     summed = [label for label in shared if label not in later]
@@ -95,7 +95,7 @@ def _contracted(
     sizes = _sizes(ctx, a, left) | _sizes(ctx, b, right)
 
     def matrix(value: str, labels: str, groups: Sequence[list[str]]) -> str:
-        """*value* as batch axes and two more, each all of a group's axes."""
+        """*value* as batch axes and two more, each the axes of one group merged."""
         own = _sizes(ctx, value, labels)
         order = [label for group in (batch, *groups) for label in group]
         value = ctx.transpose(value, tuple(labels.index(label) for label in order))
@@ -111,7 +111,7 @@ def _contracted(
 
 
 def _outer(ctx: NodeContext, a: str, left: str, b: str, right: str) -> tuple[str, str]:
-    """The product of elements, operands broadcast."""
+    """The elementwise product of the broadcast operands, and its labels."""
     labels = left + "".join(label for label in right if label not in left)
 
     def spread(value: str, own: str) -> str:

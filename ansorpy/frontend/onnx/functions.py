@@ -1,4 +1,4 @@
-"""Mathematical functions at each element."""
+"""Elementwise mathematical functions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _function(fn: Fn) -> Importer:
 
 
 def _single(fn: Fn) -> Importer:
-    """An importer for a function that is approximated in float32 (and computed so for 16 bits)."""
+    """An importer for a function that is computed in float32, also for 16-bit floats."""
 
     def build(ctx: NodeContext) -> str:
         ctx.require_float()
@@ -42,18 +42,18 @@ def sign(ctx: NodeContext) -> str:
 
 
 def mod(ctx: NodeContext) -> str:
-    """The remainder with the divisor's sign, or with ``fmod`` the dividend's."""
+    """The remainder with the divisor's sign, or the dividend's with ``fmod``."""
     return ctx.apply(Fn.REMAINDER if ctx.attr("fmod", 0) else Fn.MOD, ctx.input(0), ctx.input(1))
 
 
 def is_nan(ctx: NodeContext) -> str:
-    """True where the element is no number."""
+    """True where the element is NaN."""
     ctx.require_float()
     return ctx.apply(Fn.IS_NAN, ctx.input())
 
 
 def is_inf(ctx: NodeContext) -> str:
-    """True where the element is infinite, with a sign that is asked for."""
+    """True where the element is infinite with a sign that the attributes ask for."""
     ctx.require_float()
     above, below = ctx.attr("detect_positive", 1), ctx.attr("detect_negative", 1)
     x, limit = ctx.input(), ctx.literal(math.inf)

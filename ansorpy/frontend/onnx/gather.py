@@ -1,4 +1,4 @@
-"""Reading at indices: rows of an embedding; a slice where the indices are even constants."""
+"""Gathers at indices, which become slices if the indices are evenly spaced constants."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["OPERATORS"]
 
 
 def gather(ctx: NodeContext) -> str:
-    """Along ``axis``; evenly spaced constant indices select a slice, which costs nothing."""
+    """Gather along ``axis``; evenly spaced constant indices become a slice, which costs nothing."""
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
     indices = ctx.builder.constants.get(ctx.input(1))
@@ -27,7 +27,7 @@ def gather(ctx: NodeContext) -> str:
 
 
 def gather_elements(ctx: NodeContext) -> str:
-    """Each element at its own place along ``axis``."""
+    """Read each element at its own index along ``axis``."""
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
     indices = ctx.builder.constants.get(ctx.input(1))
@@ -37,7 +37,7 @@ def gather_elements(ctx: NodeContext) -> str:
 
 
 def gather_nd(ctx: NodeContext) -> str:
-    """Elements or parts at whole indices."""
+    """Read elements, or parts of the tensor, at index tuples."""
     batch = ctx.attr("batch_dims", 0)
     indices = ctx.builder.constants.get(ctx.input(1))
     if indices is not None:
@@ -47,14 +47,14 @@ def gather_nd(ctx: NodeContext) -> str:
 
 
 def _refuse_outside(indices: np.ndarray, extent: int) -> None:
-    """Constant indices are checked here; those of run time wrap around."""
+    """Refuse constant indices out of range; those computed at run time wrap around."""
     outside = indices[(indices < -extent) | (indices >= extent)]
     if outside.size:
         raise Unsupported(f"index {outside.flat[0]}", f"the axis has {extent} elements")
 
 
 def _range(indices: np.ndarray, extent: int) -> range | None:
-    """The places that *indices* name, if they are evenly spaced."""
+    """The positions that *indices* name as a range, or None if they are not evenly spaced."""
     flat = [int(v) % extent for v in indices.reshape(-1)]
     if not flat:
         return None

@@ -1,4 +1,4 @@
-"""ONNX models to network graphs, node by node, with static shapes and folded constants."""
+"""Imports ONNX models as network graphs, node by node, with static shapes and folded constants."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ def load(
         dims: Name of a dynamic dimension to its size: ``{"batch": 1}``.
 
     Raises:
-        ForeignFile: Not an ONNX model, or one that onnx's checker refuses.
+        ForeignFile: Not an ONNX model, or one that onnx's checker rejects.
         UsageError: Dynamic dimensions left open, or an unknown input or dimension name.
-        UnsupportedModel: Nodes that cannot be compiled; its table has all of them.
+        UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
     """
     model = read(source)
     unknown = [n for n in model.graph.node if not _is_known(n)]
@@ -63,7 +63,7 @@ def load(
         check(model, source)
         model = upgraded(model)
     importer = _Importer(model, pinned_shapes(model, shapes, dims))
-    with np.errstate(all="ignore"):  # constants may become NaN or infinite, as ONNX has it
+    with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
         return importer.run()
 
 
@@ -74,7 +74,7 @@ def _is_known(node: NodeProto) -> bool:
 
 
 def _needed(model: ModelProto) -> tuple[list[NodeProto], frozenset[str]]:
-    """The nodes that the outputs depend on, in order, and the names that these read."""
+    """The nodes that the outputs depend on, in order, and all names that these or outputs use."""
     used = {output.name for output in model.graph.output}
     nodes: list[NodeProto] = []
     for node in reversed(model.graph.node):
@@ -85,7 +85,7 @@ def _needed(model: ModelProto) -> tuple[list[NodeProto], frozenset[str]]:
 
 
 def _read(node: NodeProto) -> Iterator[str]:
-    """The names that *node* reads, those inside its bodies included."""
+    """The names that *node* reads, including those inside its subgraphs."""
     yield from filter(None, node.input)
     for attribute in node.attribute:
         for body in (attribute.g, *attribute.graphs):
@@ -95,7 +95,7 @@ def _read(node: NodeProto) -> Iterator[str]:
 
 
 class _Importer:
-    """One import: the values so far, and the rows of what cannot be compiled."""
+    """The state of one import: values so far, and table rows for what cannot be compiled."""
 
     def __init__(self, model: ModelProto, shapes: Mapping[str, tuple[int, ...]]):
         self.model = model
@@ -124,7 +124,7 @@ class _Importer:
         return self.builder.finish(Output(name, self.values[name]) for name in outputs)
 
     def _refuse_output(self, output: ValueInfoProto) -> None:
-        """Make a row of *output* when it is a narrow constant or no tensor of the type declared."""
+        """Add a row for *output* if it is a narrow constant, or lacks the declared type."""
         if output.name in self.narrow:
             array = self.narrow[output.name]
             self._blame(output.name, "output", array.shape, refused(array))
@@ -155,14 +155,14 @@ class _Importer:
                 self.values[tensor.name] = self.builder.add_constant(tensor.name, array)
 
     def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> DType | None:
-        """The element type that the input or output *info* declares; a row if it is none."""
+        """The element type that the input or output *info* declares; adds a row if unsupported."""
         if info.type.HasField("tensor_type"):
             return self._dtype(info.name, what, info.type.tensor_type.elem_type, shape)
         self._blame(info.name, what, shape, Unsupported("no tensor", "only tensors are supported"))
         return None
 
     def _dtype(self, name: str, what: str, code: int, shape: Iterable[int]) -> DType | None:
-        """The element type of the tensor *name*; without one of ours it becomes a row."""
+        """The element type of the tensor *name*; adds a row and returns None if unsupported."""
         try:
             return dtype_of(code)
         except Unsupported as reason:
@@ -170,17 +170,17 @@ class _Importer:
             return None
 
     def _blame(self, name: str, what: str, shape: Iterable[int], reason: Unsupported) -> None:
-        """Make a row of the tensor *name*."""
+        """Add a row for the tensor *name*."""
         shown = str(list(shape))
         self.rows.append(UnsupportedRow(name, what, reason.attribute, shown, reason.advice))
 
     def _import(self, node: NodeProto) -> None:
-        """Translate one node; a refusal becomes a row, and stand-ins let the rest be examined."""
+        """Translate one node; if refused, add a row and stand-in values to examine the rest."""
         operands = [name for name in node.input if name]
         supported = node.domain in _STANDARD and node.op_type in OPERATORS
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
-            return  # behind a node that is in the table already
+            return  # depends on a node that is in the table already
         context = NodeContext(node, self.opset, self.builder, self.values, self.used)
         try:
             results = self._translated(node, operands, context, supported)
@@ -188,7 +188,7 @@ class _Importer:
             self._refuse(node, operands, reason)
             return
         except (ArithmeticError, LookupError, TypeError, ValueError):
-            demand_consistent(self.model)  # operands or attributes that the operator never takes
+            demand_consistent(self.model)  # blames operands or attributes the operator never takes
             raise
         self.values.update(
             {
@@ -201,10 +201,10 @@ class _Importer:
     def _translated(
         self, node: NodeProto, operands: Sequence[str], context: NodeContext, supported: bool
     ) -> tuple[str | None, ...]:
-        """The node's values by its importer, as constants when its operands are.
+        """The node's values, translated by its importer; constants if all its operands are.
 
-        What has no importer, or none for such constants, is left to onnx's reference
-        implementation where that can be relied on.  A value of a narrow type is kept aside: None.
+        On constants, a node that no importer can translate is left to onnx's reference
+        implementation where that is reliable.  A value of a narrow type is kept apart: None.
         """
         held = narrow_constant(node)
         if held is not None:
@@ -228,7 +228,7 @@ class _Importer:
         return self._folded(node, operands)
 
     def _computed(self, node: NodeProto, results: tuple[str, ...]) -> tuple[str | None, ...]:
-        """*results*, which depend on constants alone, as constants."""
+        """*results*, which depend on constants only, evaluated to constants."""
         if all(name in self.builder.constants for name in results):
             return results
         arrays = constant_values(self.builder.finish(Output(name, name) for name in results))
@@ -237,7 +237,7 @@ class _Importer:
         )
 
     def _folded(self, node: NodeProto, operands: Sequence[str]) -> tuple[str | None, ...]:
-        """The node's values on constants, by onnx's reference implementation."""
+        """The values of a node on constants, computed by onnx's reference implementation."""
         feeds = {
             n: self.narrow[n] if n in self.narrow else self.builder.constants[self.values[n]]
             for n in operands
@@ -255,9 +255,9 @@ class _Importer:
         )
 
     def _constant(self, name: str, array: Array) -> str | None:
-        """Hold what a node on constants gave; refuses element types we do not have.
+        """Keep the value of a node on constants; refuse unsupported element types.
 
-        One of a narrow type is no value of the graph.
+        A value of a narrow type does not become a value of the graph: None.
         """
         if is_narrow(array.dtype):
             self.narrow[name] = array
@@ -292,7 +292,7 @@ class _Importer:
 
 
 def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
-    """Static types by onnx's shape inference, for what lies behind a node that was refused."""
+    """Static types from onnx's shape inference, as stand-ins for outputs of refused nodes."""
     types: dict[str, TensorType] = {}
     try:
         inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
@@ -311,7 +311,7 @@ def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
 
 
 def _grouped(rows: Iterable[UnsupportedRow]) -> list[UnsupportedRow]:
-    """Rows that say the same of the same operator as one: the first node, and how many more."""
+    """Merge rows with the same message for the same operator: the first node, and how many more."""
     groups: dict[tuple[str, str, str], list[UnsupportedRow]] = {}
     for row in rows:
         groups.setdefault((row.op, row.attribute, row.advice), []).append(row)

@@ -1,4 +1,4 @@
-"""Comparisons, operations on booleans, and choosing by them."""
+"""Comparisons, operations on booleans, and selection."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Importer = Callable[[NodeContext], str]
 
 
 def _binary(fn: Fn, *, swapped: bool = False) -> Importer:
-    """An importer for ``fn``; *swapped* reads ``a > b`` as ``b < a``."""
+    """An importer for ``fn``; *swapped* exchanges the operands, so ``a > b`` becomes ``b < a``."""
 
     def build(ctx: NodeContext) -> str:
         a, b = ctx.input(0), ctx.input(1)
@@ -23,7 +23,7 @@ def _binary(fn: Fn, *, swapped: bool = False) -> Importer:
 
 
 def not_(ctx: NodeContext) -> str:
-    """The other truth value."""
+    """The logical negation."""
     return ctx.apply(Fn.NOT, ctx.input())
 
 

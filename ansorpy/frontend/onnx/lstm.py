@@ -1,6 +1,6 @@
-"""LSTM: a step is the product with the hidden state and two elementwise kernels.
+"""LSTM: a step is a product with the hidden state and two elementwise kernels.
 
-They are the same tasks for every step but the first.
+All steps but the first have the same tasks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def lstm(ctx: NodeContext) -> tuple[str, ...]:
 
 
 def _stepper(ctx: NodeContext, direction: Direction) -> Step:
-    """Gates are in the order input, output, forget, cell; three of them may see the cell."""
+    """A step; gates are in the order input, output, forget, cell; the first three may peep."""
     hidden = ctx.shape(2)[-1]
     biases = bias_of(ctx, direction.number)
     inputs = projected(ctx, direction, biases and ctx.apply(Fn.ADD, *biases))

@@ -1,4 +1,4 @@
-"""Operators that only rename or move elements."""
+"""Operators that only reshape tensors or move elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Importer = Callable[[NodeContext], "str | tuple[str, ...]"]
 
 
 def reshape(ctx: NodeContext) -> str:
-    """The target shape must follow from constants and static shapes; 0 copies, -1 is inferred."""
+    """Reshape to a constant shape, in which 0 copies a size and -1 is inferred."""
     have = ctx.shape()
     wanted = list(ctx.constant_ints(1, "shape"))
     if not ctx.attr("allowzero", 0):
@@ -28,7 +28,7 @@ def reshape(ctx: NodeContext) -> str:
 
 
 def flatten(ctx: NodeContext) -> str:
-    """A matrix: the axes before ``axis``, and the rest."""
+    """A matrix whose rows merge the axes before ``axis``, and whose columns merge the rest."""
     shape = ctx.shape()
     axis = ctx.attr("axis", 1)
     axis = len(shape) if axis == len(shape) else ctx.axis(axis, len(shape))
@@ -64,14 +64,14 @@ def transpose(ctx: NodeContext) -> str:
 
 
 def concat(ctx: NodeContext) -> str:
-    """Join along ``axis``; operands without elements, which only constants are, leave no trace."""
+    """Join along ``axis``; operands without elements (only constants can be) are dropped."""
     axis = ctx.axis(ctx.attr("axis", 1), len(ctx.shape()))
     parts = [i for i in ctx.inputs if ctx.builder.types[i].size] or ctx.inputs
     return ctx.emit(Concat(axis), parts) if len(parts) > 1 else parts[0]
 
 
 def slice_(ctx: NodeContext) -> str:
-    """numpy's slicing with constant bounds; steps may be negative."""
+    """Slice as numpy does, with constant bounds; steps may be negative."""
     shape = ctx.shape()
     if ctx.opset < 10:
         starts, ends = ctx.ints("starts", ()), ctx.ints("ends", ())
@@ -93,7 +93,7 @@ def slice_(ctx: NodeContext) -> str:
 def _range(extent: int, start: int, end: int, step: int) -> range:
     """The indices that a slice selects; bounds beyond the data are clamped.
 
-    Differs from Python's where a negative step starts before the data: ONNX starts at the first
+    This differs from Python if a negative step starts before the data: ONNX starts at the first
     element.
     """
     first, last = (start + extent if start < 0 else start), (end + extent if end < 0 else end)
@@ -103,7 +103,7 @@ def _range(extent: int, start: int, end: int, step: int) -> range:
 
 
 def split(ctx: NodeContext) -> tuple[str, ...]:
-    """One slice an output."""
+    """One slice per output."""
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", 0), len(shape))
     count = len(ctx.node.output)
@@ -124,7 +124,7 @@ def split(ctx: NodeContext) -> tuple[str, ...]:
 
 
 def expand(ctx: NodeContext) -> str:
-    """Broadcast with a constant shape."""
+    """Broadcast to a constant shape."""
     wanted = ctx.constant_ints(1, "shape")
     try:
         shape = broadcast([ctx.shape(), wanted])
@@ -134,7 +134,7 @@ def expand(ctx: NodeContext) -> str:
 
 
 def tile(ctx: NodeContext) -> str:
-    """Repeat the whole along each axis, by constant numbers."""
+    """Repeat the whole tensor along each axis, a constant number of times."""
     shape, repeats = ctx.shape(), ctx.constant_ints(1, "repeats")
     if len(repeats) != len(shape) or min(repeats, default=1) < 1:
         raise Unsupported(f"repeats={repeats}", f"give {len(shape)} positive numbers")
@@ -149,7 +149,7 @@ def tile(ctx: NodeContext) -> str:
 
 
 def depth_to_space(ctx: NodeContext) -> str:
-    """Channels become blocks of pixels; a block is the first part of the channels, or the last."""
+    """Turn channels into blocks of pixels; the block is the outer (DCR) or inner (CRD) part."""
     n, c, h, w = ctx.shape()
     block, mode = ctx.attr("blocksize", 1), ctx.attr("mode", "DCR")
     if mode not in ("DCR", "CRD") or block < 1 or c % block**2:
@@ -162,7 +162,7 @@ def depth_to_space(ctx: NodeContext) -> str:
 
 
 def space_to_depth(ctx: NodeContext) -> str:
-    """Blocks of pixels become channels, a block the first part of them, or the last."""
+    """Turn blocks of pixels into channels; the block is the outer (DCR) or inner (CRD) part."""
     n, c, h, w = ctx.shape()
     block, mode = ctx.attr("blocksize", 1), ctx.attr("mode", "DCR")
     if mode not in ("DCR", "CRD") or block < 1 or h % block or w % block:
@@ -173,7 +173,7 @@ def space_to_depth(ctx: NodeContext) -> str:
 
 
 def pad(ctx: NodeContext) -> str:
-    """Constant, edge or reflecting padding by constant amounts."""
+    """Pad by constant amounts; the mode is constant, edge or reflect."""
     rank = len(ctx.shape())
     mode = ctx.attr("mode", "constant")
     if mode not in {m.value for m in PadMode}:
@@ -198,7 +198,7 @@ def pad(ctx: NodeContext) -> str:
 
 
 def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
-    """Each side reflects what lies behind the border, at most all of it once."""
+    """Refuse to reflect more elements than lie behind the border."""
     for extent, *amounts in zip(shape, begin, end, strict=True):
         kept = extent + sum(min(amount, 0) for amount in amounts)
         if max(amounts) > max(kept - 1, 0):
@@ -208,7 +208,7 @@ def _refuse_far_reflection(shape: Shape, begin: Shape, end: Shape) -> None:
 
 
 def _refuse_without_edge(shape: Shape, begin: Shape, end: Shape) -> None:
-    """Negative pads crop first; what is left must have an edge to repeat."""
+    """Refuse edge padding if negative pads, which crop first, leave no element to repeat."""
     for extent, *amounts in zip(shape, begin, end, strict=True):
         kept = extent + sum(min(amount, 0) for amount in amounts)
         if kept < 1:
@@ -218,7 +218,7 @@ def _refuse_without_edge(shape: Shape, begin: Shape, end: Shape) -> None:
 
 
 def _spread(amounts: Shape, axes: Shape, rank: int) -> tuple[Shape, Shape]:
-    """Begin and end amounts of every axis from those of *axes*."""
+    """Begin and end amounts of every axis, from those of *axes*; 0 for the others."""
     begin, end = [0] * rank, [0] * rank
     for place, axis in enumerate(axes):
         begin[axis], end[axis] = amounts[place], amounts[place + len(axes)]

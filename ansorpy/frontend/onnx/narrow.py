@@ -1,6 +1,6 @@
-"""Constants of element types that no kernel computes with: small floats and small integers.
+"""Constants of narrow element types (float8, int4 ...), which no kernel computes with.
 
-Weights are stored so, and made into floats before anything is computed with them.
+Weights may be stored in these types; they are converted to floats before use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NarrowArray = npt.NDArray[np.generic]
 
 
 def is_narrow(dtype: np.dtype[np.generic]) -> bool:
-    """True for the types of ml_dtypes that ours are without: float8, int4 and such."""
+    """True for the types of ml_dtypes that :class:`DType` lacks: float8, int4 and the like."""
     if dtype.type.__module__ != "ml_dtypes":
         return False
     try:
@@ -31,7 +31,7 @@ def is_narrow(dtype: np.dtype[np.generic]) -> bool:
 
 
 def narrow_type(code: int) -> bool:
-    """The same of an ONNX type code."""
+    """Like :func:`is_narrow`, for an ONNX type code."""
     try:
         return is_narrow(np.dtype(onnx.helper.tensor_dtype_to_np_dtype(code)))
     except (KeyError, TypeError):
@@ -39,7 +39,7 @@ def narrow_type(code: int) -> bool:
 
 
 def narrow_constant(node: NodeProto) -> NarrowArray | None:
-    """The value of a ``Constant`` of such a type; None for any other node."""
+    """The value of a ``Constant`` node of a narrow type; None for any other node."""
     if node.op_type != "Constant":
         return None
     tensors: list[TensorProto] = [a.t for a in node.attribute if a.name == "value"]
@@ -48,7 +48,7 @@ def narrow_constant(node: NodeProto) -> NarrowArray | None:
 
 
 def refused(array: NarrowArray) -> Unsupported:
-    """Why *array* cannot be an operand of what is computed at run time."""
+    """The reason why *array* cannot be an operand of a computation at run time."""
     name = onnx.TensorProto.DataType.Name(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
     return Unsupported(
         f"element type {name}", "it is for constants that DequantizeLinear or Cast makes floats of"

@@ -30,7 +30,7 @@ def batch_normalization(ctx: NodeContext) -> str:
 
 
 def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
-    """Over the axes from ``axis`` on, then scale and offset; the statistics only where read."""
+    """Normalise over the axes from ``axis`` on, then scale and offset; statistics only if read."""
     axes, epsilon = _trailing(ctx), float(ctx.attr("epsilon", 1e-5))
     result = ctx.apply(Fn.MUL, ctx.emit(LayerNorm(axes, epsilon), [ctx.input()]), ctx.input(1))
     result = ctx.apply(Fn.ADD, result, ctx.input(2)) if ctx.has_input(2) else result
@@ -50,7 +50,7 @@ def rms_normalization(ctx: NodeContext) -> str:
 
 
 def _trailing(ctx: NodeContext) -> Shape:
-    """The axes from ``axis`` on, of operands and a computation we have."""
+    """The axes from ``axis`` on; refuses operands and ``stash_type`` that are not supported."""
     ctx.require_float()
     if ctx.attr("stash_type", 1) != 1:
         raise Unsupported(f"stash_type={ctx.attr('stash_type', 1)}", "use float32, type 1")
@@ -65,7 +65,7 @@ def _mean(ctx: NodeContext, value: str, axes: Shape) -> str:
 
 
 def instance_normalization(ctx: NodeContext) -> str:
-    """Each channel of each image by its own mean and variance, then scale and offset."""
+    """Normalise each channel of each image by itself, then scale and offset."""
     rank = len(ctx.shape())
     norm = LayerNorm(tuple(range(2, rank)), float(ctx.attr("epsilon", 1e-5)))
     channels = (ctx.shape()[1], *(1,) * (rank - 2))
@@ -75,7 +75,7 @@ def instance_normalization(ctx: NodeContext) -> str:
 
 
 def group_normalization(ctx: NodeContext) -> str:
-    """Groups of channels of each image by their own mean and variance, then scale and offset."""
+    """Normalise each group of channels of each image by itself, then scale and offset."""
     ctx.require_float()
     shape, groups = ctx.shape(), ctx.attr("num_groups", 1)
     batch, channels, *spatial = shape
@@ -99,7 +99,7 @@ def mean_variance_normalization(ctx: NodeContext) -> str:
 
 
 def lp_normalization(ctx: NodeContext) -> str:
-    """``x`` by its norm along an axis; where that is 0 so is the result."""
+    """``x`` divided by its norm along an axis; 0 where the norm is 0."""
     ctx.require_float()
     x, p = ctx.input(), ctx.attr("p", 2)
     axis = ctx.axis(ctx.attr("axis", -1), len(ctx.shape()))
@@ -120,7 +120,7 @@ def lrn(ctx: NodeContext) -> str:
 
 
 def _softmax_axes(ctx: NodeContext) -> Shape:
-    """Before opset 13 everything from ``axis`` on is one axis; since then ``axis`` alone."""
+    """The axes of softmax: all from ``axis`` on before opset 13, since then ``axis`` alone."""
     rank = len(ctx.shape())
     if ctx.opset >= 13:
         return (ctx.axis(ctx.attr("axis", -1), rank),)
@@ -133,9 +133,9 @@ def softmax(ctx: NodeContext) -> str:
 
 
 def log_softmax(ctx: NodeContext) -> str:
-    """``(x - max) - log(sum(exp(x - max)))``: no exponential overflows.
+    """``(x - max) - log(sum(exp(x - max)))``, in which no exponential overflows.
 
-    Over a single element it is 0, which that would give but for what exp and log round.
+    Over a single element it is exactly 0, without the rounding of exp and log.
     """
     axes = _softmax_axes(ctx)
     if all(ctx.shape()[axis] == 1 for axis in axes):

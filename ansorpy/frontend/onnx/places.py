@@ -1,4 +1,4 @@
-"""Operators that know where an element stands: running sums, triangles, one-hot rows."""
+"""Operators that depend on an element's position: running sums, triangles, one-hot rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def cum_sum(ctx: NodeContext) -> str:
 
 
 def trilu(ctx: NodeContext) -> str:
-    """Zero below (``upper``) or above a diagonal of the last two axes."""
+    """The operand with zeros below (``upper``) or above a diagonal of the last two axes."""
     *_, rows, columns = ctx.shape()
     k = int(ctx.constant(1, "k").item()) if ctx.has_input(1) else 0
     row, column = np.ogrid[:rows, :columns]
@@ -31,9 +31,9 @@ def trilu(ctx: NodeContext) -> str:
 
 
 def one_hot(ctx: NodeContext) -> str:
-    """A new axis that has one value at the index and another elsewhere.
+    """A new axis that holds one value at the given index and another elsewhere.
 
-    Indices count from the end where negative; for those outside there is no such place.
+    Negative indices count from the end; an index out of range selects no position.
     """
     (depth,) = ctx.constant_ints(1, "depth")
     values = np.asarray(ctx.constant(2, "values"))

@@ -1,4 +1,4 @@
-"""Pools: an average is a window sum times the reciprocal of how many elements it had."""
+"""Pools; an average is a window sum times the reciprocal of its number of elements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["OPERATORS"]
 
 
 def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[str, Windows]:
-    """*value* (default: the operand) reduced by windows, and these."""
+    """*value* (default: the operand) reduced by windows, and the windows."""
     spatial = ctx.shape()[2:]
     if not 1 <= len(spatial) <= 3:
         raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
@@ -32,7 +32,7 @@ def max_pool(ctx: NodeContext) -> str:
 
 
 def average_pool(ctx: NodeContext) -> str:
-    """The mean of each window, over the declared padding too when ``count_include_pad``."""
+    """The mean of each window, which includes declared padding with ``count_include_pad``."""
     total, w = _pool(ctx, PoolKind.SUM)
     include = bool(ctx.attr("count_include_pad", 0))
     out = ctx.builder.types[total].shape[2:]
@@ -43,7 +43,7 @@ def average_pool(ctx: NodeContext) -> str:
 
 
 def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> NDArray[np.float64]:
-    """Elements each window averages over: the outer product of the counts along each axis."""
+    """Number of elements in each window's mean: the outer product of the counts along the axes."""
     result = np.ones(())
     for d, (size, count) in enumerate(zip(spatial, out, strict=True)):
         low, high = (-w.pads_begin[d], size + w.declared_end[d]) if include_pad else (0, size)

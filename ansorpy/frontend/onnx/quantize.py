@@ -1,4 +1,4 @@
-"""Numbers as small integers and back; what is in between is computed in floats."""
+"""Quantization to small integers and back; everything in between is computed in floats."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["OPERATORS"]
 
 
 def dequantize_linear(ctx: NodeContext) -> str:
-    """``(x - zero_point) * scale``, with one scale, or one for each place or block of an axis."""
+    """``(x - zero_point) * scale``, with one scale, or one per index or block of an axis."""
     scale = _along(ctx, 1)
     dtype = ctx.type(1).dtype
     wanted = ctx.attr("output_dtype", 0)
@@ -22,7 +22,7 @@ def dequantize_linear(ctx: NodeContext) -> str:
 
 
 def quantize_linear(ctx: NodeContext) -> str:
-    """``round(x / scale) + zero_point``, halves to even, within the range of the integers."""
+    """``round(x / scale) + zero_point``, halves to even, clipped to the range of the integers."""
     ctx.require_float()
     wanted = ctx.attr("output_dtype", 0)
     dtype = DType.UINT8 if not wanted else dtype_of(wanted)
@@ -45,7 +45,7 @@ def _cast(ctx: NodeContext, value: str, dtype: DType) -> str:
 
 
 def _along(ctx: NodeContext, index: int) -> str:
-    """Operand *index*, one number, or one for each place or block of ``axis``, as it broadcasts."""
+    """Operand *index*, shaped to broadcast: one number, or one per index or block of ``axis``."""
     own, full, block = ctx.shape(index), ctx.shape(), ctx.attr("block_size", 0)
     if not own or own == (1,):
         return ctx.reshape(ctx.input(index), ())

@@ -1,4 +1,4 @@
-"""Files and objects to a checked ONNX model of an operator set we read."""
+"""Reads ONNX models from files and objects, checks them, and upgrades old operator sets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ansorpy.graph.ir import Array
 __all__ = ["OLDEST_OPSET", "array_of", "check", "demand_consistent", "opset_of", "read", "upgraded"]
 
 OLDEST_OPSET = 7
-"""Importers know the operators' meanings from this operator set on; older models are converted."""
+"""The oldest operator set that importers support; older models are converted."""
 
 _CONVERT_TO = 13
 
@@ -58,7 +58,7 @@ def _read_file(path: Path) -> ModelProto:
 
 
 def _whole(model: ModelProto, what: str) -> ModelProto:
-    """*model* itself, unless what any model holds is missing: *what* was no model then."""
+    """*model* itself; refuses one that lacks what every model has, naming it by *what*."""
     if not model.ir_version:
         raise _not_onnx(what, "it states no version of the format")
     if not model.graph.output:
@@ -91,7 +91,7 @@ def array_of(tensor: TensorProto) -> Array:
     """The values of an initializer.
 
     Raises:
-        ForeignFile: It holds another number of bytes than its shape and type need.
+        ForeignFile: Its number of bytes does not fit its shape and type.
     """
     try:
         return numpy_helper.to_array(tensor)
@@ -103,7 +103,7 @@ def array_of(tensor: TensorProto) -> Array:
 
 
 def opset_of(model: ModelProto) -> int:
-    """The version of the standard operators the model imports (1 when it names none)."""
+    """The version of the standard operator set that the model imports (1 if it names none)."""
     versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
     return max(versions, default=1)
 
@@ -111,10 +111,10 @@ def opset_of(model: ModelProto) -> int:
 def check(model: ModelProto, source: str | Path | ModelProto) -> None:
     """Run onnx's checker; by path for files, so that models over 2 GiB pass.
 
-    Outputs may leave their shapes open, which the checker does not allow: they follow anyway.
+    Outputs may omit their shapes, though the checker does not allow it: they can be inferred.
 
     Raises:
-        ForeignFile: The checker refuses the model.
+        ForeignFile: The checker rejects the model, or several outputs have one name.
     """
     unranked = [
         o for o in model.graph.output
@@ -137,10 +137,10 @@ def check(model: ModelProto, source: str | Path | ModelProto) -> None:
 
 
 def demand_consistent(model: ModelProto) -> None:
-    """Refuse *model* where a node's operands have ranks, types or attributes it does not take.
+    """Refuse *model* if some node has operands or attributes that its operator does not take.
 
-    Importers rely on what onnx's strict shape inference looks at; it is asked when one failed, as
-    it takes as long as the import.
+    Importers assume what onnx's strict shape inference checks.  That takes as long as the import,
+    so it runs only after an importer has failed.
 
     Raises:
         ForeignFile: There is such a node.
@@ -149,12 +149,12 @@ def demand_consistent(model: ModelProto) -> None:
         onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
         raise _not_valid(error, _IN_FULL) from None
-    except ValueError:  # it cannot be asked about models over 2 GiB
+    except ValueError:  # it does not support models over 2 GiB
         return
 
 
 def upgraded(model: ModelProto) -> ModelProto:
-    """The model itself, or its conversion to a newer operator set when it is older than we read.
+    """The model itself, or its conversion to a newer operator set if it is too old to import.
 
     Raises:
         UnsupportedModel: onnx cannot convert it, or it is newer than the installed onnx.
@@ -177,6 +177,6 @@ def upgraded(model: ModelProto) -> ModelProto:
 
 
 def _reason(error: Exception) -> str:
-    """What *error* says, on one line, without the context that onnx adds below."""
+    """The message of *error* on one line, without the context that onnx appends."""
     said = " ".join(str(error).partition("==> Context")[0].split())
     return said or type(error).__name__

@@ -1,7 +1,8 @@
-"""What recurrent networks have in common: directions, initial states, steps, results.
+"""Shared parts of recurrent networks: directions, initial states, steps, results.
 
-They are unrolled over their static number of steps.  The inputs' product is one matrix product for
-all steps; every step reads and writes whole rows of tensors whose first axis is time.
+The networks are unrolled over their static number of steps.  The product with the inputs is one
+matrix product for all steps; every step reads and writes whole rows of tensors whose first axis is
+time.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ class Direction:
 
 
 Step = Callable[[int, States], tuple[str, ...]]
-"""A step at a place, from states (None stands for zeros) to states; the first is the result."""
+"""Computes new states from a time index and states (None: zeros); the first is the result."""
 
 
 def run_directions(
@@ -47,8 +48,8 @@ def run_directions(
     """All results ``[steps, directions, batch, hidden]``, then each state after the last step.
 
     Args:
-        states: The operands that are initial states.
-        stepper: What computes a step of a direction.
+        states: Numbers of the operands that are initial states.
+        stepper: Returns the function that computes a step of a direction.
     """
     directions = _directions(ctx)
     for operand in range(3):  # the data and both weights
@@ -78,7 +79,7 @@ def run_directions(
 def _run(
     step: Step, states: States, order: Sequence[int]
 ) -> tuple[Mapping[int, str], tuple[str, ...]]:
-    """The result of each step, by its place, and the states after the last one."""
+    """The result of each step, by time index, and the states after the last step."""
     results: dict[int, str] = {}
     last: tuple[str, ...] = ()
     for t in order:
@@ -96,7 +97,7 @@ def _directions(ctx: NodeContext) -> tuple[bool, ...]:
 
 
 def _refuse_lengths(ctx: NodeContext, steps: int) -> None:
-    """Sequences shorter than the tensor would need a mask a step."""
+    """Refuse sequences shorter than the tensor, which would need a mask per step."""
     if ctx.has_input(4) and set(ctx.constant_ints(4, "sequence_lens")) != {steps}:
         raise Unsupported("sequence_lens", "pad the sequences and leave this input out")
 
@@ -113,7 +114,7 @@ def _initial(ctx: NodeContext, index: int, d: int, batch_first: bool) -> str | N
 
 
 def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Fn, ...]:
-    """The activations of a direction; names know no case."""
+    """The activations of a direction; names are case-insensitive."""
     names: list[bytes] = ctx.attr("activations", [])
     given = [name.decode() for name in names] or [*default] * (d + 1)
     known = {name.lower(): fn for name, fn in _ACTIVATIONS.items()}
@@ -145,25 +146,25 @@ def bias_of(ctx: NodeContext, d: int) -> tuple[str, str] | None:
 
 
 def clipped(ctx: NodeContext, value: str) -> str:
-    """*value* within the bounds that ``clip`` sets."""
+    """*value* clipped to the bounds that ``clip`` sets."""
     bound = float(ctx.attr("clip", 0.0))
     return ctx.apply(Fn.CLIP, value, params=(-bound, bound)) if bound > 0 else value
 
 
 def row(ctx: NodeContext, value: str, place: int) -> str:
-    """*value* at *place* of its first axis, that axis dropped."""
+    """*value* at index *place* of its first axis, which is dropped."""
     shape = ctx.builder.types[value].shape
     ranges = [range(place, place + 1), *map(range, shape[1:])]
     return ctx.reshape(ctx.slice(value, ranges), shape[1:])
 
 
 def part(ctx: NodeContext, value: str, k: int, width: int, count: int = 1) -> str:
-    """The *k*-th *width* elements of the last axis, and as many again for each more of *count*."""
+    """Elements ``k * width`` to ``(k + count) * width`` of the last axis."""
     *lead, _ = ctx.builder.types[value].shape
     return ctx.slice(value, [*map(range, lead), range(k * width, (k + count) * width)])
 
 
 def joined(ctx: NodeContext, rows: Sequence[str], shape: tuple[int, ...]) -> str:
-    """*rows* ``[batch, hidden]`` after one another, as a tensor of *shape*."""
+    """*rows* ``[batch, hidden]``, concatenated, as a tensor of *shape*."""
     stacked = rows[0] if len(rows) == 1 else ctx.emit(Concat(0), rows)
     return ctx.reshape(stacked, shape)

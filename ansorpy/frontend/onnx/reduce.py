@@ -1,4 +1,4 @@
-"""Reductions over axes, to values and to places."""
+"""Reductions over axes, to values (sums, maxima ...) or to positions (argmax, argmin)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def reduce_mean(ctx: NodeContext) -> str:
 
 
 def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:
-    """The sum of a function of the elements, and perhaps a function of that."""
+    """An importer for the sum of a function of the elements, to which *root* may be applied."""
 
     def build(ctx: NodeContext) -> str:
         ctx.require_float()
@@ -88,7 +88,7 @@ def reduce_log_sum_exp(ctx: NodeContext) -> str:
 
 
 def _place(kind: ReduceOp) -> Importer:
-    """The place of the largest or smallest element along an axis."""
+    """An importer for the index of the largest or smallest element along an axis."""
 
     def build(ctx: NodeContext) -> str:
         shape = ctx.shape()

@@ -1,4 +1,4 @@
-"""The one table of ONNX operators: name to importer, collected from the family modules."""
+"""The table of ONNX operators, from name to importer, collected from the family modules."""
 
 from __future__ import annotations
 
@@ -58,6 +58,6 @@ ON_SHAPES = frozenset({
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
     *reduce.OPERATORS,
 })  # fmt: skip
-"""Operators that exporters compute shapes with: integers, and tensors without elements, which no
-kernel has.  Of others onnx's reference implementation leaves out attributes (the clip of an LSTM)
-and what older operator sets meant (softmax)."""
+"""Operators that exporters compute shapes with, on integers and on tensors without elements, which
+no kernel supports.  For other operators, onnx's reference implementation ignores some attributes
+(the clip of an LSTM) and the semantics of older operator sets (softmax)."""

@@ -1,6 +1,6 @@
 """Resize and Upsample: along each axis in turn, a weighted sum of a few elements.
 
-Shapes are static, so where each element comes from and how much counts is known at import.
+Shapes are static, so the source positions and weights of each element are known at import.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MODES = ("nearest", "linear", "cubic")
 
 @dataclass(frozen=True)
 class _Rule:
-    """What the attributes say of all axes."""
+    """The attributes that apply to all axes."""
 
     mode: str
     coordinates: str = "asymmetric"
@@ -42,7 +42,7 @@ class _Rule:
 
 
 def resize(ctx: NodeContext) -> str:
-    """The forms of opset 10 (scales), 11 (region, scales or sizes) and 18 (axes, antialiasing)."""
+    """Supports opsets 10 (scales), 11 (region, scales or sizes) and 18 (axes, antialiasing)."""
     if ctx.opset < 11:
         return _resized(ctx, _old_rule(ctx), _by_scales(ctx, ctx.constant(1, "scales").reshape(-1)))
     rule = _Rule(
@@ -62,7 +62,7 @@ def resize(ctx: NodeContext) -> str:
 
 
 def upsample(ctx: NodeContext) -> str:
-    """What Resize was called before opset 10; scales are an attribute before opset 9."""
+    """The name of Resize before opset 10; scales are an attribute before opset 9."""
     given = ctx.constant(1, "scales") if ctx.has_input(1) else np.asarray(ctx.attr("scales", [1.0]))
     return _resized(ctx, _old_rule(ctx), _by_scales(ctx, given.reshape(-1)))
 
@@ -82,7 +82,7 @@ def _by_scales(ctx: NodeContext, scales: Sequence[float] | np.ndarray) -> list[A
 
 
 def _axes(ctx: NodeContext) -> list[Axis]:
-    """Sizes, scales and regions of the axes that the node names, by default of all."""
+    """Sizes, scales and regions of the axes that the node names; the default is all axes."""
     shape = ctx.shape()
     rank = len(shape)
     named = [ctx.axis(a, rank) for a in ctx.ints("axes", range(rank))]
@@ -108,7 +108,7 @@ def _axes(ctx: NodeContext) -> list[Axis]:
 def _of_sizes(
     ctx: NodeContext, sizes: np.ndarray, have: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Scales and sizes, the same scale for all axes where the aspect ratio is to be kept."""
+    """Scales and sizes, with one scale for all axes if the aspect ratio is to be kept."""
     policy = ctx.attr("keep_aspect_ratio_policy", "stretch")
     scales = sizes.astype(np.float32) / np.asarray(have, np.float32)
     if policy == "stretch":
@@ -126,9 +126,9 @@ def _optional(ctx: NodeContext, index: int, what: str) -> np.ndarray:
 
 
 def _resized(ctx: NodeContext, rule: _Rule, axes: Sequence[Axis]) -> str:
-    """Axes that shrink go first, and those that grow last axis first.
+    """Resize axes that shrink first, then those that grow, starting with the last axis.
 
-    So the least is computed, and elements are picked apart within rows only while they are few.
+    This order computes the fewest elements, and gathers within rows only while these are short.
     """
     if rule.mode not in _MODES:
         raise Unsupported(f"mode={rule.mode}", f"use {', '.join(_MODES)}")
@@ -142,7 +142,7 @@ def _resized(ctx: NodeContext, rule: _Rule, axes: Sequence[Axis]) -> str:
         axes, key=lambda a: (a.out > a.size, a.axis if a.out <= a.size else -a.axis)
     ):
         if axis.scale == 1 and axis.out == axis.size and rule.coordinates != "tf_crop_and_resize":
-            continue  # the last ones shift by half an element what they do not scale
+            continue  # tf_crop_and_resize may move elements even at scale 1
         places, weights = _taken(rule, axis)
         times[axis.axis] = _repeated(places, axis) if weights is None else 0
         if not times[axis.axis]:
@@ -156,7 +156,7 @@ def _resized(ctx: NodeContext, rule: _Rule, axes: Sequence[Axis]) -> str:
 
 
 def _taken(rule: _Rule, axis: Axis) -> tuple[Places, Weights | None]:
-    """Where elements come from and what each counts; no weights where it is one, as it is."""
+    """Source positions and weights; no weights where each result is one unchanged element."""
     at = coordinates(axis, rule.coordinates)
     if rule.mode == "nearest":
         return nearest(at, axis, rule.rounding).reshape(-1, 1), None
@@ -167,13 +167,13 @@ def _taken(rule: _Rule, axis: Axis) -> tuple[Places, Weights | None]:
 
 
 def _repeated(places: Places, axis: Axis) -> int:
-    """How often each element is repeated in a row; 0 where that is not what *places* say."""
+    """How often each element is repeated in succession; 0 if *places* is not such a pattern."""
     times = axis.out // axis.size
     return times if np.array_equal(places[:, 0], np.arange(axis.out) // max(times, 1)) else 0
 
 
 def _marked_outside(ctx: NodeContext, value: str, rule: _Rule, axes: Sequence[Axis]) -> str:
-    """The extrapolation value wherever a coordinate is outside the image."""
+    """*value* with the extrapolation value wherever a coordinate is outside the image."""
     rank = len(ctx.shape())
     inside = np.ones((1,) * rank, bool)
     for axis in axes:

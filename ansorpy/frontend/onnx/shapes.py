@@ -1,4 +1,4 @@
-"""Static shapes of the network's inputs: dynamic dimensions are pinned or listed."""
+"""Static shapes of the network's inputs; dynamic dimensions must be pinned, or are reported."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _dims(info: ValueInfoProto):  # type: ignore[no-untyped-def]  # protobuf's c
 
 
 def _declared(info: ValueInfoProto, dims: Mapping[str, int]) -> tuple[int | str, ...]:
-    """Sizes as the model and *dims* give them; a name (``?`` for none) where still open."""
+    """Sizes from the model and *dims*; the name of a dimension (``?`` for none) if still open."""
     return tuple(
         d.dim_value
         if d.HasField("dim_value") and d.dim_value > 0
@@ -93,7 +93,7 @@ def _refuse_unknown(
 
 
 def _pin_hint(declared: Mapping[str, tuple[int | str, ...]], open_dims: Sequence[str]) -> str:
-    """Flags that would pin everything open: by name where dimensions have one."""
+    """A hint with flags that pin all open dimensions, by name where they have one."""
     open_inputs = {text.rsplit("[", 1)[0] for text in open_dims}
     named = [e for n in open_inputs for e in declared[n] if isinstance(e, str) and e != "?"]
     flags = [f"--dim {name}=1" for name in sorted(set(named))]

@@ -1,4 +1,4 @@
-"""What convolutions and pools of ONNX share: kernels, groups, padding and ceiling rules, bias."""
+"""Shared parts of convolutions and pools: kernels, groups, padding and ceiling rules, bias."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["Windows", "biased", "kernel_of", "require_positive", "windows_of"]
 
 @dataclass(frozen=True)
 class Windows:
-    """Kernel, strides, dilations and both pads, a number a spatial axis.
+    """Kernel, strides, dilations and both pads, one number per spatial axis.
 
-    ``declared_end`` is the end padding the model states; ``pads_end`` may be larger where
-    ``ceil_mode`` lets a last window run over it.
+    ``declared_end`` is the end padding that the model states; ``pads_end`` may be larger where
+    ``ceil_mode`` lets a last window run past it.
     """
 
     kernel: Shape
@@ -29,7 +29,7 @@ class Windows:
 def kernel_of(ctx: NodeContext, divided: str) -> tuple[Shape, int]:
     """The weight's spatial extents and the number of groups.
 
-    *divided*: what the weight's first axis counts, which the groups divide.
+    *divided* names what the weight's first axis counts, for messages; groups must divide it.
     """
     weight = ctx.shape(1)
     if not 3 <= len(weight) <= 5:
@@ -46,7 +46,7 @@ def kernel_of(ctx: NodeContext, divided: str) -> tuple[Shape, int]:
 
 
 def biased(ctx: NodeContext, result: str, channels: int) -> str:
-    """*result* ``[n, channels, ..]`` and the third operand, a number a channel, if there is one."""
+    """*result* ``[n, channels, ..]`` plus the third operand, a bias per channel, if present."""
     if not ctx.has_input(2):
         return result
     rank = len(ctx.builder.types[result].shape)
@@ -72,7 +72,7 @@ def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:
 
 
 def require_positive(**given: Shape) -> None:
-    """Refuse an attribute, by its name, with a number less than 1."""
+    """Refuse each attribute, given by its name, that has a number less than 1."""
     for name, numbers in given.items():
         if min(numbers, default=1) < 1:
             raise Unsupported(f"{name}={numbers}", "none may be less than 1")

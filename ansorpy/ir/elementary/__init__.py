@@ -1,1 +1,1 @@
-"""Elementary functions as scalar expressions: what generators without the function compute."""
+"""Elementary functions as scalar expressions, for generators that lack the function."""

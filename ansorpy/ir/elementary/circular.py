@@ -23,7 +23,7 @@ def cos_single(x: Expr) -> Expr:
 
 
 def _circular(x: Expr, quarter: int) -> Expr:
-    """sin(x + quarter * pi / 2) through the remainder of x by pi / 2 and its quadrant."""
+    """sin(x + quarter * pi / 2), from the quadrant of x and its remainder modulo pi / 2."""
     wide = x.astype(DType.FLOAT64)
     rounder = FORMATS[DType.FLOAT64].rounder
     shifted = fma(wide, _TWO_OVER_PI, rounder)

@@ -31,7 +31,7 @@ def erf_double(x: Expr) -> Expr:
     """Error function: rational near 0, ``1 - exp(-x * x) * rational(|x|)`` beyond (Cephes)."""
     square = x * x
     near = x * polynomial(square, _NEAR_ABOVE) / polynomial(square, _NEAR_BELOW)
-    size = clamped(absolute(x), 0.0, 6.0)  # 1 to the last bit from there on
+    size = clamped(absolute(x), 0.0, 6.0)  # beyond, the result is exactly 1
     ratio = polynomial(size, _FAR_ABOVE) / polynomial(size, _FAR_BELOW)
     far = 1.0 - exp_double(-(size * size)) * ratio
     return select(absolute(x) < 1.0, near, select(x < 0.0, -far, far))

@@ -21,13 +21,13 @@ _LN2_DOUBLE = 6.93147180369123816490e-01, 1.90821492927058770002e-10
 
 
 def exp_single(x: Expr) -> Expr:
-    """e ** x, reduced by multiples of ln 2; a minimax polynomial of degree 6."""
+    """e ** x: a minimax polynomial of degree 6 after reduction by multiples of ln 2."""
     n, r = _reduced(clamped(x, -104.0, 89.0), *_LN2_SINGLE)
     y = fma(polynomial(r, _EXP_SINGLE), r, 1.0)
     return Call(Function.SCALE, (y, n))
 
 
-# Rounded to float32, then varied in the last bits for the least error of the whole.
+# Rounded to float32, then varied in the last bits to minimise the error of the result.
 _EXP_SINGLE = (
     0.0013165549607947469, 0.008352093398571014, 0.04167648404836655, 0.16666702926158905,
     0.4999997615814209, 1.0,
@@ -35,7 +35,7 @@ _EXP_SINGLE = (
 
 
 def exp_double(x: Expr) -> Expr:
-    """e ** x, reduced by multiples of ln 2; a minimax polynomial of degree 12."""
+    """e ** x: a minimax polynomial of degree 12 after reduction by multiples of ln 2."""
     n, r = _reduced(clamped(x, -746.0, 710.0), *_LN2_DOUBLE)
     tail = fma(polynomial(r, _EXP_DOUBLE) * r, r, r)
     return Call(Function.SCALE, (tail + 1.0, n))

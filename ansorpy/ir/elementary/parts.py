@@ -1,4 +1,4 @@
-"""Pieces that several approximations share: polynomials, splitting a float, powers of two."""
+"""Building blocks shared by approximations: polynomials, splitting a float, powers of two."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LOG2_E = 1.44269504088896341
 
 @dataclass(frozen=True)
 class Format:
-    """A binary float: ``2**fraction`` steps an octave, its exponents' bias, its bits' type."""
+    """A binary float format: fraction bits, exponent bias, and the type that holds its bits."""
 
     fraction: int
     bias: int
@@ -27,7 +27,7 @@ class Format:
 
     @property
     def rounder(self) -> float:
-        """Adding it leaves the nearest integer in the low bits."""
+        """A constant that, added to a float, leaves the nearest integer in the low bits."""
         return 1.5 * 2.0**self.fraction
 
 
@@ -71,7 +71,7 @@ def from_bits(x: Expr) -> Expr:
 
 
 def select(cond: Expr, then: Expr | float, other: Expr | float) -> Expr:
-    """*then* where *cond* holds, else *other*; at least one of them is an expression."""
+    """*then* where *cond* holds, else *other*; at least one of the two must be an expression."""
     like = then if isinstance(then, Expr) else other
     assert isinstance(like, Expr)
     sides = (x if isinstance(x, Expr) else number(x, like) for x in (then, other))
@@ -84,7 +84,7 @@ def equal(x: Expr, value: float) -> Expr:
 
 
 def clamped(x: Expr, low: float, high: float) -> Expr:
-    """*x* within the limits; a NaN stays one."""
+    """*x* clamped to ``low .. high``; a NaN stays a NaN."""
     x = Binary(BinaryOp.MIN, x, number(high, x))
     return Binary(BinaryOp.MAX, x, number(low, x))
 
@@ -98,14 +98,14 @@ def split_integer(x: Expr, factor: float) -> Expr:
 def mantissa(x: Expr, lifted: Expr | None = None, lift: int = 0) -> tuple[Expr, Expr]:
     """``m, n`` with ``x == m * 2**(n + lift)`` and m in ``sqrt(1/2) .. sqrt(2)``, for normal x > 0.
 
-    *lift* counts only where *lifted* holds.
+    *lift* applies only where *lifted* holds.
     """
     form = FORMATS[x.dtype]
     step = 1 << form.fraction
     root = _ROOT[x.dtype]  # the bits of sqrt(1/2)
     moved = bits(x) + (form.bias * step - root)
     m = from_bits(moved % step + root)
-    # The exponent becomes the low bits of a float between 2**fraction and twice that.
+    # Put the exponent into the low bits of a float between 2**fraction and twice that.
     biased = from_bits(moved // step + (form.fraction + form.bias) * step)
     bias = float(step + form.bias)
     if lifted is None:

@@ -49,7 +49,7 @@ def power_single(x: Expr, y: Expr) -> Expr:
 
 
 def _log2(x: Expr) -> Expr:
-    """Binary logarithm of a float32 x >= 0, about 48 bits; -inf at 0."""
+    """Binary logarithm of a float32 x >= 0, accurate to about 48 bits; -inf at 0."""
     m, n = mantissa(x)
     s = (m - 1.0) / (m + 1.0)
     series = polynomial(s * s, [2 / k for k in range(17, 0, -2)])
@@ -59,7 +59,7 @@ def _log2(x: Expr) -> Expr:
 
 
 def _exp2(t: Expr) -> Expr:
-    """2.0 ** t, of a t whose result is to be a float32."""
+    """2.0 ** t, clamped to the range of a float32 result."""
     form = FORMATS[t.dtype]
     t = clamped(t, -160.0, 130.0)
     shifted = t + form.rounder
@@ -76,11 +76,11 @@ _EXP_SERIES = (
 
 
 def _cases(x: Expr, y: Expr, magnitude: Expr, result: Expr) -> Expr:
-    """Signs and the exceptional operands, as C99 defines ``pow``."""
+    """*result* with the sign and the special cases that C99 defines for ``pow``."""
     whole = _floor(y).equal(y)
     half = y * 0.5
     odd = whole & _floor(half).not_equal(half)
-    negative = bits(x) >= 1 << 31  # a zero has a sign too
+    negative = bits(x) >= 1 << 31  # from the bits, as zeros have a sign too
     result = select(odd & negative, -result, result)
     fraction_of_negative = (x < 0.0) & (magnitude < INFINITY) & _floor(y).not_equal(y)
     result = select(fraction_of_negative, NAN, result)

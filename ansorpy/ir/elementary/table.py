@@ -1,4 +1,4 @@
-"""Which functions are computed by expressions, with what error, and how operands are widened."""
+"""The functions that are computed by expressions, and their errors."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SINGLE, _DOUBLE = DType.FLOAT32, DType.FLOAT64
 
 @dataclass(frozen=True)
 class Approximation:
-    """An expression for a function, and the largest error it has.
+    """An expression for a function, and its largest error.
 
     ``error`` is in units of the last place of the exact result rounded to the type, measured
-    over every float32 (samples of float64) where a product and a sum round once:
+    over every float32 (samples of float64) on a machine with fused multiply-add:
     ``python -m tests.codegen.llvm.sweep``.  NaN gives NaN and infinities give their limits;
-    denormal arguments and results keep the error.  ``domain`` is where that holds, "" for all x.
+    the error holds for denormal arguments and results too.  ``domain`` is where, "" for all x.
     """
 
     build: Callable[..., Expr]
@@ -34,7 +34,7 @@ class Approximation:
 
 
 def _reciprocal_root(x: Expr) -> Expr:
-    """1 / sqrt(x), both correctly rounded."""
+    """1 / sqrt(x), where each of the two operations is correctly rounded."""
     return 1.0 / Call(Function.SQRT, (x,))
 
 
@@ -53,8 +53,8 @@ APPROXIMATIONS: Mapping[tuple[Function | BinaryOp, DType], Approximation] = {
     (Function.RSQRT, _DOUBLE): Approximation(_reciprocal_root, 1.5),
     (BinaryOp.POW, _SINGLE): Approximation(power_single, 1.0),
 }
-"""By function and type.  Square roots, divisions and what is not listed are the generator's own:
-the former correctly rounded, ``sin``, ``cos`` and ``**`` of float64 by the C library."""
+"""By function and type.  Generators implement everything else themselves: square roots and
+divisions correctly rounded, ``sin``, ``cos`` and ``**`` of float64 by the C library."""
 
 ELEMENTARY = frozenset(fn for fn, _ in APPROXIMATIONS if isinstance(fn, Function))
-"""Functions of floats only."""
+"""The listed functions, which take floats only."""

@@ -1,4 +1,4 @@
-"""The oracle: numpy interpreters of definitions, of single points of them, and of loop programs."""
+"""The oracle: numpy interpreters of definitions, of their single elements, and of loop programs."""
 
 from __future__ import annotations
 

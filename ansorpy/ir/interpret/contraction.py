@@ -1,6 +1,6 @@
-"""A fast way through sums of products with affine indices (matrix products, convolutions).
+"""Fast evaluation of sums of products with affine indices (matrix products, convolutions).
 
-:func:`contract` computes all elements, :func:`contract_at` some.
+:func:`contract` computes all elements, :func:`contract_at` some of them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ __all__ = ["contract", "contract_at"]
 Array = npt.NDArray[Any]
 Ints = npt.NDArray[np.int64]
 
-# Elements the windows of one operand may be copied to for the matrix product.
+# Largest number of elements that the windows of one operand may be copied to for einsum.
 COPY_LIMIT = 1 << 27
 
 
 def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
     """*op* by ``einsum`` over strided windows of its two operands, or None if it has no such form.
 
-    Only float32 and float64 sums of a product of two loads whose indices are affine and stay
-    inside; the order of summation is numpy's.
+    The form is a float32 or float64 sum of a product of two loads, whose indices are affine and
+    in bounds; the order of summation is numpy's.
     """
     factors = _factors(op)
     if factors is None:
@@ -43,7 +43,7 @@ def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
         return None
     missing = [n for n in range(len(axes)) if n not in left_axes and n not in right_axes]
     space = list(range(len(op.axes)))
-    # A space axis neither operand has repeats the result; a reduced one multiplies it.
+    # A space axis that neither operand has repeats the result; a reduce axis multiplies it.
     kept = [n for n in space if n not in missing]
     product = np.einsum(left, left_axes, right, right_axes, kept, optimize=True)
     scale = math.prod(axes[n].extent for n in missing if n >= len(space))
@@ -54,12 +54,11 @@ def contract(op: ComputeOp, values: Mapping[Tensor, Array]) -> Array | None:
 def contract_at(
     op: ComputeOp, indices: Sequence[Ints], read: Callable[[Tensor, Ints], Array]
 ) -> Array | None:
-    """Some elements of *op*, in float64, or None if it is no sum of a product of two loads whose
-    indices are affine and stay inside.
+    """Some elements of *op*, in float64, or None if it has no such form as :func:`contract` takes.
 
     Args:
-        indices: For each space axis the index of each element, ``[n]``.
-        read: The elements of a tensor at flat positions of any shape.
+        indices: For each space axis, the index of each element, ``[n]``.
+        read: Returns the elements of a tensor at an array of flat positions, of any shape.
     """
     factors = _factors(op) if op.dtype.is_float else None
     if factors is None:
@@ -90,7 +89,7 @@ def _tensor(load: Load) -> Tensor:
 
 
 def _places(load: Load, op: ComputeOp, indices: Sequence[Ints]) -> Ints | None:
-    """Flat positions of *load*, ``[n or 1, terms or 1]``; None when not affine or not inside."""
+    """Flat positions of *load*, ``[n or 1, terms or 1]``; None if not affine or out of bounds."""
     moves, start = _flat_terms(load, (*op.axes, *op.reduce_axes))
     if start is None:
         return None
@@ -106,7 +105,7 @@ def _places(load: Load, op: ComputeOp, indices: Sequence[Ints]) -> Ints | None:
 
 
 def _flat_terms(load: Load, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], int | None]:
-    """Elements each axis moves by and the first element; None when not affine or not inside."""
+    """Elements that each axis moves by, and the first one; None if not affine or out of bounds."""
     moves: dict[Axis, int] = {}
     start, pitch = 0, 1
     for index, extent in zip(reversed(load.indices), reversed(_tensor(load).shape), strict=True):
@@ -127,7 +126,7 @@ def _flat_terms(load: Load, axes: tuple[Axis, ...]) -> tuple[dict[Axis, int], in
 def _window(
     load: Load, axes: tuple[Axis, ...], values: Mapping[Tensor, Array]
 ) -> tuple[Array, list[int]] | None:
-    """A view of the tensor with one dimension for each axis that appears, and their numbers."""
+    """A view of the tensor with one dimension for each axis that occurs, and the axes' numbers."""
     array = np.ascontiguousarray(values[_tensor(load)])
     moves, start = _flat_terms(load, axes)
     if start is None:

@@ -1,4 +1,4 @@
-"""Copies under way: what the machine may not have written yet counts as undefined."""
+"""Asynchronous copies in flight: what may not have been written yet counts as undefined."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOT_COMMITTED = -1
 
 @dataclass(frozen=True)
 class Arrived:
-    """Elements *at* of *buffer*, written by copies of *thread* that *statement* started."""
+    """Elements *at* of *buffer*, each written by a copy that *thread* started in *statement*."""
 
     buffer: Buffer
     statement: Stmt
@@ -35,19 +35,19 @@ class _Started:
 
 
 class Copies:
-    """The asynchronous copies of one launch: groups are counted for each thread by itself."""
+    """The asynchronous copies of one launch; each thread counts its own groups."""
 
     def __init__(self, threads: int):
         self.committed = np.zeros(threads, dtype=np.int64)
         self.started: list[_Started] = []
 
     def start(self, buffer: Buffer, statement: Stmt, at: Ints, thread: Ints) -> None:
-        """Each of *thread* starts a copy to element *at*."""
+        """Start a copy to each element of *at*, by the thread at the same place in *thread*."""
         group = np.full(at.shape, NOT_COMMITTED, dtype=np.int64)
         self.started.append(_Started(buffer, statement, at, thread, group))
 
     def commit(self, threads: Ints) -> None:
-        """What *threads* started since they last committed is a group of each."""
+        """Make what each of *threads* started since its last commit its next group."""
         taking_part = self._mask(threads)
         for copy in self.started:
             mine = (copy.group == NOT_COMMITTED) & taking_part[copy.thread]
@@ -55,7 +55,7 @@ class Copies:
         self.committed[np.unique(threads)] += 1
 
     def wait(self, threads: Ints, pending: int) -> list[Arrived]:
-        """All but the last *pending* groups of *threads* arrive; returns what did."""
+        """Let all but the last *pending* groups of *threads* arrive; return what arrived."""
         taking_part = self._mask(threads)
         arrived, left = [], []
         for copy in self.started:
@@ -71,7 +71,7 @@ class Copies:
         return arrived
 
     def forget(self, buffer: Buffer) -> None:
-        """*buffer* is no more."""
+        """Drop the copies to *buffer*, which no longer exists."""
         self.started = [copy for copy in self.started if copy.buffer is not buffer]
 
     def _mask(self, threads: Ints) -> npt.NDArray[np.bool_]:

@@ -24,7 +24,7 @@ __all__ = ["Arrays", "TensorReader", "checked_inputs", "reduced", "run_dag"]
 Array = npt.NDArray[Any]
 Arrays = Mapping[PlaceholderOp, npt.ArrayLike] | Mapping[str, npt.ArrayLike]
 
-# Points evaluated at a time: bounds memory, large enough that numpy's overhead is small.
+# Points evaluated at a time: limits memory, but large enough to make numpy's overhead small.
 CHUNK = 1 << 21
 
 
@@ -35,12 +35,12 @@ def run_dag(
     | Mapping[PlaceholderOp | str, npt.ArrayLike],
     dtype: DType | None = None,
 ) -> list[Array]:
-    """The outputs of *dag* for *inputs*, by placeholder or name.
+    """The outputs of *dag* for *inputs*, which are given by placeholder or name.
 
-    With ``dtype=DType.FLOAT64`` all floating-point values are kept in float64.
+    With ``dtype=DType.FLOAT64`` all floating-point values are computed in float64.
 
     Raises:
-        UsageError: An input is missing, or has another shape or type than declared.
+        UsageError: An input is missing, or its shape or type differs from the declared one.
 
     >>> from ansorpy.ir.tensor import compute, placeholder
     >>> x = placeholder((3,), name="x")
@@ -64,10 +64,10 @@ def run_dag(
 def checked_inputs(
     dag: ComputeDAG, inputs: Mapping[Any, npt.ArrayLike], *, wide: bool
 ) -> dict[Tensor, Array]:
-    """The array of each placeholder that *dag* reads; with *wide* floats may be float64 already.
+    """The array of each placeholder that *dag* reads; with *wide*, floats may be float64 already.
 
     Raises:
-        UsageError: An input is missing, or has another shape or type than declared.
+        UsageError: An input is missing, or its shape or type differs from the declared one.
     """
     found: dict[Tensor, Array] = {}
     for op in dag.args:
@@ -89,7 +89,7 @@ class TensorReader(Evaluator):
     """Reads elements of tensors from *values*.
 
     Raises:
-        UsageError: A definition reads outside of a tensor.
+        UsageError: A definition reads outside the bounds of a tensor.
     """
 
     def __init__(self, values: Mapping[Tensor, Array], *, wide: bool):
@@ -108,7 +108,7 @@ class TensorReader(Evaluator):
 
     @staticmethod
     def flat_index(source: Tensor, indices: tuple[Value, ...], mask: Mask) -> Value:
-        """Row-major position; where *mask* is False any position inside."""
+        """Row-major position; any valid position where *mask* is False."""
         flat: Value = 0
         for d, (index, extent) in enumerate(zip(indices, source.shape, strict=True)):
             wrong = out_of_bounds(index, extent, mask)
@@ -124,7 +124,7 @@ class TensorReader(Evaluator):
 
 
 def reduced(body: Reduce, value: Value, grid: Sequence[int], space: int, wide: bool) -> Array:
-    """*value*, broadcast to *grid*, combined over its dimensions from number *space* on."""
+    """*value*, broadcast to *grid*, reduced over its dimensions from number *space* on."""
     kind = np.dtype(np.float64) if wide and body.dtype.is_float else body.dtype.numpy
     full = np.broadcast_to(np.asarray(value, dtype=kind), tuple(grid))
     over = tuple(range(space, len(grid)))
@@ -162,7 +162,7 @@ def _run_box(
 
 
 def _boxes(extents: Sequence[int], inner: int) -> Iterator[list[tuple[int, int]]]:
-    """Boxes that cover the space, each of about CHUNK points times *inner*."""
+    """Boxes that cover the space; a box has at most about CHUNK points, *inner* per element."""
     if not extents:
         yield []
         return

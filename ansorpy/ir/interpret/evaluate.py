@@ -1,7 +1,7 @@
 """Evaluation of scalar expressions on whole arrays of iteration points at once.
 
 Every variable is an int or an int64 array; the arrays of one frame broadcast together.  A mask
-tells at which points an expression is wanted: what a selection does not take is not read.
+marks the points at which an expression is needed: the side a selection does not take is not read.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Mask = npt.NDArray[np.bool_] | None
 
 @dataclass
 class Frame:
-    """Values of variables, and of sub-expressions met more than once."""
+    """Values of variables, and of sub-expressions that occur more than once."""
 
     env: Mapping[Var, Value]
     memo: dict[tuple[Expr, int], tuple[Mask, Value]] = field(default_factory=dict)
@@ -50,9 +50,9 @@ Code = Callable[[Frame, Mask], Value]
 
 
 class Evaluator(ABC):
-    """Compiles expressions to closures; a subclass says how an element is read.
+    """Compiles expressions to closures; a subclass defines how an element is read.
 
-    With *wide* every float is a float64, whatever its declared type.
+    With *wide*, every float is a float64, whatever its declared type.
     """
 
     def __init__(self, *, wide: bool = False):
@@ -60,7 +60,7 @@ class Evaluator(ABC):
         self._code: dict[Expr, Code] = {}
 
     def value(self, e: Expr, frame: Frame, mask: Mask = None) -> Value:
-        """The value of *e* at every point of *frame*; anything where *mask* is False."""
+        """The value of *e* at every point of *frame*; arbitrary where *mask* is False."""
         code = self._code.get(e)
         if code is None:
             code = self._compile_root(e)
@@ -146,7 +146,7 @@ def _remembered(e: Expr, code: Code) -> Code:
     def recall(frame: Frame, mask: Mask) -> Value:
         found = frame.memo.get((e, id(mask)))
         if found is None:
-            # The mask is kept beside the value so that its id stays its own.
+            # Keep the mask alive with the value, so that no other object gets its id.
             found = frame.memo[e, id(mask)] = (mask, code(frame, mask))
         return found[1]
 
@@ -161,7 +161,7 @@ _COMPILERS: dict[type[Expr], Callable[..., Code]] = {
 
 
 def out_of_bounds(index: Value, extent: int, mask: Mask) -> Any:
-    """The first wanted value of *index* outside ``[0, extent)``, or None."""
+    """The first value of *index* outside ``[0, extent)`` where *mask* is True, or None."""
     if np.ndim(index) == 0 and mask is None:
         return None if 0 <= index < extent else index
     wrong = (np.asarray(index) < 0) | (np.asarray(index) >= extent)

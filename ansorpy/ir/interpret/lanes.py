@@ -1,4 +1,4 @@
-"""The threads and loop iterations that run in step: one position of every array is one of them."""
+"""Threads and loop iterations that run in lockstep, each at one position of every array."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class Launch:
         return self._product(THREADS)
 
     def teams(self, size: int) -> int:
-        """Warps of one block, or other teams of *size*, the last of which may lack threads."""
+        """Teams of *size* threads (warps, say) in one block; the last may be incomplete."""
         return -(-self.threads // size)
 
     def stride(self, kind: ForKind) -> int:
-        """By how much the thread number grows when the index *kind* grows by one."""
+        """How much the thread number grows when the index *kind* grows by one."""
         if kind in THREADS:
             return self._product(THREADS[: THREADS.index(kind)])
         return self.threads * self._product(BLOCKS[: BLOCKS.index(kind)])
@@ -54,7 +54,7 @@ class Launch:
 
 @dataclass(frozen=True)
 class Lanes:
-    """A set of executions in step.  Values are one number for all lanes, or an array of ``count``.
+    """Executions in lockstep; a value is one number for all lanes, or an array of ``count``.
 
     ``env`` holds loop variables, hardware indices (by their ForKind) and the first element of
     each buffer instance.  ``thread`` numbers the hardware threads of the launch, or the
@@ -68,12 +68,12 @@ class Lanes:
 
     @staticmethod
     def single() -> Lanes:
-        """One lane outside of every loop."""
+        """One lane outside all loops."""
         return Lanes({}, 1, 0, None)
 
     @property
     def block(self) -> Value:
-        """Number of the block each lane belongs to; all lanes of a parallel loop are in one."""
+        """Number of each lane's block; all lanes of a parallel loop are in one block."""
         return 0 if self.launch is None else self.thread // self.launch.threads
 
     def in_team(self, size: int) -> Value:
@@ -81,17 +81,17 @@ class Lanes:
         return self.thread if self.launch is None else self.thread % self.launch.threads % size
 
     def team(self, size: int) -> Value:
-        """Number of the team of *size* each lane belongs to, in the launch."""
+        """Number within the launch of each lane's team of *size*."""
         assert self.launch is not None
         inside = self.thread % self.launch.threads
         return self.block * self.launch.teams(size) + inside // size
 
     def bind(self, name: Var | Buffer | ForKind, value: Value) -> Lanes:
-        """The same lanes with one more name."""
+        """The same lanes with one more name bound."""
         return replace(self, env={**self.env, name: value})
 
     def expand(self, name: Var, extent: int) -> Lanes:
-        """*extent* lanes for each one, in order, *name* running from 0."""
+        """Replace each lane by *extent* lanes in which *name* runs from 0."""
         env = {key: _repeat(v, extent) for key, v in self.env.items()}
         env[name] = np.tile(np.arange(extent), self.count)
         return replace(

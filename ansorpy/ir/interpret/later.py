@@ -1,4 +1,4 @@
-"""Instructions that are done later: what they need, how they start, and how they end."""
+"""Asynchronous (``later``) instructions: what they require, how they start and complete."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def start_later(
     memory: Memory, stmt: Instruction, lanes: Lanes, places: Sequence[Sequence[Value]],
     compute: Callable[[], None],
 ) -> None:  # fmt: skip
-    """Start *stmt* for each of *lanes*, which stand for their teams; *compute* does it.
+    """Start *stmt* for each of *lanes*, each of which stands for its team; *compute* executes it.
 
     *places* are the indices of its operands.
 
     Raises:
-        LoweringError: It would read what no fence made visible to it, or adds to registers that
-            were written since the last fence.
+        LoweringError: It reads shared memory that no fence has made visible to it, or adds to
+            registers written since the last fence.
     """
     assert memory.products is not None
     tensors = operand_tensors(intrinsic(stmt.name).pattern)
@@ -53,7 +53,7 @@ def start_later(
 
 
 def finish(memory: Memory, done: Iterable[UnderWay]) -> None:
-    """These instructions are done: their results are there, and their tiles may be written."""
+    """Complete these instructions: their results are defined, and their tiles may be written."""
     assert memory.products is not None
     for product in done:
         memory.statement = product.statement
@@ -64,9 +64,9 @@ def finish(memory: Memory, done: Iterable[UnderWay]) -> None:
 
 
 def fence(memory: Memory, scope: Scope, lanes: Lanes) -> None:
-    """What the threads of *lanes* wrote in memory of *scope* is there for later instructions.
+    """Make what the threads of *lanes* wrote in *scope* visible to asynchronous instructions.
 
-    A fence of shared memory is the moment at which they wrote it: a barrier must follow.
+    For shared memory, the fence counts as the time of the writes, so a barrier must follow it.
     """
     assert memory.clock is not None
     threads = np.unique(lanes.spread(lanes.thread))
@@ -83,7 +83,7 @@ def fence(memory: Memory, scope: Scope, lanes: Lanes) -> None:
 
 
 def _elements(buffer: Buffer, tensor: Tensor, at: Sequence[Value], lanes: Lanes) -> Ints:
-    """Positions of all elements of an operand, a row for each of *lanes*."""
+    """Positions of all elements of an operand, one row per lane."""
     extents = dict(zip(operand_dims(buffer, tensor), tensor.shape, strict=True))
     found = lanes.spread(lanes.env[buffer])[:, None]
     step = buffer.size

@@ -1,4 +1,4 @@
-"""The buffers of a running loop program: bounds, undefined contents and races are errors."""
+"""The buffers of a running loop program, with checks of bounds, undefined contents and races."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass
 class Storage:
-    """All instances of one buffer one after another, and which elements were written.
+    """All instances of one buffer, one after another, and which elements were written.
 
-    ``fenced`` are those not written since a fence for them, in a kernel's own memory.
+    ``fenced``, in a kernel's own memory, marks the elements not written since their last fence.
     """
 
     data: Array
@@ -43,7 +43,7 @@ class Storage:
 
     @staticmethod
     def undefined(buffer: Buffer, instances: int) -> Storage:
-        """Fresh storage that nothing was written to."""
+        """Fresh storage with undefined contents."""
         size = buffer.size * instances
         data, defined = np.zeros(size, dtype=buffer.dtype.numpy), np.zeros(size, dtype=np.bool_)
         own = buffer.scope in (Scope.SHARED, Scope.WARP)
@@ -69,17 +69,17 @@ class Memory(Evaluator):
         self.products: Products | None = None
         self.agreement = True
         self.whole_warps = False
-        """True while each lane stands for its team and reaches what others hold."""
+        """True while each lane stands for its team, and may access what its other lanes hold."""
         self.statement: Stmt | None = None
         self._numbers: dict[Stmt, int] = {}
         self._statements: list[Stmt] = []
 
     def begin(self, clock: Clock, *, agreement: bool) -> None:
-        """A parallel region starts: accesses are watched from now on."""
+        """Start a parallel region, in which accesses are watched for races."""
         self.clock, self.agreement = clock, agreement
 
     def end(self) -> None:
-        """The parallel region is over; all its threads have joined."""
+        """End the parallel region; all its threads have joined."""
         self.clock = self.copies = self.products = None
         for storage in self.storage.values():
             storage.log = None
@@ -96,7 +96,7 @@ class Memory(Evaluator):
     def address(
         self, buffer: Buffer, indices: tuple[Value, ...], lanes: Lanes, mask: Mask = None
     ) -> Value:
-        """Position in the storage; where *mask* is False any position inside."""
+        """Position in the storage; any valid position where *mask* is False."""
         flat: Value = 0
         for d, (index, extent) in enumerate(zip(indices, buffer.shape, strict=True)):
             wrong = out_of_bounds(index, extent, mask)
@@ -116,7 +116,7 @@ class Memory(Evaluator):
         self, buffer: Buffer, fragment: Fragment, indices: Sequence[Value], lanes: Lanes,
         mask: Mask,
     ) -> None:  # fmt: skip
-        """Each lane reaches what its own registers hold."""
+        """Check that each lane accesses only what its own registers hold."""
         holder = in_lane(fragment, indices)
         wrong = np.asarray(holder != lanes.in_team(fragment_lanes(fragment)))
         wrong = wrong if mask is None else wrong & mask
@@ -141,9 +141,9 @@ class Memory(Evaluator):
     def write(
         self, buffer: Buffer, at: Value, value: Value, reduce: ReduceKind | None, lanes: Lanes
     ) -> None:
-        """Write *value*, or combine it with what is there."""
+        """Write *value*, or combine it with the old value when *reduce* is given."""
         storage = self.storage[buffer]
-        # A loop of one iteration leaves arrays of one element beside plain numbers.
+        # A loop of one iteration mixes arrays of one element with plain numbers.
         is_array = lanes.count > 1 or np.ndim(at) > 0 or np.ndim(value) > 0
         if is_array:
             shape = np.broadcast_shapes((lanes.count,), np.shape(at), np.shape(value))
@@ -168,7 +168,7 @@ class Memory(Evaluator):
             self._watch_write(buffer, storage, at, (value, before), lanes, reduce is not None)
 
     def _leave_alone(self, buffer: Buffer, at: Value) -> None:
-        """Nothing that an instruction under way needs is written."""
+        """Check that no element is written that an instruction in flight still needs."""
         if self.products is None or not self.products.started:
             return
         for needed, what in (
@@ -183,7 +183,7 @@ class Memory(Evaluator):
     def start_copy(
         self, buffer: Buffer, at: Value, value: Value, statement: Stmt, lanes: Lanes
     ) -> None:
-        """Write *value* so that nobody may see it before :meth:`arrive`."""
+        """Write *value*, which counts as undefined until :meth:`arrive`."""
         if self.copies is None:
             raise self.error("a copy outside of a kernel launch")
         self.write(buffer, at, value, None, lanes)
@@ -192,7 +192,7 @@ class Memory(Evaluator):
         self.copies.start(buffer, statement, where, np.array(lanes.spread(lanes.thread)))
 
     def arrive(self, copies: Sequence[Arrived]) -> None:
-        """What these copies wrote is there; each thread has written it now."""
+        """Make what these copies wrote defined, as a write of each thread at this moment."""
         for copy in copies:
             self.statement = copy.statement
             storage = self.storage[copy.buffer]
@@ -204,7 +204,7 @@ class Memory(Evaluator):
                 raise self._race(copy.buffer, *found)
 
     def note_read(self, buffer: Buffer, at: Ints, thread: int) -> None:
-        """*thread* has read elements *at* of shared memory until now."""
+        """Record that *thread* has read elements *at* of shared memory up to now."""
         found = self._log(buffer, self.storage[buffer]).read(
             at, np.full(at.shape, thread), self._number()
         )
@@ -264,7 +264,7 @@ class Memory(Evaluator):
         return number
 
     def name(self, buffer: Buffer, position: int) -> str:
-        """How an element is written."""
+        """How messages name an element."""
         index = np.unravel_index(position % buffer.size, buffer.shape) if buffer.shape else ()
         return f"{buffer.name}[{', '.join(str(int(i)) for i in index)}]"
 
@@ -286,7 +286,7 @@ class Memory(Evaluator):
         )
 
     def error(self, message: str) -> LoweringError:
-        """An error about the present statement."""
+        """An error about the current statement."""
         where = "" if self.statement is None else f' in "{_line(self.statement)}"'
         return LoweringError(message + where)
 

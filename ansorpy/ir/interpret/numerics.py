@@ -1,4 +1,4 @@
-"""What every scalar operator means on numpy values; scalars and arrays alike."""
+"""The meaning of every scalar operator on numpy values, scalars and arrays alike."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ansorpy.ir.expr import BinaryOp, CompareOp, Function, ReduceKind
 __all__ = ["BINARY", "COMBINE", "COMPARE", "FUNCTIONS", "Value", "convert", "quotient"]
 
 Value = Any
-"""A numpy array, a numpy scalar, or a Python int for an int64 or bool for a bool."""
+"""A numpy array, a numpy scalar, a Python int (for an int64) or a Python bool (for a bool)."""
 
 Array = npt.NDArray[Any]
 
 
 def quotient(a: Value, b: Value) -> Value:
-    """``a / b``; of integers the quotient rounded towards zero, as machines divide."""
+    """``a / b``; for integers the quotient rounded towards zero, as hardware divides."""
     if np.issubdtype(np.result_type(a), np.integer):
         # Not of absolute values, which the least number of a type does not have.
         floor = _floordiv(a, b)
@@ -88,7 +88,7 @@ def _fma(a: Value, b: Value, c: Value) -> Value:
 
 
 def _fma_double(a: Array, b: Array, c: Array) -> Value:
-    """``a * b + c`` with the errors of product and sum added back: rounded once but for ties."""
+    """``a * b + c`` with the errors of product and sum added back: rounded once, except ties."""
     product = a * b
     a_high, b_high = _high_half(a), _high_half(b)
     a_low, b_low = a - a_high, b - b_high
@@ -135,7 +135,7 @@ def _word(*parts: Value) -> Value:
 
 
 def _part(word: Value, n: int, kind: DType) -> Value:
-    """Part *n* of each word, as the type its products are added in."""
+    """Part *n* of each word, in the type in which products are added up."""
     bits = kind.bits
     raw = (np.asarray(word) >> np.uint32(bits * n)).astype(f"u{bits // 8}")
     return raw.view(kind.numpy).astype(np.float32 if kind.is_float else np.int32)

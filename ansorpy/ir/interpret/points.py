@@ -1,4 +1,4 @@
-"""Evaluation of single elements of a definition, in float64, computing only what they need."""
+"""Evaluation of single elements of a definition in float64, computing only what they need."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def evaluate_points(
     op: Tensor,
     points: npt.ArrayLike,
 ) -> npt.NDArray[np.float64]:
-    """The elements of *op* at *points*, an (n, ndim) array of indices, with float64 arithmetic.
+    """The elements of *op* at *points*, an (n, ndim) array of indices, in float64 arithmetic.
 
-    **Cost:** each element that is needed, of *op* and of all it reads, is computed once.
+    **Cost:** each needed element of *op* and of all it reads is computed once.
 
     Raises:
         UsageError: An input or a point does not fit.
@@ -51,14 +51,14 @@ def evaluate_points(
 
 
 def _where(at: Ints, mask: npt.NDArray[np.bool_]) -> Ints:
-    """The positions where *mask* holds; either may lack axes of extent the other has."""
+    """The positions where *mask* holds; the two arrays are broadcast together."""
     shape = np.broadcast_shapes(at.shape, mask.shape)
     found: Ints = np.broadcast_to(at, shape)[np.broadcast_to(mask, shape)]
     return found
 
 
 class _PointReader(TensorReader):
-    """Computes the elements of a compute when they are first read."""
+    """Computes elements of an operator when they are first read."""
 
     def __init__(self, values: dict[Tensor, npt.NDArray[Any]]):
         super().__init__(values, wide=True)

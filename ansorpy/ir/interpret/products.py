@@ -1,4 +1,4 @@
-"""Instructions under way: what they add to is undefined, and what they read must stay."""
+"""Instructions in flight: what they add to is undefined, and what they read must not change."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ __all__ = ["NOT_COMMITTED", "Products", "UnderWay"]
 
 Ints = npt.NDArray[np.int64]
 NOT_COMMITTED = -1
-"""The group of what no group has yet."""
+"""The group number of instructions not committed to a group yet."""
 
 
 @dataclass(frozen=True)
 class UnderWay:
-    """An instruction that *thread*, for its team, started as a part of *group*.
+    """An instruction in flight that *thread* started for its team as part of *group*.
 
-    It adds to elements *at* of *total*, and reads elements of tiles in shared memory.
+    It adds to elements *at* of *total*; ``reads`` are the elements of tiles in shared memory.
     """
 
     statement: Stmt
@@ -32,14 +32,14 @@ class UnderWay:
 
     @property
     def buffers(self) -> tuple[Buffer, ...]:
-        """All that it needs while it is under way."""
+        """All buffers that it uses while it is in flight."""
         return (self.total, *(buffer for buffer, _ in self.reads))
 
 
 class Products:
-    """The asynchronous instructions of one launch: each team counts its groups by itself.
+    """The asynchronous instructions of one launch; each team counts its own groups.
 
-    A team is known by its first thread.
+    A team is identified by its first thread.
     """
 
     def __init__(self, threads: int):
@@ -47,11 +47,11 @@ class Products:
         self.started: list[UnderWay] = []
 
     def start(self, found: UnderWay) -> None:
-        """An instruction is under way."""
+        """Add an instruction to those in flight."""
         self.started.append(found)
 
     def commit(self, threads: Ints) -> None:
-        """What *threads* started since they last committed is a group of each."""
+        """Make what each of *threads* started since its last commit its next group."""
         taking_part = set(threads.tolist())
         self.started = [
             UnderWay(p.statement, p.thread, int(self.committed[p.thread]), p.total, p.at, p.reads)
@@ -62,7 +62,7 @@ class Products:
         self.committed[np.unique(threads)] += 1
 
     def wait(self, threads: Ints, pending: int) -> list[UnderWay]:
-        """All but the last *pending* groups of *threads* are done; returns their instructions."""
+        """Complete all but the last *pending* groups of *threads*; return their instructions."""
         taking_part = set(threads.tolist())
         done, left = list[UnderWay](), list[UnderWay]()
         for p in self.started:
@@ -73,11 +73,11 @@ class Products:
         return done
 
     def adds_to(self, buffer: Buffer) -> Ints:
-        """The elements of *buffer* that instructions under way add to."""
+        """The elements of *buffer* that instructions in flight add to."""
         return _joined([p.at for p in self.started if p.total is buffer])
 
     def reads(self, buffer: Buffer) -> Ints:
-        """The elements of *buffer* that instructions under way may still read."""
+        """The elements of *buffer* that instructions in flight may still read."""
         return _joined([at for p in self.started for b, at in p.reads if b is buffer])
 
 

@@ -1,10 +1,10 @@
-"""Execution of loop programs, with the checks a machine does not make.
+"""Execution of loop programs, with the checks that hardware does not make.
 
-Iterations of parallel, block and thread loops run in step, a position of each array being one of
-them; a serial nest around one store runs as a batch when no iteration reads what another writes.
-Reading undefined memory, leaving a buffer, and two threads meeting at an element without a
-barrier between are errors that name the statements.  What an asynchronous copy writes is
-undefined until it was waited for.
+Iterations of parallel, block and thread loops run in lockstep, each at one position of the arrays;
+a serial nest around one store runs as a batch when no iteration reads what another writes.  Reading
+undefined memory, leaving a buffer, and conflicting accesses of two threads with no barrier between
+them are errors that name the statements.  What an asynchronous copy writes is undefined until it
+has been waited for.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ __all__ = ["run_program"]
 
 Array = npt.NDArray[Any]
 
-# Iterations of a serial nest that run as one batch: enough to hide numpy's overhead.
+# Most iterations of a serial nest that run as one batch: enough to hide numpy's overhead.
 BATCH = 1 << 18
 GPU = (*BLOCKS, *THREADS)
 
@@ -66,13 +66,13 @@ GPU = (*BLOCKS, *THREADS)
 def run_program(program: Program, args: Sequence[Array]) -> None:
     """Run *program* on *args*, in the order of its parameters; outputs are written in place.
 
-    What outputs hold before is undefined to the program.
+    The initial contents of outputs are undefined for the program.
 
     Raises:
         UsageError: An argument does not fit its parameter.
-        LoweringError: The program leaves a buffer, reads what nothing wrote, diverges at a
+        LoweringError: The program leaves a buffer, reads undefined memory, diverges at a
             barrier, or leaves an output element unwritten.
-        Race: Two threads meet at an element without a barrier between (a LoweringError).
+        Race: Accesses of two threads conflict with no barrier between them (a LoweringError).
     """
     runner = _Runner()
     lanes = Lanes.single()
@@ -113,7 +113,7 @@ class _Runner:
     def __init__(self) -> None:
         self.memory = Memory()
         self.read_only: set[Buffer] = set()
-        # Distance between the instances of a local buffer that threads bound later will use.
+        # Distance between a local buffer's instances, for each thread index not bound yet.
         self.spread: dict[Buffer, dict[ForKind, int]] = {}
         self.batches: dict[Stmt, bool] = {}
         self.expansions: dict[Instruction, Stmt] = {}
@@ -156,7 +156,7 @@ class _Runner:
                 self.run(s.body, lanes.bind(s.var, i))
 
     def _in_step(self, s: For, lanes: Lanes) -> bool:
-        """True for virtual threads, and for a nest whose iterations do not see each other."""
+        """True for virtual threads, and for a nest whose iterations are independent."""
         if s.kind is ForKind.VTHREAD and lanes.launch is not None:
             return True
         found = self.batches.get(s)
@@ -169,7 +169,7 @@ class _Runner:
             raise LoweringError(f"a parallel loop over {s.var.name} inside a kernel launch")
         outermost = self.memory.clock is None
         if outermost:
-            # All iterations form one "block" of unbounded size, so no barrier orders them.
+            # All iterations form one "block" of unlimited size, in which no barrier orders them.
             self.memory.begin(Clock(1, 1 << 62), agreement=True)
         inner = lanes.expand(s.var, s.extent)
         inner = replace(inner, thread=inner.thread * s.extent + inner.env[s.var])
@@ -180,7 +180,7 @@ class _Runner:
             self.memory.end()
 
     def _fresh_locals(self, lanes: Lanes) -> dict[Buffer, Storage]:
-        """Give every lane an undefined instance of each local buffer; returns the old storage."""
+        """Give every lane an undefined instance of each local buffer; return the old storage."""
         kept = {}
         for key in lanes.env:
             if isinstance(key, Buffer) and key.scope is Scope.LOCAL:
@@ -190,7 +190,7 @@ class _Runner:
         return kept
 
     def _hardware(self, s: For, lanes: Lanes) -> None:
-        """Bind a block or thread index; the outermost such loop is the launch of a kernel."""
+        """Bind a block or thread index; the outermost such loop launches a kernel."""
         if lanes.launch is None:
             self._launch(s, lanes)
         elif s.kind in lanes.env:
@@ -227,7 +227,7 @@ class _Runner:
         self.memory.end()
 
     def _bound_again(self, s: For, lanes: Lanes) -> None:
-        """A loop over an index that is bound already names the same hardware threads again."""
+        """Run a loop over an index that is already bound: it reuses the same hardware threads."""
         index = np.asarray(lanes.env[s.kind])
         available = int(index.max()) + 1
         if s.extent > available:
@@ -262,7 +262,7 @@ class _Runner:
             self.memory.copies.forget(buffer)
 
     def _local(self, buffer: Buffer, lanes: Lanes) -> None:
-        """One instance a lane, and one for each thread that a loop further in will bind."""
+        """Allocate one instance per lane and per thread that a loop further in will bind."""
         extents = {} if lanes.launch is None else lanes.launch.extents
         strides: dict[ForKind, int] = {}
         size = buffer.size
@@ -275,7 +275,7 @@ class _Runner:
         lanes.env[buffer] = 0 if lanes.count == 1 else np.arange(lanes.count) * size
 
     def _in_warps(self, buffer: Buffer, lanes: Lanes) -> None:
-        """One instance a team, once all indices of its threads are bound."""
+        """Allocate one instance per team; all indices of its threads must be bound."""
         launch = lanes.launch
         assert buffer.fragment is not None, buffer.name
         size = fragment_lanes(buffer.fragment)
@@ -314,12 +314,12 @@ class _Runner:
         start_later(self.memory, s, lanes, places, lambda: self._by_teams(loops, lanes))
 
     def _places(self, s: Instruction, lanes: Lanes) -> list[list[Value]]:
-        """The indices of the operands."""
+        """The values of the operands' indices."""
         frame = LaneFrame(lanes)
         return [[self.memory.value(i, frame) for i in at] for _, at in s.operands]
 
     def _by_teams(self, loops: Stmt, lanes: Lanes) -> None:
-        """Run *loops*, those of an instruction, with a lane a team."""
+        """Run *loops*, an instruction's expansion, with one lane per team."""
         while isinstance(loops, For):
             lanes, loops = lanes.expand(loops.var, loops.extent), loops.body
         assert isinstance(loops, Store)
@@ -328,9 +328,9 @@ class _Runner:
         self.memory.whole_warps = False
 
     def _prefetch(self, s: Prefetch, lanes: Lanes) -> None:
-        """Nothing to see: what it asks for may lie outside."""
+        """Do nothing: a prefetch has no effect, and may lie outside its buffer."""
 
-    # Copies that others may see late
+    # Asynchronous copies
 
     def _copy(self, s: AsyncCopy, lanes: Lanes) -> None:
         memory, frame = self.memory, LaneFrame(lanes)
@@ -350,7 +350,7 @@ class _Runner:
             raise LoweringError("a group of copies outside of a kernel launch")
         return self.memory.copies
 
-    # Instructions that are done later
+    # Asynchronous instructions
 
     def _fence(self, s: Fence, lanes: Lanes) -> None:
         if lanes.launch is None:
@@ -372,7 +372,7 @@ class _Runner:
     # Synchronisation
 
     def _shuffle(self, s: Shuffle, lanes: Lanes) -> None:
-        """The value that each thread's partner has; all threads of a warp must be here."""
+        """Store the value that each thread's partner has; all threads of a warp must be here."""
         memory, launch = self.memory, lanes.launch
         memory.statement = s
         if launch is None:
@@ -416,7 +416,7 @@ class _Runner:
 
 
 def _is_batch(s: Stmt) -> bool:
-    """True when *s* is a nest around one store that reads nothing the store writes."""
+    """True when *s* is a nest around one store that does not read the buffer stored to."""
     conditions, nest = [], s
     while not isinstance(nest, Store):
         match nest:

@@ -1,8 +1,8 @@
-"""Detection of unsynchronised accesses: each element remembers who touched it last, and when.
+"""Detection of data races: each element records which thread accessed it last, and when.
 
 Time advances at barriers.  Two accesses of different threads conflict when one is a write and no
-barrier that both take part in lies between them: one of their block when they share it, else one
-of the grid.
+barrier in which both take part lies between them: a barrier of their block if they share it, else
+one of the grid.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 class Race(LoweringError):
-    """Two threads touch one element, one of them writing, with no barrier between."""
+    """Two threads access one element, one of them writing, with no barrier between."""
 
 
 class Clock:
@@ -35,18 +35,18 @@ class Clock:
         self.blocks = np.ones(blocks, dtype=np.int64)
 
     def synchronise_blocks(self, blocks: Value) -> None:
-        """A barrier in each of *blocks*."""
+        """Pass a barrier in each of *blocks*."""
         self.now += 1
         self.blocks[blocks] = self.now
 
     def synchronise_grid(self) -> None:
-        """A barrier of the whole grid."""
+        """Pass a barrier of the whole grid."""
         self.now += 1
         self.grid = self.now
         self.blocks[:] = self.now
 
     def is_recent(self, time: Ints, other_block: Ints, block: Ints) -> Bools:
-        """True where an access at *time* by *other_block* is not ordered before *block*'s now."""
+        """True where no barrier separates an access at *time* by *other_block* from *block* now."""
         barrier = np.where(other_block == block, self.blocks[block], self.grid)
         return np.asarray(time >= barrier)
 
@@ -67,7 +67,7 @@ class AccessLog:
         )
 
     def read(self, at: Ints, thread: Ints, statement: int) -> tuple[int, int] | None:
-        """Note a read; returns (element, statement) of a write it conflicts with."""
+        """Record a read; return (element, statement) of a write it conflicts with, or None."""
         writer, block = self.writer[at], thread // self.clock.threads
         conflict = (writer >= 0) & (writer != thread)
         if conflict.any():
@@ -92,10 +92,10 @@ class AccessLog:
     def write(
         self, at: Ints, thread: Ints, statement: int, unchanged: Bools, agreed: Bools
     ) -> tuple[int, int] | None:
-        """Note a write that is done; returns (element, statement) of an access it conflicts with.
+        """Record a completed write; return (element, statement) of a conflicting access, or None.
 
-        *unchanged* tells where the element had that value before, *agreed* where it has it now,
-        that is, where no other write of the same statement gave it another.
+        *unchanged* is True where the element had the same value before, *agreed* where it has that
+        value now, so that no other write of the same statement stored another.
         """
         block = thread // self.clock.threads
         reader, writer = self.reader[at], self.writer[at]

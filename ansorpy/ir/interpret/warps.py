@@ -1,4 +1,4 @@
-"""What the lanes of a warp, or of a warpgroup, do together."""
+"""Execution of instructions that the lanes of a warp or warpgroup perform together."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["one_a_team"]
 
 
 def one_a_team(stmt: Instruction, lanes: Lanes, places: Iterable[Value]) -> Lanes:
-    """The first lane of each team that runs *stmt*, in its place.
+    """Select the first lane of each team that runs *stmt*, to stand for the team.
 
     *places* are the indices of its operands.
 
     Raises:
-        LoweringError: It runs outside of a kernel, not all lanes of a team are here, or they
-            differ in what they want of it.
+        LoweringError: It runs outside a kernel, not all lanes of a team are here, or their
+            operands differ.
     """
     if lanes.launch is None:
         raise LoweringError(f"{stmt.name} outside of a kernel launch")
