@@ -16,7 +16,7 @@ from ansorpy.frontend.onnx import load
 from benchmarks.cuda.__main__ import Outcome, Run, _earlier, _read, main, work_through
 from benchmarks.cuda.nets import as_onnx, bert, resnet
 from benchmarks.cuda.steps import Settings, Step, steps
-from benchmarks.cuda.timing import by_clock, in_turns
+from benchmarks.cuda.timing import by_clock, fastest, in_turns
 
 HERE = {"gpu": "NVIDIA H200"}
 
@@ -112,6 +112,19 @@ def test_engines_are_timed_in_turns() -> None:
     assert calls[-4:] == ["a", "a", "b", "b"]
     waited: list[int] = []
     assert by_clock(lambda: None, lambda: waited.append(1))(7) >= 0 and len(waited) == 7
+
+
+def test_the_fastest_engine_takes_least_a_call() -> None:
+    def engine(seconds: float) -> Any:
+        return lambda number: number * seconds
+
+    # Bursts of 2000 calls and of 1 last 2 us and 30 ms: only their calls can be compared.
+    engines = [engine(seconds) for seconds in (3e-6, 0.03, 1e-9, 4e-6, 7e-3)]
+    assert fastest(engines) is engines[2]
+    assert fastest(engines[3:]) is engines[3]
+    slower, quicker = engine(0.011), engine(0.0105)  # bursts of 22 and of 21 ms
+    assert fastest([quicker, slower]) is quicker
+    assert fastest([engine(0.0139), least := engine(0.0135)]) is least
 
 
 @pytest.mark.parametrize("name", ["resnet", "bert"])
