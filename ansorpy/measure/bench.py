@@ -33,6 +33,10 @@ class Candidate(Protocol):
     def prepare(self, between_bytes: int) -> None:
         """Get ready to be timed, once it was checked: its constants after so many other bytes."""
 
+    @property
+    def unit(self) -> int:
+        """A burst is so many calls, or a multiple; known once it is prepared."""
+
     def burst(self, number: int) -> float:
         """Seconds of *number* calls in a row."""
 
