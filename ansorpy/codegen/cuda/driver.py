@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -35,8 +36,8 @@ def _on_device(
 
     @wraps(method)
     def wrapped(self: CudaDevice, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        self.runtime.setDevice(self.number)
         try:
+            self.runtime.setDevice(self.number)
             return method(self, *args, **kwargs)
         except self.errors as error:
             raise self.failure(error) from error
@@ -60,6 +61,7 @@ class CudaDevice:
                 hint="pip install 'ansorpy[cuda]'",
             ) from error
         self.number = number
+        self._is_capturing = False
         self.driver: Any = driver
         self.runtime: Any = runtime
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
@@ -74,7 +76,12 @@ class CudaDevice:
             ) from error
 
     def failure(self, error: Exception) -> AnsorpyError:
-        """What *error* means: an error that stays makes the context unusable."""
+        """What *error* means: an error that stays makes the context unusable.
+
+        Nothing is waited for while a graph is captured: it would spoil that.
+        """
+        if self._is_capturing:
+            return CodegenError(f"the GPU refuses: {error}")
         try:
             self.runtime.deviceSynchronize()
         except self.errors as stays:
@@ -160,11 +167,18 @@ class CudaDevice:
 
     @_on_device
     def capture(self, work: Callable[[], None]) -> int:
-        self.runtime.streamBeginCapture(self._stream, self.runtime.streamCaptureModeThreadLocal)
+        # Relaxed: memory may be given back meanwhile, by a finalizer, which other modes forbid.
+        self.runtime.streamBeginCapture(self._stream, self.runtime.streamCaptureModeRelaxed)
+        self._is_capturing = True
         try:
             work()
+        except BaseException:
+            with suppress(*self.errors):
+                self.runtime.graphDestroy(self.runtime.streamEndCapture(self._stream))
+            raise
         finally:
-            graph = self.runtime.streamEndCapture(self._stream)
+            self._is_capturing = False
+        graph = self.runtime.streamEndCapture(self._stream)
         try:
             found: int = self.runtime.graphInstantiate(graph)
             return found
