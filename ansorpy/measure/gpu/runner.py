@@ -49,7 +49,7 @@ class GpuRunner(BuildingRunner):
     """Builds cubins in workers that need no GPU, then runs them in one worker a GPU.
 
     The reference that results are compared with is computed on the CPU.  Timing holds the
-    machine-wide lock of its GPUs.
+    machine-wide lock of its GPUs.  All workers are started at once, and import side by side.
 
     Args:
         gpus: GPUs of one kind.
@@ -83,6 +83,9 @@ class GpuRunner(BuildingRunner):
             )
             for gpu in self.gpus
         ]
+        self._host.start(available_cores())
+        for client in self._clients:
+            client.worker.start()
         self._threads = ThreadPoolExecutor(len(self.gpus), thread_name_prefix="ansorpy-gpu")
 
     def close(self) -> None:
