@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device import DeviceLost
+from ansorpy.codegen.cuda.equal import LAUNCH, SOURCE
+from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.codegen.cuda.plan import Launch
 from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
 from ansorpy.target import Target
@@ -62,6 +64,7 @@ class CudaDevice:
             ) from error
         self.number = number
         self._is_capturing = False
+        self._comparing: tuple[object, int] | None = None
         self.driver: Any = driver
         self.runtime: Any = runtime
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
@@ -117,6 +120,23 @@ class CudaDevice:
     @_on_device
     def fill(self, address: int, byte: int, size: int) -> None:
         self.runtime.memsetAsync(address, byte, size, self._stream)
+
+    @_on_device
+    def equal(self, address: int, other: int, size: int) -> bool:
+        if self._comparing is None:
+            cubin, _ = compile_source(SOURCE, self._target())
+            self._comparing = self.load(cubin), self.allocate(16)
+        module, place = self._comparing
+        asked = np.array([size, 0], dtype=np.uint64)
+        self.upload(place, asked)
+        self.launch(module, LAUNCH, (address, other, place))
+        self.download(place, asked)
+        return not asked[1]
+
+    def _target(self) -> Target:
+        """What code for this GPU is compiled for."""
+        found = self.runtime.getDeviceProperties(self.number)
+        return Target.parse(f"sm_{found['major']}{found['minor']}")
 
     @_on_device
     def load(self, cubin: bytes) -> _Module:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,7 +11,9 @@ import pytest
 
 from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.cuda.driver import CudaDevice
+from ansorpy.codegen.cuda.plan import Launch
 from ansorpy.errors import CodegenError
+from ansorpy.target import Target
 
 
 class RuntimeFailure(Exception):
@@ -30,6 +32,9 @@ class Runtime:
     def __init__(self) -> None:
         self.said: list[tuple[str, tuple[Any, ...]]] = []
         self.refused: set[str] = set()
+
+    def getDeviceProperties(self, number: int) -> dict[str, int]:  # noqa: N802 (cupy's)
+        return {"major": 9, "minor": 0}
 
     def __getattr__(self, name: str) -> Any:
         def call(*given: Any) -> int:
@@ -79,3 +84,32 @@ def test_what_is_refused_during_a_capture_ends_it_without_waiting(runtime: Runti
     assert names(runtime)[-1] == "streamEndCapture" and "deviceSynchronize" not in names(runtime)
     runtime.refused = set()
     assert device.capture(lambda: device.fill(8, 0, 4)) == 7
+
+
+def test_memory_is_compared_on_the_gpu(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = CudaDevice()
+    asked: list[tuple[str, tuple[int, ...]]] = []
+    answer = 0
+
+    def download(self: CudaDevice, address: int, into: Any) -> None:
+        assert into.tolist() == [100, 0]
+        into[1] = answer
+
+    def launch(self: CudaDevice, module: object, launch: Launch, addresses: Sequence[int]) -> None:
+        asked.append((launch.kernel, tuple(addresses)))
+
+    compiled: list[str] = []
+
+    def compiling(text: str, target: Target) -> tuple[bytes, str]:
+        compiled.append(target.cpu)
+        return b"", ""
+
+    monkeypatch.setattr("ansorpy.codegen.cuda.driver.compile_source", compiling)
+    monkeypatch.setattr(CudaDevice, "load", lambda self, cubin: object())
+    monkeypatch.setattr(CudaDevice, "launch", launch)
+    monkeypatch.setattr(CudaDevice, "download", download)
+    assert device.equal(256, 512, 100)
+    answer = 1
+    assert not device.equal(256, 512, 100)
+    assert asked == [("differs", (256, 512, 7))] * 2 and names(runtime).count("malloc") == 1
+    assert compiled == ["sm_90"]
