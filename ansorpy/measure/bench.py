@@ -33,6 +33,10 @@ class Candidate(Protocol):
     def prepare(self, between_bytes: int) -> None:
         """Prepare for timing, after the check; *between_bytes* lie between uses of a constant."""
 
+    @property
+    def unit(self) -> int:
+        """A burst is so many calls, or a multiple; known once it is prepared."""
+
     def burst(self, number: int) -> float:
         """Return the seconds that *number* consecutive calls took."""
 

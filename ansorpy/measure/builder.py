@@ -38,7 +38,7 @@ def task_symbol(task: Task) -> str:
 
 
 class Builder:
-    """Build workers, started on first use.
+    """Build workers, started when first needed unless :meth:`start` was called.
 
     Recent builds are cached by the content of their requests, so that finalists and the default
     schedule are not built again.
@@ -66,6 +66,11 @@ class Builder:
         self.lock_folder = lock_folder
         self._built = Recent[bytes, Built](kept)
         self._workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
+
+    def start(self) -> None:
+        """Start all workers side by side; returns before their imports are done."""
+        for worker in self._workers:
+            worker.start()
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
         """Build each of *states*: object code, or why there is none, in the order given."""

@@ -66,6 +66,10 @@ class _Candidate:
         assert self._buffers is not None, "check comes first"
         self._kernel.prepare_timing(self._buffers, between_bytes)
 
+    @property
+    def unit(self) -> int:
+        return 1
+
     def burst(self, number: int) -> float:
         return self._kernel.burst(number)
 

@@ -155,9 +155,7 @@ class RunClient:
         answer = self._request(message, timeout_s, starved_s=self.patience * timeout_s)
         result, check_s = _measured(answer)
         charge(Part.CHECK, check_s)
-        if result.kind is TrialKind.RUN_ERROR:
-            # It may have written out of bounds; the next candidate gets clean memory.
-            self.worker.kill()
+        self._distrust([result])
         return result
 
     def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
@@ -180,8 +178,17 @@ class RunClient:
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
         timeout_s = self.run_timeout_s * len(builds) + self.policy.patience_s
-        answer = self._request(message, timeout_s)
-        return _retimed(answer, builds)
+        results = _retimed(self._request(message, timeout_s), builds)
+        self._distrust(results)
+        return results
+
+    def _distrust(self, results: Sequence[MeasureResult]) -> None:
+        """End the worker where a candidate may have written where it should not.
+
+        The next one gets clean memory.
+        """
+        if any(result.kind is TrialKind.RUN_ERROR for result in results):
+            self.worker.kill()
 
     def _request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
         """Send a request to the worker, and wait no longer than the deadline."""

@@ -125,15 +125,19 @@ class RunSession:
         request = RetimeRequest.model_validate(message.fields)
         blobs = iter(message.blobs)
         with ExitStack() as loaded:
-            bursts = []
+            candidates = []
             for header, count in zip(request.built, request.blobs, strict=True):
                 built = built_from_parts(header, [next(blobs) for _ in range(count)])
                 candidate = loaded.enter_context(self.task.load(built))
                 candidate.check()
                 candidate.prepare(self._options.between_bytes)
-                bursts.append(candidate.burst)
+                candidates.append(candidate)
             timings = time_interleaved(
-                bursts, request.policy, request.rounds, self.task.is_disturbed
+                [candidate.burst for candidate in candidates],
+                request.policy,
+                request.rounds,
+                self.task.is_disturbed,
+                [candidate.unit for candidate in candidates],
             )
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
 
@@ -147,7 +151,9 @@ class RunSession:
                 return Timing((first_s,), is_slow=True)
         candidate.prepare(self._options.between_bytes)
         return undisturbed(
-            lambda: time_calls(candidate.burst, policy, incumbent_s, fresh_bytes),
+            lambda: time_calls(
+                candidate.burst, policy, incumbent_s, fresh_bytes, candidate.unit
+            ),
             self.task.is_disturbed, policy.patience_s,
         )  # fmt: skip
 

@@ -235,6 +235,12 @@ class LocalRunner(BuildingRunner):
         self._expected: list[Future[None]] = []
         self._is_closing = False
 
+    def start(self, threads: int) -> None:
+        """Start what a task with so many threads needs, side by side; returns at once."""
+        if isinstance(self._builder, Builder):
+            self._builder.start()
+        self._client_on(self._cores(threads)).worker.start()
+
     def close(self) -> None:
         """End all workers; preparation in the background is abandoned."""
         self._is_closing = True
@@ -361,8 +367,14 @@ class LocalRunner(BuildingRunner):
         return lock_cores(self._client(task).cores or (), self.options.lock_folder)
 
     def _client(self, task: Task) -> RunClient:
+        return self._client_on(self._cores(task.threads))
+
+    def _cores(self, threads: int) -> tuple[int, ...]:
+        """Where programs with so many threads are timed."""
         usable = sorted(os.sched_getaffinity(0))
-        cores = self.options.cores or tuple(usable[: task.threads])
+        return self.options.cores or tuple(usable[:threads])
+
+    def _client_on(self, cores: tuple[int, ...]) -> RunClient:
         if cores not in self._clients:
             self._clients[cores] = RunClient(
                 cores,

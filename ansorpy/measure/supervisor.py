@@ -9,6 +9,7 @@ only.  A worker dies with its driver however that ends, from its first instant o
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import resource
 import select
@@ -32,6 +33,9 @@ __all__ = ["Failure", "Outcome", "Worker"]
 
 _READ_BYTES = 1 << 20
 _KEPT_STDERR_BYTES = 4000
+_ABANDONED_S = 30.0
+"""Seconds after SIGKILL; a call into the kernel's driver of a GPU may never come back."""
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -145,9 +149,19 @@ class Worker:
                 process.wait(self.soft_kill_s)
         if process is not None and process.poll() is None:
             process.kill()
-            process.wait()
+            self._await_end(process)
         self._close_files()
         return None if process is None else process.returncode
+
+    def _await_end(self, process: subprocess.Popen[bytes]) -> None:
+        """Wait until the killed *process* is gone; one that a driver holds is left behind."""
+        try:
+            process.wait(_ABANDONED_S)
+        except subprocess.TimeoutExpired:
+            _LOG.warning(
+                "worker %d (%s) does not end within %.0f s of SIGKILL and is left behind",
+                process.pid, self.module, _ABANDONED_S,
+            )  # fmt: skip
 
     def close(self) -> None:
         """End the process; the worker may be started again."""

@@ -22,13 +22,15 @@ class TimingPolicy:
     """Repeat until the samples suffice; stop early for clearly slower candidates.
 
     Args:
-        warm_s: Seconds of untimed calls before the first sample.
-        pause_s: Possible extra time of the first call: waking the threads takes
-            milliseconds after 100 ms idle, and so does another process
-            that occupies a core for a few ticks.
-        touch_s_per_byte: Possible extra time of the first call for each byte not touched before:
-            the system finds and clears the pages then.
-        sample_s: Minimum length of one sample, relative to clock and call overhead.
+        warm_s: Untimed calls before the first sample.
+        settled: With it, untimed calls go on until two bursts in a row differ by this share at
+            most, or last ten times ``warm_s``: an idle GPU raises its clock step by step.
+        pause_s: What the first call may cost more: waking the threads after a pause takes
+            milliseconds after 100 ms idle, and so does another
+            process that has a core for a few ticks.
+        touch_s_per_byte: What the first call may cost more for each byte that no call has touched
+            yet: the system finds and clears the pages then.
+        sample_s: Least length of one sample, against the clock's and the call's overhead.
         total_s: Samples are taken until they add up to this.
         min_samples: Minimum number of samples, however long they take.
         max_samples: Maximum number of samples, however short they are.
@@ -42,6 +44,7 @@ class TimingPolicy:
     """
 
     warm_s: float = 0.002
+    settled: float | None = None
     pause_s: float = 0.02
     touch_s_per_byte: float = 1e-9
     sample_s: float = 0.0005
@@ -66,6 +69,14 @@ class TimingPolicy:
             return False
         return error > self.spread * mean
 
+    def warm(self, spent_s: float, before: float, last: float) -> bool:
+        """Whether untimed calls suffice: *spent_s* in all, the last two bursts *before*, *last*."""
+        if spent_s < self.warm_s:
+            return False
+        if self.settled is None or spent_s >= 10 * self.warm_s:
+            return True
+        return abs(last - before) <= self.settled * before
+
     def cold_s(self, fresh_bytes: int) -> float:
         """Seconds by which a first call may exceed the others when *fresh_bytes* are untouched."""
         return self.pause_s + self.touch_s_per_byte * fresh_bytes
@@ -84,23 +95,25 @@ def time_calls(
     policy: TimingPolicy,
     incumbent_s: float | None = None,
     fresh_bytes: int = 0,
+    unit: int = 1,
 ) -> Timing:
     """Time a kernel by *policy*; *incumbent_s* is the best known time, None at the start.
 
-    *fresh_bytes* of its memory are untouched before its first call.
+    *fresh_bytes* of its memory are untouched when it is called first.  It is called *unit* times
+    or a multiple of that.
     """
-    first = burst(1)
-    limit = float("inf") if incumbent_s is None else policy.slow_factor * incumbent_s
+    first = burst(unit)
+    limit = float("inf") if incumbent_s is None else unit * policy.slow_factor * incumbent_s
     doubt_s = limit + 2 * policy.cold_s(fresh_bytes)
     spent = first
     while first > limit and spent <= doubt_s:
         # Perhaps only the cold start was slow, or another process had a core meanwhile.
-        seconds = burst(1)
+        seconds = burst(unit)
         spent += seconds
         first = min(first, seconds)
     if first > limit:
-        return Timing((first,), is_slow=True)
-    number = _calls_per_sample(burst, first, policy)
+        return Timing((first / unit,), is_slow=True)
+    number = _calls_per_sample(burst, first, policy, unit)
     samples: list[float] = []
     spent = 0.0
     while policy.more(samples, spent, incumbent_s):
@@ -115,18 +128,24 @@ def time_interleaved(
     policy: TimingPolicy,
     rounds: int = 9,
     is_disturbed: Callable[[], bool] = lambda: False,
+    units: Sequence[int] | None = None,
 ) -> list[Timing]:
     """Time several kernels in turns, one sample each, so that drift affects all alike.
 
-    A round disturbed according to *is_disturbed* is repeated, within *policy*'s total patience.
+    Each is called a multiple of its one of *units* (1) times.  A round in which the machine
+    *is_disturbed* is taken again, by *policy*'s patience in all.
     """
-    numbers = [_calls_per_sample(burst, burst(1), policy) for burst in bursts]
+    least = units or [1] * len(bursts)
+    numbers = [
+        _calls_per_sample(burst, burst(unit), policy, unit)
+        for burst, unit in zip(bursts, least, strict=True)
+    ]
 
     def taken() -> list[float]:
         samples = []
-        for burst, number in zip(bursts, numbers, strict=True):
-            # Warm the caches, which hold the previous kernel's data.
-            burst(1)
+        for burst, number, unit in zip(bursts, numbers, least, strict=True):
+            # The first call after another kernel's turn finds that one's data in the caches.
+            burst(unit)
             samples.append(burst(number) / number)
         return samples
 
@@ -157,12 +176,17 @@ def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:
     return mean, stdev(kept, mean) / sqrt(len(kept)) if len(kept) > 1 else 0.0
 
 
-def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy) -> int:
-    """Warm up untimed, and return the number of calls per sample."""
-    fastest, spent, calls = first, 0.0, 1
-    while spent < policy.warm_s and first <= policy.pause_s:
+def _calls_per_sample(burst: Burst, first: float, policy: TimingPolicy, unit: int) -> int:
+    """Warm up untimed, and return how many calls make one sample: a multiple of *unit*.
+
+    *first* are the seconds of so many.
+    """
+    before = last = fastest = first / unit
+    spent, calls = 0.0, unit
+    while first <= policy.pause_s and not policy.warm(spent, before, last):
         seconds = burst(calls)
         spent += seconds
-        fastest = min(fastest, seconds / calls)
+        before, last = last, seconds / calls
+        fastest = min(fastest, last)
         calls *= 2
-    return max(1, round(policy.sample_s / max(fastest, 1e-9)))
+    return unit * max(1, round(policy.sample_s / max(fastest * unit, 1e-9)))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from functools import partial
@@ -19,7 +18,7 @@ from benchmarks.cuda.timing import Seconds, as_graph, by_clock, by_events, faste
 from benchmarks.ops.case import Case
 from benchmarks.ops.suite import cases
 
-__all__ = ["Settings", "Step", "cuda_torch", "steps"]
+__all__ = ["Figures", "Settings", "Step", "cuda_torch", "steps"]
 
 _SIDE = 4096
 _NETWORK_TRIALS = 400
@@ -35,25 +34,35 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Figures:
+    """Seconds of a call of ours and of torch's, and what to know of them."""
+
+    ours_s: float
+    peer_s: float
+    note: str = ""
+
+
+@dataclass(frozen=True)
 class Step:
     """One thing to measure, and the minimum ratio (torch's time over ours) wanted of it.
 
-    ``limit_s`` is the time limit of its search.
+    ``limit_s`` is what its search may take at most, ``beside_s`` what all else of it takes.
     """
 
     name: str
     wanted: float
     limit_s: float
-    measure: Callable[[Any, Settings, float], tuple[float, float]]
+    measure: Callable[[Any, Settings, float], Figures]
+    beside_s: float = 4.0
 
 
 def steps(only: Sequence[str] = ()) -> list[Step]:
-    """Matmuls, then the suite at batch 1, then networks; filtered by patterns *only*, if given."""
+    """Matmuls, then networks, then the suite at batch 1; those that match *only*, if given."""
     found = [
         Step(f"matmul.float32.{_SIDE}", 0.85, 90.0, partial(_matmul, "float32")),
         Step(f"matmul.float16.{_SIDE}", 0.60, 90.0, partial(_matmul, "float16")),
+        *(Step(f"network.{name}", 1.0, 200.0, partial(_network, name), 20) for name in NETWORKS),
         *(Step(f"ops.{case.name}", 1.0, 12.0, partial(_case, case)) for case in _suite()),
-        *(Step(f"network.{name}", 1.0, 200.0, partial(_network, name)) for name in NETWORKS),
     ]
     return [s for s in found if not only or any(fnmatch(s.name, pattern) for pattern in only)]
 
@@ -84,7 +93,7 @@ def _suite() -> list[Case]:
     return [case for case in cases() if not case.label.endswith(".b16")]
 
 
-def _matmul(dtype: str, torch: Any, settings: Settings, limit_s: float) -> tuple[float, float]:
+def _matmul(dtype: str, torch: Any, settings: Settings, limit_s: float) -> Figures:
     a = ap.placeholder((_SIDE, _SIDE), dtype, name="A")
     b = ap.placeholder((_SIDE, _SIDE), dtype, name="B")
     k = ap.reduce_axis(_SIDE, name="k")
@@ -102,10 +111,10 @@ def _matmul(dtype: str, torch: Any, settings: Settings, limit_s: float) -> tuple
     run = kernel.prepare(x, y, out=out)
     run()
     _compare(out, torch.matmul(x, y), 2e-3 if dtype == "float32" else 5e-3)
-    return in_turns(run.seconds, by_events(torch, lambda: torch.matmul(x, y)))
+    return Figures(*in_turns(run.seconds, by_events(torch, lambda: torch.matmul(x, y))))
 
 
-def _case(case: Case, torch: Any, settings: Settings, limit_s: float) -> tuple[float, float]:
+def _case(case: Case, torch: Any, settings: Settings, limit_s: float) -> Figures:
     kernel = _tuned(case.tensors(), settings, limit_s, trials=settings.trials)
     values = case.values(settings.seed)
     kernel.bind(**{op.name: values[op.name] for op in case.dag.args if op.constant})
@@ -114,20 +123,29 @@ def _case(case: Case, torch: Any, settings: Settings, limit_s: float) -> tuple[f
     out = torch.empty(op.shape, dtype=getattr(torch, op.dtype.value))
     run = kernel.prepare(*inputs, out=out)
     run()
+    peers, note = _peers(case, torch, settings, out)
+    return Figures(*in_turns(run.seconds, fastest(peers)), note)
+
+
+def _peers(case: Case, torch: Any, settings: Settings, out: Any) -> tuple[list[Seconds], str]:
+    """torch's ways to compute *case*, which agree with *out*, and what to know of them."""
     given = {
         name: torch.from_numpy(a).cuda() for name, a in case.peer_values(settings.seed).items()
     }
     peers: list[Seconds] = []
+    note = ""
     for call in case.torch_calls(torch, given):
         want = case.from_peer(call().contiguous().cpu().numpy())
         _compare(out, torch.from_numpy(np.ascontiguousarray(want)).cuda(), 2e-3)
         peers.append(by_events(torch, call))
-        with suppress(RuntimeError):  # some calls synchronize, which a graph cannot capture
+        try:
             peers.append(as_graph(torch, call))
-    return in_turns(run.seconds, fastest(peers))
+        except RuntimeError as error:  # some calls wait for the GPU, which a graph cannot hold
+            note = f"no graph of a call of torch: {error}".splitlines()[0]
+    return peers, note
 
 
-def _network(name: str, torch: Any, settings: Settings, limit_s: float) -> tuple[float, float]:
+def _network(name: str, torch: Any, settings: Settings, limit_s: float) -> Figures:
     make, example = NETWORKS[name]
     torch.manual_seed(settings.seed)
     with torch.device("cpu"):
@@ -144,7 +162,7 @@ def _network(name: str, torch: Any, settings: Settings, limit_s: float) -> tuple
     run()
     _compare(out, want, 1e-3)
     eager = by_clock(partial(module, given), torch.cuda.synchronize)
-    return in_turns(by_clock(run, lambda: None), eager)
+    return Figures(*in_turns(by_clock(run, lambda: None), eager))
 
 
 def _tuned(tensors: Sequence[Any], settings: Settings, limit_s: float, *, trials: int) -> Any:

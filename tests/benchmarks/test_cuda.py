@@ -2,33 +2,73 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from time import monotonic
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from onnx.reference import ReferenceEvaluator
 
+from ansorpy.deadline import OutOfTime
 from ansorpy.errors import CodegenError, ForeignFile
 from ansorpy.frontend.onnx import load
-from benchmarks.cuda.__main__ import Outcome, Run, _earlier, _read, main, work_through
+from benchmarks.cuda import run as cuda_run
+from benchmarks.cuda.needed import DISTRIBUTIONS, missing, sentence
 from benchmarks.cuda.nets import as_onnx, bert, resnet
-from benchmarks.cuda.steps import Settings, Step, steps
-from benchmarks.cuda.timing import by_clock, in_turns
+from benchmarks.cuda.run import (
+    Outcome,
+    Run,
+    _earlier,
+    _read,
+    going_on,
+    main,
+    parser,
+    work_through,
+)
+from benchmarks.cuda.steps import Figures, Settings, Step, steps
+from benchmarks.cuda.timing import as_graph, by_clock, fastest, in_turns
 
 HERE = {"gpu": "NVIDIA H200"}
 
 
-def counted(name: str, done: list[str], *, fails: int = 0) -> Step:
+class FakeCuda:
+    """What is asked of ``torch.cuda`` beside the steps themselves."""
+
+    is_lost = False
+    current = "default"
+
+    def synchronize(self) -> None:
+        if self.is_lost:
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    def current_stream(self) -> str:
+        return self.current
+
+    def set_stream(self, stream: str) -> None:
+        self.current = stream
+
+
+def fake_torch() -> Any:
+    return SimpleNamespace(cuda=FakeCuda())
+
+
+def counted(name: str, done: list[str], *, fails: int = 0, error: Exception | None = None) -> Step:
     """A step that fails *fails* times before it is measured."""
 
-    def measure(torch: Any, settings: Settings, limit_s: float) -> tuple[float, float]:
+    def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
         done.append(name)
         if done.count(name) <= fails:
-            raise CodegenError("no program is correct")
-        return 0.002, 0.003
+            raise error or CodegenError("no program is correct")
+        return Figures(0.002, 0.003)
 
     return Step(name, 1.0, 60.0, measure)
 
@@ -39,7 +79,7 @@ def work(chosen: list[Step], file: Path, *, seconds: float = 1000.0, again: bool
     if file.exists():
         run.outcomes = _earlier(_read(file), run)
     end = monotonic() + seconds
-    work_through(chosen, None, Settings(Path("none"), 4), run, file, end, again=again)
+    work_through(chosen, fake_torch(), Settings(Path("none"), 4), run, file, end, again=again)
     return _read(file) if file.exists() else run
 
 
@@ -56,6 +96,63 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert {o.name: o.failure for o in run.outcomes} == dict.fromkeys("abc", "")
     work(chosen[:1], file, again=True)
     assert done[-1] == "a" and len(_read(file).outcomes) == 3
+
+
+@pytest.mark.parametrize(
+    "error", [TypeError("not a tensor"), ImportError("no islpy"), OutOfTime(), ValueError("a\nb")]
+)
+def test_whatever_a_step_meets_with_is_its_outcome(tmp_path: Path, error: Exception) -> None:
+    done: list[str] = []
+    chosen = [counted("a", done, fails=1, error=error), counted("b", done)]
+    failed, good = work(chosen, tmp_path / "cuda.json").outcomes
+    assert failed.failure == f"{type(error).__name__}: {error}".splitlines()[0]
+    assert "Traceback" in failed.trace and "in measure" in failed.trace
+    assert good.ratio and done == ["a", "b"]
+
+
+def test_a_lost_gpu_ends_the_process_and_another_measures_the_rest(tmp_path: Path) -> None:
+    torch, done = fake_torch(), list[str]()
+
+    def losing(torch: Any, settings: Settings, limit_s: float) -> Figures:
+        torch.cuda.is_lost = True
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    chosen = [counted("a", done), Step("b", 1.0, 60.0, losing), counted("c", done)]
+    run, file = Run(machine=HERE, trials=4), tmp_path / "cuda.json"
+    settings, end = Settings(Path("none"), 4), monotonic() + 1000
+    tried = work_through(chosen, torch, settings, run, file, end)
+    assert tried == ["a", "b"] and done == ["a"]
+    assert [bool(o.failure) for o in _read(file).outcomes] == [False, True]
+    given = ["--again", "--minutes", "25", "--without", "z"]
+    command = going_on(given, ["z", *tried], 12.5)
+    assert command[1:3] == ["-m", "benchmarks.cuda"]
+    options = parser().parse_args(command[3:])
+    assert (options.minutes, options.without, options.again) == (12.5, ["z", "a", "b"], True)
+
+
+def test_every_step_is_begun_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    shares: list[float] = []
+
+    def begun(step: Step) -> Step:
+        def measure(torch: Any, settings: Settings, limit_s: float) -> Figures:
+            nonlocal now
+            now += limit_s + step.beside_s
+            shares.append(limit_s / step.limit_s)
+            return Figures(0.002, 0.003)
+
+        assert step.beside_s >= 4
+        return replace(step, measure=measure)
+
+    monkeypatch.setattr(cuda_run, "monotonic", lambda: now)
+    chosen, run = [begun(step) for step in steps()], Run(machine=HERE, trials=4)
+    settings = Settings(Path("none"), 4)
+    tried = work_through(chosen, fake_torch(), settings, run, tmp_path / "cuda.json", 25 * 60)
+    assert tried == [step.name for step in chosen]
+    assert now <= 25 * 60 and min(shares) > 0.7
+    assert [name.partition(".")[0] for name in tried[:5]] == [
+        "matmul", "matmul", "network", "network", "ops",
+    ]  # fmt: skip
 
 
 def test_no_step_begins_when_the_minutes_are_up(tmp_path: Path) -> None:
@@ -86,9 +183,35 @@ def test_a_file_is_shown_and_steps_are_listed(tmp_path: Path, capsys) -> None:
     ]  # fmt: skip
 
 
-def test_the_steps_fit_their_minutes() -> None:
-    assert sum(step.limit_s for step in steps()) <= 25 * 60
+def test_steps_have_names_of_their_own() -> None:
     assert len({step.name for step in steps()}) == len(steps())
+
+
+def test_missing_packages_are_named_together() -> None:
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
+    wanted = [re.split("[<>=]", text)[0] for text in project["project"]["dependencies"]]
+    assert set(wanted) == set(DISTRIBUTIONS)
+    lacking = [name for name in missing(("numpy", "no-such-package", "nor-this")) if "-" in name]
+    assert lacking == ["no-such-package", "nor-this"]
+    assert sentence(lacking).startswith("not installed: no-such-package, nor-this; try: pip")
+
+
+def test_a_graph_that_cannot_be_captured_leaves_the_stream_as_it_was() -> None:
+    torch = fake_torch()
+
+    @contextmanager
+    def capturing(graph: object) -> Iterator[None]:
+        torch.cuda.set_stream("capture")
+        yield
+        raise RuntimeError("operation not permitted when stream is capturing")
+
+    torch.cuda.Stream = lambda: "side"
+    torch.cuda.stream = lambda stream: nullcontext()
+    torch.cuda.CUDAGraph = object
+    torch.cuda.graph = capturing
+    with pytest.raises(RuntimeError, match="not permitted"):
+        as_graph(torch, lambda: None)
+    assert torch.cuda.current_stream() == "default"
 
 
 def test_a_machine_without_a_gpu_is_refused_plainly(capsys) -> None:
@@ -112,6 +235,19 @@ def test_engines_are_timed_in_turns() -> None:
     assert calls[-4:] == ["a", "a", "b", "b"]
     waited: list[int] = []
     assert by_clock(lambda: None, lambda: waited.append(1))(7) >= 0 and len(waited) == 7
+
+
+def test_the_fastest_engine_takes_least_a_call() -> None:
+    def engine(seconds: float) -> Any:
+        return lambda number: number * seconds
+
+    # Bursts of 2000 calls and of 1 last 2 us and 30 ms: only their calls can be compared.
+    for order in permutations([engine(0.0135), quick := engine(0.0105), engine(0.03)]):
+        assert (
+            fastest(order) is quick
+        )  # though its burst of two calls lasts longer than one of 13 ms
+    engines = [engine(seconds) for seconds in (3e-6, 0.03, 1e-6, 7e-3)]
+    assert fastest(engines) is engines[2]
 
 
 @pytest.mark.parametrize("name", ["resnet", "bert"])

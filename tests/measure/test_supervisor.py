@@ -220,3 +220,20 @@ def test_a_killed_driver_leaves_no_orphan(busy_with):
     while is_running(identity) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not is_running(identity)
+
+
+def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
+    monkeypatch.setattr("ansorpy.measure.supervisor._ABANDONED_S", 0.05)
+    worker = Worker(PAYLOAD)
+    pid = ask(worker, "who").fields["pid"]
+    process = worker._process
+    assert process is not None
+    with monkeypatch.context() as stuck:
+        stuck.setattr(process, "terminate", lambda: None)
+        stuck.setattr(process, "kill", lambda: None)
+        assert worker.kill() is None
+    assert f"worker {pid} (tests.measure.payload) does not end" in caplog.text
+    assert ask(worker, "who").fields["pid"] != pid
+    worker.close()
+    process.kill()
+    process.wait(10)

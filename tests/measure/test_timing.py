@@ -36,6 +36,41 @@ def test_samples_are_exact_and_a_candidate_takes_about_twenty_milliseconds(secon
     assert 0.015 <= clock.total_s <= 0.045
 
 
+def test_bursts_are_multiples_of_what_a_kernel_needs():
+    numbers: list[int] = []
+
+    def burst(number: int) -> float:
+        numbers.append(number)
+        return number * 3e-6
+
+    assert time_calls(burst, TimingPolicy(), unit=70).seconds[0] == pytest.approx(3e-6)
+    assert numbers[0] == 70 and numbers[-1] == 140  # half a millisecond is 167 calls
+    slow = time_calls(burst, TimingPolicy(pause_s=0.0), incumbent_s=0.9e-6, unit=70)
+    assert slow.is_slow and slow.seconds == pytest.approx((3e-6,))
+    numbers.clear()
+    time_interleaved([burst, burst], TimingPolicy(), rounds=3, units=[70, 11])
+    assert all(number % 70 == 0 or number % 11 == 0 for number in numbers)
+    assert numbers[-4:] == [70, 140, 11, 165]
+
+
+def test_a_clock_that_rises_is_waited_for():
+    spent = 0.0
+
+    def burst(number: int) -> float:
+        nonlocal spent
+        seconds = number * 1e-4 * max(1.0, 5.0 - 40 * spent)  # at its best after 100 ms
+        spent += seconds
+        return seconds
+
+    policy = TimingPolicy(warm_s=0.05, pause_s=0.05, settled=0.02)
+    timing = time_calls(burst, policy)
+    assert timing.seconds == pytest.approx([1e-4] * len(timing.seconds))
+    noisy = Clock(1e-4)
+    noisy_times = iter(range(1, 10**6))
+    time_calls(lambda n: noisy(n) * (1 + next(noisy_times) % 2), policy)
+    assert noisy.total_s < 20 * policy.warm_s  # but not for ever
+
+
 def test_a_long_kernel_is_called_only_a_few_times():
     clock = Clock(0.5)
     assert len(time_calls(clock, TimingPolicy()).seconds) == 3

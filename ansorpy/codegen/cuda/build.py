@@ -25,7 +25,7 @@ __all__ = ["CudaCode", "build_cuda"]
 class CudaCode:
     """A cubin for ``architecture``, and how its kernels are launched.
 
-    ``resources`` are those of ``plan.launches``, in the same order.
+    ``resources`` are those of ``plan.launches`` that the compiler reports, in the same order.
     """
 
     architecture: str
@@ -57,8 +57,10 @@ def build_cuda(program: Program, target: Target, *, symbol: str) -> CudaCode:
         if alone.text != source.text:
             source, (cubin, report) = alone, compile_source(alone.text, target)
             resources = parse_report(report, source.plan)
-    for launch, taken in zip(source.plan.launches, resources, strict=True):
-        check_resources(launch, taken, target)
+    reported = {taken.kernel: taken for taken in resources}
+    for launch in source.plan.launches:
+        if launch.kernel in reported:
+            check_resources(launch, reported[launch.kernel], target)
     return CudaCode(
         target.cpu,
         source.text,

@@ -53,6 +53,9 @@ class Device(Protocol):
     def fill(self, address: int, byte: int, size: int) -> None:
         """Set *size* bytes to *byte*."""
 
+    def equal(self, address: int, other: int, size: int) -> bool:
+        """Whether *size* bytes at two addresses, multiples of 16, are the same."""
+
     def load(self, cubin: bytes) -> object:
         """Load *cubin* as a module, whose kernels can be launched."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -11,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.device import DeviceLost
+from ansorpy.codegen.cuda.equal import LAUNCH, SOURCE
+from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.codegen.cuda.plan import Launch
 from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
 from ansorpy.target import Target
@@ -35,8 +38,8 @@ def _on_device(
 
     @wraps(method)
     def wrapped(self: CudaDevice, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        self.runtime.setDevice(self.number)
         try:
+            self.runtime.setDevice(self.number)
             return method(self, *args, **kwargs)
         except self.errors as error:
             raise self.failure(error) from error
@@ -60,6 +63,8 @@ class CudaDevice:
                 hint="pip install 'ansorpy[cuda]'",
             ) from error
         self.number = number
+        self._is_capturing = False
+        self._comparing: tuple[object, int] | None = None
         self.driver: Any = driver
         self.runtime: Any = runtime
         self.errors = (runtime.CUDARuntimeError, driver.CUDADriverError)
@@ -74,7 +79,12 @@ class CudaDevice:
             ) from error
 
     def failure(self, error: Exception) -> AnsorpyError:
-        """Convert *error*: if it persists, the context is unusable."""
+        """What *error* means: an error that stays makes the context unusable.
+
+        Nothing is waited for while a graph is captured: it would spoil that.
+        """
+        if self._is_capturing:
+            return CodegenError(f"the GPU refuses: {error}")
         try:
             self.runtime.deviceSynchronize()
         except self.errors as stays:
@@ -110,6 +120,23 @@ class CudaDevice:
     @_on_device
     def fill(self, address: int, byte: int, size: int) -> None:
         self.runtime.memsetAsync(address, byte, size, self._stream)
+
+    @_on_device
+    def equal(self, address: int, other: int, size: int) -> bool:
+        if self._comparing is None:
+            cubin, _ = compile_source(SOURCE, self._target())
+            self._comparing = self.load(cubin), self.allocate(16)
+        module, place = self._comparing
+        asked = np.array([size, 0], dtype=np.uint64)
+        self.upload(place, asked)
+        self.launch(module, LAUNCH, (address, other, place))
+        self.download(place, asked)
+        return not asked[1]
+
+    def _target(self) -> Target:
+        """What code for this GPU is compiled for."""
+        found = self.runtime.getDeviceProperties(self.number)
+        return Target.parse(f"sm_{found['major']}{found['minor']}")
 
     @_on_device
     def load(self, cubin: bytes) -> _Module:
@@ -160,11 +187,18 @@ class CudaDevice:
 
     @_on_device
     def capture(self, work: Callable[[], None]) -> int:
-        self.runtime.streamBeginCapture(self._stream, self.runtime.streamCaptureModeThreadLocal)
+        # Relaxed: memory may be given back meanwhile, by a finalizer, which other modes forbid.
+        self.runtime.streamBeginCapture(self._stream, self.runtime.streamCaptureModeRelaxed)
+        self._is_capturing = True
         try:
             work()
+        except BaseException:
+            with suppress(*self.errors):
+                self.runtime.graphDestroy(self.runtime.streamEndCapture(self._stream))
+            raise
         finally:
-            graph = self.runtime.streamEndCapture(self._stream)
+            self._is_capturing = False
+        graph = self.runtime.streamEndCapture(self._stream)
         try:
             found: int = self.runtime.graphInstantiate(graph)
             return found

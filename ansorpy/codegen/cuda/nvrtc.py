@@ -30,7 +30,10 @@ def compile_source(text: str, target: Target) -> tuple[bytes, str]:
             f"NVRTC {version()} does not compile for {target.cpu}",
             hint=f"it knows {', '.join(architectures())}",
         )
-    options = (f"--gpu-architecture={target.cpu}", "--std=c++17", "--ptxas-options=-v")
+    # What NVRTC has in its own cache it would not report of again.
+    options = (
+        f"--gpu-architecture={target.cpu}", "--std=c++17", "--no-cache", "--ptxas-options=-v",
+    )  # fmt: skip
     program = nvrtc.createProgram(text, "kernel.cu", (), ())
     try:
         try:

@@ -51,8 +51,8 @@ class Region:
         self.nbytes = count * self.dtype.itemsize
         self._device = device
         self._whole = self.nbytes + 2 * _GUARD_BYTES
-        self._base = device.allocate(self._whole)
-        weakref.finalize(self, _release, device, self._base).atexit = False
+        self._base = self._memory()
+        self._kept: int | None = None
         self.address = self._base + _GUARD_BYTES
         self.poison()
 
@@ -67,6 +67,23 @@ class Region:
         flat = np.full(self.nbytes, _NAN, np.uint8)
         arranged(flat.view(self.dtype), self.shape, self.strides)[...] = values
         self._device.upload(self.address, flat)
+
+    def keep(self) -> None:
+        """Remember what is in and around the array, in memory of its own."""
+        if self._kept is None:
+            self._kept = self._memory()
+        self._device.copy(self._kept, self._base, self._whole)
+
+    def is_kept(self) -> bool:
+        """Whether all that is in and around the array is as :meth:`keep` found it."""
+        assert self._kept is not None
+        return self._device.equal(self._base, self._kept, self._whole)
+
+    def _memory(self) -> int:
+        """Room for the array and its guards, until this is dropped."""
+        address = self._device.allocate(self._whole)
+        weakref.finalize(self, _release, self._device, address).atexit = False
+        return address
 
     def read(self) -> tuple[Array, bool]:
         """Return the elements, and whether everything around and between them is unchanged."""

@@ -24,14 +24,17 @@ from ansorpy.measure.runner import (
     MeasureOptions,
     Observer,
 )
+from ansorpy.measure.timing import TimingPolicy
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = ["Gpu", "GpuRunner"]
 
-_WARM_S = 0.01
-"""Minimum seconds of untimed calls: an idle GPU runs at a low clock."""
+_WARM_S = 0.05
+"""Seconds of untimed calls at least: an idle GPU runs at a low clock (345 MHz of 1,980)."""
+_SETTLED = 0.02
+"""The clock is up when two bursts in a row differ by this share at most."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class GpuRunner(BuildingRunner):
     """Builds cubins in workers that need no GPU, then runs them in one worker per GPU.
 
     The reference that results are compared with is computed on the CPU.  Timing holds the
-    machine-wide lock of its GPUs.
+    machine-wide lock of its GPUs.  All workers are started at once, and import side by side.
 
     Args:
         gpus: GPUs of one kind.
@@ -65,12 +68,12 @@ class GpuRunner(BuildingRunner):
         super().__init__(options)
         self.gpus = tuple(gpus)
         self._host = LocalRunner(self.options, builder)
-        policy = self.options.policy
+        policy = _for_gpus(self.options.policy)
         self._clients = [
             RunClient(
                 None,
                 seed=self.options.seed,
-                policy=replace(policy, warm_s=max(policy.warm_s, _WARM_S)),
+                policy=policy,
                 check_points=0,
                 run_timeout_s=self.options.run_timeout_s,
                 reference_timeout_s=self.options.reference_timeout_s,
@@ -80,6 +83,9 @@ class GpuRunner(BuildingRunner):
             )
             for gpu in self.gpus
         ]
+        self._host.start(available_cores())
+        for client in self._clients:
+            client.worker.start()
         self._threads = ThreadPoolExecutor(len(self.gpus), thread_name_prefix="ansorpy-gpu")
 
     def close(self) -> None:
@@ -194,6 +200,16 @@ class _Batch:
         if self.observer is not None:
             build = self.builds[index]
             self.observer.finished(index, result, build if isinstance(build, Built) else None)
+
+
+def _for_gpus(policy: TimingPolicy) -> TimingPolicy:
+    """*policy* with time for the clock to rise."""
+    return replace(
+        policy,
+        warm_s=max(policy.warm_s, _WARM_S),
+        pause_s=max(policy.pause_s, _WARM_S),
+        settled=_SETTLED,
+    )
 
 
 def _on_host(task: Task) -> Task:

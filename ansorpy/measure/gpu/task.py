@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import cycle, islice
 
 import numpy as np
 
@@ -25,10 +27,14 @@ from ansorpy.measure.ranges import input_ranges
 
 __all__ = ["GpuTask"]
 
-_LAUNCHED_CALLS = 8
-"""From this many calls on, use a graph: launching a kernel takes longer than a short one runs."""
-_GRAPH_CALLS = 16
-"""Minimum number of calls in a graph."""
+_GRAPH_S = 2.5e-4
+"""A graph of calls lasts as long, or half of it, at least: its launch, of 10 us or so, goes by
+while the one before it runs."""
+_GRAPH_CALLS = 1024
+"""Calls of a graph at most, unless there are more copies."""
+_COPIES_S = 5e-3
+"""A call on each copy takes as long at most.  A GPU reads what its cache holds a hundred times in
+it, so that a copy's share of such a call does not count."""
 _ALIGNMENT = 256
 
 
@@ -45,6 +51,7 @@ class GpuTask:
             self._values[op.name] = input_array(op, seed, ranges.get(op.name))
             region = Region(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
             region.write(self._values[op.name])
+            region.keep()
             self.given[op.name] = region
         self.outputs = [
             Region(device, op.shape, op.dtype.numpy, dag.strides.get(op.name)) for op in dag.outputs
@@ -76,8 +83,7 @@ class GpuTask:
         if not all(intact for _, intact in read):
             raise CodegenError("it wrote outside its outputs (found by the pattern around them)")
         for name, region in self.given.items():
-            array, intact = region.read()
-            if not intact or not _same(array, self._values[name]):
+            if not region.is_kept():
                 raise CodegenError(f"it wrote to its input {name}, or beside it")
 
     @contextmanager
@@ -99,7 +105,7 @@ class _Candidate:
         self._packed: dict[str, Region] = {}
         self._rows: list[list[int]] = []
         self._copies = 0
-        self._next = 0
+        self._unit = 1
         self._graph: object | None = None
         self._module = task.device.load(cubin)
 
@@ -108,12 +114,11 @@ class _Candidate:
         return 0  # the check has touched all of it
 
     def close(self) -> None:
-        """Unload the code and free the copies."""
-        if self._graph is not None:
-            self._device.discard(self._graph)
+        """Unload the code and give back the copies."""
+        self._drop_graph()
         if self._copies:
             self._device.release(self._copies)
-        self._graph, self._copies = None, 0
+        self._copies = 0
         self._device.unload(self._module)
 
     def check(self) -> float:
@@ -131,37 +136,65 @@ class _Candidate:
         return seconds
 
     def prepare(self, between_bytes: int) -> None:
-        params = self._built.run_params
         regions = self._arguments()
+        row = [region.address for region in regions]
+        self._rows = [row]
+        call_s = self._sized()
+        params = self._built.run_params
         cold = [n for n, spec in enumerate(params) if spec.role is Role.CONSTANT]
         starts, pitch = _layout([regions[n] for n in cold])
-        copies = turns(between_bytes, pitch)
-        row = [region.address for region in regions]
-        self._rows = [list(row) for _ in range(copies)]
+        copies = min(turns(between_bytes, pitch), max(1, int(_COPIES_S / call_s)))
         if copies == 1:
             return
+        self._rows = [list(row) for _ in range(copies)]
         self._copies = self._device.allocate(copies * pitch)
         for copy, places in enumerate(self._rows):
             for n, start in zip(cold, starts, strict=True):
                 places[n] = self._copies + copy * pitch + start
                 self._device.copy(places[n], row[n], regions[n].nbytes)
+        self._capture(-(-self._unit // copies) * copies)
+
+    def _sized(self) -> float:
+        """Capture a graph that lasts long enough; returns the seconds of one of its calls."""
+        calls = 1
+        while True:
+            self._capture(calls)
+            seconds = max(self.burst(calls), 1e-9)
+            if seconds >= _GRAPH_S / 2 or calls == _GRAPH_CALLS:
+                return seconds / calls
+            calls = min(_GRAPH_CALLS, math.ceil(calls * _GRAPH_S / seconds))
+
+    def _capture(self, calls: int) -> None:
+        """Make the graph one of so many calls, which use the copies in turn."""
+        self._drop_graph()
+        self._unit = calls
+        rows = islice(cycle(self._rows), calls)
+
+        def launched() -> None:
+            for row in rows:
+                self._launch(row)
+
+        self._graph = self._device.capture(launched)
+
+    def _drop_graph(self) -> None:
+        if self._graph is not None:
+            self._device.discard(self._graph)
+        self._graph = None
+
+    @property
+    def unit(self) -> int:
+        return self._unit
 
     def burst(self, number: int) -> float:
-        """Seconds of *number* calls; many are replayed as a graph that uses every copy."""
-        self._call()  # keeps the GPU busy, so that no launch latency falls between the events
-        if number < _LAUNCHED_CALLS:
-            return self._device.seconds(lambda: repeat(number, self._call))
-        size = -(-_GRAPH_CALLS // len(self._rows)) * len(self._rows)
-        if self._graph is None:
-            self._graph = self._device.capture(lambda: repeat(size, self._call))
-        graph, replays = self._graph, max(1, round(number / size))
-        replay = partial(self._device.replay, graph)
-        seconds = self._device.seconds(lambda: repeat(replays, replay))
-        return seconds * number / (replays * size)
+        """Seconds of *number* calls, from a graph of :attr:`unit` calls.
 
-    def _call(self) -> None:
-        self._launch(self._rows[self._next])
-        self._next = (self._next + 1) % len(self._rows)
+        The first event waits for one replay that is not timed, so no launch is waited for between
+        the events; it also brings a new graph to the GPU.
+        """
+        assert number % self._unit == 0, (number, self._unit)
+        replay = partial(self._device.replay, self._graph)
+        replay()
+        return self._device.seconds(lambda: repeat(number // self._unit, replay))
 
     def _launch(self, row: Sequence[int]) -> None:
         launch_all(self._device, self._module, self._plan, row, self._workspace.address)
@@ -208,9 +241,3 @@ def _layout(regions: Sequence[Region]) -> tuple[list[int], int]:
 def _fits(spec: ParamSpec, region: Region) -> bool:
     given = (region.shape, region.dtype, region.strides)
     return given == (spec.shape, spec.dtype.numpy, spec.strides)
-
-
-def _same(a: Array, b: Array) -> bool:
-    """Return whether the bytes are equal."""
-    one, other = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
-    return bool(np.array_equal(one, other))

@@ -1,7 +1,8 @@
 """A GPU in numpy: modules are definitions with their steps, which the interpreter runs.
 
 It stands for the driver wherever the code around it is tested: memory is checked, launches take
-the seconds a module says, graphs replay what was captured, and a context that is lost stays lost.
+the seconds a module says and the host some more to ask for them, graphs replay what was captured,
+and a context that is lost stays lost.
 """
 
 from __future__ import annotations
@@ -39,6 +40,11 @@ __all__ = ["SimulatedArray", "SimulatedDevice", "simulated_code"]
 Array = npt.NDArray[Any]
 GPU = Target.parse("sm_80")
 
+LAUNCH_S = 1e-5
+"""Seconds of the host to launch a kernel or a graph, while the GPU goes on with what it has."""
+UPLOAD_S = 1e-3
+"""Seconds by which the first launch of a graph takes longer."""
+
 
 def simulated_code(
     state: State, symbol: str = "kernel", *, seconds: float = 0.002, fault: str = ""
@@ -70,7 +76,8 @@ class _Module:
 class SimulatedDevice:
     """See :class:`ansorpy.codegen.cuda.device.Device`; ``calls`` is what was asked for, in order.
 
-    ``live`` are the allocations, ``modules`` and ``graphs`` how many of them are loaded.
+    ``live`` are the allocations, ``modules`` and ``graphs`` how many of them are loaded, ``clock``
+    when the GPU is done with what it was given, and ``host`` what time it is.
     """
 
     calls: list[str] = field(default_factory=list)
@@ -78,8 +85,10 @@ class SimulatedDevice:
     modules: int = 0
     graphs: int = 0
     clock: float = 0.0
+    host: float = 0.0
     _lost: str = ""
     _next: int = 1 << 20
+    _uploaded: set[int] = field(default_factory=set)
     _captured: list[Callable[[], None]] | None = None
 
     def allocate(self, size: int) -> int:
@@ -110,6 +119,11 @@ class SimulatedDevice:
         self._say("fill")
         self._bytes(address, size)[:] = byte
 
+    def equal(self, address: int, other: int, size: int) -> bool:
+        self._say("equal")
+        assert self._captured is None and address % 16 == other % 16 == 0
+        return bool(np.array_equal(self._bytes(address, size), self._bytes(other, size)))
+
     def load(self, cubin: bytes) -> _Module:
         self._say("load")
         self.modules += 1
@@ -132,18 +146,26 @@ class SimulatedDevice:
             self._captured.append(work.run)
             return
         self.calls.append(f"launch {launch.kernel}")
+        self._asked(LAUNCH_S)
         work.run()
+
+    def _asked(self, seconds: float) -> None:
+        """The host takes *seconds* to ask for what comes next, which cannot begin before."""
+        self.host += seconds
+        self.clock = max(self.clock, self.host)
 
     def synchronise(self) -> None:
         self._say("synchronise")
+        self.host = max(self.host, self.clock)
 
     def wait_for(self, stream: int) -> None:
         self._say(f"wait for {stream}")
 
     def seconds(self, work: Callable[[], None]) -> float:
         self._alive()
-        began = self.clock
+        began = max(self.clock, self.host)
         work()
+        self.host = max(self.host, self.clock)
         return self.clock - began
 
     def capture(self, work: Callable[[], None]) -> object:
@@ -158,11 +180,14 @@ class SimulatedDevice:
     def replay(self, graph: object) -> None:
         self._say("replay")
         assert isinstance(graph, list)
+        self._asked(LAUNCH_S if id(graph) in self._uploaded else LAUNCH_S + UPLOAD_S)
+        self._uploaded.add(id(graph))
         for work in graph:
             work()
 
     def discard(self, graph: object) -> None:
         self._alive()
+        self._uploaded.discard(id(graph))
         self.graphs -= 1
 
     def _say(self, call: str) -> None:

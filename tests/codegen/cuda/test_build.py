@@ -50,6 +50,15 @@ def test_a_cubin_is_made_for_a_named_architecture(target: Target) -> None:
         assert 0 < begin + size * number <= len(code.cubin)
 
 
+def test_a_silent_compiler_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def silent(text: str, target: Target) -> tuple[bytes, str]:
+        return compile_source(text, target)[0], "ptxas info    : 0 bytes gmem\n"
+
+    monkeypatch.setattr("ansorpy.codegen.cuda.build.compile_source", silent)
+    code = build_cuda(two_kernels(), SM_90, symbol="k")
+    assert code.resources == () and len(code.plan.launches) == 3
+
+
 def test_the_same_program_gives_the_same_bytes() -> None:
     first, second = (build_cuda(two_kernels(), SM_90, symbol="k") for _ in range(2))
     assert first.digest == second.digest and first.source == second.source

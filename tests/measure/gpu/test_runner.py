@@ -9,9 +9,10 @@ import pytest
 
 from ansorpy.errors import MissingDependency
 from ansorpy.measure import locks
+from ansorpy.measure.builder import Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
-from ansorpy.measure.gpu.runner import Gpu, GpuRunner
+from ansorpy.measure.gpu.runner import Gpu, GpuRunner, _on_host
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import MeasureOptions
@@ -79,6 +80,30 @@ def test_finalists_are_timed_in_turns(runner):
     states = [BUILDER.state(DAG, ""), BUILDER.state(DAG, "")]
     results = runner.retime(TASK, states, rounds=5)
     assert all(result.ok and len(result.seconds) == 5 for result in results)
+
+
+def test_a_finalist_that_is_refused_costs_its_worker(runner):
+    before = runner._client(TASK).worker.pid
+    results = runner.retime(TASK, [BUILDER.state(DAG, "refused"), BUILDER.state(DAG, "")])
+    assert [result.kind for result in results] == [TrialKind.RUN_ERROR] * 2
+    [result] = runner.measure(TASK, [BUILDER.state(DAG, "")], incumbent_s=None)
+    assert result.ok and runner._client(TASK).worker.pid != before
+
+
+def test_all_workers_start_at_once(tmp_path):
+    options = MeasureOptions(builders=2, lock_folder=tmp_path)
+    module = "tests.measure.gpu.simulated"
+    with GpuRunner([Gpu(0, PLACES[0])], options, module=module) as runner:
+        builder = runner._host._builder
+        assert isinstance(builder, Builder)
+        workers = [
+            *(client.worker for client in runner._clients),
+            *(client.worker for client in runner._host._clients.values()),
+            *builder._workers,
+        ]
+        assert len(workers) == 4 and all(worker.is_alive for worker in workers)
+        assert runner._host._client(_on_host(TASK)).worker is workers[1]
+    assert not any(worker.is_alive for worker in workers)
 
 
 def test_trials_are_recorded_and_winners_keep_their_code(runner, tmp_path):

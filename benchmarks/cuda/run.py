@@ -1,0 +1,283 @@
+"""``python -m benchmarks.cuda``: this machine's GPU beside cuBLAS, cuDNN and torch, in one run.
+
+Matmuls of 4096 (float32 without TF32; float16 in tensor cores), then the operator suite at batch 1,
+then networks that the script defines in torch.  The ratio is torch's time over ours: above 1 we
+win.  --json is written after every step and --db after every trial, so a run that was stopped, or
+whose minutes were up, goes on where it was.
+
+    pip install 'ansorpy[cuda]' torch
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import traceback
+from collections.abc import Sequence
+from math import exp, log
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from ansorpy import __version__
+from ansorpy.codegen.cuda.nvrtc import version as nvrtc_version
+from ansorpy.errors import ForeignFile, MissingDependency
+from ansorpy.report.tables import Table, show
+from ansorpy.target import Target
+from benchmarks.command import exit_code, say
+from benchmarks.cuda.needed import missing, sentence
+from benchmarks.cuda.steps import Settings, Step, cuda_torch, steps
+
+__all__ = ["Outcome", "Run", "going_on", "main", "parser", "search_s", "work_through"]
+
+_LEAST_S = 3.0
+"""A step is not begun with less for its search."""
+
+
+class Outcome(BaseModel):
+    """One step's result: seconds of a call of ours and of torch's, or why there are none.
+
+    ``trace`` is where it failed, and ``note`` what to know of the figures.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    wanted: float
+    ours_ms: float | None = None
+    peer_ms: float | None = None
+    took_s: float = 0.0
+    failure: str = ""
+    trace: str = ""
+    note: str = ""
+
+    @property
+    def ratio(self) -> float | None:
+        """torch's time over ours."""
+        return None if not self.ours_ms or not self.peer_ms else self.peer_ms / self.ours_ms
+
+
+class Run(BaseModel):
+    """All that was measured on one machine."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    machine: dict[str, str]
+    trials: int
+    outcomes: list[Outcome] = []
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Do what the command line asks; 1 when a step failed."""
+    options = parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    return exit_code(lambda: _main(options, given))
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(
+        prog="python -m benchmarks.cuda",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("--only", nargs="+", metavar="GLOB", default=[], help="names of steps")
+    p.add_argument("--without", nargs="+", metavar="STEP", default=[], help="steps to leave out")
+    p.add_argument("--list", action="store_true", help="print the names of the steps and end")
+    p.add_argument("--minutes", type=float, default=25.0, help="begin no step after them")
+    p.add_argument("--trials", type=int, default=32, help="programs to measure a case")
+    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--db", type=Path, default=Path("build/cuda.db"), help="records of the trials")
+    p.add_argument("--json", type=Path, default=Path("build/cuda.json"), metavar="FILE")
+    p.add_argument("--again", action="store_true", help="measure what FILE holds once more")
+    p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's table")
+    return p
+
+
+def _main(options: argparse.Namespace, arguments: Sequence[str]) -> int:
+    chosen = [step for step in steps(options.only) if step.name not in options.without]
+    if options.list:
+        print("\n".join(step.name for step in chosen))
+        return 0
+    if options.show is not None:
+        run = _read(options.show)
+    else:
+        end = monotonic() + 60 * options.minutes
+        run = _begun(options, torch := _gpu_torch())
+        settings = Settings(options.db, options.trials, options.seed)
+        tried = work_through(chosen, torch, settings, run, options.json, end, again=options.again)
+        if tried and _is_lost(torch):
+            _go_on(arguments, [*options.without, *tried], (end - monotonic()) / 60)
+    _print(run)
+    return int(any(outcome.failure for outcome in run.outcomes))
+
+
+def _gpu_torch() -> Any:
+    """torch on the GPU; what is missing is said at once, and before torch says it."""
+    lacking = missing()
+    if lacking:
+        raise MissingDependency(sentence(lacking))
+    Target.parse("cuda")
+    return cuda_torch()
+
+
+def _begun(options: argparse.Namespace, torch: Any) -> Run:
+    """The run with what its file knows already."""
+    run = Run(machine=_machine(torch), trials=options.trials)
+    if options.json.exists():
+        run.outcomes = _earlier(_read(options.json), run)
+    options.db.parent.mkdir(parents=True, exist_ok=True)
+    return run
+
+
+def work_through(
+    chosen: Sequence[Step],
+    torch: Any,
+    settings: Settings,
+    run: Run,
+    file: Path,
+    end: float,
+    *,
+    again: bool = False,
+) -> list[str]:
+    """Measure what *run* does not hold yet, until the moment *end*; *file* is kept up to date.
+
+    What is left of the time is shared out, so that every step can be begun.  Returns the names of
+    the steps that were; it stops where one of them lost the GPU's context.
+    """
+    held = {outcome.name for outcome in run.outcomes if not outcome.failure}
+    waiting = [step for step in chosen if again or step.name not in held]
+    tried: list[str] = []
+    while waiting:
+        limit_s = search_s(waiting, end - monotonic())
+        step = waiting.pop(0)
+        if limit_s < _LEAST_S:
+            say(f"{step.name}: no time left; run the same command again")
+            return tried
+        outcome = _measured(step, torch, settings, limit_s)
+        say(_line(outcome))
+        run.outcomes = [o for o in run.outcomes if o.name != step.name] + [outcome]
+        _write(run, file)
+        tried.append(step.name)
+        if outcome.failure and _is_lost(torch):
+            return tried
+    return tried
+
+
+def search_s(waiting: Sequence[Step], left_s: float) -> float:
+    """Seconds that the first of *waiting* may search, so that the others can as much of theirs."""
+    whole = sum(step.limit_s for step in waiting)
+    share = (left_s - sum(step.beside_s for step in waiting)) / whole
+    return waiting[0].limit_s * min(1.0, share)
+
+
+def _measured(step: Step, torch: Any, settings: Settings, limit_s: float) -> Outcome:
+    outcome = Outcome(name=step.name, wanted=step.wanted)
+    begin = monotonic()
+    try:
+        figures = step.measure(torch, settings, limit_s)
+        outcome.ours_ms, outcome.peer_ms = figures.ours_s * 1e3, figures.peer_s * 1e3
+        outcome.note = figures.note
+    except Exception as error:  # whatever one step meets with, the others are measured
+        said = f"{type(error).__name__}: {error}"
+        outcome.failure, outcome.trace = said.splitlines()[0], traceback.format_exc()
+    outcome.took_s = monotonic() - begin
+    return outcome
+
+
+def _is_lost(torch: Any) -> bool:
+    """True when nothing can be done on the GPU in this process any more."""
+    try:
+        torch.cuda.synchronize()
+    except RuntimeError:
+        return True
+    return False
+
+
+def _go_on(arguments: Sequence[str], tried: Sequence[str], minutes: float) -> None:
+    """Become a fresh process that measures the rest: all but what was *tried*, so it ends."""
+    say("the GPU's context is lost: the rest is measured in a fresh process")
+    sys.stdout.flush()
+    os.execv(sys.executable, going_on(arguments, tried, minutes))
+
+
+def going_on(arguments: Sequence[str], tried: Sequence[str], minutes: float) -> list[str]:
+    """The command that measures what is left, without what was *tried*."""
+    command = [sys.executable, "-m", "benchmarks.cuda", *arguments]
+    return [*command, "--minutes", f"{max(0.0, minutes):.3f}", "--without", *tried]
+
+
+def _machine(torch: Any) -> dict[str, str]:
+    from cupy.cuda import runtime
+
+    return {
+        "gpu": Target.parse("cuda").features,
+        "driver": str(runtime.driverGetVersion()),
+        "nvrtc": nvrtc_version(),
+        "torch": str(torch.__version__),
+        "cudnn": str(torch.backends.cudnn.version()),
+        "ansorpy": __version__,
+        "python": platform.python_version(),
+    }
+
+
+def _earlier(held: Run, run: Run) -> list[Outcome]:
+    """What *held* knows, when it was measured on the same GPU.
+
+    Raises:
+        ForeignFile: It was measured on another.
+    """
+    if held.machine["gpu"] != run.machine["gpu"]:
+        raise ForeignFile(
+            f"the results are of {held.machine['gpu']}, not of {run.machine['gpu']}",
+            hint="name another file with --json",
+        )
+    return held.outcomes
+
+
+def _read(file: Path) -> Run:
+    try:
+        return Run.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        raise ForeignFile(f"{file} holds no results of this benchmark: {error}") from None
+
+
+def _write(run: Run, file: Path) -> None:
+    """In one step: a run that is stopped leaves the file before it or after it."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    part = file.with_suffix(".part")
+    part.write_text(run.model_dump_json(indent=2) + "\n")
+    part.replace(file)
+
+
+def _line(outcome: Outcome) -> str:
+    if outcome.ratio is None:
+        return f"{outcome.name}: {outcome.failure}"
+    return (
+        f"{outcome.name}: {outcome.ours_ms:.4f} ms, torch {outcome.peer_ms:.4f} ms, "
+        f"{outcome.ratio:.2f} ({outcome.took_s:.0f} s){outcome.note and '; ' + outcome.note}"
+    )
+
+
+def _print(run: Run) -> None:
+    """The machine, a table of the steps, and the suite's geometric mean."""
+    print(", ".join(f"{name} {value}" for name, value in run.machine.items()))
+    rows = [
+        (o.name, _shown(o.ours_ms), _shown(o.peer_ms), _shown(o.ratio), f"{o.wanted:.2f}",
+         o.failure or o.note)
+        for o in run.outcomes
+    ]  # fmt: skip
+    numbers = ("ours ms", "torch ms", "ratio", "wanted")
+    show(Table("", ("step", *numbers, "remarks"), tuple(rows), frozenset(numbers)))
+    suite = [o.ratio for o in run.outcomes if o.name.startswith("ops.") and o.ratio]
+    if suite:
+        mean = exp(sum(map(log, suite)) / len(suite))
+        print(f"the suite: {mean:.2f} in geometric mean of {len(suite)} cases")
+
+
+def _shown(number: float | None) -> str:
+    return "" if number is None else f"{number:.3f}"
