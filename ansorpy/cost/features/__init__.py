@@ -35,7 +35,7 @@ FEATURES: tuple[FeatureGroup, ...] = (
 
 FEATURE_NAMES: tuple[str, ...] = tuple(name for group in FEATURES for name in group.names)
 
-FEATURE_REVISION = 1
+FEATURE_REVISION = 2
 """To be raised when a feature of the same name is computed in another way."""
 
 FEATURE_VERSION: str = hashlib.sha256(
