@@ -19,7 +19,7 @@ from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.codegen.cuda.emulator import TARGET
-from tests.properties.test_schedules import random_state
+from tests.properties.random_dags import random_state
 from tests.rules.gpu_workloads import WORKLOADS
 
 Steps = list[dict[str, Any]]
