@@ -185,14 +185,14 @@ def _other_ways(session: Session, chosen: Chosen) -> Iterator[Way]:
         if record.definition not in fastest and (state := database.state(record)) is not None:
             fastest[record.definition] = record, state
     known = chosen.state.base
-    own = database.identify(task.dag)
+    own = database.definitions.identify(task.dag)
     for definition, (record, state) in fastest.items():
-        if definition != database.identify(known) and record.median_s is not None:
+        if definition != database.definitions.identify(known) and record.median_s is not None:
             made = partial(session.recorded, task, record)
             program = lower(state).run
             workspace = _workspace_bytes(program, task)
             yield Way(record.median_s, _constant_bytes(program), made, workspace)
-    if own not in fastest and own != database.identify(known):
+    if own not in fastest and own != database.definitions.identify(known):
         try:
             direct = session.predicted_directly(task)
         except NoValidProgram:

@@ -15,12 +15,9 @@ from dataclasses import dataclass
 from ansorpy.ir.affine import Linear, linear
 from ansorpy.ir.expr import Expr, Load, as_expr, walk
 from ansorpy.ir.loops import (
-    Alloc,
     Buffer,
     For,
     ForKind,
-    If,
-    Let,
     Prefetch,
     Program,
     Role,
@@ -29,6 +26,7 @@ from ansorpy.ir.loops import (
     Store,
     substatements,
 )
+from ansorpy.ir.rewrite import map_statements
 from ansorpy.target import Target
 
 __all__ = ["prefetch_constants"]
@@ -51,30 +49,14 @@ class _Rewriter:
     target: Target
 
     def stmt(self, s: Stmt, outer: tuple[For, ...]) -> Stmt:
-        match s:
-            case For(var, extent, kind, body):
-                inside = self.stmt(body, (*outer, s))
-                asked = self._asked((*outer, s)) if kind is ForKind.SERIAL else ()
-                if asked:
-                    inside = Seq((*asked, inside))
-                return s if inside is body else For(var, extent, kind, inside)
-            case Seq(body):
-                parts = tuple(self.stmt(part, outer) for part in body)
-                same = all(a is b for a, b in zip(parts, body, strict=True))
-                return s if same else Seq(parts)
-            case Alloc(buffer, body):
-                inside = self.stmt(body, outer)
-                return s if inside is body else Alloc(buffer, inside)
-            case Let(var, value, body):
-                inside = self.stmt(body, outer)
-                return s if inside is body else Let(var, value, inside)
-            case If(cond, then, other):
-                first = self.stmt(then, outer)
-                second = None if other is None else self.stmt(other, outer)
-                same = first is then and second is other
-                return s if same else If(cond, first, second)
-            case _:
-                return s
+        if not isinstance(s, For):
+            return map_statements(s, lambda part: self.stmt(part, outer))
+        loops = (*outer, s)
+        inside = self.stmt(s.body, loops)
+        asked = self._asked(loops) if s.kind is ForKind.SERIAL else ()
+        if asked:
+            inside = Seq((*asked, inside))
+        return s if inside is s.body else For(s.var, s.extent, s.kind, inside)
 
     def _asked(self, loops: tuple[For, ...]) -> tuple[Stmt, ...]:
         """Prefetches for the body of the innermost of *loops*."""

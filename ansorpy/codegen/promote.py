@@ -21,7 +21,7 @@ from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffer
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
 from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
-from ansorpy.ir.rewrite import Rewriter, substitute
+from ansorpy.ir.rewrite import Rewriter, map_statements, substitute
 from ansorpy.target import Target
 
 __all__ = ["promote"]
@@ -47,17 +47,8 @@ class _Promotion:
                 return self._seq(stmt)
             case For():
                 return self._for(stmt, None)[0]
-            case If(cond, then, other):
-                new = self.stmt(then), None if other is None else self.stmt(other)
-                return stmt if new == (then, other) else If(cond, *new)
-            case Let(var, value, body):
-                inner = self.stmt(body)
-                return stmt if inner is body else Let(var, value, inner)
-            case Alloc(buffer, body):
-                inner = self.stmt(body)
-                return stmt if inner is body else Alloc(buffer, inner)
             case _:
-                return stmt
+                return map_statements(stmt, self.stmt)
 
     def _seq(self, stmt: Seq) -> Stmt:
         done: list[Stmt] = []
@@ -80,10 +71,9 @@ class _Promotion:
         tile = self._chosen(loop)
         if tile is None:
             self.outer.append(loop)
-            body = self.stmt(loop.body)
+            new = map_statements(loop, self.stmt)
             self.outer.pop()
-            same = body is loop.body
-            return (loop if same else For(loop.var, loop.extent, loop.kind, body)), False
+            return new, False
         init = same_region(before, tile) if before is not None else None
         made = _Accumulator(tile)
         self.in_registers.add(made.buffer)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -91,66 +91,65 @@ _COMBINER_FIELD = {
 def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
     """Count the operations of *body*; a reduction adds one combining step.
 
-    With ``indices=False``, arithmetic inside load indices is left out, and so is the condition that
-    guards a sum, which is tested outside the loops that do not change it.
-    A choice by an axis's value (Winograd's rows) evaluates one branch: the costliest counts.
+    Shared subexpressions count once.  With ``indices=False``, arithmetic inside load indices is left
+    out, and so is the condition that guards a sum, which is tested outside the loops that do not
+    change it.  A choice by an axis's value (Winograd's rows) evaluates one branch: the costliest
+    counts.
     Source: the op counters of TVM's per-store features (``mad`` is always 0 there too).
     """
     counts = OpCounts()
-    for expr, times in _occurrences(body, indices=indices).items():
-        _count(counts, expr, times)
+    for expr in _Evaluated(indices).nodes(body):
+        _count(counts, expr)
     return counts
 
 
-def _count(counts: OpCounts, expr: Expr, times: int) -> None:
+def _count(counts: OpCounts, expr: Expr) -> None:
     match expr:
         case Binary(op, _, _) if op in (BinaryOp.AND, BinaryOp.OR):
-            counts.bools += times
+            counts.bools += 1
         case Binary(op, _, _):
-            _add(counts, expr, _BINARY_FIELD[op], times)
+            _add(counts, expr, _BINARY_FIELD[op])
         case Compare(_, a, _):
-            _add(counts, a, "cmp", times)
+            _add(counts, a, "cmp")
         case Reduce(kind, _, _):
-            _add(counts, expr, _COMBINER_FIELD[kind], times)
+            _add(counts, expr, _COMBINER_FIELD[kind])
         case Call(Function.NOT, _):
-            counts.bools += times
+            counts.bools += 1
         case Call(fn, _):
-            _add(counts, expr, _CALL_FIELD.get(fn, "mathfunc"), times)
+            _add(counts, expr, _CALL_FIELD.get(fn, "mathfunc"))
         case Select():
-            counts.selects += times
+            counts.selects += 1
         case Cast():
-            _add(counts, expr, "otherfunc", times)
+            _add(counts, expr, "otherfunc")
         case _:
             pass
 
 
-def _add(counts: OpCounts, typed: Expr, name: str, times: int) -> None:
+def _add(counts: OpCounts, typed: Expr, name: str) -> None:
     group = counts.floats if typed.dtype.is_float else counts.ints
-    setattr(group, name, getattr(group, name) + times)
-
-
-def _occurrences(body: Expr, *, indices: bool) -> dict[Expr, int]:
-    """How often each node of *body* is evaluated if nothing is shared; 1 for *body* itself.
-
-    Linear in distinct nodes: all parents of a node are counted before the node itself.
-    """
-    tree = _Evaluated(indices)
-    times = dict.fromkeys(_parents_first(body, tree.below), 0)
-    times[body] = 1
-    for expr in times:
-        for child in tree.below(expr):
-            times[child] += times[expr]
-    return {expr: n for expr, n in times.items() if not _chooses_by_axis(expr)}
+    setattr(group, name, getattr(group, name) + 1)
 
 
 class _Evaluated:
-    """Determines which operands of a node are evaluated with it."""
+    """Determines what is evaluated with a body: each node once, as in emitted code."""
 
     def __init__(self, indices: bool) -> None:
         self.indices = indices
         self._sizes: dict[Expr, int] = {}
 
-    def below(self, e: Expr) -> Sequence[Expr]:
+    def nodes(self, body: Expr) -> Iterator[Expr]:
+        """The distinct nodes that count."""
+        seen: set[Expr] = set()
+        stack = [body]
+        while stack:
+            e = stack.pop()
+            if e not in seen:
+                seen.add(e)
+                stack.extend(self._below(e))
+                if not _chooses_by_axis(e):
+                    yield e
+
+    def _below(self, e: Expr) -> Sequence[Expr]:
         if isinstance(e, Select) and _chooses_by_axis(e):
             return (max(e.then, e.other, key=self._size),)
         if isinstance(e, Reduce) and not self.indices:
@@ -158,24 +157,9 @@ class _Evaluated:
         return () if isinstance(e, Load) and not self.indices else children(e)
 
     def _size(self, e: Expr) -> int:
-        found = self._sizes.get(e)
-        if found is None:
-            own = int(not _chooses_by_axis(e))
-            found = self._sizes[e] = own + sum(self._size(child) for child in self.below(e))
-        return found
-
-
-def _parents_first(body: Expr, below: Callable[[Expr], Sequence[Expr]]) -> list[Expr]:
-    done: dict[Expr, None] = {}
-    stack: list[tuple[Expr, bool]] = [(body, False)]
-    while stack:
-        expr, expanded = stack.pop()
-        if expanded:
-            done[expr] = None
-        elif expr not in done:
-            stack.append((expr, True))
-            stack.extend((child, False) for child in below(expr))
-    return list(reversed(done))
+        if e not in self._sizes:
+            self._sizes[e] = sum(1 for _ in self.nodes(e))
+        return self._sizes[e]
 
 
 def _summed(e: Reduce) -> Expr:

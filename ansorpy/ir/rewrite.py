@@ -40,7 +40,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.tensor import Tensor
 
-__all__ = ["Rewriter", "map_children", "substitute"]
+__all__ = ["Rewriter", "map_children", "map_statements", "substitute"]
 
 ExprFn = Callable[[Expr], Expr]
 T = TypeVar("T")
@@ -91,6 +91,27 @@ def map_children(
     if kind is Load:
         return _load(e, fn, source)  # type: ignore[arg-type]
     return _EXPRS[kind](e, fn)
+
+
+def map_statements(s: Stmt, fn: Callable[[Stmt], Stmt]) -> Stmt:
+    """*s* with *fn* applied to the statements directly in it; *s* if all stay."""
+    match s:
+        case Seq(body):
+            parts = tuple(fn(part) for part in body)
+            return s if _same(body, parts) else Seq(parts)
+        case For(var, extent, kind, body):
+            inner = fn(body)
+            return s if inner is body else For(var, extent, kind, inner)
+        case If(cond, then, other):
+            first, second = fn(then), None if other is None else fn(other)
+            return s if first is then and second is other else If(cond, first, second)
+        case Let(var, value, body):
+            inner = fn(body)
+            return s if inner is body else Let(var, value, inner)
+        case Alloc(buffer, body):
+            inner = fn(body)
+            return s if inner is body else Alloc(buffer, inner)
+    return s
 
 
 def _same(old: tuple[T, ...], new: tuple[T, ...]) -> bool:
@@ -144,14 +165,8 @@ _EXPRS: dict[type[Expr], Callable[..., Expr]] = {
 }  # fmt: skip
 
 
-def _seq(r: Rewriter, s: Seq) -> Stmt:
-    body = tuple(r.stmt(x) for x in s.body)
-    return s if _same(s.body, body) else Seq(body)
-
-
-def _for(r: Rewriter, s: For) -> Stmt:
-    body = r.stmt(s.body)
-    return s if body is s.body else For(s.var, s.extent, s.kind, body)
+def _inside(r: Rewriter, s: Stmt) -> Stmt:
+    return map_statements(s, r.stmt)
 
 
 def _if(r: Rewriter, s: If) -> Stmt:
@@ -210,7 +225,7 @@ def _instruction(r: Rewriter, s: Instruction) -> Stmt:
 
 
 _STMTS: dict[type[Stmt], Callable[..., Stmt]] = {
-    Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _plain,
+    Seq: _inside, For: _inside, If: _if, Let: _let, Alloc: _alloc, Store: _store, Barrier: _plain,
     Instruction: _instruction, AsyncCopy: _copy, CommitCopies: _plain, WaitCopies: _plain,
     Prefetch: _prefetch, Shuffle: _shuffle, Fence: _plain, CommitProducts: _plain,
     WaitProducts: _plain,

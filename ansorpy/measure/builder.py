@@ -13,7 +13,7 @@ from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built, built_from_parts
-from ansorpy.measure.database import definition_json
+from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.messages import BuildFailed, BuildRequest
 from ansorpy.measure.pool import ask_all

@@ -20,8 +20,8 @@ from types import TracebackType
 
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
 from ansorpy.ir.task import Task
+from ansorpy.measure.definitions import DefinitionStore
 from ansorpy.measure.models import ModelStore
 from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
@@ -34,7 +34,7 @@ from ansorpy.phases import Part, phase
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
 
-__all__ = ["Database", "definition_json", "trial_digest"]
+__all__ = ["Database", "trial_digest"]
 
 _LOG = logging.getLogger(__name__)
 
@@ -43,18 +43,9 @@ _KEPT_STATES = 512
 _CRASHED_TWICE = "the driver died twice while this candidate ran"
 
 
-def definition_json(dag: ComputeDAG) -> str:
-    """*dag* as canonical JSON text; equal texts are equal definitions, names included."""
-    return json.dumps(dag_to_dict(dag), sort_keys=True, separators=(",", ":"))
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
 def trial_digest(program: Program) -> str:
     """What identifies a schedule among those of one definition: a digest of its steps."""
-    return _digest(steps_to_json(program.history))
+    return hashlib.sha256(steps_to_json(program.history).encode()).hexdigest()
 
 
 class Database:
@@ -75,9 +66,9 @@ class Database:
         self._seed = seed
         self._versions = dict(versions or {})
         self._session: int | None = None
-        self._definitions: dict[int, tuple[ComputeDAG, str, str]] = {}
         self._states = Recent[int, State](_KEPT_STATES)
         self._unreadable: set[int] = set()
+        self.definitions = DefinitionStore(self._connection, self.path)
         self.objects = ObjectStore(self._connection, self.path)
         self.samples = SampleStore(self._connection, self.path)
         self.models = ModelStore(self._connection, self.path)
@@ -158,7 +149,7 @@ class Database:
         if self.task(task.key) is not None:
             return
         with self._transaction():
-            definition = self.add_definition(task.dag)
+            definition = self.definitions.put(task.dag)
             self._do(
                 "INSERT OR IGNORE INTO tasks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -191,7 +182,7 @@ class Database:
             for name, dag in definitions.items():
                 self._do(
                     "INSERT OR IGNORE INTO variants VALUES (?, ?, ?)",
-                    (task.key, self.add_definition(dag), name),
+                    (task.key, self.definitions.put(dag), name),
                 )
 
     def variants(self, task_key: str) -> dict[str, str]:
@@ -199,26 +190,9 @@ class Database:
         rows = self._do("SELECT definition, name FROM variants WHERE task_key = ?", (task_key,))
         return {str(row["definition"]): str(row["name"]) for row in rows}
 
-    def add_definition(self, dag: ComputeDAG) -> str:
-        """Record *dag*; returns the id under which :meth:`definition` gives it back."""
-        identifier, text = self._identified(dag)
-        self._do("INSERT OR IGNORE INTO definitions VALUES (?, ?)", (identifier, text))
-        return identifier
-
-    def identify(self, dag: ComputeDAG) -> str:
-        """The id of *dag*, recorded or not."""
-        return self._identified(dag)[0]
-
     def definition(self, identifier: str) -> ComputeDAG:
         """The recorded definition with this id; raises :class:`ForeignFile` when it is damaged."""
-        row = self._do("SELECT dag FROM definitions WHERE id = ?", (identifier,)).fetchone()
-        try:
-            return dag_from_dict(json.loads(row["dag"]))
-        except (TypeError, ValueError) as error:
-            raise ForeignFile(
-                f"{self.path} holds no readable definition {identifier[:12]}: {error}",
-                hint="the file is damaged; name another with --db",
-            ) from None
+        return self.definitions.get(identifier)
 
     # Trials
 
@@ -231,7 +205,7 @@ class Database:
         """
         self.add_task(task)
         with self._transaction():
-            definition = self.add_definition(program.base)
+            definition = self.definitions.put(program.base)
             digest = trial_digest(program)
             record = self._find(task.key, definition, digest)
             if record is None:
@@ -287,7 +261,7 @@ class Database:
 
     def lookup(self, task: Task, program: Program) -> Record | None:
         """The record of *program* for *task*, done or not."""
-        definition, _ = self._identified(program.base)
+        definition = self.definitions.identify(program.base)
         return self._find(task.key, definition, trial_digest(program))
 
     def record(self, number: int) -> Record:
@@ -376,7 +350,7 @@ class Database:
 
     def program(self, state: State) -> str:
         """A short name of *state*: the beginnings of its definition's id and of its digest."""
-        definition, _ = self._identified(state.base)
+        definition = self.definitions.identify(state.base)
         return f"{definition[:8]}-{trial_digest(state)[:16]}"
 
     # Inside
@@ -386,13 +360,6 @@ class Database:
             "UPDATE trials SET seconds = ?, median_s = ?, spread = ? WHERE id = ?",
             (json.dumps(result.seconds), result.median_s, result.spread, record_id),
         )
-
-    def _identified(self, dag: ComputeDAG) -> tuple[str, str]:
-        """Id and text of *dag*, which is kept: its address cannot come to mean another."""
-        if id(dag) not in self._definitions:
-            text = definition_json(dag)
-            self._definitions[id(dag)] = (dag, _digest(text), text)
-        return self._definitions[id(dag)][1:]
 
     def _insert(self, task_key: str, definition: str, digest: str, steps: str) -> int:
         cursor = self._do(

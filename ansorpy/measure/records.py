@@ -144,7 +144,7 @@ class Record(_Row):
         steps = steps_from_json(self.steps)
         try:
             return State.replay(dag, steps)
-        except (AnsorpyError, ValueError, KeyError, IndexError) as error:
+        except AnsorpyError as error:
             raise ForeignFile(
                 f"the schedule of trial {self.id} does not apply to this definition: {error}",
                 hint="replay it on Database.definition(record.definition)",

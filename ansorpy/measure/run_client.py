@@ -13,7 +13,7 @@ from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError, VerificationFailed
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
-from ansorpy.measure.database import definition_json
+from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.limits import STARVED, run_limit_s
 from ansorpy.measure.messages import (
     Measured,

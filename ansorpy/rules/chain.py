@@ -111,8 +111,8 @@ def _computes(state: State, stage: Stage) -> bool:
 def ancestors(state: State, stage: Stage) -> frozenset[str]:
     """Names of the stages with loops that *stage* depends on."""
     found: set[str] = set()
-    for other in state.stages:
-        if stage in consumers(state, other):
+    for other in reversed(state.stages):
+        readers = consumers(state, other)
+        if stage in readers or any(reader.name in found for reader in readers):
             found.add(other.name)
-            found |= ancestors(state, other)
     return frozenset(found)

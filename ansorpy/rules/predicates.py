@@ -142,11 +142,17 @@ def is_repeated_in_tiles(state: State, stage: Stage) -> bool:
 
 
 def _is_elementwise_of_inputs(state: State, stage: Stage) -> bool:
-    return all(
-        is_input(state, producer)
-        or (not has_reduce_iters(producer) and _is_elementwise_of_inputs(state, producer))
-        for producer in direct_producers(state, stage)
-    )
+    seen: set[str] = set()
+    todo = [stage]
+    while todo:
+        for producer in direct_producers(state, todo.pop()):
+            if is_input(state, producer) or producer.name in seen:
+                continue
+            if has_reduce_iters(producer):
+                return False
+            seen.add(producer.name)
+            todo.append(producer)
+    return True
 
 
 def _does_arithmetic(op: ComputeOp) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ansorpy.ir.expr import AxisKind, Load
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp
 from ansorpy.schedule.stage import Stage
@@ -18,15 +20,7 @@ def consumers(state: State, stage: Stage) -> tuple[Stage, ...]:
 
     Paper: TVM's ``GetConsumers``.
     """
-    found: set[str] = set()
-    todo = [reader.name for reader in state.dag.readers(stage.op)]
-    while todo:
-        reader = state.stage(todo.pop())
-        if reader.inlined:
-            todo.extend(r.name for r in state.dag.readers(reader.op))
-        else:
-            found.add(reader.name)
-    return tuple(s for s in state.stages if s.name in found)
+    return _past_inlined(state, stage, _readers)
 
 
 def direct_producers(state: State, stage: Stage) -> tuple[Stage, ...]:
@@ -38,16 +32,27 @@ def direct_producers(state: State, stage: Stage) -> tuple[Stage, ...]:
 
 
 def producers(state: State, stage: Stage) -> tuple[Stage, ...]:
-    """Stages that *stage* reads; an inlined producer is replaced by its producers."""
-    found: set[str] = set()
-    todo = list(direct_producers(state, stage))
+    """Stages that *stage* reads; an inlined producer counts as its own producers."""
+    return _past_inlined(state, stage, direct_producers)
+
+
+_Neighbours = Callable[[State, Stage], tuple[Stage, ...]]
+
+
+def _past_inlined(state: State, stage: Stage, neighbours: _Neighbours) -> tuple[Stage, ...]:
+    """The neighbours of *stage* in stage order, those of an inlined one instead of itself."""
+    seen: set[str] = set()
+    todo = list(neighbours(state, stage))
     while todo:
-        producer = todo.pop()
-        if producer.inlined:
-            todo.extend(direct_producers(state, producer))
-        else:
-            found.add(producer.name)
-    return tuple(s for s in state.stages if s.name in found)
+        found = todo.pop()
+        if found.name not in seen and found.inlined:
+            todo.extend(neighbours(state, found))
+        seen.add(found.name)
+    return tuple(s for s in state.stages if s.name in seen and not s.inlined)
+
+
+def _readers(state: State, stage: Stage) -> tuple[Stage, ...]:
+    return tuple(state.stage(reader.name) for reader in state.dag.readers(stage.op))
 
 
 def single_consumer(state: State, stage: Stage) -> Stage | None:

@@ -22,7 +22,7 @@ from ansorpy.ir.loops import (
     expressions,
     walk_stmts,
 )
-from ansorpy.ir.rewrite import Rewriter, substitute
+from ansorpy.ir.rewrite import Rewriter, map_statements, substitute
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.later import grouped, made_visible
 
@@ -117,22 +117,23 @@ class _Pushed:
 
     def stmt(self, s: Stmt) -> Stmt:
         match s:
-            case Seq(body):
-                return Seq(tuple(self.stmt(part) for part in body))
-            case For(var, extent, kind, body) if kind is not ForKind.VECTORIZED:
-                return For(var, extent, kind, self.stmt(body))
             case Alloc(buffer, body):
                 if buffer.scope in (Scope.LOCAL, Scope.WARP):
                     self.own[buffer] = self._for_each(buffer)
                 return Alloc(self.own.get(buffer, buffer), self.stmt(body))
-            case Let(var, value, body):
-                if not self._varies(value):
-                    return Let(var, value, self.stmt(body))
+            case Let(var, value, body) if self._varies(value):
                 self.lets[var] = value
                 return self.stmt(body)
-            case If(cond, then, other) if not self._varies(cond):
-                return If(cond, self.stmt(then), None if other is None else self.stmt(other))
-        return self._repeated(s)
+        return map_statements(s, self.stmt) if self._is_common(s) else self._repeated(s)
+
+    def _is_common(self, s: Stmt) -> bool:
+        """True for what virtual threads go through in step."""
+        match s:
+            case For(kind=kind):
+                return kind is not ForKind.VECTORIZED
+            case If(cond=cond):
+                return not self._varies(cond)
+        return isinstance(s, Seq | Let)
 
     def _for_each(self, buffer: Buffer) -> Buffer:
         """*buffer* with an instance for each virtual thread."""

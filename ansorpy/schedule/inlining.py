@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
+from ansorpy.ir.affine import linear
 from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.expr import Binary, BinaryOp, Expr, Load, walk
-from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.simplify import simplify
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.dagedit import map_loads, with_body
@@ -73,26 +74,69 @@ def effective(state: State) -> Effective:
 
 
 def _effective(state: State) -> Effective:
-    bodies: dict[str, Expr] = {}
     inlined = {stage.name: stage.compute for stage in state.stages if stage.inlined}
+    expansion = _Expansion(inlined)
+    return Effective({
+        stage.name: with_body(stage.compute, expansion.whole(stage.compute.body))
+        for stage in state.stages
+        if not stage.is_placeholder and not stage.inlined
+    })  # fmt: skip
 
-    def expand(load: Load) -> Expr:
-        op = inlined.get(load.source.name)
-        if op is None:
-            return load
-        body = substitute(bodies[op.name], dict(zip(op.axes, load.indices, strict=True)))
+
+_Element = tuple[str, tuple[tuple[frozenset[tuple[Expr, int]], int], ...]]
+"""An element of an inlined operator: its name and the affine forms of the indices."""
+
+
+class _Expansion(Rewriter):
+    """Replaces loads of inlined operators by what they compute.
+
+    Each element is expanded once however often it is read, and is then shared: a chain whose
+    stages read their input twice grows with the number of stages.
+    """
+
+    def __init__(self, inlined: Mapping[str, ComputeOp]):
+        super().__init__()
+        self._inlined = inlined
+        self._own: dict[_Element, Expr] = {}
+        self._whole: dict[_Element, Expr] = {}
+
+    def whole(self, body: Expr) -> Expr:
+        """*body* without loads of inlined operators."""
+        pending = list(self._read(body))
+        while pending:
+            element = pending[-1]
+            missing = [e for e in self._read(self._own[element]) if e not in self._whole]
+            if missing and element not in self._whole:
+                pending += missing
+            else:
+                self._whole.setdefault(element, self.expr(self._own[pending.pop()]))
+        return self.expr(body)
+
+    def expr(self, e: Expr) -> Expr:
+        element = self._element(e)
+        return super().expr(e) if element is None else self._whole[element]
+
+    def _read(self, body: Expr) -> Iterator[_Element]:
+        """The elements of inlined operators that *body* reads."""
+        for e in walk(body):
+            element = self._element(e)
+            if element is not None:
+                if element not in self._own:
+                    self._own[element] = self._at(e)
+                yield element
+
+    def _element(self, e: Expr) -> _Element | None:
+        if not isinstance(e, Load) or e.source.name not in self._inlined:
+            return None
+        forms = map(linear, e.indices)
+        return e.source.name, tuple((frozenset(f.terms.items()), f.const) for f in forms)
+
+    def _at(self, load: Expr) -> Expr:
+        """What *load* reads, by the loads of its operator."""
+        assert isinstance(load, Load)
+        op = self._inlined[load.source.name]
+        body = substitute(op.body, dict(zip(op.axes, load.indices, strict=True)))
         return map_loads(body, _plain_indices) if any(map(_divides, load.indices)) else body
-
-    ops: dict[str, ComputeOp] = {}
-    for stage in state.stages:
-        if stage.is_placeholder:
-            continue
-        body = map_loads(stage.compute.body, expand) if inlined else stage.compute.body
-        if stage.inlined:
-            bodies[stage.name] = body
-        else:
-            ops[stage.name] = with_body(stage.compute, body)
-    return Effective(ops)
 
 
 def _divides(index: Expr) -> bool:

@@ -60,6 +60,11 @@ class Space:
             at += len(decision.columns)
         return starts
 
+    @cached_property
+    def _allowed(self) -> tuple[frozenset[tuple[int, ...]], ...]:
+        """The rows of each decision's domain."""
+        return tuple(frozenset(map(tuple, d.domain.rows.tolist())) for d in self.decisions)
+
     @property
     def size(self) -> int:
         """Number of rows before constraints."""
@@ -157,8 +162,7 @@ class Space:
     def within(self, table: Table) -> npt.NDArray[np.bool_]:
         """Mask of the rows whose every decision lies in its domain; constraints are not checked."""
         mask = np.ones(len(table), dtype=np.bool_)
-        for decision in self.decisions:
-            allowed = set(map(tuple, decision.domain.rows.tolist()))
+        for decision, allowed in zip(self.decisions, self._allowed, strict=True):
             part = table[:, self.slices[decision.name]]
             mask &= np.array([tuple(row) in allowed for row in part.tolist()], dtype=np.bool_)
         return mask

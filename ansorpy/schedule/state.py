@@ -90,13 +90,15 @@ class State:
         if isinstance(ref, Stage):
             return ref
         if isinstance(ref, int):
-            return self.stages[ref]
-        found = self._by_name.get(ref)
+            found = self.stages[ref] if 0 <= ref < len(self.stages) else None
+        else:
+            found = self._by_name.get(ref)
         if found is None:
             raise ScheduleError(
-                f'there is no stage "{ref}"',
+                f"there is no stage number {ref}" if isinstance(ref, int)
+                else f'there is no stage "{ref}"',
                 hint=f"the stages are {', '.join(s.name for s in self.stages)}",
-            )
+            )  # fmt: skip
         return found
 
     @cached_property
@@ -261,10 +263,9 @@ class State:
         """Fuse neighbouring loops of one kind into one; a single loop stays as it is."""
         if len(iters) == 1:
             return self, self.stage(stage).iter(_name(iters[0]))
-        name = self.stage(stage).name
-        at = self.stage(stage).index(_name(iters[0]))
-        state = self.do(loops.FuseStep(name, _names(iters)))
-        return state, state.stage(name).iters[at]
+        step = loops.FuseStep(self._on(stage), _names(iters))
+        state = self.do(step)
+        return state, state.stage(step.stage).iter(step.fused)
 
     def reorder(self, stage: StageRef, iters: Sequence[IterRef]) -> State:
         """Permute the given loops among the positions they hold."""

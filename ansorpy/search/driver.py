@@ -150,7 +150,7 @@ class TaskSearch:
         if not records:
             return
         earlier = earlier_trials(self.task, self.context.source, database, records)
-        self.context.measured.update(c.key for c in earlier.candidates.values())
+        self.context.note(earlier.candidates.values())
         self.history.resume([record.result for record in records], earlier.state)
         self.default_pending = earlier.default is None
         if self.options.transfer.own:
@@ -207,7 +207,7 @@ class TaskSearch:
         found: list[tuple[Candidate, MeasureResult]] = []
         states: dict[State, Candidate] = {}
         for candidate in picked:
-            self.context.measured.add(candidate.key)
+            self.context.note([candidate])
             try:
                 with self.trials.computing(), phase(Part.SEARCH):
                     states[candidate.state()] = candidate

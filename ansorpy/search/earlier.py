@@ -34,7 +34,7 @@ class Earlier:
     @property
     def default(self) -> int | None:
         """The record of the default schedule of the task's own definition; None without one."""
-        own = self.database.identify(self.task.dag)
+        own = self.database.definitions.identify(self.task.dag)
         found = (n for n, r in enumerate(self.records) if r.steps == "[]" and r.definition == own)
         return next(found, None)
 
@@ -50,7 +50,7 @@ class Earlier:
     def state(self, number: int) -> State | None:
         """The program of a record, on the definition it was made for; None if it is unreadable."""
         record = self.records[number]
-        is_own = record.definition == self.database.identify(self.task.dag)
+        is_own = record.definition == self.database.definitions.identify(self.task.dag)
         return self.database.state(record, self.task.dag if is_own else None)
 
 
@@ -63,7 +63,7 @@ def earlier_trials(
     """
     if not isinstance(source, Rebuilding):
         return Earlier(task, database, records, {})
-    names = {database.identify(d.dag): d.name for d in source.definitions}
+    names = {database.definitions.identify(d.dag): d.name for d in source.definitions}
     grouped: dict[str, list[int]] = {}
     steps = _readable(records)
     for number in steps:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -25,6 +26,16 @@ class Context:
     model: CostModel
     rng: np.random.Generator
     measured: set[tuple[str, bytes]] = field(default_factory=set)
+    """Keys of candidates; :meth:`note` adds to them."""
+    measured_of: Counter[str] = field(default_factory=Counter)
+    """How many of them are of a structure, by its key."""
+
+    def note(self, candidates: Iterable[Candidate]) -> None:
+        """From here on *candidates* are measured."""
+        for candidate in candidates:
+            if candidate.key not in self.measured:
+                self.measured.add(candidate.key)
+                self.measured_of[candidate.structure.key] += 1
 
 
 class Strategy(Protocol):

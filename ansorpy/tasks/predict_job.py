@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure.database import definition_json
+from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.worker import Handler
 from ansorpy.rules.presets import preset_for

@@ -93,7 +93,7 @@ def request_of(
     return RunRequest(
         tasks=tuple(
             TaskRequest(
-                definition=database.add_definition(task.dag),
+                definition=database.definitions.put(task.dag),
                 target=task.target,
                 threads=task.threads,
                 precision=task.precision,

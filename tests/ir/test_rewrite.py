@@ -22,8 +22,9 @@ from ansorpy.ir.loops import (
     Shuffle,
     Stmt,
     Store,
+    substatements,
 )
-from ansorpy.ir.rewrite import Rewriter, map_children, substitute
+from ansorpy.ir.rewrite import Rewriter, map_children, map_statements, substitute
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from tests.ir.scalar import INTEGERS
 
@@ -90,3 +91,24 @@ def test_a_statement_cannot_write_a_tensor() -> None:
 
     with pytest.raises(TypeError, match="a statement needs a buffer in the place of out"):
         Wrong().stmt(Store(OUT, (i, j), const(0.0, DType.FLOAT32), None))
+
+
+def test_statements_are_mapped_one_level_down() -> None:
+    buffer = Buffer("B", (4,), DType.FLOAT32, Scope.LOCAL)
+    one, two = (Store(buffer, (i,), const(float(n), DType.FLOAT32), None) for n in (1, 2))
+    inner = If(i < 2, one, two)
+    for outer in (
+        Seq((one, inner)), For(i, 4, ForKind.SERIAL, one), If(i < 2, one, None), inner,
+        Let(i, const(1), one), Alloc(buffer, one),
+    ):  # fmt: skip
+        assert map_statements(outer, lambda s: s) is outer
+        seen: list[Stmt] = []
+
+        def exchanged(s: Stmt, seen: list[Stmt] = seen) -> Stmt:
+            seen.append(s)
+            return two if s is one else s
+
+        new = map_statements(outer, exchanged)
+        assert type(new) is type(outer) and tuple(seen) == substatements(outer)
+        assert substatements(new) == tuple(two if s is one else s for s in substatements(outer))
+    assert map_statements(one, lambda s: two) is one

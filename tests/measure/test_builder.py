@@ -9,7 +9,7 @@ from ansorpy.deadline import until
 from ansorpy.measure.build_job import BuildSession
 from ansorpy.measure.builder import Builder, _requests, task_symbol
 from ansorpy.measure.built import Built
-from ansorpy.measure.database import definition_json
+from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.messages import BuildRequest
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import MeasureResult, TrialKind

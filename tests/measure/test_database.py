@@ -17,7 +17,8 @@ import ansorpy
 from ansorpy.errors import ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.measure.database import Database, definition_json
+from ansorpy.measure.database import Database
+from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.schema import FORMAT
 from tests.measure.definitions import matmul, task_of, tiled

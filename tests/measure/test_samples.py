@@ -133,4 +133,7 @@ def test_similar_tasks_and_the_names_of_definitions(tmp_path: Path) -> None:
         similar = {row.key for row in database.similar(task_of(dag))}
         assert similar == {task_of(other).key, task_of(dag, threads=2).key}
         names = database.variants(task_of(dag).key)
-        assert names == {database.identify(dag): "direct", database.identify(matmul(k=3)): "other"}
+        assert names == {
+            database.definitions.identify(dag): "direct",
+            database.definitions.identify(matmul(k=3)): "other",
+        }

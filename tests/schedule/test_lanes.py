@@ -70,7 +70,7 @@ def test_an_unfinished_order_of_lanes_is_kept_by_a_guard() -> None:
     ("loop", "lanes", "message"),
     [
         ("i", 4, "only a reduce loop has lanes that sum apart"),
-        ("k", 0, "0 lanes are impossible"),
+        ("k", 0, "0 is impossible here"),
     ],
 )
 def test_refusals(loop: str, lanes: int, message: str) -> None:

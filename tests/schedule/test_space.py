@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorpy.rules.structure import Structure, StructureSampler
-from ansorpy.schedule.decisions import factorizations, steps_from
+from ansorpy.schedule.decisions import Factors, factorizations, steps_from
 from tests.search.tasks import matmul, scale
 
 RNG = np.random.default_rng(0)
@@ -72,3 +72,13 @@ def test_equal_parts_are_equal_tokens() -> None:
     one, other = space.sample(2, RNG)
     equal = sum((one[at] == other[at]).all() for at in space.slices.values())
     assert len(set(space.tokens(one)) & set(space.tokens(other))) == equal
+
+
+def test_domains_are_turned_into_sets_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    space, asked = structure().space, list[int]()
+    rows = space.sample(20, RNG)
+    inside = space.within(rows)
+    monkeypatch.setattr(Factors, "rows", property(lambda self: asked.append(1)))
+    np.testing.assert_array_equal(space.within(rows), inside)
+    assert inside.all() and not space.within(rows + 1000).any()
+    assert not asked

@@ -134,7 +134,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
         (lambda s: s.compute_at("D", "C", "i"), '"C" does not read "D"'),
         (lambda s: s.compute_inline("C"), "a reduction would be recomputed"),
         (lambda s: s.compute_inline("D"), "an output must be stored"),
-        (lambda s: s.compute_inline("A"), "a placeholder has nothing to inline"),
+        (lambda s: s.compute_inline("A"), '"A" is a placeholder'),
         (lambda s: s.pack("C", "A"), "is not a constant that"),
         (lambda s: s.rfactor("C", "i"), "it is not a reduce loop"),
         (lambda s: s.rfactor("A", "i"), "has no loop"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -266,9 +267,19 @@ def test_pools_hold_no_measured_candidate() -> None:
     task = matmul(12, 12, 12)
     context = Context(task, StructureSampler(task), AnalyticModel(), np.random.default_rng(0))
     pool = Evolution(population=64).ask(context, 8)
-    context.measured |= {c.key for c in (*pool.best, *pool.random)}
+    context.note((*pool.best, *pool.random))
     again = Evolution(population=64).ask(context, 8)
     assert not context.measured & {c.key for c in (*again.best, *again.random)}
+
+
+def test_measured_candidates_are_counted_by_structure() -> None:
+    task = matmul(12, 12, 12)
+    context = Context(task, StructureSampler(task), AnalyticModel(), np.random.default_rng(0))
+    pool = Evolution(population=64).ask(context, 8)
+    for told in (pool.best, pool.random, pool.best):
+        context.note(told)
+        assert context.measured_of == Counter(structure for structure, _ in context.measured)
+    assert context.measured_of.total() == len({c.key for c in (*pool.best, *pool.random)})
 
 
 def test_scores_belong_to_their_rows() -> None:

@@ -46,7 +46,7 @@ def measured(
     tried: list[Candidate] = []
     for _ in range(rounds):
         picked = strategy.ask(at, n).best[:n]
-        at.measured |= {c.key for c in picked}
+        at.note(picked)
         strategy.tell([(c, ok(seconds(c))) for c in picked])
         tried += picked
         if not picked:
@@ -77,7 +77,7 @@ def test_failures_end_no_strategy(name: str) -> None:
     for _ in range(2):
         picked = strategy.ask(at, 8).best[:8]
         assert picked
-        at.measured |= {c.key for c in picked}
+        at.note(picked)
         strategy.tell([(c, MeasureResult(TrialKind.CRASH, reason="crash")) for c in picked])
 
 
@@ -102,7 +102,7 @@ def test_the_grid_visits_every_program_once_and_then_ends(task: Task) -> None:
 def test_the_grid_offers_again_what_was_not_picked() -> None:
     at, grid = context(), Grid()
     first = grid.ask(at, 8).best
-    at.measured |= {c.key for c in first[:3]}
+    at.note(first[:3])
     assert [c.key for c in grid.ask(at, 8).best[:5]] == [c.key for c in first[3:]]
 
 
@@ -178,7 +178,7 @@ def test_the_droplet_ends_when_all_around_is_measured() -> None:
     at = context(n=8)
     droplet = Droplet(radius=2)
     bowl, start = _bowl(at, 0)
-    at.measured.add(start.key)
+    at.note([start])
     droplet.tell([(start, ok(bowl(start)))])
     flat = measured(droplet, at, lambda c: 9.0, rounds=200)
     assert 0 < len(flat) < 200
@@ -251,7 +251,7 @@ def test_chains_climb_when_cold_and_wander_when_hot() -> None:
 def test_the_better_chains_go_on() -> None:
     at, strategy = context(), Annealing(chains=64, steps=2)
     before = strategy.ask(at, 8)
-    at.measured |= {c.key for c in before.best[:8]}
+    at.note(before.best[:8])
     after = strategy.ask(at, 8)
     known = {c.structure.key for c in before.best}
     assert known & {c.structure.key for c in after.best}

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from ansorpy.cost.boosted import BoostedOptions, BoostedTrees
-from ansorpy.measure.database import Database, definition_json
+from ansorpy.measure.database import Database
+from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.presets import ANSOR_CPU, CPU
 from ansorpy.rules.structure import StructureSampler

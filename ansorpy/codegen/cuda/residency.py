@@ -32,7 +32,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.target import Target
 
-__all__ = ["BESIDE", "blocks_at_once", "operands_of"]
+__all__ = ["ADDRESSES", "BESIDE", "blocks_at_once", "operands_of"]
 
 Ints = npt.NDArray[np.int64]
 

@@ -137,8 +137,12 @@ def _lanes(e: Emitter, s: For, store: Store, loads: Mapping[Load, _Guards], widt
 def _loads(var: Var, root: Expr) -> dict[Load, _Guards]:
     """The loads in *root* that all lanes do or none does, and the conditions guarding them."""
     found: dict[Load, _Guards | None] = {}
+    seen: set[tuple[Expr, _Guards | None]] = set()
 
     def visit(e: Expr, guards: _Guards | None) -> None:
+        if (e, guards) in seen:
+            return
+        seen.add((e, guards))
         if isinstance(e, Load):
             found[e] = guards if e not in found or found[e] == guards else None
         elif isinstance(e, Select):

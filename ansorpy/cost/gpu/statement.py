@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ansorpy.codegen.cuda.residency import ADDRESSES, BESIDE
 from ansorpy.cost.access import AccessView, Masks, number_of
 from ansorpy.cost.gpu.banks import BANK_BYTES, turns_of
 from ansorpy.cost.gpu.bodies import Body
@@ -17,16 +18,10 @@ from ansorpy.cost.view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 
-__all__ = ["BESIDE", "Asked", "Statement", "fills"]
+__all__ = ["Asked", "Statement", "fills"]
 
 BLOCKS = frozenset({ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z})
 THREADS = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z})
-
-BESIDE = 56.0
-"""Registers of a thread in addition to its sums (:mod:`ansorpy.codegen.cuda.residency`)."""
-
-_ADDRESSES = 24.0
-"""Registers of a thread in addition to sums and operands."""
 
 _SECTOR = 32.0
 """Smallest number of bytes that memory moves."""
@@ -182,7 +177,7 @@ class Statement:
             latency = max(latency, reached)
         words = max(1.0, self.view.written.elem_bytes / 4)
         if self.sums:
-            beside = np.maximum(BESIDE, operands + _ADDRESSES)
+            beside = np.maximum(BESIDE, operands + ADDRESSES)
             found.registers = self.tile * words + beside
             found.issued = found.issued + self._spilled(found.registers)
         # The compiler loads for several iterations at once where they do not depend on each other.

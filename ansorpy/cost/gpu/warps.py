@@ -25,8 +25,9 @@ _DESCRIPTORS = 6.0
 _MATRIX = 128.0
 """Bytes of each matrix that one ``ldmatrix`` loads for a warp, one per eight of its lanes."""
 
-_BESIDE = 40.0
-"""Registers of a lane in addition to fragments."""
+_BESIDE_FRAGMENTS = 40.0
+"""Registers of a lane beside the fragments it sums in; threads without any need ``BESIDE``
+(:mod:`ansorpy.codegen.cuda.residency`)."""
 
 
 def ask_for_sum(statement: Statement, found: Asked) -> None:
@@ -39,7 +40,7 @@ def ask_for_sum(statement: Statement, found: Asked) -> None:
     elements = view.written.region[view.leaf.own_from]
     steps = instructions / np.maximum(elements / (rows * columns), 1.0)
     found.multiplied = statement.mine * statement.threads * (8.0 * width)
-    found.registers = elements / view.written.team + _BESIDE
+    found.registers = elements / view.written.team + _BESIDE_FRAGMENTS
     if view.written.team == machine.warp:
         found.issued = instructions
         found.multiplied = found.multiplied / machine.tensor_bits_per_cycle

@@ -17,7 +17,7 @@ from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.ir.serialize import dag_from_dict
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.built import Built, built_from_parts
-from ansorpy.measure.database import definition_json
+from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.protocol import Decoder, Message, ProtocolError
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.records import steps_from_json, steps_to_json

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeGuard
 
 from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, walk
 from ansorpy.ir.loops import ForKind
@@ -133,11 +134,20 @@ def _where(mask: Size, extent: Size) -> Size:
 @lru_cache(maxsize=4096)
 def _operations(body: Expr) -> int:
     """Instructions to evaluate *body* once; index computations are shared or folded."""
-    if isinstance(body, Const | Var):
-        return 0
-    if isinstance(body, Load):
-        return 1
-    if isinstance(body, Select) and not any(isinstance(e, Load) for e in walk(body.cond)):
-        return max(_operations(body.then), _operations(body.other))
-    own = CALL_INSTRUCTIONS if isinstance(body, Call) else 1
-    return own + sum(_operations(part) for part in children(body))
+    total, seen, stack = 0, set[Expr](), [body]
+    while stack:
+        e = stack.pop()
+        if e in seen or isinstance(e, Const | Var):
+            continue
+        seen.add(e)
+        if _is_decided(e):
+            stack.append(max(e.then, e.other, key=_operations))
+            continue
+        total += CALL_INSTRUCTIONS if isinstance(e, Call) else 1
+        stack.extend(() if isinstance(e, Load) else children(e))
+    return total
+
+
+def _is_decided(e: Expr) -> TypeGuard[Select]:
+    """True for a choice whose condition reads no element."""
+    return isinstance(e, Select) and not any(isinstance(part, Load) for part in walk(e.cond))

@@ -10,7 +10,18 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.schedule.stage import Marked
-from ansorpy.schedule.steps.base import Count, Step, chosen, named, numbered, opened, printed
+from ansorpy.schedule.steps.base import (
+    Count,
+    Step,
+    at_least,
+    chosen,
+    compute_stage,
+    named,
+    numbered,
+    opened,
+    printed,
+    some,
+)
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -36,7 +47,9 @@ class ParallelStep(Step):
     kind: Literal["parallel"] = field(default="parallel")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
+        some("loop", self.iters, self, state)
+        _check_count(self, state)
         for name in self.iters:
             if stage.iter(name).kind is not AxisKind.SPACE:
                 raise ScheduleError(
@@ -74,7 +87,9 @@ class VectorizeStep(Step):
     kind: Literal["vectorize"] = field(default="vectorize")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
+        some("loop", self.iters, self, state)
+        _check_count(self, state)
         innermost = tuple(it.name for it in stage.iters[-len(self.iters) :])
         if innermost != self.iters:
             raise ScheduleError(
@@ -111,6 +126,15 @@ class VectorizeStep(Step):
         return replace(self, count=0)
 
 
+def _check_count(step: ParallelStep | VectorizeStep, state: State) -> None:
+    at_least(0, step.count, step, state)
+    if isinstance(step.count, int) and step.count > len(step.iters):
+        raise ScheduleError(
+            f"{step.count} loops are wanted of {len(step.iters)}",
+            step=step.call(), stage=step.stage, program=state.text(step.stage, set(step.iters)),
+        )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class PragmaUnrollStep(Step):
     """Unroll loops from the inside out while the body stays within *max_step* statements."""
@@ -119,7 +143,8 @@ class PragmaUnrollStep(Step):
     kind: Literal["pragma_unroll"] = field(default="pragma_unroll")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
+        at_least(0, self.max_step, self, state)
         steps, decisions = opened(f"{self.stage}.max_unroll", self.max_step)
         return state.replace_stage(replace(stage, max_unroll=steps)).open(*decisions)
 
@@ -149,7 +174,7 @@ class AnnotateStep(Step):
     kind: Literal["annotate"] = field(default="annotate")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         annotation = named("loop annotation", self.annotation, self, _ANNOTATIONS)
         reduces = stage.iter(self.iter).kind is AxisKind.REDUCE
         if reduces and annotation not in _SHARING:
@@ -173,7 +198,7 @@ class ScopeStep(Step):
     kind: Literal["set_scope"] = field(default="set_scope")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         if state.dag.is_output(stage.op):
             raise ScheduleError(
                 "an output lives in the caller's memory",
@@ -195,7 +220,7 @@ class TensorizeStep(Step):
     kind: Literal["tensorize"] = field(default="tensorize")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         stage.iter(self.iter)
         return state.replace_stage(replace(stage, tensorized=(self.iter, self.intrinsic)))
 

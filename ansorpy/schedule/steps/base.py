@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
@@ -11,9 +11,21 @@ from ansorpy.errors import ScheduleError
 from ansorpy.schedule.decisions import Choices, Decision, Product
 
 if TYPE_CHECKING:
+    from ansorpy.schedule.stage import Stage
     from ansorpy.schedule.state import State
 
-__all__ = ["Count", "Step", "chosen", "named", "numbered", "opened", "printed"]
+__all__ = [
+    "Count",
+    "Step",
+    "at_least",
+    "chosen",
+    "compute_stage",
+    "named",
+    "numbered",
+    "opened",
+    "printed",
+    "some",
+]
 
 E = TypeVar("E", bound=Enum)
 
@@ -49,6 +61,40 @@ class Step:
     def skeleton(self) -> Step:
         """This step without its numbers and what depends on them; equal for all its settings."""
         return self
+
+
+def compute_stage(state: State, name: str, step: Step) -> Stage:
+    """The stage *name*, of which *step* asks what only a stage with loops can do.
+
+    Raises:
+        ScheduleError: There is no such stage, or it is an input.
+    """
+    stage = state.stage(name)
+    if stage.is_placeholder:
+        raise ScheduleError(
+            f'"{name}" is a placeholder: it is given, so it has no loops and no place',
+            step=step.call(), stage=name, program=state.text(),
+            hint="cache_read makes a stage that copies it",
+        )  # fmt: skip
+    return stage
+
+
+def at_least(least: int, number: Count, step: Step, state: State) -> None:
+    """Refuse a *number* of *step* that is below *least*."""
+    if isinstance(number, int) and number < least:
+        raise ScheduleError(
+            f"{number} is impossible here; it is at least {least}",
+            step=step.call(), stage=step.stage, program=state.text(step.stage),
+        )  # fmt: skip
+
+
+def some(what: str, given: Sequence[object], step: Step, state: State) -> None:
+    """Refuse a *step* that is *given* none of what it needs."""
+    if not given:
+        raise ScheduleError(
+            f"no {what} is named", step=step.call(), stage=step.stage,
+            program=state.text(step.stage), hint=f"name one {what} or more",
+        )  # fmt: skip
 
 
 def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:

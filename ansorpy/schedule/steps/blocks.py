@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import Scope
-from ansorpy.schedule.steps.base import Count, Step, chosen, numbered, opened, printed
+from ansorpy.schedule.steps.base import (
+    Count,
+    Step,
+    at_least,
+    chosen,
+    compute_stage,
+    numbered,
+    opened,
+    printed,
+)
 from ansorpy.schedule.steps.loops import split_into
 
 if TYPE_CHECKING:
@@ -37,9 +46,9 @@ class SplitByStep(Step):
         return f"{self.stage}.{self.iter}/1"
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         it = stage.iter(self.iter)
-        _at_least(1, self.number, self, state)
+        at_least(1, self.number, self, state)
         number, decisions = opened(self._column, self.number)
         return split_into(state, stage, it, (number,), self.tail).open(*decisions)
 
@@ -73,14 +82,14 @@ class PadStep(Step):
         return f"{self.stage}.pad"
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         if stage.scope is not Scope.SHARED:
             raise ScheduleError(
                 "only tiles in shared memory are padded",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint='make it with cache_read(..., "shared", ...)',
             )  # fmt: skip
-        _at_least(0, self.number, self, state)
+        at_least(0, self.number, self, state)
         pad, decisions = opened(self._column, self.number)
         return state.replace_stage(replace(stage, pad=pad)).open(*decisions)
 
@@ -119,14 +128,14 @@ class PipelineStep(Step):
         return f"{self.stage}.pipeline"
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         if stage.iter(self.iter).kind is not AxisKind.REDUCE:
             raise ScheduleError(
                 "only a reduce loop of one thread block after the other is a pipeline",
                 step=self.call(), stage=stage.name,
                 program=state.text(stage.name, {self.iter}),
             )  # fmt: skip
-        _at_least(1, self.depth, self, state)
+        at_least(1, self.depth, self, state)
         depth, decisions = opened(self._column, self.depth)
         return state.replace_stage(replace(stage, pipeline=(self.iter, depth))).open(*decisions)
 
@@ -141,11 +150,3 @@ class PipelineStep(Step):
 
     def skeleton(self) -> PipelineStep:
         return replace(self, depth=0)
-
-
-def _at_least(least: int, number: Count, step: Step, state: State) -> None:
-    if isinstance(number, int) and number < least:
-        raise ScheduleError(
-            f"{number} is impossible here; it is at least {least}",
-            step=step.call(), stage=step.stage, program=state.text(step.stage),
-        )  # fmt: skip

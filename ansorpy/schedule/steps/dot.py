@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dots import DOTS
 from ansorpy.schedule.dots import dot_form, function_for, in_words
-from ansorpy.schedule.steps.base import Step, named
+from ansorpy.schedule.steps.base import Step, compute_stage, named
 from ansorpy.schedule.steps.storage import free_name, insert_stages
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class DotStep(Step):
     kind: Literal["dot"] = field(default="dot")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         form = dot_form(stage.op)
         if form is None or stage.relations or stage.inlined or state.attached(stage):
             raise ScheduleError(

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
-from ansorpy.schedule.steps.base import Count, Step, chosen, numbered, opened, printed
+from ansorpy.schedule.steps.base import (
+    Count,
+    Step,
+    at_least,
+    chosen,
+    compute_stage,
+    numbered,
+    opened,
+    printed,
+)
 from ansorpy.schedule.steps.loops import split_into
 
 if TYPE_CHECKING:
@@ -37,7 +46,7 @@ class SplitLanesStep(Step):
         return f"{self.stage}.lanes"
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         it = stage.iter(self.iter)
         if it.kind is not AxisKind.REDUCE or stage.lanes is not None:
             reason = (
@@ -48,11 +57,7 @@ class SplitLanesStep(Step):
                 reason, step=self.call(), stage=stage.name,
                 program=state.text(stage.name, {it.name}),
             )  # fmt: skip
-        if isinstance(self.lanes, int) and self.lanes < 1:
-            raise ScheduleError(
-                f"{self.lanes} lanes are impossible; there is at least one", step=self.call(),
-                stage=stage.name, program=state.text(stage.name, {it.name}),
-            )  # fmt: skip
+        at_least(1, self.lanes, self, state)
         lanes, decisions = opened(self._column, self.lanes)
         state = split_into(state, stage, it, (lanes,), "guard")
         split = replace(state.stage(self.stage), lanes=f"{self.iter}.1")

@@ -10,7 +10,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.schedule.decisions import Decision, Factors, Product
 from ansorpy.schedule.size import split_extents
 from ansorpy.schedule.stage import FuseRelation, Iter, SplitRelation, Stage, Tail
-from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.base import Step, compute_stage, some
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -45,8 +45,9 @@ class SplitStep(Step):
         return tuple(f"{self.stage}.{self.iter}/{k}" for k in range(1, len(self.factors) + 1))
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         it = stage.iter(self.iter)
+        some("factor", self.factors, self, state)
         for factor in self.factors:
             if factor is not None and factor < 1:
                 raise ScheduleError(
@@ -127,7 +128,7 @@ class FollowSplitStep(Step):
     kind: Literal["follow_split"] = field(default="follow_split")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         source = find_split(state, self.source, self.call())
         factors = source.factors
         if not 1 <= self.n_split <= len(factors):
@@ -160,13 +161,14 @@ class FollowFusedSplitStep(Step):
     kind: Literal["follow_fused_split"] = field(default="follow_fused_split")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
+        some("split to follow", self.sources, self, state)
         factor: Product = ()
         for source in self.sources:
             factors = find_split(state, source, self.call()).factors
-            if self.level >= len(factors):
+            if not 0 <= self.level < len(factors):
                 raise ScheduleError(
-                    f"level {self.level} is beyond the {len(factors)} inner factors of {source}",
+                    f"level {self.level} is none of the {len(factors)} inner factors of {source}",
                     step=self.call(), stage=stage.name, program=state.text(stage.name),
                 )  # fmt: skip
             factor += factors[self.level]
@@ -186,8 +188,13 @@ class FuseStep(Step):
     iters: tuple[str, ...]
     kind: Literal["fuse"] = field(default="fuse")
 
+    @property
+    def fused(self) -> str:
+        """The name of the loop it makes."""
+        return "".join(name if name.endswith("@") else f"{name}@" for name in self.iters)
+
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         fused = [stage.iter(name) for name in self.iters]
         if len(fused) < 2:
             raise self._error(state, "there must be two loops or more to fuse", "name them all")
@@ -205,7 +212,7 @@ class FuseStep(Step):
         if hosts & set(self.iters[:-1]):
             raise self._error(state, "another stage is computed between these loops",
                               "move it with compute_at or compute_root first")  # fmt: skip
-        child = Iter(_fused_name(self.iters), kinds.pop(), _known_product(fused))
+        child = Iter(self.fused, kinds.pop(), _known_product(fused))
         iters = (*stage.iters[:first], child, *stage.iters[first + len(fused) :])
         relation = FuseRelation(self.iters, child.name)
         state = state.replace_stage(
@@ -231,7 +238,7 @@ class ReorderStep(Step):
     kind: Literal["reorder"] = field(default="reorder")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         if len(set(self.iters)) != len(self.iters):
             raise ScheduleError(
                 "a loop is named twice", step=self.call(), stage=stage.name,
@@ -299,7 +306,3 @@ def _known_product(iters: list[Iter]) -> int | None:
             return None
         total *= it.extent
     return total
-
-
-def _fused_name(names: tuple[str, ...]) -> str:
-    return "".join(name if name.endswith("@") else f"{name}@" for name in names)

@@ -10,7 +10,7 @@ import networkx as nx
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.schedule.stage import Attach, FuseRelation, SplitRelation, Stage
-from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.base import Step, compute_stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -27,7 +27,8 @@ class ComputeAtStep(Step):
     kind: Literal["compute_at"] = field(default="compute_at")
 
     def apply(self, state: State) -> State:
-        stage, target = state.stage(self.stage), state.stage(self.target)
+        stage = compute_stage(state, self.stage, self)
+        target = compute_stage(state, self.target, self)
         target.iter(self.iter)
         if target.inlined:
             raise ScheduleError(
@@ -67,7 +68,8 @@ class ReverseComputeAtStep(Step):
     kind: Literal["reverse_compute_at"] = field(default="reverse_compute_at")
 
     def apply(self, state: State) -> State:
-        stage, target = state.stage(self.stage), state.stage(self.target)
+        stage = compute_stage(state, self.stage, self)
+        target = compute_stage(state, self.target, self)
         outer = target.iters[: target.index(self.iter) + 1]
         reads = state.dag.reads(stage.op).get(target.op, ())
         axes = stage.compute.axes
@@ -75,8 +77,8 @@ class ReverseComputeAtStep(Step):
             raise self._error(state, f'"{stage.name}" must read "{target.name}" element by element')
         if any(it.kind is not AxisKind.SPACE for it in outer):
             raise self._error(state, "the loops around it must all be space loops")
-        if stage.relations:
-            raise self._error(state, f'"{stage.name}" must not be split yet')
+        if stage.relations or stage.compute.reduce_axes:
+            raise self._error(state, f'"{stage.name}" must not be split yet, nor reduce')
         renamed = _follow_splits(state, stage, target)
         order = tuple(renamed[it.name] for it in target.iters if it.name in renamed)
         state = state.replace_stage(_adopt(stage, target, renamed)).reorder(stage.name, order)
@@ -129,15 +131,11 @@ class ComputeInlineStep(Step):
     kind: Literal["compute_inline"] = field(default="compute_inline")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         hosts = bool(state.attached(stage))
-        if (
-            stage.is_placeholder or hosts or stage.compute.reduce_axes
-            or state.dag.is_output(stage.op)
-        ):  # fmt: skip
+        if hosts or stage.compute.reduce_axes or state.dag.is_output(stage.op):
             reason = (
-                "a placeholder has nothing to inline" if stage.is_placeholder
-                else "other stages are computed in its loops" if hosts
+                "other stages are computed in its loops" if hosts
                 else "a reduction would be recomputed at every read" if stage.compute.reduce_axes
                 else "an output must be stored"
             )  # fmt: skip
@@ -157,7 +155,8 @@ class ComputeRootStep(Step):
     kind: Literal["compute_root"] = field(default="compute_root")
 
     def apply(self, state: State) -> State:
-        return state.replace_stage(replace(state.stage(self.stage), inlined=False, attach=None))
+        stage = compute_stage(state, self.stage, self)
+        return state.replace_stage(replace(stage, inlined=False, attach=None))
 
     def call(self) -> str:
         return f"state = state.compute_root({self.stage!r})"

@@ -14,7 +14,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.axes import axis_exprs, iter_extents, overshoot
 from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage, initial_stage
-from ansorpy.schedule.steps.base import Step, named
+from ansorpy.schedule.steps.base import Step, compute_stage, named, some
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -40,8 +40,8 @@ class CacheWriteStep(Step):
     kind: Literal["cache_write"] = field(default="cache_write")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
-        if stage.is_placeholder or stage.relations or stage.inlined or state.attached(stage):
+        stage = compute_stage(state, self.stage, self)
+        if stage.relations or stage.inlined or state.attached(stage):
             raise ScheduleError(
                 "only a stage with its first loops can be given a write cache",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
@@ -80,6 +80,7 @@ class CacheReadStep(Step):
                 f"order={self.order} does not name each of the {op.ndim} dimensions once",
                 step=self.call(), stage=stage.name, program=state.text(),
             )  # fmt: skip
+        some("reader", self.readers, self, state)
         for reader in self.readers:
             if op not in state.dag.reads(state.stage(reader).op):
                 raise ScheduleError(
@@ -130,13 +131,19 @@ class RfactorStep(Step):
     kind: Literal["rfactor"] = field(default="rfactor")
 
     def apply(self, state: State) -> State:
-        stage = state.stage(self.stage)
+        stage = compute_stage(state, self.stage, self)
         it = stage.iter(self.iter)
         op, body = stage.compute, stage.compute.body
         if not isinstance(body, Reduce) or it.kind is not AxisKind.REDUCE or it.extent is None:
             reason = "its extent is open" if it.extent is None else "it is not a reduce loop"
             raise ScheduleError(
                 f'loop "{it.name}" cannot be factored out: {reason}',
+                step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
+            )  # fmt: skip
+        if not 0 <= self.factor_axis <= len(op.axes):
+            raise ScheduleError(
+                f"the new stage has {len(op.axes) + 1} space axes, none of number "
+                f"{self.factor_axis}",
                 step=self.call(), stage=stage.name, program=state.text(stage.name, {it.name}),
             )  # fmt: skip
         self._refuse_arranged(state, stage)
@@ -191,7 +198,7 @@ class PackStep(Step):
     kind: Literal["pack"] = field(default="pack")
 
     def apply(self, state: State) -> State:
-        stage, packed = state.stage(self.stage), state.stage(self.tensor)
+        stage, packed = compute_stage(state, self.stage, self), state.stage(self.tensor)
         if packed.name not in state.bind_stages or packed.op not in state.dag.reads(stage.op):
             raise ScheduleError(
                 f'"{self.tensor}" is not a constant that "{self.stage}" reads',

@@ -12,7 +12,7 @@ from ansorpy.ir.intrinsics import Intrinsic, intrinsic, is_along, operand_tensor
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.stage import Stage
-from ansorpy.schedule.steps.base import Step
+from ansorpy.schedule.steps.base import Step, compute_stage
 from ansorpy.schedule.steps.storage import free_name, insert_stages
 from ansorpy.schedule.warp_products import WarpProduct, axes_in, factors, in_fragments
 
@@ -42,8 +42,8 @@ class WarpProductStep(Step):
     kind: Literal["warp_product"] = field(default="warp_product")
 
     def apply(self, state: State) -> State:
-        stage, by = state.stage(self.stage), intrinsic(self.intrinsic)
-        form = None if stage.is_placeholder else self._form(stage)
+        stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
+        form = self._form(stage)
         if form is None or stage.relations or stage.inlined or state.attached(stage):
             raise self._error(state, "it is no untiled sum of products over these axes")
         if not by.fragments or by.types[1:] != (form.left.dtype, form.right.dtype):

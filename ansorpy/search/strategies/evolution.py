@@ -73,7 +73,9 @@ class Evolution:
             groups = self._next(groups, context)
             found += groups
             kept = max(2 * n, self.considered)
-            found = [_merged(found, s, kept, context.measured) for s in _structures(found)]
+            found = [
+                _merged(found, s, kept + context.measured_of[s.key]) for s in _structures(found)
+            ]
         self._shares = self._pairs.shares(_best_scores(found))
         offers = {
             pair: self._offers(pair, found, newcomers, 2 * n, context) for pair in self._shares
@@ -254,16 +256,13 @@ def _structures(groups: Sequence[Scored]) -> list[Structure]:
     return list({g.structure.key: g.structure for g in groups}.values())
 
 
-def _merged(
-    groups: Sequence[Scored], structure: Structure, n: int, measured: set[tuple[str, bytes]]
-) -> Scored:
-    """The different rows of *structure*, best first: enough for *n* that are not measured."""
+def _merged(groups: Sequence[Scored], structure: Structure, n: int) -> Scored:
+    """The different rows of *structure*, the *n* best of them first."""
     same = [g for g in groups if g.structure.key == structure.key]
     table = np.concatenate([g.table for g in same])
     scores = np.concatenate([g.scores for g in same])
     _, first = np.unique(table, axis=0, return_index=True)
-    known = sum(key == structure.key for key, _ in measured)
-    best = first[np.argsort(-scores[first], kind="stable")][: n + known]
+    best = first[np.argsort(-scores[first], kind="stable")][:n]
     return Scored(structure, table[best], scores[best])
 
 

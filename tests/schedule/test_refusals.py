@@ -1,0 +1,153 @@
+"""What a primitive is asked of a stage that cannot do it is refused there, not when lowering."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.builders import exp, sum
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import StageRef, State
+
+
+def two_outputs() -> ComputeDAG:
+    """``C`` is an output that the output ``D`` reads; ``R`` sums ``B``."""
+    a = placeholder((6, 4), name="A")
+    b = compute((6, 4), lambda i, j: a[i, j] + 1.0, name="B")
+    c = compute((6, 4), lambda i, j: b[i, j] * 2.0, name="C")
+    k = reduce_axis(4, name="k")
+    r = compute((6,), lambda i: sum(b[i, k], axis=k), name="R")
+    d = compute((6, 4), lambda i, j: exp(c[i, j]) + r[i], name="D")
+    return ComputeDAG.of([a, c, d])
+
+
+PRIMITIVES: dict[str, Callable[[State, StageRef], object]] = {
+    "split": lambda s, x: s.split(x, "i", (2,)),
+    "follow_split": lambda s, x: s.split("B", "i", (2,))[0].follow_split(x, "i", ("B", "i"), 1),
+    "follow_fused_split": lambda s, x: s.split("B", "i", (2,))[0].follow_fused_split(
+        x, "i", [("B", "i")], 0
+    ),
+    "split_lanes": lambda s, x: s.split_lanes(x, "k", 4),
+    "split_by": lambda s, x: s.split_by(x, "i", 2),
+    "fuse": lambda s, x: s.fuse(x, ["i", "j"]),
+    "reorder": lambda s, x: s.reorder(x, []),
+    "parallel": lambda s, x: s.parallel(x, []),
+    "vectorize": lambda s, x: s.vectorize(x, []),
+    "unroll": lambda s, x: s.unroll(x, "i"),
+    "pragma_unroll": lambda s, x: s.pragma_unroll(x, 16),
+    "bind": lambda s, x: s.bind(x, "i", "blockIdx.x"),
+    "compute_at": lambda s, x: s.compute_at(x, "D", "i"),
+    "compute_at, target": lambda s, x: s.compute_at("B", x, "i"),
+    "reverse_compute_at": lambda s, x: s.reverse_compute_at(x, "B", "i"),
+    "reverse_compute_at, target": lambda s, x: s.reverse_compute_at("C", x, "i"),
+    "compute_inline": lambda s, x: s.compute_inline(x),
+    "compute_root": lambda s, x: s.compute_root(x),
+    "cache_write": lambda s, x: s.cache_write(x, "local"),
+    "rfactor": lambda s, x: s.rfactor(x, "k"),
+    "dot": lambda s, x: s.dot(x, "dot_u8s8"),
+    "warp_product": lambda s, x: s.warp_product(x, "mma.m16n8k16.f16", "i", "j", "k"),
+    "pack": lambda s, x: s.pack(x, "B"),
+    "tensorize": lambda s, x: s.tensorize(x, "i", "vnni"),
+    "pad": lambda s, x: s.pad(x, 1),
+    "pipeline": lambda s, x: s.pipeline(x, "k", 2),
+    "set_scope": lambda s, x: s.set_scope(x, "local"),
+}
+ALSO_OF_INPUTS: dict[str, Callable[[State, StageRef], object]] = {
+    "cache_read": lambda s, x: s.cache_read(x, "local", ["B"]),
+    "pack, tensor": lambda s, x: s.pack("D", x),
+    "stage": lambda s, x: s.stage(x),
+    "index": lambda s, x: s.index(x),
+}
+
+
+def test_every_primitive_is_asked() -> None:
+    public = {
+        name
+        for name, f in vars(State).items()
+        if not name.startswith("_") and "stage" in getattr(f, "__annotations__", {})
+    }
+    asked = {name.split(",")[0] for name in (*PRIMITIVES, *ALSO_OF_INPUTS)}
+    assert public - asked == {"move_attached", "text"}
+
+
+@pytest.mark.parametrize("name", PRIMITIVES)
+@pytest.mark.parametrize("ref", ["A", 0])
+def test_a_placeholder_has_nothing_to_schedule(name: str, ref: StageRef) -> None:
+    with pytest.raises(ScheduleError, match='"A" is a placeholder') as caught:
+        PRIMITIVES[name](State.initial(two_outputs()), ref)
+    assert name.split(",")[0] in str(caught.value) or name in ("unroll", "bind")
+
+
+@pytest.mark.parametrize("name", [*PRIMITIVES, *ALSO_OF_INPUTS])
+@pytest.mark.parametrize(
+    ("ref", "message"),
+    [("E", 'no stage "E"'), (99, "no stage number 99"), (-1, "no stage number -1"),
+     (5, "no stage number 5")],
+)  # fmt: skip
+def test_a_stage_that_is_not_there_is_named(name: str, ref: StageRef, message: str) -> None:
+    with pytest.raises(ScheduleError, match=message) as caught:
+        (PRIMITIVES | ALSO_OF_INPUTS)[name](State.initial(two_outputs()), ref)
+    assert "the stages are A, B, C, R, D" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda s: s.compute_at("C", "D", "i"), "an output must be computed whole"),
+        (lambda s: s.compute_inline("C"), "an output must be stored"),
+        (lambda s: s.set_scope("C", "local"), "an output lives in the caller's memory"),
+        (lambda s: s.reverse_compute_at("D", "C", "i"), "an output must be computed whole"),
+        (lambda s: s.reverse_compute_at("R", "B", "i"), "element by element"),
+    ],
+)
+def test_an_output_that_others_read_is_stored_whole(
+    act: Callable[[State], State], message: str
+) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        act(State.initial(two_outputs()))
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda s: s.vectorize("D", []), "no loop is named"),
+        (lambda s: s.parallel("D", []), "no loop is named"),
+        (lambda s: s.fuse("D", []), "two loops or more"),
+        (lambda s: s.split("D", "i", ()), "no factor is named"),
+        (lambda s: s.follow_fused_split("D", "i", [], 0), "no split to follow is named"),
+        (lambda s: s.cache_read("A", "local", []), "no reader is named"),
+        (lambda s: s.parallel("D", ["i"], count=2), "2 loops are wanted of 1"),
+        (lambda s: s.vectorize("D", ["j"], count=-1), "-1 is impossible"),
+        (lambda s: s.pragma_unroll("D", -1), "-1 is impossible"),
+        (lambda s: s.rfactor("R", "k", -1), "none of number -1"),
+        (lambda s: s.rfactor("R", "k", 2), "none of number 2"),
+        (
+            lambda s: s.split("B", "i", (2,))[0].follow_fused_split("D", "i", [("B", "i")], -1),
+            "level -1 is none of the 1",
+        ),
+    ],
+)
+def test_lists_that_are_empty_and_numbers_out_of_range_are_refused(
+    act: Callable[[State], object], message: str
+) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        act(State.initial(two_outputs()))
+
+
+def test_a_reduction_does_not_follow_its_producer() -> None:
+    a, w = placeholder((6,), name="A"), placeholder((4,), name="W")
+    b = compute((6,), lambda i: a[i] + 1.0, name="B")
+    k = reduce_axis(4, name="k")
+    r = compute((6,), lambda i: sum(b[i] * w[k], axis=k), name="R")
+    with pytest.raises(ScheduleError, match="must not be split yet, nor reduce"):
+        State.initial([a, w, r]).reverse_compute_at("R", "B", "i")
+
+
+def test_no_loops_to_reorder_are_no_change() -> None:
+    state = State.initial(two_outputs())
+    assert state.reorder("D", []).text() == state.text()
+    lower(state.reorder("D", []))
