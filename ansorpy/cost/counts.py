@@ -91,10 +91,10 @@ _COMBINER_FIELD = {
 def count_ops(body: Expr, *, indices: bool = True) -> OpCounts:
     """Count the operations of *body*; a reduction adds one combining step.
 
-    Shared subexpressions count once.  With ``indices=False``, arithmetic inside load indices is left
-    out, and so is the condition that guards a sum, which is tested outside the loops that do not
-    change it.  A choice by an axis's value (Winograd's rows) evaluates one branch: the costliest
-    counts.
+    Shared subexpressions count once.  With ``indices=False``, arithmetic inside load indices is
+    left out, and so is the condition that guards a sum, which is tested outside the loops that do
+    not change it.  A choice by an axis's value (Winograd's rows) evaluates one branch: the
+    costliest counts.
     Source: the op counters of TVM's per-store features (``mad`` is always 0 there too).
     """
     counts = OpCounts()

@@ -139,6 +139,21 @@ def test_a_forked_child_computes_too() -> None:
     """)
 
 
+def test_a_forked_child_stays_on_all_its_cores() -> None:
+    in_a_process("""
+        cores = os.sched_getaffinity(0)
+        for pause in (0.0, 0.2):  # the threads look for work, or sleep
+            regions(cells.ctypes.data, 3, 10)
+            time.sleep(pause)
+            child = os.fork()
+            if not child:
+                for _ in range(20):
+                    regions(cells.ctypes.data, 3, 10)
+                os._exit(os.sched_getaffinity(0) != cores)
+            assert os.waitpid(child, 0)[1] == 0
+    """)
+
+
 def test_a_process_ends_with_its_threads_awake_and_asleep() -> None:
     in_a_process("regions(cells.ctypes.data, 4, 10)")
     in_a_process("regions(cells.ctypes.data, 4, 10); time.sleep(0.2)")
