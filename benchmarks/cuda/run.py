@@ -1,9 +1,9 @@
 """``python -m benchmarks.cuda``: this machine's GPU beside cuBLAS, cuDNN and torch, in one run.
 
-Matmuls of 4096 (float32 without TF32; float16 in tensor cores), then the operator suite at batch 1,
-then networks that the script defines in torch.  The ratio is torch's time over ours: above 1 we
-win.  --json is written after every step and --db after every trial, so a run that was stopped, or
-whose minutes were up, goes on where it was.
+Matmuls of 4096 (float32 without TF32; float16 in tensor cores), then networks that the script
+defines in torch, then the operator suite at batch 1.  The ratio is torch's time over ours: above 1
+we win.  --json is written after every step and --db after every trial, so a run that was stopped,
+or whose minutes were up, resumes where it was.
 
     pip install 'ansorpy[cuda]' torch
 """
