@@ -27,6 +27,7 @@ from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.undisturbed import CREDIT_S
 from ansorpy.phases import Part, charge, phase
 
 __all__ = ["Reference", "RunClient"]
@@ -151,7 +152,7 @@ class RunClient:
             built=header, stated_error=stated_error, incumbent_s=incumbent_s, policy=self.policy
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
-        timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + self.policy.patience_s
+        timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + CREDIT_S
         answer = self._request(message, timeout_s, starved_s=self.patience * timeout_s)
         result, check_s = _measured(answer)
         charge(Part.CHECK, check_s)
@@ -177,7 +178,7 @@ class RunClient:
         )
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
-        timeout_s = self.run_timeout_s * len(builds) + self.policy.patience_s
+        timeout_s = self.run_timeout_s * len(builds) + CREDIT_S
         results = _retimed(self._request(message, timeout_s), builds)
         self._distrust(results)
         return results

@@ -32,7 +32,8 @@ from ansorpy.measure.messages import MeasureRequest, OpenRequest, ReferenceMade,
 from ansorpy.measure.probe.loops import busy_address
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.timing import Timing, time_calls, time_interleaved, undisturbed
+from ansorpy.measure.timing import Timing, time_calls, time_interleaved
+from ansorpy.measure.undisturbed import Undisturbed
 from ansorpy.measure.worker import Handler
 
 __all__ = ["RunSession", "make_handlers"]
@@ -54,6 +55,7 @@ class RunSession:
         self._task: OpenTask | None = None
         self._reference: list[Array] = []
         self._magnitudes: Sequence[float] = ()
+        self._undisturbed = Undisturbed(lambda: self.task.is_disturbed())
 
     @property
     def task(self) -> OpenTask:
@@ -136,7 +138,7 @@ class RunSession:
                 [candidate.burst for candidate in candidates],
                 request.policy,
                 request.rounds,
-                self.task.is_disturbed,
+                self._undisturbed,
                 [candidate.unit for candidate in candidates],
             )
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
@@ -150,12 +152,9 @@ class RunSession:
             if first_s > slow_s:
                 return Timing((first_s,), is_slow=True)
         candidate.prepare(self._options.between_bytes)
-        return undisturbed(
-            lambda: time_calls(
-                candidate.burst, policy, incumbent_s, fresh_bytes, candidate.unit
-            ),
-            self.task.is_disturbed, policy.patience_s,
-        )  # fmt: skip
+        return self._undisturbed(
+            lambda: time_calls(candidate.burst, policy, incumbent_s, fresh_bytes, candidate.unit)
+        )
 
     def compared(self, stated_error: float) -> Comparison:
         """Compare all outputs with the reference; returns the first wrong or else the worst one."""

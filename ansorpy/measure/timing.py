@@ -6,12 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import fmean, stdev
-from time import perf_counter
-from typing import TypeVar
 
-__all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved", "undisturbed"]
-
-T = TypeVar("T")
+__all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved"]
 
 Burst = Callable[[int], float]
 """Runs a kernel that many times in a row inside compiled code; returns the seconds it took."""
@@ -40,7 +36,6 @@ class TimingPolicy:
             a coefficient of variation and drops the extremes of five samples or more.
         worse_factor: With a spread, sampling also ends when the mean exceeds this times the
             incumbent by two standard errors: a loser's time need not be known well.
-        patience_s: Timing under disturbance is repeated for at most this long.
     """
 
     warm_s: float = 0.002
@@ -54,7 +49,6 @@ class TimingPolicy:
     slow_factor: float = 3.0
     spread: float | None = None
     worse_factor: float = 1.25
-    patience_s: float = 2.0
 
     def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
         """Whether to take another sample after these, which took *spent_s* in all."""
@@ -127,13 +121,13 @@ def time_interleaved(
     bursts: Sequence[Burst],
     policy: TimingPolicy,
     rounds: int = 9,
-    is_disturbed: Callable[[], bool] = lambda: False,
+    undisturbed: Callable[[Callable[[], list[float]]], list[float]] = lambda taken: taken(),
     units: Sequence[int] | None = None,
 ) -> list[Timing]:
     """Time several kernels in turns, one sample each, so that drift affects all alike.
 
-    Each is called a multiple of its one of *units* (1) times.  A round in which the machine
-    *is_disturbed* is taken again, by *policy*'s patience in all.
+    Each is called a multiple of its one of *units* (1) times.  Every round goes through
+    *undisturbed*, which may take it again.
     """
     least = units or [1] * len(bursts)
     numbers = [
@@ -149,24 +143,8 @@ def time_interleaved(
             samples.append(burst(number) / number)
         return samples
 
-    patience_s = policy.patience_s / max(1, rounds)
-    turns = [undisturbed(taken, is_disturbed, patience_s) for _ in range(rounds)]
+    turns = [undisturbed(taken) for _ in range(rounds)]
     return [Timing(tuple(samples)) for samples in zip(*turns, strict=True)]
-
-
-def undisturbed(timed: Callable[[], T], is_disturbed: Callable[[], bool], patience_s: float) -> T:
-    """Return *timed*'s result, repeating it while *is_disturbed* before or after it.
-
-    Once *patience_s* have passed, the last result counts.
-    """
-    end = perf_counter() + patience_s
-    before = is_disturbed()
-    while True:
-        found = timed()
-        after = is_disturbed()
-        if not (before or after) or perf_counter() >= end:
-            return found
-        before = after
 
 
 def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:

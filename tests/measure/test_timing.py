@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from ansorpy.measure.policies import POLICIES
-from ansorpy.measure.timing import TimingPolicy, time_calls, time_interleaved, undisturbed
+from ansorpy.measure.timing import TimingPolicy, time_calls, time_interleaved
 
 
 class Clock:
@@ -128,36 +128,16 @@ def test_interleaved_timing_spreads_drift_over_all():
     assert wins == 11
 
 
-class Machine:
-    """Disturbed at the looks whose numbers are given, and kernels take twice as long until then."""
+def test_rounds_of_finalists_may_be_taken_again():
+    rounds: list[int] = []
 
-    def __init__(self, *disturbed: int) -> None:
-        self.disturbed, self.looks = set(disturbed), 0
+    def second_of_two(taken: Callable[[], list[float]]) -> list[float]:
+        rounds.append(len(taken()))
+        return [round(seconds, 4) for seconds in taken()]
 
-    def is_disturbed(self) -> bool:
-        self.looks += 1
-        return self.looks - 1 in self.disturbed
-
-    def burst(self, number: int) -> float:
-        return number * (2e-3 if self.looks - 1 in self.disturbed else 1e-3)
-
-
-@pytest.mark.parametrize(
-    ("disturbed", "want"), [((), 0), ((0,), 1), ((1,), 2), ((0, 1, 2), 3), ((2, 3), 0)]
-)
-def test_what_met_a_disturbance_is_asked_again(disturbed: tuple[int, ...], want: int):
-    machine, numbers = Machine(*disturbed), count()
-    assert undisturbed(lambda: next(numbers), machine.is_disturbed, 60.0) == want
-
-
-def test_patience_ends():
-    assert undisturbed(lambda: "late", lambda: True, 0.0) == "late"
-
-
-def test_rounds_of_finalists_that_met_a_disturbance_are_taken_again():
-    machine = Machine(3, 4, 5)
-    a, b = time_interleaved([machine.burst] * 2, TimingPolicy(), 5, machine.is_disturbed)
-    assert a.seconds == b.seconds == pytest.approx([1e-3] * 5)
+    clocks = [Clock(1e-3), Clock(2e-3)]
+    a, b = time_interleaved(clocks, TimingPolicy(), 5, second_of_two)
+    assert a.seconds == (1e-3,) * 5 and b.seconds == (2e-3,) * 5 and rounds == [2] * 5
 
 
 class NoisyClock:

@@ -29,7 +29,7 @@ from ansorpy.errors import (
     UnsupportedModel,
     UsageError,
 )
-from ansorpy.measure.timing import undisturbed
+from ansorpy.measure.undisturbed import Undisturbed
 
 __all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
 
@@ -63,7 +63,6 @@ class Policy:
             the threads asleep and the clock low.
         rounds: Minimum and maximum number of bursts per engine.
         settled: Medians are settled if the last three rounds moved none by more than this fraction.
-        patience_s: Bursts that met a disturbance are repeated for at most this long.
     """
 
     burst_s: float = 0.3
@@ -72,7 +71,6 @@ class Policy:
     most_calls: int = 20_000
     rounds: tuple[int, int] = (7, 25)
     settled: float = 0.01
-    patience_s: float = 2.0
     load_timeout_s: float = 900.0
 
 
@@ -133,6 +131,7 @@ def compare(
     """
     policy = policy or Policy()
     timings: dict[str, Timing] = {}
+    undisturbed = Undisturbed(is_disturbed)
     with ExitStack() as stack:
         processes = []
         for contender in contenders:
@@ -151,7 +150,7 @@ def compare(
         for turn in range(policy.rounds[1] if processes else 0):
             for process in _alternating(processes, turn):
                 burst = partial(process.turn, policy)
-                timings[process.name].add(undisturbed(burst, is_disturbed, policy.patience_s))
+                timings[process.name].add(undisturbed(burst))
                 timings[process.name].repeated = process.turns - turn - 1
             progress(f"round {turn + 1}: " + _line(timings))
             if turn + 1 >= policy.rounds[0] and _all_settled(timings, policy):
