@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import inf
 from typing import Any
 
 __all__ = ["AXIS_LISTS", "Attrs"]
@@ -23,7 +24,7 @@ class Attrs:
         rounds_to_tf32: Tensor cores may round its factors to TF32, which adds ``error``.
 
     Raises:
-        ValueError: A name list is a single string, or a number is negative.
+        ValueError: A name list is a single string, or a number is negative or not finite.
     """
 
     flops: float | None = None
@@ -39,9 +40,16 @@ class Attrs:
             if isinstance(value, str) or not all(isinstance(axis, str) for axis in value):
                 raise ValueError(f"{name} must be a sequence of axis names, got {value!r}")
             object.__setattr__(self, name, tuple(value))
-        for name, value in (("flops", self.flops or 0), ("error", self.error)):
-            if not isinstance(value, int | float) or not value >= 0:
-                raise ValueError(f"{name} must be a number that is not negative, got {value!r}")
+        _check_number("error", self.error)
+        if self.flops is not None:
+            _check_number("flops", self.flops)
+        if not isinstance(self.rounds_to_tf32, bool):
+            raise ValueError(f"rounds_to_tf32 must be True or False, got {self.rounds_to_tf32!r}")
+
+    @property
+    def axes(self) -> set[str]:
+        """All axes that are named."""
+        return {axis for name in AXIS_LISTS for axis in getattr(self, name)}
 
     def stated(self) -> dict[str, Any]:
         """The values that differ from the defaults, by name."""
@@ -51,3 +59,9 @@ class Attrs:
 
 AXIS_LISTS = ("unroll_axes", "no_split_at_inner", "always_unroll_inner")
 """The attributes that name axes."""
+
+
+def _check_number(name: str, value: object) -> None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < inf:
+        return
+    raise ValueError(f"{name} must be a finite number of at least 0, got {value!r}")

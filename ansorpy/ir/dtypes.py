@@ -54,6 +54,12 @@ class DType(Enum):
         return _LIMITS[self]
 
     @property
+    def of_floats(self) -> DType:
+        """The type that floats are rounded to on their way to this integer type, which keeps the
+        low bits."""
+        return _OF_FLOATS.get(self, self)
+
+    @property
     def numpy(self) -> np.dtype[np.generic]:
         found: np.dtype[np.generic] = np.dtype(
             ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value
@@ -75,6 +81,10 @@ _LIMITS = {DType.BOOL: (0, 1)} | {
     for dtype, bits in _BITS.items()
     if dtype.is_int
 }
+_OF_FLOATS = {
+    DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
+    DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
+}  # fmt: skip
 
 
 def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:

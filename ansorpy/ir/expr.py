@@ -236,9 +236,8 @@ class Select(Expr):
 class Cast(Expr):
     """``x`` converted to ``type``; integers keep their low bits.
 
-    Floats become integers towards zero: the nearest that int64 (uint64 for uint64, int32 for what
-    is narrower and for int32) has, 0 for NaN; of that, types that are narrower keep the low bits.
-    uint32 is cut from int64.
+    Floats become integers towards zero: the nearest that :attr:`DType.of_floats` has (int32, int64
+    or uint64), 0 for NaN; narrower types keep its low bits.
     """
 
     type: DType

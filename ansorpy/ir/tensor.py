@@ -127,7 +127,7 @@ def compute(
     Raises:
         TypeError: *fn* does not take as many indices as *shape* has dimensions.
         ValueError: A reduction below the root, a zero extent, an axis name used twice, or an axis
-            that is neither an index of *fn* nor reduced over.
+            that is neither an index of *fn* nor reduced over; or *attrs* name no axis of it.
     """
     extents = _checked(shape, name)
     names = _axis_names(fn, len(extents)) if names is None else tuple(names)
@@ -148,7 +148,13 @@ def compute(
     taken = [axis.name for axis in (*axes, *reduce_axes)]
     if len(set(taken)) != len(taken):
         raise ValueError(f"{name}: axis names must differ, got {', '.join(taken)}")
-    return ComputeOp(name, extents, axes, reduce_axes, body, attrs or Attrs())
+    attrs = attrs or Attrs()
+    unknown = sorted(attrs.axes - set(taken))
+    if unknown:
+        raise ValueError(
+            f"{name}: attrs name {', '.join(unknown)}, but the axes are {', '.join(taken)}"
+        )
+    return ComputeOp(name, extents, axes, reduce_axes, body, attrs)
 
 
 def _checked(shape: Sequence[int], name: str) -> tuple[int, ...]:

@@ -22,9 +22,12 @@ def test_only_what_differs_from_the_defaults_is_stated() -> None:
 BAD: list[tuple[dict[str, Any], str]] = [
     ({"unroll_axes": "i"}, "unroll_axes must be a sequence of axis names, got 'i'"),
     ({"no_split_at_inner": [1]}, "no_split_at_inner must be a sequence of axis names"),
-    ({"error": -1.0}, "error must be a number that is not negative, got -1.0"),
-    ({"error": float("nan")}, "error must be a number"),
-    ({"flops": "many"}, "flops must be a number"),
+    ({"error": -1.0}, "error must be a finite number of at least 0, got -1.0"),
+    ({"error": float("nan")}, "error must be a finite number"),
+    ({"error": float("inf")}, "error must be a finite number"),
+    ({"flops": "many"}, "flops must be a finite number"),
+    ({"flops": ""}, "flops must be a finite number"),
+    ({"rounds_to_tf32": "no"}, "rounds_to_tf32 must be True or False, got 'no'"),
 ]
 
 
@@ -32,6 +35,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
 def test_nonsense_is_refused(given: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         Attrs(**given)
+
+
+def test_the_axes_named_are_those_of_the_stage() -> None:
+    x = placeholder((4,), name="x")
+    attrs = Attrs(unroll_axes=("i", "k"), no_split_at_inner=("j",))
+    with pytest.raises(ValueError, match="y: attrs name j, k, but the axes are i"):
+        compute((4,), lambda i: x[i] + 1.0, name="y", attrs=attrs)
 
 
 @pytest.mark.parametrize("given", [*(given for given, _ in BAD), {"always_unroll": ["i"]}])

@@ -175,9 +175,9 @@ def _select(e: Emitter, expr: Select) -> Code:
 
 
 _NEAREST = {
-    DType.UINT32: "to_long", DType.INT64: "to_long", DType.UINT64: "to_unsigned_long",
+    DType.INT32: "to_int", DType.INT64: "to_long", DType.UINT64: "to_unsigned_long",
 }  # fmt: skip
-"""The helpers by which floats become integers that do not fit into an int."""
+"""The helpers by which floats become integers."""
 
 
 def _cast(e: Emitter, expr: Cast) -> Code:
@@ -190,12 +190,9 @@ def _cast(e: Emitter, expr: Cast) -> Code:
         return Code(f"to_float({narrowed(e, _as(x, 'float'), wanted).text})")
     if source.is_float and wanted.is_int:
         e.need("integers")
-        x = Code(f"{_NEAREST.get(wanted, 'to_int')}({x.text})")
-        return x if wanted in _WHOLE else _as(x, register_type(wanted))
+        whole = Code(f"{_NEAREST[wanted.of_floats]}({x.text})")
+        return whole if wanted.of_floats is wanted else _as(whole, register_type(wanted))
     return _as(x, register_type(wanted))
-
-
-_WHOLE = (DType.INT32, DType.INT64, DType.UINT64)
 
 
 def _as(x: Code, kind: str) -> Code:

@@ -185,15 +185,9 @@ def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
     if wanted in (DType.FLOAT16, DType.BFLOAT16) and source is not wanted:
         return _rounded(e, _cast(e, value, source, "float"), wanted)
     if value.is_float and wanted.is_int:
-        wide = _INTEGER_OF_FLOAT.get(wanted, wanted)
+        wide = wanted.of_floats
         return _cast(e, _nearest_integer(e, value, wide), wide, result)
     return _cast(e, value, source, result)
-
-
-_INTEGER_OF_FLOAT = {
-    DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
-    DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
-}  # fmt: skip
 
 
 def _nearest_integer(e: Emitter, value: Value, wanted: DType) -> Value:

@@ -53,14 +53,8 @@ def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
     if to is DType.BOOL:
         return value != 0
     if not to.is_float and value.dtype.kind in "fV":
-        value = _nearest(value.astype(np.float64), np.dtype(_CUT_FROM.get(to, to).value))
+        value = _nearest(value.astype(np.float64), np.dtype(to.of_floats.value))
     return value.astype(numpy_type)
-
-
-_CUT_FROM = {
-    DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
-    DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
-}  # fmt: skip
 
 
 def _nearest(x: Array, kind: np.dtype[Any]) -> Array:
