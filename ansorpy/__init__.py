@@ -51,14 +51,14 @@ if TYPE_CHECKING:
     from ansorpy.ir.dtypes import DType
     from ansorpy.ir.task import Task
     from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-    from ansorpy.schedule.decisions import Choices
+    from ansorpy.schedule.decisions import OneOf
     from ansorpy.schedule.state import State
     from ansorpy.target import Target
 
 __version__ = "0.1.0"
 
 __all__ = [
-    "AnsorpyError", "Attrs", "Choices", "ComputeDAG", "DType", "PARTS", "State", "Target", "Task",
+    "AnsorpyError", "Attrs", "ComputeDAG", "DType", "OneOf", "PARTS", "State", "Target", "Task",
     "Tensor", "WantedNetwork", "compile_many",
     "abs", "all_of", "argmax", "argmin", "build", "ceil", "compile", "compute", "cos", "erf",
     "exp", "floor", "load", "log", "max", "maximum", "min", "minimum", "placeholder", "prod",
@@ -72,11 +72,11 @@ _HOME = {
     "ComputeDAG": "ansorpy.ir.dag",
     "DType": "ansorpy.ir.dtypes",
     "PARTS": "ansorpy.api.parts",
+    "OneOf": "ansorpy.schedule.decisions",
     "State": "ansorpy.schedule.state",
     "Target": "ansorpy.target",
     "Task": "ansorpy.ir.task",
     "Tensor": "ansorpy.ir.tensor",
-    "Choices": "ansorpy.schedule.decisions",
     "WantedNetwork": "ansorpy.api.several",
     "build": "ansorpy.api",
     "compile_many": "ansorpy.api.several",

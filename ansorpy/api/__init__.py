@@ -10,7 +10,7 @@ from typing import Unpack
 import onnx
 
 from ansorpy.api.assemble import kernel_of
-from ansorpy.api.parts import Choices, Parts
+from ansorpy.api.parts import PartOptions, Parts
 from ansorpy.api.request import Request, as_seed, as_target, as_threads, require_memory
 from ansorpy.api.session import open_session
 from ansorpy.api.several import WantedNetwork, compile_many, uninterrupted
@@ -47,7 +47,7 @@ def tune(
     workers: str = LOCAL,
     rules: Sequence[SketchRule] | None = None,
     seed: int | None = None,
-    **parts: Unpack[Choices],
+    **parts: Unpack[PartOptions],
 ) -> Kernel:
     """Search for the fastest program that computes the outputs among *tensors* from the others.
 
@@ -135,7 +135,7 @@ def compile(
     db: str | Path | None = None,
     workers: str = LOCAL,
     seed: int | None = None,
-    **parts: Unpack[Choices],
+    **parts: Unpack[PartOptions],
 ) -> Model:
     """Compile the ONNX network *model* for *target*, tuning its tasks first.
 
@@ -208,7 +208,7 @@ def _definition(tensors: Sequence[Tensor]) -> ComputeDAG:
     strangers = [t for t in tensors if not isinstance(t, PlaceholderOp | ComputeOp)]
     if strangers:
         raise UsageError(
-            f"{strangers[0]!r} is no tensor", hint="pass what placeholder() and compute() return"
+            f"{strangers[0]!r} is not a tensor", hint="pass what placeholder() and compute() return"
         )
     if not any(isinstance(t, ComputeOp) for t in tensors):
         raise UsageError("nothing to compute", hint="end the list with the tensor to compute")

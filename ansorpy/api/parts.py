@@ -30,7 +30,7 @@ from ansorpy.tasks.scheduler import TaskScheduler
 from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.tune import TuneOptions
 
-__all__ = ["PARTS", "Choices", "Parts", "load_plugin"]
+__all__ = ["PARTS", "PartOptions", "Parts", "load_plugin"]
 
 PARTS: Mapping[str, Registry[Any]] = {
     "strategy": STRATEGIES,
@@ -44,7 +44,7 @@ PARTS: Mapping[str, Registry[Any]] = {
 """The registries by the parameter that chooses from each; scripts register their parts here."""
 
 
-class Choices(TypedDict, total=False):
+class PartOptions(TypedDict, total=False):
     """The keyword arguments of :func:`ansorpy.tune` and :func:`ansorpy.compile` that choose parts.
 
     :class:`Parts` has their meaning and defaults.
@@ -84,7 +84,7 @@ class Parts:
     measure: Choice[TimingPolicy] = "fixed"
 
     @classmethod
-    def of(cls, choices: Choices) -> Parts:
+    def of(cls, choices: PartOptions) -> Parts:
         """The parts that a call's keyword arguments choose.
 
         Raises:

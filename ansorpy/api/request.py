@@ -107,7 +107,7 @@ def as_target(target: Target | str | None) -> Target:
     if isinstance(target, Target):
         return target
     if not isinstance(target, str):
-        raise UsageError(f"{target!r} is no target", hint="name one, or pass a Target")
+        raise UsageError(f"{target!r} is not a target", hint="name one, or pass a Target")
     return Target.parse(target)
 
 

@@ -13,7 +13,7 @@ import onnx
 from ansorpy.api.assemble import model_of
 from ansorpy.api.deciding import decide
 from ansorpy.api.fitting import choose_within
-from ansorpy.api.parts import Choices, Parts
+from ansorpy.api.parts import PartOptions, Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request, as_seed, as_target, as_threads
 from ansorpy.api.session import Chosen, Session, open_session
@@ -193,7 +193,7 @@ def compile_many(
     db: str | Path | None = None,
     workers: str = LOCAL,
     seed: int | None = None,
-    **parts: Unpack[Choices],
+    **parts: Unpack[PartOptions],
 ) -> list[Model]:
     """Compile several ONNX networks with one budget; tasks they share are tuned once.
 

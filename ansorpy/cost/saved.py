@@ -130,7 +130,7 @@ def _header(head: str, name: str) -> _Header:
         values = None
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         raise ForeignFile(
-            f"{name} is no cost model that ansorpy wrote",
+            f"{name} is not a cost model that ansorpy wrote",
             hint="ansorpy db model DB -o model.txt writes one",
         )
     if values.get("features") != SAMPLE_VERSION:

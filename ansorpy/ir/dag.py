@@ -78,7 +78,7 @@ class ComputeDAG:
         for name, steps in strides.items():
             op = given.get(name)
             if op is None or (isinstance(op, PlaceholderOp) and op.constant):
-                raise ValueError(f"{name} is no input or output, so it has no strides")
+                raise ValueError(f"{name} is neither input nor output, so it has no strides")
             if len(steps) != op.ndim or not in_row_major_order(op.shape, steps):
                 raise ValueError(f"{name} of shape {op.shape} cannot have the strides {steps}")
             steps = normalised(op.shape, steps)

@@ -185,7 +185,7 @@ def _float(text: str) -> float:
     try:
         return float.fromhex(text)
     except (ValueError, OverflowError):
-        raise _Bad(f"{text!r:.40} is no float") from None
+        raise _Bad(f"{text!r:.40} is not a float") from None
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
@@ -223,4 +223,4 @@ def _enum(kind: type[E], value: object) -> E:
     try:
         return kind(value)
     except ValueError:
-        raise _Bad(f"{value!r} is no {kind.__name__}") from None
+        raise _Bad(f"{value!r} is not of type {kind.__name__}") from None

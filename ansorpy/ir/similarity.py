@@ -70,7 +70,7 @@ def _described(op: Tensor, numbers: Mapping[Tensor, int]) -> list[Any]:
     dims = [_size(extent) for extent in op.shape]
     if isinstance(op, PlaceholderOp):
         return ["placeholder", dims, op.dtype.value, op.constant]
-    assert isinstance(op, ComputeOp), f"{type(op).__name__} is no operator"
+    assert isinstance(op, ComputeOp), f"{type(op).__name__} is not an operator"
     windows = {axis for e in _windows(op) for axis in _axes(e)}
     reduced = [a.extent if a in windows else _size(a.extent) for a in op.reduce_axes]
     form = _Form(op, numbers)

@@ -105,7 +105,7 @@ class _Checker:
         """Check *s* and everything inside it."""
         check = _STMTS.get(type(s))
         if check is None:
-            self.fail(f"{type(s).__name__} is no statement")
+            self.fail(f"{type(s).__name__} is not a statement")
         else:
             check(self, s)
 
@@ -285,7 +285,7 @@ class _Checker:
             return
         check = _EXPRS.get(type(e))
         if check is None:
-            self.fail(f"{type(e).__name__} is no expression of a loop program")
+            self.fail(f"{type(e).__name__} is not an expression of a loop program")
         else:
             check(self, e)
         self._fits(misfit(e))

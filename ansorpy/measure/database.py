@@ -26,7 +26,7 @@ from ansorpy.measure.models import ModelStore
 from ansorpy.measure.objects import ObjectStore
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.recent import Recent
-from ansorpy.measure.records import Event, Program, Record, Session, TaskRow, read_row
+from ansorpy.measure.records import Event, Record, Scheduled, Session, TaskRow, read_row
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.samples import SampleStore
 from ansorpy.measure.schema import connect, plain_errors, tables_about_trials, transaction
@@ -43,7 +43,7 @@ _KEPT_STATES = 512
 _CRASHED_TWICE = "the driver died twice while this candidate ran"
 
 
-def trial_digest(program: Program) -> str:
+def trial_digest(program: Scheduled) -> str:
     """What identifies a schedule among those of one definition: a digest of its steps."""
     return hashlib.sha256(steps_to_json(program.history).encode()).hexdigest()
 
@@ -196,7 +196,7 @@ class Database:
 
     # Trials
 
-    def start(self, task: Task, program: Program) -> Record:
+    def start(self, task: Task, program: Scheduled) -> Record:
         """Commit that *program* is about to run; returns its record.
 
         The record is already done, and must not be run, when it was measured before or was
@@ -259,7 +259,7 @@ class Database:
             )
             self._do("DELETE FROM trials WHERE id = ? AND attempts = 0", (record.id,))
 
-    def lookup(self, task: Task, program: Program) -> Record | None:
+    def lookup(self, task: Task, program: Scheduled) -> Record | None:
         """The record of *program* for *task*, done or not."""
         definition = self.definitions.identify(program.base)
         return self._find(task.key, definition, trial_digest(program))

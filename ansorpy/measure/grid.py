@@ -225,9 +225,9 @@ def read_grid(path: Path) -> Grid:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise ForeignFile(f"{path} is no recorded grid: {where}: {first['msg']}") from None
+        raise ForeignFile(f"{path} is not a recorded grid: {where}: {first['msg']}") from None
     except _DAMAGE as error:
-        raise ForeignFile(f"{path} is no recorded grid: {error}") from None
+        raise ForeignFile(f"{path} is not a recorded grid: {error}") from None
     problem = _problem(header, arrays)
     if problem:
         raise ForeignFile(f"{path} is a damaged grid: {problem}")

@@ -144,7 +144,7 @@ class Replayed:
     def seconds(self) -> float:
         passed = self.expect("clock").body.get("s")
         if not isinstance(passed, float | int):
-            raise ForeignFile(f"event {self.next.id} is no reading of a clock")
+            raise ForeignFile(f"event {self.next.id} is not a reading of a clock")
         self.at += 1
         return float(passed)
 

@@ -90,7 +90,7 @@ class BuildFailed(_Message):
     @model_validator(mode="after")
     def _is_failure(self) -> BuildFailed:
         if self.kind not in (TrialKind.LOWER_ERROR, TrialKind.BUILD_ERROR):
-            raise ValueError(f"{self.kind.value} is no failure to build")
+            raise ValueError(f"{self.kind.value} is not a failure to build")
         return self
 
 

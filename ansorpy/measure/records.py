@@ -18,10 +18,10 @@ from ansorpy.schedule.records import steps_from_json
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.base import Step
 
-__all__ = ["Event", "Unmade", "Program", "Record", "Session", "TaskRow", "read_row"]
+__all__ = ["Event", "Unmade", "Scheduled", "Record", "Session", "TaskRow", "read_row"]
 
 
-class Program(Protocol):
+class Scheduled(Protocol):
     """What a trial is of: a definition, and the steps that schedule it."""
 
     @property

@@ -78,6 +78,6 @@ def ray_address(workers: str) -> str:
     if known_scheme and host and port.isdecimal() and int(port) < _PORTS:
         return workers
     raise UsageError(
-        f"--workers {workers} is no address",
+        f"--workers {workers} is not an address",
         hint="use local, ray, ray://local, ray://HOST:PORT or HOST:PORT",
     )

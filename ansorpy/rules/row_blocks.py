@@ -17,7 +17,7 @@ from ansorpy.rules.relations import has_reduce_iters
 from ansorpy.rules.rowwise import block_axes, space_loops_of
 from ansorpy.rules.tiling import reduce_in_one
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.decisions import Choices, Product
+from ansorpy.schedule.decisions import OneOf, Product
 from ansorpy.schedule.spans import Part
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
@@ -180,7 +180,7 @@ class RowBlock:
 
     def _virtual(self, name: str, parts: Iter) -> list[Iter]:
         """Run parts of a row in step: lanes are adjacent and share what they read of the row."""
-        self.state, (rest, virtual) = self.state.split_by(name, parts, Choices(VIRTUAL))
+        self.state, (rest, virtual) = self.state.split_by(name, parts, OneOf(VIRTUAL))
         self.state = self.state.bind(name, virtual, ForKind.VTHREAD.value)
         return [rest, virtual]
 
@@ -207,7 +207,7 @@ class RowBlock:
             self.state, loops = self.state.follow_split(name, loop, self._sources[kind], 1)
         else:
             self._sources[kind] = name, loop if isinstance(loop, str) else loop.name
-            number = Choices(self._choices(name, kind))
+            number = OneOf(self._choices(name, kind))
             self.state, loops = self.state.split_by(name, loop, number, tail="whole")
         rest, thread = loops
         self.state = self.state.bind(name, thread, kind.value)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ansorpy.rules.roundness import draw_round
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.decisions import Choices, Factors
+from ansorpy.schedule.decisions import Factors, OneOf
 from ansorpy.schedule.size import Size, as_array
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -34,9 +34,7 @@ def widen_copies(
     Args:
         copies: For each stage that copies a tile, the column of its vector width.
     """
-    open_columns = {
-        d.columns[0]: d.domain for d in space.decisions if isinstance(d.domain, Choices)
-    }
+    open_columns = {d.columns[0]: d.domain for d in space.decisions if isinstance(d.domain, OneOf)}
     table = table.copy()
     for name, column in copies.items():
         domain = open_columns.get(column)

@@ -42,7 +42,7 @@ def find_metadata(path: Path) -> bytes:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             found = _search(data)
     except (OSError, ValueError, OverflowError, struct.error) as error:
-        reason = getattr(error, "strerror", None) or "it is no shared library"
+        reason = getattr(error, "strerror", None) or "it is not a shared library"
         raise ForeignFile(f"cannot read {path}: {reason}") from None
     if found is None:
         raise ForeignFile(

@@ -14,7 +14,7 @@ from ansorpy.codegen.llvm.clock import STAMP, STAMP_SOURCE
 from ansorpy.codegen.llvm.text import FunctionText
 from ansorpy.errors import CodegenError
 from ansorpy.runtime.cpu import CHECK, emit_cpu_check, is_x86
-from ansorpy.runtime.plan import Argument, Plan, Region, Step
+from ansorpy.runtime.plan import Argument, Memory, Plan, Step
 from ansorpy.runtime.ports import MAX_RANK, Port
 from ansorpy.runtime.status import Status
 from ansorpy.target import Target
@@ -168,7 +168,7 @@ def _emit_make_constants(source: EntrySource) -> str:
             f"call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {source_}, i64 {size}, i1 false)"
         )
         start += -(-size // _ALIGNMENT) * _ALIGNMENT
-    bases = {Region.POOL: "@pool", Region.RAW: raw}
+    bases = {Memory.POOL: "@pool", Memory.RAW: raw}
 
     def address(argument: Argument) -> str:
         return _at(text, bases[argument.region], argument.offset)
@@ -250,8 +250,8 @@ def _emit_run(source: EntrySource) -> str:
     for table in ("%context", "%inputs", "%outputs"):
         _require(text, f"icmp ne ptr {table}, null", Status.NULL_POINTER)
     data = {
-        Region.INPUT: [_tensor(text, "%inputs", k) for k in range(len(plan.inputs))],
-        Region.OUTPUT: [_tensor(text, "%outputs", k) for k in range(len(plan.outputs))],
+        Memory.INPUT: [_tensor(text, "%inputs", k) for k in range(len(plan.inputs))],
+        Memory.OUTPUT: [_tensor(text, "%outputs", k) for k in range(len(plan.outputs))],
     }
     for number, port in enumerate(plan.inputs):
         _check_shape(text, number, port)
@@ -259,7 +259,7 @@ def _emit_run(source: EntrySource) -> str:
         _store_shape(text, number, port)
     base = _aligned(text, "%context")
     workspace = _at(text, base, plan.arena_bytes)
-    bases = {Region.ARENA: base, Region.POOL: _pool_base(text, source)}
+    bases = {Memory.ARENA: base, Memory.POOL: _pool_base(text, source)}
 
     def address(argument: Argument) -> str:
         given = data.get(argument.region)

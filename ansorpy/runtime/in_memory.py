@@ -16,7 +16,7 @@ from ansorpy.runtime.cpu import missing_features, required_features
 from ansorpy.runtime.entry import Constants, EntrySource, build_entry
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.gpu.executable import GpuExecutable
-from ansorpy.runtime.plan import Plan, Region, Step
+from ansorpy.runtime.plan import Memory, Plan, Step
 from ansorpy.runtime.ports import Array
 
 __all__ = ["InMemory", "TimedCalls", "load_plan", "make_pool"]
@@ -126,7 +126,7 @@ class _Scratch(dict[int, Array]):
         super().__init__()
         self._starts = sorted({*given, plan.raw_bytes} | {
             argument.offset
-            for step in plan.packs for argument in step.args if argument.region is Region.RAW
+            for step in plan.packs for argument in step.args if argument.region is Memory.RAW
         })  # fmt: skip
 
     def __missing__(self, offset: int) -> Array:
@@ -146,7 +146,7 @@ def _pack(
 ) -> None:
     table = np.zeros(len(step.args), np.uint64)
     for position, argument in enumerate(step.args):
-        if argument.region is Region.POOL:
+        if argument.region is Memory.POOL:
             table[position] = pool.ctypes.data + argument.offset
         else:
             source = given.get(argument.offset)

@@ -26,14 +26,14 @@ from ansorpy.runtime.ports import MAX_RANK, Array, Port, check_array
 from ansorpy.target import Target
 
 __all__ = [
-    "Argument", "CompiledTask", "Plan", "Region", "Step", "constant_ports", "kernel_ports",
+    "Argument", "CompiledTask", "Plan", "Memory", "Step", "constant_ports", "kernel_ports",
     "plan_kernel", "plan_network",
 ]  # fmt: skip
 
 _ALIGNMENT = 64
 
 
-class Region(Enum):
+class Memory(Enum):
     INPUT = "input"
     OUTPUT = "output"
     ARENA = "arena"
@@ -45,7 +45,7 @@ class Region(Enum):
 class Argument:
     """An address: *offset* bytes into the region, or into its *number*-th input or output."""
 
-    region: Region
+    region: Memory
     offset: int = 0
     number: int = 0
 
@@ -159,11 +159,11 @@ def plan_network(
     network = in_place(network, {key: task.overwrites for key, task in tasks.items()})
     maker = _Maker()
     for number, port in enumerate(network.inputs):
-        maker.values[port.name] = Argument(Region.INPUT, number=number)
+        maker.values[port.name] = Argument(Memory.INPUT, number=number)
     for number, port in enumerate(network.outputs):
-        maker.values[port.name] = Argument(Region.OUTPUT, number=number)
+        maker.values[port.name] = Argument(Memory.OUTPUT, number=number)
     for name, offset in network.arena.offsets.items():
-        maker.values[name] = Argument(Region.ARENA, offset)
+        maker.values[name] = Argument(Memory.ARENA, offset)
     for name, part in network.parts.items():
         whole = maker.values[part.of]
         maker.values[name] = replace(whole, offset=whole.offset + part.offset_bytes)
@@ -195,7 +195,7 @@ def plan_kernel(
     maker = _Maker()
     inputs = kernel_ports(task.built, Role.INPUT)
     outputs = kernel_ports(task.built, Role.OUTPUT)
-    for region, ports in ((Region.INPUT, inputs), (Region.OUTPUT, outputs)):
+    for region, ports in ((Memory.INPUT, inputs), (Memory.OUTPUT, outputs)):
         for number, port in enumerate(ports):
             maker.values[port.name] = Argument(region, number=number)
     names = [port.name for port in inputs], [port.name for port in outputs]
@@ -226,7 +226,7 @@ def _check_constants(built: Built, constants: Mapping[str, Array]) -> None:
     expected = ", ".join(ports) or "no constants"
     for name, array in constants.items():
         if name not in ports:
-            raise UsageError(f"{name!r} is no constant of this kernel, which takes {expected}")
+            raise UsageError(f"{name!r} is not a constant of this kernel, which takes {expected}")
         check_array("constant", ports[name], array)
     missing = [name for name in ports if name not in constants]
     if missing:
@@ -324,7 +324,7 @@ class _Maker:
             elif spec.name in packed:
                 args.append(packed[spec.name])
             else:
-                args.append(Argument(Region.POOL, self.pool.place(constants[spec.name])))
+                args.append(Argument(Memory.POOL, self.pool.place(constants[spec.name])))
         self.steps.append(Step(built.run, tuple(args), name))
 
     def _pack(self, built: Built, constants: Mapping[str, Array]) -> dict[str, Argument]:
@@ -341,12 +341,12 @@ class _Maker:
         for spec in built.bind_params:
             size = int(np.prod(spec.shape, dtype=np.int64)) * spec.dtype.bytes
             if spec.role is not Role.OUTPUT:
-                argument = Argument(Region.RAW, self.raw.place(constants[spec.name]))
+                argument = Argument(Memory.RAW, self.raw.place(constants[spec.name]))
             elif spec.name in read:
-                argument = Argument(Region.POOL, self.pool.reserve((*key, spec.name), size))
+                argument = Argument(Memory.POOL, self.pool.reserve((*key, spec.name), size))
                 found[spec.name] = argument
             else:
-                argument = Argument(Region.RAW, self.raw.reserve((*key, spec.name), size))
+                argument = Argument(Memory.RAW, self.raw.reserve((*key, spec.name), size))
             args.append(argument)
         self.packs[key] = Step(built.bind, tuple(args))
         return found

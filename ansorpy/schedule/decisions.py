@@ -1,7 +1,7 @@
 """Open decisions: what a sketch leaves to the search, and the values each may take.
 
 A decision owns one or several *columns* of the population table.  ``Factors`` is a joint
-decision over the inner factors of one split; ``Choices`` one value of a list.
+decision over the inner factors of one split; ``OneOf`` one value of a list.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "VECTOR", "Choices", "Decision", "Domain", "Factors", "Product", "cut", "factorizations",
+    "VECTOR", "OneOf", "Decision", "Domain", "Factors", "Product", "cut", "factorizations",
     "nearest", "resolve", "steps_from",
 ]  # fmt: skip
 
@@ -26,7 +26,7 @@ Product = tuple[int | str, ...]
 
 
 @dataclass(frozen=True)
-class Choices:
+class OneOf:
     """One of *values*."""
 
     values: tuple[int, ...]
@@ -59,7 +59,7 @@ class Factors:
         return factorizations(self.extent, self.parts, self.max_innermost, self.tail)
 
 
-Domain: TypeAlias = Choices | Factors
+Domain: TypeAlias = OneOf | Factors
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ def cut(domain: Domain, kept: Iterable[Sequence[int]]) -> Domain:
     rows = sorted(tuple(int(v) for v in row) for row in kept)
     if not rows or not set(rows) <= set(map(tuple, domain.rows.tolist())):
         raise ValueError(f"{rows} are not rows of {domain}")
-    if isinstance(domain, Choices):
-        return Choices(tuple(value for (value,) in rows))
+    if isinstance(domain, OneOf):
+        return OneOf(tuple(value for (value,) in rows))
     return replace(domain, kept=tuple(rows))
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ansorpy.schedule.size import Column, Size, SizeOp, Symbol
 
-__all__ = ["Formula", "Formulas", "Program", "symbols_of"]
+__all__ = ["Formula", "Formulas", "Tape", "symbols_of"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -87,7 +87,7 @@ class Formulas:
             self._noted.append(size)
         return self._constants[size]
 
-    def program(self, wanted: Iterable[Formula]) -> Program:
+    def program(self, wanted: Iterable[Formula]) -> Tape:
         """The program that computes the formulas *wanted*."""
         roots = tuple(dict.fromkeys(wanted))
         needed: set[int] = set()
@@ -113,11 +113,11 @@ class Formulas:
                 kept |= last
                 noted = _Noted(noted.compute, a, b, tuple(last))
             steps.append(noted)
-        return Program(inputs, tuple(reversed(steps)), {f: place[f.number] for f in roots})
+        return Tape(inputs, tuple(reversed(steps)), {f: place[f.number] for f in roots})
 
 
 @dataclass(frozen=True)
-class Program:
+class Tape:
     """Operations in an order in which operands are computed before they are used.
 
     The first values are the table's columns ``inputs``; ``places`` has each formula's position.

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.schedule.formulas import Formula, Formulas, Program, symbols_of
+from ansorpy.schedule.formulas import Formula, Formulas, Tape, symbols_of
 from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, Settings, build_nest
 from ansorpy.schedule.size import Size
 
@@ -39,7 +39,7 @@ class _Statement:
 
     leaf: Leaf
     columns: tuple[int, ...]
-    program: Program
+    program: Tape
     accesses: tuple[LeafAccess, ...]
     reads: tuple[int, ...]
 

@@ -38,28 +38,28 @@ from ansorpy.ir.zeros import is_zero
 from ansorpy.schedule.blocks import reads_any
 from ansorpy.schedule.later import grouped, made_visible, runs_later
 
-__all__ = ["Tile", "bound_to", "can_pipeline", "padded_strides", "pipelined"]
+__all__ = ["Producer", "bound_to", "can_pipeline", "padded_strides", "pipelined"]
 
 LEAST_BYTES = 4
 """The shortest asynchronous copy of the hardware (PTX ``cp.async``: 4, 8 or 16 bytes)."""
 
 
-class Tile(NamedTuple):
-    """A tile: its buffer, the variables to bind first, and the statement that fills it."""
+class Producer(NamedTuple):
+    """What fills a tile: its buffer, the variables to bind first, and the statement."""
 
     buffer: Buffer
     lets: Sequence[tuple[Var, Expr]]
     fill: Stmt
 
 
-def can_pipeline(tiles: Sequence[Tile]) -> bool:
+def can_pipeline(tiles: Sequence[Producer]) -> bool:
     """True when all *tiles* are in shared memory and none is computed from another."""
     buffers = [tile.buffer for tile in tiles]
     shared = all(buffer.scope is Scope.SHARED for buffer in buffers)
     return bool(tiles) and shared and not any(reads_any(tile.fill, buffers) for tile in tiles)
 
 
-def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Tile], use: Stmt) -> Stmt:
+def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:
     """``for var in 0..extent: fill tiles; use`` with the copies *depth* - 1 iterations ahead."""
     under_way = int(runs_later(use) and depth > 2)
     ahead = depth - 1 - under_way
@@ -107,7 +107,7 @@ def _instances(buffer: Buffer, depth: int) -> Buffer:
 
 
 def _fetched(
-    tiles: Sequence[Tile], slots: dict[Buffer, Buffer], var: Var, at: Expr, depth: int
+    tiles: Sequence[Producer], slots: dict[Buffer, Buffer], var: Var, at: Expr, depth: int
 ) -> Stmt:
     """The statement that fills the tiles of iteration *at*."""
     copies = _InSlot(slots, var % depth, start=True)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.schedule.decisions import Decision, steps_from
-from ansorpy.schedule.formulas import Formula, Formulas, Program, symbols_of
+from ansorpy.schedule.formulas import Formula, Formulas, Tape, symbols_of
 from ansorpy.schedule.nest import Nest
 from ansorpy.schedule.nesttable import NestFormulas
 from ansorpy.schedule.size import Column, Size
@@ -124,7 +124,7 @@ class Space:
         return Formulas(self.columns, fixed)
 
     @cached_property
-    def _computed(self) -> dict[Hashable, tuple[tuple[Size, ...], Program]]:
+    def _computed(self) -> dict[Hashable, tuple[tuple[Size, ...], Tape]]:
         return {}
 
     @cached_property

@@ -37,7 +37,7 @@ from ansorpy.schedule.bounds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.laneloops import LaneLoops, require_whole_fragments
 from ansorpy.schedule.lanes import LaneSums
-from ansorpy.schedule.pipeline import Tile, bound_to, can_pipeline, padded_strides, pipelined
+from ansorpy.schedule.pipeline import Producer, bound_to, can_pipeline, padded_strides, pipelined
 from ansorpy.schedule.skipping import condition_to_add, repeated
 from ansorpy.schedule.spans import start_of
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -233,7 +233,7 @@ class _Nest(StageIndices):
         producers = self._producers(level)
         return self._with_producers(producers, self._from(level + 1))
 
-    def _with_producers(self, producers: Sequence[Tile], stmt: Stmt) -> Stmt:
+    def _with_producers(self, producers: Sequence[Producer], stmt: Stmt) -> Stmt:
         """*stmt* preceded by the statements that fill the buffers it reads, with barriers."""
         parts, stmt = synchronised([(tile.buffer, tile.fill) for tile in producers], stmt)
         for n, (tile, part) in reversed([*enumerate(zip(producers, parts, strict=True))]):
@@ -243,13 +243,13 @@ class _Nest(StageIndices):
             stmt = bound_to(tile.lets, stmt)
         return stmt
 
-    def _producers(self, level: int) -> list[Tile]:
+    def _producers(self, level: int) -> list[Producer]:
         """The tiles computed in loop number *level*, producers first."""
         name = self.stage.iters[level].name
         here = [s for s in self.attached if s.attach is not None and s.attach.iter == name]
         return [self._producer(stage, level) for stage in here]
 
-    def _producer(self, stage: Stage, level: int) -> Tile:
+    def _producer(self, stage: Stage, level: int) -> Producer:
         region = self.outer.bounds.region(stage.name, self.name, level)
         values = self._axis_values(level)
         together = shared_by(stage)
@@ -266,7 +266,7 @@ class _Nest(StageIndices):
         if stage.name in self.outer.overlays:
             buffer = self.outer.buffers[self.outer.overlays[stage.name]]
         self.outer.buffers[stage.name] = buffer
-        return Tile(buffer, lets, self.outer.statement(stage.name))
+        return Producer(buffer, lets, self.outer.statement(stage.name))
 
     def _scope(self, stage: Stage, level: int) -> Scope:
         """The memory for *stage*'s box: LOCAL unless threads inside this level share it."""

@@ -22,7 +22,7 @@ from typing import Literal, TypeAlias
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
-from ansorpy.schedule.decisions import Choices, Decision
+from ansorpy.schedule.decisions import Decision, OneOf
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
@@ -289,7 +289,7 @@ class State:
         """Repeat the body of a loop instead of looping."""
         return self.do(annotate.AnnotateStep(self._on(stage), _name(it), "unrolled"))
 
-    def pragma_unroll(self, stage: StageRef, max_step: int | Choices) -> State:
+    def pragma_unroll(self, stage: StageRef, max_step: int | OneOf) -> State:
         """Unroll loops from the inside out while the body stays within *max_step* statements."""
         return self.do(annotate.PragmaUnrollStep(self._on(stage), max_step))
 

@@ -12,7 +12,7 @@ from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.journal import Journal, Unrecorded
 from ansorpy.measure.recording import measure_recorded
-from ansorpy.measure.records import Program
+from ansorpy.measure.records import Scheduled
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Runner
 from ansorpy.measure.samples import Samples
@@ -112,14 +112,14 @@ class Trials:
         self._note("retime", task, {"programs": self._programs(states), "told": told})
         return results
 
-    def refuse(self, task: Task, program: Program, result: MeasureResult) -> None:
+    def refuse(self, task: Task, program: Scheduled, result: MeasureResult) -> None:
         """Store that *program* failed with *result* before there was anything to run."""
         if self.database is not None:
             record = self.database.start(task, program)
             if not record.is_done:
                 self.database.complete(record, result)
 
-    def number(self, task: Task, state: Program) -> int | None:
+    def number(self, task: Task, state: Scheduled) -> int | None:
         """The number of a finished trial in the database; None if there is none."""
         record = None if self.database is None else self.database.lookup(task, state)
         return None if record is None else record.id

@@ -124,7 +124,7 @@ def test_a_trained_model_is_named_by_its_file_or_given(tmp_path: Path) -> None:
     with pytest.raises(ForeignFile, match="cannot read"):
         Parts(cost_model=tmp_path / "absent")
     path.write_text("other")
-    with pytest.raises(ForeignFile, match="is no cost model"):
+    with pytest.raises(ForeignFile, match="is not a cost model"):
         Parts(cost_model=path)
     a = ap.placeholder((16,), name="A")
     b = ap.compute((16,), lambda i: a[i] * 2.0, name="B")

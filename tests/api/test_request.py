@@ -69,7 +69,7 @@ def test_figures_that_are_none_are_refused(arguments: dict[str, Any], message: s
 
 
 def test_what_is_no_target_is_refused() -> None:
-    with pytest.raises(UsageError, match="3 is no target"):
+    with pytest.raises(UsageError, match="3 is not a target"):
         as_target(3)  # type: ignore[arg-type]
 
 

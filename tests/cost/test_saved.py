@@ -85,13 +85,13 @@ def test_an_untrained_model_is_the_closed_form() -> None:
     "text", ["", "hello", '{"format": "other"}\n', "[1]\n", "tree\nversion=v4"]
 )
 def test_foreign_text_is_refused(text: str) -> None:
-    with pytest.raises(ForeignFile, match=r"^m\.txt is no cost model"):
+    with pytest.raises(ForeignFile, match=r"^m\.txt is not a cost model"):
         SavedModel.parse(text, "m.txt")
 
 
 def test_a_file_that_is_no_text_or_not_there(tmp_path: Path) -> None:
     (tmp_path / "m").write_bytes(b"\xff\xfe\x00\x80")
-    with pytest.raises(ForeignFile, match="is no cost model"):
+    with pytest.raises(ForeignFile, match="is not a cost model"):
         SavedModel.read(tmp_path / "m")
     with pytest.raises(ForeignFile, match="cannot read .*none"):
         SavedModel.read(tmp_path / "none")

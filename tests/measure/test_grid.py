@@ -85,7 +85,7 @@ def _damaged(path: Path, **changed: Any) -> Path:
         ({"kinds": np.zeros(3, np.uint8)}, "points"),
         ({"kinds": np.full(1000, 99, np.uint8)}, "points"),
         ({"again_rows": np.array([-1], np.int32)}, "timed again"),
-        ({"rows": np.array([{}], dtype=object)}, "is no recorded grid"),
+        ({"rows": np.array([{}], dtype=object)}, "is not a recorded grid"),
     ],
 )
 def test_damage_is_refused(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
@@ -137,9 +137,9 @@ def _array_alone() -> bytes:
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no", b"text", _array_alone()])
 def test_other_files_are_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.npz").write_bytes(content)
-    with pytest.raises(ForeignFile, match="is no recorded grid"):
+    with pytest.raises(ForeignFile, match="is not a recorded grid"):
         read_grid(tmp_path / "a.npz")
-    with pytest.raises(ForeignFile, match="is no recorded grid"):
+    with pytest.raises(ForeignFile, match="is not a recorded grid"):
         read_grid(tmp_path / "missing.npz")
 
 

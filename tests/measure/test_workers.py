@@ -33,7 +33,7 @@ def test_addresses_are_those_of_ray(workers, address):
     "workers", ["", "cloud", "ssh://a:1", "ray://head", "head:port", "://a:1", "head:65536"]
 )
 def test_what_is_no_address_is_refused(workers):
-    with pytest.raises(UsageError, match="is no address"):
+    with pytest.raises(UsageError, match="is not an address"):
         open_machines(workers, MeasureOptions(), Target.host())
 
 

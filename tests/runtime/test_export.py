@@ -184,7 +184,7 @@ def test_foreign_files(tmp_path: Path, rng: Rng) -> None:
     path = tmp_path / "net.so"
     for content in (b"", b"\x7fELF", b"\x08onnx" * 40, b"\x7fELF\x02\x01" + b"\xff" * 200):
         path.write_bytes(content)
-        with pytest.raises(ForeignFile, match="it is no shared library"):
+        with pytest.raises(ForeignFile, match="it is not a shared library"):
             Model.load(path)
     with pytest.raises(ForeignFile, match="No such file"):
         Model.load(tmp_path / "absent.so")

@@ -159,7 +159,7 @@ def test_wrong_constants(rng: Rng) -> None:
         kernel(x)
     with pytest.raises(UsageError, match="constants B are not bound"):
         kernel.bind(W=w)
-    with pytest.raises(UsageError, match="'Z' is no constant of this kernel, which takes W, B"):
+    with pytest.raises(UsageError, match="'Z' is not a constant of this kernel, which takes W, B"):
         kernel.bind(W=w, B=b, Z=b)
     with pytest.raises(UsageError, match="constant 'W' takes 12x32 of float32, got 32x12"):
         kernel.bind(W=w.T, B=b)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.schedule.decisions import Choices, Factors, cut, nearest
+from ansorpy.schedule.decisions import Factors, OneOf, cut, nearest
 
 
 def test_a_cut_domain_has_the_kept_rows_and_no_others() -> None:
@@ -13,7 +13,7 @@ def test_a_cut_domain_has_the_kept_rows_and_no_others() -> None:
     small = cut(whole, [(4, 2), (1, 1), (2, 12)])
     assert small.rows.tolist() == [[1, 1], [2, 12], [4, 2]]
     assert small != whole
-    assert cut(Choices((0, 16, 64, 512)), [(512,), (0,)]) == Choices((0, 512))
+    assert cut(OneOf((0, 16, 64, 512)), [(512,), (0,)]) == OneOf((0, 512))
 
 
 @pytest.mark.parametrize("kept", [[], [(5, 1)], [(1, 1), (24, 2)]])

@@ -17,7 +17,7 @@ from ansorpy.ir.expr import Axis, Expr
 from ansorpy.ir.interpret import run_dag, run_program
 from ansorpy.ir.printer import text
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.space import Space
@@ -85,7 +85,7 @@ def test_one_loop_of_a_stage_has_lanes() -> None:
 
 
 def test_the_number_of_lanes_can_be_open_and_is_recorded() -> None:
-    state, _ = State.initial(workloads.min_reduce(4, 64)).split_lanes("B", "k", Choices((8, 16)))
+    state, _ = State.initial(workloads.min_reduce(4, 64)).split_lanes("B", "k", OneOf((8, 16)))
     space = Space(state)
     assert space.columns == ("B.lanes",)
     bound = space.bind([16])

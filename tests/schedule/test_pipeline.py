@@ -25,7 +25,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.schedule.decisions import Choices, factorizations
+from ansorpy.schedule.decisions import OneOf, factorizations
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.space import Space
@@ -147,9 +147,9 @@ def test_threads_of_a_shorter_loop_are_as_many_where_it_is_split_whole(
 
 
 def test_choices_are_columns_and_records_replay() -> None:
-    start = tiled(workloads.matmul(24, 24, 12), FACTORS).pipeline("C.local", "k.0", Choices((1, 3)))
-    open_state = start.pad("A.shared", Choices((0, 4)))
-    open_state, _ = open_state.split_by("B.shared", "i0@i1@.0", Choices((2, 5)))
+    start = tiled(workloads.matmul(24, 24, 12), FACTORS).pipeline("C.local", "k.0", OneOf((1, 3)))
+    open_state = start.pad("A.shared", OneOf((0, 4)))
+    open_state, _ = open_state.split_by("B.shared", "i0@i1@.0", OneOf((2, 5)))
     space = Space(open_state)
     assert space.columns == ("C.local.pipeline", "A.shared.pad", "B.shared.i0@i1@.0/1")
     bound = space.bind([3, 4, 5])

@@ -10,7 +10,7 @@ from ansorpy.ir import builders as b
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.loops import For, If, Let, walk_stmts
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
-from ansorpy.schedule.decisions import Choices, factorizations, tiles_of
+from ansorpy.schedule.decisions import OneOf, factorizations, tiles_of
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 from tests.run_native import run_native
@@ -89,7 +89,7 @@ def test_a_tile_larger_than_the_axis_is_guarded() -> None:
 def test_the_history_repeats_the_tail() -> None:
     state, _ = State.initial(scaled()).split("Y", "j", (None, 8), tail="shift")
     assert "tail='shift'" in str(state.history)
-    scope = {"state": State.initial(scaled()), "Choices": Choices}
+    scope = {"state": State.initial(scaled()), "OneOf": OneOf}
     exec(str(state.history), scope)  # noqa: S102 - our own printed steps
     assert str(scope["state"]) == str(state)
 

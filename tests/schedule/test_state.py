@@ -10,7 +10,7 @@ from ansorpy.errors import ForeignFile, ScheduleError
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, compute, placeholder, reduce_axis
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.records import STEP_CLASSES, steps_from_json, steps_to_json
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
@@ -42,9 +42,9 @@ def tiled() -> State:
     state, dj = state.follow_split("D", "j", ("C", "j"), 2)
     state = state.reorder("D", [di[0], dj[0], di[1], dj[1], di[2], dj[2]])
     state = state.compute_at("C", "D", dj[1])
-    state = state.parallel("D", [di[0], dj[0]], count=Choices((1, 2)))
+    state = state.parallel("D", [di[0], dj[0]], count=OneOf((1, 2)))
     state = state.vectorize("C", [tiles["j"][3]])
-    state = state.pragma_unroll("C", Choices((0, 16, 64)))
+    state = state.pragma_unroll("C", OneOf((0, 16, 64)))
     return state.pack("C", "W")
 
 
@@ -74,7 +74,7 @@ def test_split_keeps_sizes_open_until_bound():
 
 def test_history_is_python_that_rebuilds_the_state():
     state = tiled()
-    scope = {"state": State.initial(matmul_relu()), "Choices": Choices}
+    scope = {"state": State.initial(matmul_relu()), "OneOf": OneOf}
     exec(str(state.history), scope)  # noqa: S102 - our own printed steps
     again = scope["state"]
     assert isinstance(again, State)
@@ -140,11 +140,11 @@ def test_unknown_names_are_answered_with_the_known_ones():
         (lambda s: s.rfactor("A", "i"), "has no loop"),
         (lambda s: s.split("C", "i", (2,))[0].rfactor("C", "k"), "only its reduce loops may be"),
         (lambda s: s.parallel("C", ["i"]).rfactor("C", "k"), "only its reduce loops may be"),
-        (lambda s: s.bind("C", "i", "blockidx"), '"blockidx" is no loop annotation'),
-        (lambda s: s.bind("C", "i", "parallel"), '"parallel" is no loop annotation'),
-        (lambda s: s.cache_write("C", "cache"), '"cache" is no memory'),
-        (lambda s: s.cache_read("A", "cache", ["C"]), '"cache" is no memory'),
-        (lambda s: s.set_scope("C", "global"), '"global" is no memory'),
+        (lambda s: s.bind("C", "i", "blockidx"), '"blockidx" is not a loop annotation'),
+        (lambda s: s.bind("C", "i", "parallel"), '"parallel" is not a loop annotation'),
+        (lambda s: s.cache_write("C", "cache"), '"cache" is not a memory scope'),
+        (lambda s: s.cache_read("A", "cache", ["C"]), '"cache" is not a memory scope'),
+        (lambda s: s.set_scope("C", "global"), '"global" is not a memory scope'),
         (lambda s: s.cache_read("A", "shared", ["D"]), '"D" does not read "A"'),
         (lambda s: s.cache_read("A", "local", ["C"], (1, 1)), "each of the 2 dimensions once"),
         (lambda s: s.bind("C", "k", "blockIdx.x"), "a reduce iterator cannot be bound"),

@@ -56,7 +56,7 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
             blocks, launches kernels in a loop, or unrolls more than a compiler can handle.
     """
     if target.kind != "cuda":
-        raise CodegenError(f"target {target.name} is no GPU", hint="name one as in sm_90")
+        raise CodegenError(f"target {target.name} is not a GPU", hint="name one as in sm_90")
     overlapping = may_overlap(program)
     program = _prepared(program, target)
     offsets, workspace_bytes = workspace_offsets(program.body)

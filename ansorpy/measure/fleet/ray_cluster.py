@@ -179,7 +179,7 @@ def _not_joined(ray: Any, address: str, error: Exception) -> MissingDependency:
     """Error for a cluster that cannot be used, or for no cluster on this machine."""
     what, hint = f"the Ray cluster at {address} cannot be joined", _START
     if address == "auto" and isinstance(error, ConnectionError):
-        what = "this machine is no node of a Ray cluster, and RAY_ADDRESS names none"
+        what = "this machine is not a node of a Ray cluster, and RAY_ADDRESS names none"
         return MissingDependency(what, hint=hint)
     if isinstance(error, ray.exceptions.AuthenticationError):
         hint = "copy ~/.ray/auth_token of its head to this machine and to every node"

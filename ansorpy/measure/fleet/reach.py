@@ -41,7 +41,7 @@ def reach(address: str, timeout_s: float, hint: str) -> None:
             f"no Ray cluster answers at {address}: {reason}", hint=hint
         ) from None
     if not is_one:
-        raise MissingDependency(f"what answers at {address} is no Ray cluster", hint=hint)
+        raise MissingDependency(f"what answers at {address} is not a Ray cluster", hint=hint)
 
 
 def _speaks_grpc(connection: socket.socket, until: float) -> bool:

@@ -21,7 +21,7 @@ from ansorpy.ir.loops import Role
 from ansorpy.measure.bench import Array
 from ansorpy.measure.buffers import turns
 from ansorpy.measure.built import Built, ParamSpec
-from ansorpy.measure.gpu.region import Region
+from ansorpy.measure.gpu.guard import GuardedDeviceArray
 from ansorpy.measure.inputs import input_array
 from ansorpy.measure.ranges import input_ranges
 
@@ -46,15 +46,16 @@ class GpuTask:
         self._dag = dag
         ranges = input_ranges(dag)
         self._values: dict[str, Array] = {}
-        self.given: dict[str, Region] = {}
+        self.given: dict[str, GuardedDeviceArray] = {}
         for op in dag.args:
             self._values[op.name] = input_array(op, seed, ranges.get(op.name))
-            region = Region(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
+            region = GuardedDeviceArray(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
             region.write(self._values[op.name])
             region.keep()
             self.given[op.name] = region
         self.outputs = [
-            Region(device, op.shape, op.dtype.numpy, dag.strides.get(op.name)) for op in dag.outputs
+            GuardedDeviceArray(device, op.shape, op.dtype.numpy, dag.strides.get(op.name))
+            for op in dag.outputs
         ]
         self._results: list[Array] = []
 
@@ -101,8 +102,8 @@ class _Candidate:
     def __init__(self, task: GpuTask, built: Built) -> None:
         self._task, self._device, self._built = task, task.device, built
         self._plan, cubin = unpacked(built.run.code)
-        self._workspace = Region(task.device, (self._plan.workspace_bytes,), np.uint8)
-        self._packed: dict[str, Region] = {}
+        self._workspace = GuardedDeviceArray(task.device, (self._plan.workspace_bytes,), np.uint8)
+        self._packed: dict[str, GuardedDeviceArray] = {}
         self._rows: list[list[int]] = []
         self._copies = 0
         self._unit = 1
@@ -210,11 +211,11 @@ class _Candidate:
         run_once(bind, arrays)
         for spec, array in zip(self._built.bind_params, arrays, strict=True):
             if spec.role is Role.OUTPUT:
-                region = Region(self._device, spec.shape, spec.dtype.numpy)
+                region = GuardedDeviceArray(self._device, spec.shape, spec.dtype.numpy)
                 region.write(array)
                 self._packed[spec.name] = region
 
-    def _arguments(self) -> list[Region]:
+    def _arguments(self) -> list[GuardedDeviceArray]:
         """One region per parameter of ``run``, in calling order."""
         outputs = iter(self._task.outputs)
         found = []
@@ -229,7 +230,7 @@ class _Candidate:
         return found
 
 
-def _layout(regions: Sequence[Region]) -> tuple[list[int], int]:
+def _layout(regions: Sequence[GuardedDeviceArray]) -> tuple[list[int], int]:
     """Return the offset of each region within one copy of all, and the bytes of a copy."""
     starts, size = [], 0
     for region in regions:
@@ -238,6 +239,6 @@ def _layout(regions: Sequence[Region]) -> tuple[list[int], int]:
     return starts, size
 
 
-def _fits(spec: ParamSpec, region: Region) -> bool:
+def _fits(spec: ParamSpec, region: GuardedDeviceArray) -> bool:
     given = (region.shape, region.dtype, region.strides)
     return given == (spec.shape, spec.dtype.numpy, spec.strides)

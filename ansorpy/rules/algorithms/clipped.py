@@ -72,7 +72,7 @@ def clipped(dag: ComputeDAG, conv: Convolution, windows: Sequence[Window]) -> De
     """
     padding = _padding(conv)
     if padding is None:
-        raise ValueError(f"what {conv.op.name} reads is no padded tensor")
+        raise ValueError(f"what {conv.op.name} reads is not a padded tensor")
     first, shape = {}, list(padding.op.shape)
     for window in windows:
         inside = padding.inside(window.dim)

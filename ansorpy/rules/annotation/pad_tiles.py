@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.schedule.decisions import Choices, Product
+from ansorpy.schedule.decisions import OneOf, Product
 from ansorpy.schedule.size import Size, above, product, size_gcd
 from ansorpy.schedule.space import Constraint, Space
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -39,7 +39,7 @@ class PadTiles(AnnotationRule):
                 continue
             size = stage.op.dtype.bytes
             pads = tuple(n // size for n in self.bytes if n % size == 0)
-            state = state.pad(stage.name, Choices(pads))
+            state = state.pad(stage.name, OneOf(pads))
             constraints.append(_aligned(state.stage(stage.name)))
         return Space(state, tuple(constraints))
 

@@ -12,7 +12,7 @@ from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.predicates import JOBS_PER_CORE
 from ansorpy.rules.relations import host_iters, is_input
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.stage import Iter, Stage
 from ansorpy.schedule.state import State
@@ -59,7 +59,7 @@ class AnnotateParallel(AnnotationRule):
         if not prefix:
             return state
         first = 0 if self.allow_serial else 1
-        counts = Choices(tuple(range(first, len(prefix) + 1)))
+        counts = OneOf(tuple(range(first, len(prefix) + 1)))
         return state.parallel(name, prefix, count=counts if len(counts.values) > 1 else 1)
 
     def sample(self, space: Space, table: Table, target: Target, rng: np.random.Generator) -> Table:

@@ -9,7 +9,7 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.kernels import tile_host
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -43,7 +43,7 @@ class PipelineCopies(AnnotationRule):
                 continue
             state, fused = _as_one(state, stage, host)
             if _has_copies(target):
-                state = state.pipeline(stage.name, fused, Choices(self.depths))
+                state = state.pipeline(stage.name, fused, OneOf(self.depths))
         return Space(state, space.constraints)
 
 

@@ -11,7 +11,7 @@ from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -48,7 +48,7 @@ class ReduceInLanes(AnnotationRule):
                 if len(axes) > 1:
                     state, fused = state.fuse(stage.name, axes)
                     axes = (fused.name,)
-                count = Choices(lanes) if len(lanes) > 1 else lanes[0]
+                count = OneOf(lanes) if len(lanes) > 1 else lanes[0]
                 state, _ = state.split_lanes(stage.name, axes[0], count)
         return Space(state, space.constraints)
 

@@ -24,7 +24,7 @@ from ansorpy.rules.tiling import space_splits
 from ansorpy.rules.warp_tiling import team_of
 from ansorpy.rules.wide_copies import draw_reductions, draw_splits, row_of, widen_copies
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.decisions import Choices, Product
+from ansorpy.schedule.decisions import OneOf, Product
 from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.size import Size, above, product, size_gcd
 from ansorpy.schedule.space import Constraint, Space, Table
@@ -128,7 +128,7 @@ class ThreadBind(AnnotationRule):
             return state
         vectors = self._row_vectors(state, state.stage(name), outer)
         if len(vectors) > 1:
-            state, (row, vector) = state.split_by(name, outer[-1], Choices(vectors))
+            state, (row, vector) = state.split_by(name, outer[-1], OneOf(vectors))
             state = state.vectorize(name, [vector])
             outer = [*outer[:-1], row]
         state, fused = _fuse(state, name, outer)
@@ -137,7 +137,7 @@ class ThreadBind(AnnotationRule):
             return state.bind(name, fused, THREAD)
         most = 2 * space_extent(state.stage(name))
         threads = tuple(n for n in self.untiled_threads if n < most) or (least,)
-        number = Choices(threads) if len(threads) > 1 else threads[0]
+        number = OneOf(threads) if len(threads) > 1 else threads[0]
         state, (block, thread) = state.split_by(name, fused, number)
         return state.bind(name, block, BLOCK).bind(name, thread, THREAD)
 
@@ -181,7 +181,7 @@ class ThreadBind(AnnotationRule):
         sources = [(reader.name, relation.parent) for relation in space_splits(reader)]
         by_warps = reader.fragment is not None
         vectors = self._vectors(state, stage, by_warps)
-        number = Choices(vectors) if len(vectors) > 1 else vectors[0]
+        number = OneOf(vectors) if len(vectors) > 1 else vectors[0]
         state, (row, vector) = state.split_by(name, stage.iters[-1], number)
         if len(vectors) > 1:
             constraints.append(_whole_vectors(state, name, f"{name}.{stage.iters[-1].name}/1"))

@@ -8,7 +8,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.relations import has_reduce_iters, is_input
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 from ansorpy.schedule.state import State
@@ -36,7 +36,7 @@ class AnnotateUnroll(AnnotationRule):
                 continue
             state = _unroll_marked(state, stage)
             if has_reduce_iters(stage) and self.max_steps and stage.fragment is None:
-                state = state.pragma_unroll(stage.name, Choices(self.max_steps))
+                state = state.pragma_unroll(stage.name, OneOf(self.max_steps))
         return Space(state, space.constraints)
 
 

@@ -14,7 +14,7 @@ from ansorpy.rules.annotation.extents import column_of, loop_extents, set_column
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input, is_tiled
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.size import Size, above, as_array, product
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, Stage
@@ -47,7 +47,7 @@ class AnnotateVectorize(AnnotationRule):
             suffix = _vector_suffix(state, stage)
             if suffix:
                 first = 1 if self.always_innermost else 0
-                counts = Choices(tuple(range(first, len(suffix) + 1)))
+                counts = OneOf(tuple(range(first, len(suffix) + 1)))
                 count = counts if len(counts.values) > 1 else first
                 state = state.vectorize(stage.name, suffix, count=count)
                 constraints += _apart(state.stage(stage.name))

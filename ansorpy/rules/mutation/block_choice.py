@@ -9,7 +9,7 @@ import numpy as np
 from ansorpy.rules.annotation.extents import column_of
 from ansorpy.rules.base import Mutation
 from ansorpy.rules.mutation.choice import redraw_one
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space, Table
 
 __all__ = ["MutateBlockChoice"]
@@ -27,6 +27,6 @@ class MutateBlockChoice(Mutation):
         found = [
             decision.name
             for decision in space.decisions
-            if isinstance(decision.domain, Choices) and decision.name not in unrolls
+            if isinstance(decision.domain, OneOf) and decision.name not in unrolls
         ]
         return redraw_one(space, table, found, rng, differ=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space, Table
 
 __all__ = ["redraw_one"]
@@ -26,7 +26,7 @@ def redraw_one(
     domains = {d.name: d.domain for d in space.decisions}
     for number, name in enumerate(columns):
         domain, at = domains[name], space.columns.index(name)
-        assert isinstance(domain, Choices), name
+        assert isinstance(domain, OneOf), name
         rows = np.flatnonzero(picked == number)
         values = np.asarray(domain.values, dtype=np.int64)
         if differ and len(values) > 1:

@@ -41,7 +41,7 @@ class AddOperandCopy(SketchRule):
             return Verdict.skip("not one stage alone reads it")
         (reader,) = readers
         if not is_tiled(reader) or not reader.compute.reduce_axes:
-            return Verdict.skip(f'"{reader.name}" is no tiled reduction')
+            return Verdict.skip(f'"{reader.name}" is not a tiled reduction')
         if vector_dimension(state, stage, reader) is None:
             return Verdict.skip(f'the vector loop of "{reader.name}" does not move along it')
         return Verdict.apply(f'tiles of "{reader.name}" read it again and again')

@@ -17,7 +17,7 @@ from ansorpy.rules.predicates import (
 from ansorpy.rules.relations import has_reduce_iters, is_tiled, single_consumer
 from ansorpy.rules.tiling import reduce_in_one
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -81,7 +81,7 @@ class CrossThreadReduction(SketchRule):
             return state.split(name, it, (target.warp_size,))
         least = min(self.threads)
         some = tuple(n for n in self.threads if n < 2 * max(it.extent or 1, least))
-        return state.split_by(name, it, Choices(some) if len(some) > 1 else least)
+        return state.split_by(name, it, OneOf(some) if len(some) > 1 else least)
 
 
 def _with_what_follows(state: State, name: str) -> State:

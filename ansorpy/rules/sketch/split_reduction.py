@@ -58,7 +58,7 @@ class SplitReduction(SketchRule):
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
         if is_input(state, stage) or not stage.compute.reduce_axes:
-            return Verdict.skip("it is no reduction")
+            return Verdict.skip("it is not a reduction")
         if is_cache_write_stage(state, stage):
             return Verdict.skip("it is a write cache; the uncached form is tried as well")
         if factored_axes(state, stage):

@@ -17,7 +17,7 @@ from ansorpy.codegen.cuda.packed import unpacked
 from ansorpy.codegen.cuda.plan import ALIGNMENT, LaunchPlan
 from ansorpy.errors import UsageError
 from ansorpy.runtime.gpu.operands import Operand, operand
-from ansorpy.runtime.plan import Argument, Plan, Region
+from ansorpy.runtime.plan import Argument, Memory, Plan
 from ansorpy.runtime.ports import Port
 
 __all__ = ["GpuExecutable", "PreparedRun"]
@@ -196,15 +196,15 @@ class GpuExecutable:
 
     def _place(self, argument: Argument, addresses: Addresses) -> int:
         match argument.region:
-            case Region.INPUT:
+            case Memory.INPUT:
                 base = addresses[argument.number]
-            case Region.OUTPUT:
+            case Memory.OUTPUT:
                 base = addresses[len(self._plan.inputs) + argument.number]
-            case Region.ARENA:
+            case Memory.ARENA:
                 base = self._arena
-            case Region.POOL:
+            case Memory.POOL:
                 base = self._pool
-            case Region.RAW:
+            case Memory.RAW:
                 raise AssertionError("no call reads what only packing needs")
         return base + argument.offset
 

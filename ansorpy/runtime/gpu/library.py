@@ -15,7 +15,7 @@ from ansorpy.codegen.cuda.plan import LaunchPlan
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.runtime.dataobject import write_data_object
 from ansorpy.runtime.linker import Linker
-from ansorpy.runtime.plan import Argument, Plan, Region, Step
+from ansorpy.runtime.plan import Argument, Memory, Plan, Step
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status
 from ansorpy.runtime.templates import rendered
@@ -117,14 +117,14 @@ def _launches(step: Step, modules: dict[str, _Module]) -> Iterator[dict[str, obj
 def _place(argument: Argument) -> str:
     """C expression for the address of *argument*."""
     match argument.region:
-        case Region.INPUT:
+        case Memory.INPUT:
             base = f"s->in[{argument.number}]"
-        case Region.OUTPUT:
+        case Memory.OUTPUT:
             base = f"s->out[{argument.number}]"
-        case Region.ARENA:
+        case Memory.ARENA:
             base = "s->arena"
-        case Region.POOL:
+        case Memory.POOL:
             base = "pool"
-        case Region.RAW:
+        case Memory.RAW:
             raise AssertionError("no call reads what only packing needs")
     return f"{base} + {argument.offset}"

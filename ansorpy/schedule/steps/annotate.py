@@ -205,7 +205,9 @@ class ScopeStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="cache_write it and set the scope of the cached stage",
             )  # fmt: skip
-        return state.replace_stage(replace(stage, scope=named("memory", self.scope, self, _SCOPES)))
+        return state.replace_stage(
+            replace(stage, scope=named("memory scope", self.scope, self, _SCOPES))
+        )
 
     def call(self) -> str:
         return f"state = state.set_scope({self.stage!r}, {self.scope!r})"

@@ -8,7 +8,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from ansorpy.errors import ScheduleError
-from ansorpy.schedule.decisions import Choices, Decision, Product
+from ansorpy.schedule.decisions import Decision, OneOf, Product
 
 if TYPE_CHECKING:
     from ansorpy.schedule.stage import Stage
@@ -29,7 +29,7 @@ __all__ = [
 
 E = TypeVar("E", bound=Enum)
 
-Count: TypeAlias = int | Choices
+Count: TypeAlias = int | OneOf
 """A number, or an open choice of one."""
 
 
@@ -106,7 +106,7 @@ def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:
     known = {member.value: member for member in allowed}
     if value not in known:
         raise ScheduleError(
-            f'"{value}" is no {what}', step=step.call(), stage=step.stage,
+            f'"{value}" is not a {what}', step=step.call(), stage=step.stage,
             hint=f"it is one of {', '.join(map(str, known))}",
         )  # fmt: skip
     return known[value]
@@ -114,14 +114,14 @@ def named(what: str, value: str, step: Step, allowed: Iterable[E]) -> E:
 
 def opened(name: str, count: Count) -> tuple[Product, tuple[Decision, ...]]:
     """*count* as a product, with the decision it opens (none for a number)."""
-    if isinstance(count, Choices):
+    if isinstance(count, OneOf):
         return (name,), (Decision(name, (name,), count),)
     return (count,), ()
 
 
 def chosen(name: str, count: Count, values: Mapping[str, int]) -> Count:
     """*count* with the value of column *name* filled in where it is open."""
-    return values.get(name, count) if isinstance(count, Choices) else count
+    return values.get(name, count) if isinstance(count, OneOf) else count
 
 
 def numbered(name: str, count: Count) -> dict[str, int]:
@@ -131,4 +131,4 @@ def numbered(name: str, count: Count) -> dict[str, int]:
 
 def printed(count: Count) -> str:
     """*count* as Python source."""
-    return f"Choices({count.values})" if isinstance(count, Choices) else str(count)
+    return f"OneOf({count.values})" if isinstance(count, OneOf) else str(count)

@@ -52,7 +52,7 @@ class CacheWriteStep(Step):
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes))
-        return insert_stage(state, op, copy, cached, named("memory", self.scope, self, Scope))
+        return insert_stage(state, op, copy, cached, named("memory scope", self.scope, self, Scope))
 
     def call(self) -> str:
         return f"state, _ = state.cache_write({self.stage!r}, {self.scope!r})"
@@ -107,7 +107,7 @@ class CacheReadStep(Step):
         for old in state.stages:
             stages.append(old.with_op(became[old.op]))
             if old.op is op:
-                scope = named("memory", self.scope, self, Scope)
+                scope = named("memory scope", self.scope, self, Scope)
                 stages.append(replace(initial_stage(copy), scope=scope))
         return state.with_dag(dag, tuple(stages))
 

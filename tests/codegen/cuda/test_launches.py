@@ -116,7 +116,7 @@ def test_what_kernels_cannot_do_is_refused(name: str) -> None:
 
 
 def test_a_cpu_has_no_kernels() -> None:
-    with pytest.raises(CodegenError, match="x86-64-v3 is no GPU"):
+    with pytest.raises(CodegenError, match="x86-64-v3 is not a GPU"):
         emit_cuda(program(alone(OUT, X), [X], [OUT]), Target.parse("x86-64-v3"), "k")
 
 

@@ -127,7 +127,7 @@ def test_a_cluster_that_cannot_be_joined_is_said_plainly(ray, error, hint):
 
 def test_a_machine_without_a_cluster_is_said_plainly(ray):
     ray.fails = fails_at("init", ConnectionError("Could not find any running Ray instance."))
-    with pytest.raises(MissingDependency, match="this machine is no node of a Ray cluster"):
+    with pytest.raises(MissingDependency, match="this machine is not a node of a Ray cluster"):
         connect("auto", MeasureOptions())
 
 

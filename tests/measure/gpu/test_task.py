@@ -15,7 +15,7 @@ from ansorpy.errors import CodegenError, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.built import Built, ParamSpec
-from ansorpy.measure.gpu.region import Region
+from ansorpy.measure.gpu.guard import GuardedDeviceArray
 from ansorpy.measure.gpu.task import GpuTask
 from ansorpy.measure.timing import TimingPolicy, time_calls
 from ansorpy.schedule.state import State
@@ -149,7 +149,7 @@ def test_parts_of_larger_tensors_are_checked_around_and_between() -> None:
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32, np.bool_])
 def test_what_was_never_written_is_told_from_results(dtype: Any) -> None:
-    region = Region(SimulatedDevice(), (3, 5), dtype)
+    region = GuardedDeviceArray(SimulatedDevice(), (3, 5), dtype)
     array, intact = region.read()
     assert intact
     assert np.isnan(array).all() if dtype is np.float32 else (array.view(np.uint8) == 0xA5).all()
@@ -160,7 +160,7 @@ def test_what_was_never_written_is_told_from_results(dtype: Any) -> None:
 
 def test_a_gap_that_was_written_is_found() -> None:
     device = SimulatedDevice()
-    region = Region(device, (3, 4), np.float32, (6, 1))
+    region = GuardedDeviceArray(device, (3, 4), np.float32, (6, 1))
     region.write(np.ones((3, 4), np.float32))
     assert region.read()[1]
     device.fill(region.address + 4 * 4, 0, 4)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.rules.annotation.pad_tiles import PadTiles
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.size import as_array
 from tests import workloads
 from tests.rules.gpu_spaces import after
@@ -14,7 +14,7 @@ from tests.rules.gpu_spaces import after
 def test_shared_tiles_have_a_pad_of_whole_elements(rng: np.random.Generator) -> None:
     space = after(PadTiles((0, 2, 4, 16)), workloads.matmul(64, 64, 64))
     pads = {d.name: d.domain for d in space.decisions if d.name.endswith(".pad")}
-    assert pads == {"A.shared.pad": Choices((0, 1, 4)), "B.shared.pad": Choices((0, 1, 4))}
+    assert pads == {"A.shared.pad": OneOf((0, 1, 4)), "B.shared.pad": OneOf((0, 1, 4))}
     table = space.sample(400, rng)
     column = {name: table[:, at] for at, name in enumerate(space.columns)}
     mask = np.ones(len(table), dtype=np.bool_)

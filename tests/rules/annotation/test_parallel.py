@@ -8,7 +8,7 @@ import numpy as np
 
 from ansorpy.rules.annotation.parallel import AnnotateParallel, parallel_prefix
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -37,7 +37,7 @@ def test_the_prefix_includes_the_host_of_another_stage() -> None:
 def test_one_decision_a_root_stage_and_none_on_one_core() -> None:
     state = State.initial(workloads.max_pool2d(1, 6, 6, 4)).compute_at("pad", "pool", "y")
     space = AnnotateParallel().declare(Space(state), CPU)
-    assert [(d.name, d.domain) for d in space.decisions] == [("pool.parallel", Choices((1, 2, 3)))]
+    assert [(d.name, d.domain) for d in space.decisions] == [("pool.parallel", OneOf((1, 2, 3)))]
     alone = AnnotateParallel().declare(Space(state), replace(CPU, cores=1))
     assert alone.decisions == ()
 
@@ -76,8 +76,8 @@ def test_the_innermost_loop_can_be_kept_and_no_loop_taken() -> None:
     rule = AnnotateParallel(allow_serial=True, keep_innermost=True)
     space = rule.declare(Space(state), CPU)
     domains = {d.name: d.domain for d in space.decisions}
-    assert domains["relu.parallel"] == Choices((0, 1, 2, 3))
-    assert domains["conv.parallel"] == Choices((0, 1, 2, 3, 4)), "a reduce loop is inside"
+    assert domains["relu.parallel"] == OneOf((0, 1, 2, 3))
+    assert domains["conv.parallel"] == OneOf((0, 1, 2, 3, 4)), "a reduce loop is inside"
 
 
 def test_some_new_rows_are_serial_where_that_is_allowed(rng: np.random.Generator) -> None:

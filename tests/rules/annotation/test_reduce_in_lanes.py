@@ -6,7 +6,7 @@ from ansorpy.ir import builders as ap
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.annotation.reduce_in_lanes import ReduceInLanes
 from ansorpy.rules.annotation.tile_for_vectors import TileForVectors
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -35,11 +35,11 @@ def test_a_row_sum() -> None:
               B[i] min= ...
         """,
     )
-    assert lanes_of(state) == {"B.lanes": Choices((8, 16, 32, 64))}
+    assert lanes_of(state) == {"B.lanes": OneOf((8, 16, 32, 64))}
 
 
 def test_the_lanes_end_where_the_reduction_does() -> None:
-    assert lanes_of(in_lanes(workloads.min_reduce(10, 17))) == {"B.lanes": Choices((8, 16, 32))}
+    assert lanes_of(in_lanes(workloads.min_reduce(10, 17))) == {"B.lanes": OneOf((8, 16, 32))}
     assert in_lanes(workloads.min_reduce(10, 5)).stage("B").lanes == "k.1"
     assert in_lanes(workloads.min_reduce(10, 2)).stage("B").lanes is None, "a quarter of a vector"
 

@@ -7,7 +7,7 @@ from ansorpy.ir.attrs import Attrs
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.annotation.unroll import AnnotateUnroll, origins
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -17,8 +17,8 @@ from tests.rules.asking import CPU, derive
 def test_only_reductions_get_a_limit() -> None:
     space = AnnotateUnroll().declare(Space(State.initial(workloads.softmax(4, 8))), CPU)
     assert [(d.name, d.domain) for d in space.decisions] == [
-        ("max.max_unroll", Choices((0, 16, 64, 512))),
-        ("sum.max_unroll", Choices((0, 16, 64, 512))),
+        ("max.max_unroll", OneOf((0, 16, 64, 512))),
+        ("sum.max_unroll", OneOf((0, 16, 64, 512))),
     ]
 
 

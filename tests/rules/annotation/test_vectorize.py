@@ -7,7 +7,7 @@ import numpy as np
 from ansorpy.rules.annotation.parallel import AnnotateParallel
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -31,7 +31,7 @@ def test_the_suffix_ends_at_reduce_loops_and_hosts() -> None:
 def test_only_the_innermost_loop_of_a_tiled_stage() -> None:
     [(state, _)] = derive(MultiLevelTiling(), workloads.matmul(64, 64, 8), "C")
     (decision,) = set(space_of(state, AnnotateVectorize()).decisions) - set(state.decisions)
-    assert (decision.name, decision.domain) == ("C.vectorize", Choices((0, 1)))
+    assert (decision.name, decision.domain) == ("C.vectorize", OneOf((0, 1)))
 
 
 def test_rows_vectorise_where_the_extent_is_within_the_limit(rng: np.random.Generator) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.rules.mutation.block_choice import MutateBlockChoice
-from ansorpy.schedule.decisions import Choices
+from ansorpy.schedule.decisions import OneOf
 from tests import workloads
 from tests.rules.gpu_spaces import annotated
 
@@ -16,7 +16,7 @@ def test_one_choice_of_every_row_changes(rng: np.random.Generator) -> None:
     mutated = MutateBlockChoice().apply(space, table, rng)
     assert ((table != mutated).sum(axis=1) == 1).all()
     changed = {space.columns[k] for k in np.flatnonzero((table != mutated).any(axis=0))}
-    choices = {d.name for d in space.decisions if isinstance(d.domain, Choices)}
+    choices = {d.name for d in space.decisions if isinstance(d.domain, OneOf)}
     assert changed == choices - {"C.local.max_unroll"}
     assert space.within(mutated).all()
 

@@ -40,7 +40,7 @@ def test_when_it_does_not_apply() -> None:
         (workloads.min_reduce(4, 4096), "B", "a short reduction"),
         (workloads.min_reduce(400, 1 << 15), "B", "enough to do for"),
         (workloads.matmul(64, 64, 509), "C", "no number of parts divides it"),
-        (workloads.max_pool2d(1, 8, 8, 4), "pad", "it is no reduction"),
+        (workloads.max_pool2d(1, 8, 8, 4), "pad", "it is not a reduction"),
     ):
         verdict = ask(RULE, tensors, stage, GPU)
         assert verdict.answer is SKIP

@@ -19,7 +19,7 @@ from ansorpy.codegen.llvm.memory import arranged
 from ansorpy.ir.strides import span
 from ansorpy.measure.guard import gaps
 
-__all__ = ["Region"]
+__all__ = ["GuardedDeviceArray"]
 
 Array = npt.NDArray[Any]
 
@@ -31,7 +31,7 @@ _ODD = 0xA5
 """Every byte of an integer that is unlikely to be a correct result."""
 
 
-class Region:
+class GuardedDeviceArray:
     """An array of *shape* on *device*, dense or with elements *strides* apart.
 
     The memory is released when this object is dropped.
