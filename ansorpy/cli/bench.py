@@ -36,7 +36,7 @@ def bench(
     """Time a network beside other engines, one at a time, in alternating bursts."""
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
-    from ansorpy.measure.probe.shared import SharedCores
+    from ansorpy.measure.probe.cores import Cores
     from ansorpy.report.bench.result import Comparison
     from ansorpy.report.bench.turns import compare
     from ansorpy.report.profile import profile_table
@@ -49,7 +49,7 @@ def bench(
     contenders = _contenders(model, original, against or [], used, seed, db, shape, dim)
     timings = compare(
         contenders, progress=lambda line: print(line, file=sys.stderr),
-        is_disturbed=SharedCores(used).look,
+        is_disturbed=Cores(used).look,
     )  # fmt: skip
     comparison = Comparison((original or model).stem, used, timings)
     result = comparison.to_dict()

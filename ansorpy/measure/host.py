@@ -12,7 +12,7 @@ from ansorpy.measure.bench import Array
 from ansorpy.measure.buffers import CheckBuffers, TaskArrays
 from ansorpy.measure.built import Built
 from ansorpy.measure.kernel import LoadedKernel
-from ansorpy.measure.probe.shared import SharedCores
+from ansorpy.measure.probe.cores import Cores
 
 __all__ = ["HostTask"]
 
@@ -75,6 +75,6 @@ class _Candidate:
 
 
 @cache
-def _cores(threads: int) -> SharedCores:
+def _cores(threads: int) -> Cores:
     """One instance for all tasks, as its history describes the machine."""
-    return SharedCores(threads)
+    return Cores(threads)

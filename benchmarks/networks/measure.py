@@ -17,7 +17,7 @@ from ansorpy.cli.comparison import verify_model
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
-from ansorpy.measure.probe.shared import SharedCores
+from ansorpy.measure.probe.cores import Cores
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.report.bench.turns import Contender, compare
 from ansorpy.report.engines.names import PEERS
@@ -91,7 +91,7 @@ def measure(
     size = 0 if project is None else project.touched_bytes
     before = measure_peak(threads, size)
     contenders = [_contender(n, path, threads, settings) for n in _names(settings, failures)]
-    is_disturbed = SharedCores(threads).look
+    is_disturbed = Cores(threads).look
     timings = compare(contenders, left_out=left_out, is_disturbed=is_disturbed)
     kernels_s = None if project is None else _kernels_s(project, settings)
     peak = before.or_better(measure_peak(threads, size))

@@ -16,7 +16,8 @@ from ansorpy.codegen.llvm.jit import Library, load
 from ansorpy.target import Target
 
 __all__ = [
-    "BLOCK", "LINKS", "Loop", "busy_address", "fork_join_address", "full_lanes", "loop", "sums",
+    "BLOCK", "LINKS", "Loop", "busy_address", "fork_join_address", "full_lanes", "loop",
+    "relay_address", "sums",
 ]  # fmt: skip
 
 Loop: TypeAlias = Callable[[int, int, int, int], None]
@@ -33,6 +34,12 @@ PIECE_STEPS = 3000
 
 BUSY_REPEATS = 8000
 """Steps of the loop that keeps a thread busy: 25 to 50 µs."""
+
+RELAY_LAPS = 256
+"""Laps of the token; with two threads 15 µs within a cache, 80 µs between two."""
+
+RELAY_LOOKS = 50_000
+"""Looks for the token before a thread gives up, as the others may be away: about 50 µs."""
 
 LINKS = 16
 """Single-cycle operations per step of the chain, each dependent on the one before."""
@@ -73,6 +80,15 @@ def busy_address() -> int:
 
 
 @cache
+def relay_address() -> int:
+    """Address of a kernel in which the threads of a team hand a token around.
+
+    Its workspace is the token, an int64 that the next call goes on with.
+    """
+    return _threads().address("relay")
+
+
+@cache
 def _library() -> Library:
     lanes = full_lanes()
     text = "\n".join((
@@ -86,8 +102,9 @@ def _library() -> Library:
 
 @cache
 def _threads() -> Library:
-    text = _FORK_JOIN + _multiply_add("multiply_add", full_lanes(), sums()) + _busy(full_lanes())
-    return load([compile_ir(text, Target.host())], symbols=["fork_join", "busy"])
+    multiply_add = _multiply_add("multiply_add", full_lanes(), sums())
+    text = "\n".join((_FORK_JOIN, multiply_add, _busy(full_lanes()), _RELAY))
+    return load([compile_ir(text, Target.host())], symbols=["fork_join", "busy", "relay"])
 
 
 def _multiply_add(name: str, lanes: int, count: int) -> str:
@@ -250,6 +267,40 @@ define internal void @busy_piece(ptr %operands, i64 %number, i64 %pieces) {{
 
 define i32 @busy(ptr %arguments, ptr %workspace, i32 %threads) {{
   call void @{TEAM}(ptr @busy_piece, ptr %workspace, i32 %threads)
+  ret i32 0
+}}
+"""
+
+
+_RELAY = f"""
+define internal void @relay_piece(ptr %token, i64 %number, i64 %pieces) {{
+entry:
+  br label %lap
+lap:
+  %k = phi i64 [ 0, %entry ], [ %k.next, %pass ]
+  br label %look
+look:
+  %looks = phi i64 [ 0, %lap ], [ %looks.next, %again ]
+  %now = load atomic i64, ptr %token acquire, align 8
+  %turn = urem i64 %now, %pieces
+  %mine = icmp eq i64 %turn, %number
+  br i1 %mine, label %pass, label %again
+again:
+  %looks.next = add i64 %looks, 1
+  %late = icmp uge i64 %looks.next, {RELAY_LOOKS}
+  br i1 %late, label %done, label %look
+pass:
+  %next = add i64 %now, 1
+  store atomic i64 %next, ptr %token release, align 8
+  %k.next = add i64 %k, 1
+  %more = icmp ult i64 %k.next, {RELAY_LAPS}
+  br i1 %more, label %lap, label %done
+done:
+  ret void
+}}
+
+define i32 @relay(ptr %arguments, ptr %workspace, i32 %threads) {{
+  call void @{TEAM}(ptr @relay_piece, ptr %workspace, i32 %threads)
   ret i32 0
 }}
 """

@@ -1,0 +1,89 @@
+"""Detect whether the cores are slower, or farther apart, than a moment ago.
+
+The cores of a virtual machine move between those of the host, and the guest is not told.  Two may
+be scheduled on one physical core and then reach together what one reaches alone: a loop of
+multiply-adds on all threads reveals it.  They may come to lie behind different last-level caches,
+where what one has written takes several times as long to reach the other: passing a cache line
+around reveals that.  Either lasts for tenths of a second or for minutes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from math import inf
+
+import numpy as np
+
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.timing import bench
+from ansorpy.measure.probe.loops import busy_address, full_lanes, relay_address
+
+__all__ = ["Cores", "Watch"]
+
+_BUSY_LIMIT = 1.7
+"""A neighbour on one core costs 1.5, two cores sharing one 2."""
+_RELAY_LIMIT = 2.5
+"""Within one last-level cache the times vary by 1.9; between two they are five times as long."""
+_TRIES = 12
+"""Maximum number of loops per look: the first ones may find sleeping threads."""
+_RECENT = 64
+"""Number of looks remembered; a slowdown that lasts this long counts as normal."""
+
+
+class Watch:
+    """Compares a loop with its best recent time.
+
+    Args:
+        seconds: Runs the loop once and returns its time.
+        limit: Times the best recent time from which on the loop counts as slow.
+    """
+
+    def __init__(self, seconds: Callable[[], float], limit: float) -> None:
+        self._seconds = seconds
+        self._limit = limit
+        self._recent: deque[float] = deque(maxlen=_RECENT)
+
+    def is_slow(self) -> bool:
+        """Run the loop until it is as fast as before, a few times at most; False if it was."""
+        enough = self._limit * min(self._recent, default=0.0)
+        least = inf
+        for _ in range(_TRIES):
+            least = min(least, self._seconds())
+            if least <= enough:
+                break
+        self._recent.append(least)
+        return least > self._limit * min(self._recent)
+
+
+class Cores:
+    """Checks the cores that *threads* threads run on; a look takes 0.1 to 2 ms.
+
+    Args:
+        watches: The loops that reveal a disturbance; default: see the module.
+    """
+
+    def __init__(self, threads: int, watches: Sequence[Watch] | None = None) -> None:
+        self._watches = _watches(threads) if watches is None else watches
+
+    def look(self) -> bool:
+        """Return True while the cores are shared, or farther apart than they were."""
+        return any([watch.is_slow() for watch in self._watches])
+
+
+def _watches(threads: int) -> list[Watch]:
+    operands = aligned_empty((threads + 1, full_lanes()), np.float32)
+    operands[...] = 0.5
+    busy = Watch(lambda: _seconds(busy_address(), operands.ctypes.data, threads), _BUSY_LIMIT)
+    if threads == 1:
+        return [busy]
+    token = aligned_empty((1,), np.int64)
+    token[...] = 0
+    relay = Watch(lambda: _seconds(relay_address(), token.ctypes.data, threads), _RELAY_LIMIT)
+    return [busy, relay]
+
+
+def _seconds(address: int, workspace: int, threads: int) -> float:
+    status, seconds = bench(address, [[0]], workspace, threads=threads, warmup=0, count=1)
+    assert status == 0
+    return float(seconds[0])
