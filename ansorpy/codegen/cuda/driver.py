@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, wraps
+from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -15,6 +15,7 @@ from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.cuda.equal import LAUNCH, SOURCE
 from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.codegen.cuda.plan import Launch
+from ansorpy.codegen.singletons import singleton
 from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
 from ansorpy.target import Target
 
@@ -226,7 +227,7 @@ def device_for(target: Target) -> CudaDevice:
     return _opened(numbers[0])
 
 
-@cache
+@singleton
 def _opened(number: int) -> CudaDevice:
     return CudaDevice(number)
 

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.codegen.singletons import singleton
 from ansorpy.target import Target
 
 __all__ = [
@@ -72,7 +73,7 @@ def busy_address() -> int:
     return _threads().address("busy")
 
 
-@cache
+@singleton
 def _library() -> Library:
     lanes = full_lanes()
     text = "\n".join((
@@ -84,7 +85,7 @@ def _library() -> Library:
     return load([compile_ir(text, Target.host())], symbols=symbols)
 
 
-@cache
+@singleton
 def _threads() -> Library:
     text = _FORK_JOIN + _multiply_add("multiply_add", full_lanes(), sums()) + _busy(full_lanes())
     return load([compile_ir(text, Target.host())], symbols=["fork_join", "busy"])
