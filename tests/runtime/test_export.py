@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.codegen.llvm import memory
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
@@ -134,6 +135,27 @@ def resident_bytes(file: Path) -> int:
         elif counts and first == "Rss:":
             total += int(rest.split()[0]) * 1024
     return total
+
+
+def test_equal_models_make_equal_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the memory of their constants held before; these fill no cache line."""
+    x, v, w = (placeholder((5,), name=name, constant=name != "X") for name in "XVW")
+    twice = compute((5,), lambda i: w[i] * 2.0, name="T")  # once, when they are bound
+    out = compute((5,), lambda i: x[i] * v[i] + twice[i], name="Y")
+    task = programs.task_of(ComputeDAG([out], [x, v, w]), "small")
+    ones = np.ones(5, np.float32)
+    libraries = []
+    for number in (1, 2):
+
+        def used_before(size: int, byte: int = number) -> tuple[np.ndarray, int]:
+            return np.full(size + memory.ALIGNMENT, byte, np.uint8), memory.ALIGNMENT
+
+        monkeypatch.setattr(memory, "_small", used_before)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        kernel = Kernel(task, target=Target.host(), threads=1).bind(V=ones, W=ones)
+        libraries.append(kernel.export(folder / "net.so").read_bytes())
+    assert libraries[0] == libraries[1]
 
 
 def test_metadata(rng: Rng, tmp_path: Path) -> None:
