@@ -180,6 +180,27 @@ def test_a_moved_and_a_replaced_library_is_read_anew(rng: Rng, tmp_path: Path) -
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_a_library_that_differs_in_what_its_calls_read_is_read_anew(
+    rng: Rng, tmp_path: Path, is_packed: bool
+) -> None:
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    tail = net.calls[-1]
+    assert tail.inputs == ("second",)
+    other = replace(net, calls=(*net.calls[:-1], replace(tail, inputs=("first",))))
+    x, path = programs.feed(rng), tmp_path / "net.so"
+    for network, layer in ((net, layers[1]), (other, layers[0]), (net, layers[1])):
+        host, tasks = Target.host(), programs.tasks(network)
+        if is_packed:
+            Model.of(network, tasks, target=host, threads=2).export(path)
+        else:
+            export(plan_network(network, tasks, target=host, threads=2), path)
+        [result] = Model.load(path).run(["plus one"], {"x": x})
+        expected = programs.expected_dense(x, *layer) + 1
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
 def test_a_kernel_without_threads_needs_libc_only(rng: Rng, tmp_path: Path) -> None:
     kernel = Kernel(programs.task_of(programs.tail(), "tail"), target=Target.host(), threads=1)
     library = kernel.export(tmp_path / "2nd-try.so")
