@@ -71,6 +71,9 @@ class Device(Protocol):
     def wait_for(self, stream: int) -> None:
         """Make later work wait for what another CUDA stream of this process has been given."""
 
+    def follow(self, producer: Callable[[int], object]) -> None:
+        """Call *producer* with the handle of this stream, to which it adds waits for its work."""
+
     def seconds(self, work: Callable[[], None]) -> float:
         """GPU time in seconds of the work that *work* enqueues, by events around it."""
 

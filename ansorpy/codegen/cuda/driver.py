@@ -178,6 +178,10 @@ class CudaDevice:
         self.runtime.streamWaitEvent(self._stream, self._waited)
 
     @_on_device
+    def follow(self, producer: Callable[[int], object]) -> None:
+        producer(self._stream)
+
+    @_on_device
     def seconds(self, work: Callable[[], None]) -> float:
         self.runtime.eventRecord(self._began, self._stream)
         work()

@@ -145,6 +145,8 @@ class GpuExecutable:
             addresses = tuple(map(self._address, operands, self._staged))
             for stream in {given.stream for given in operands if given.stream is not None}:
                 device.wait_for(stream)
+            for producer in (given.producer for given in operands if given.producer is not None):
+                device.follow(producer)
             for given, address in zip(operands[:inputs], addresses, strict=False):
                 self._fetch(given, address)
             self._go(addresses)

@@ -35,10 +35,13 @@ from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["SimulatedArray", "SimulatedDevice", "simulated_code"]
+__all__ = ["STREAM", "SimulatedArray", "SimulatedDevice", "simulated_code"]
 
 Array = npt.NDArray[Any]
 GPU = Target.parse("sm_80")
+
+STREAM = 4096
+"""Handle of the stream that work runs on."""
 
 LAUNCH_S = 1e-5
 """Seconds of the host to launch a kernel or a graph, while the GPU goes on with what it has."""
@@ -160,6 +163,10 @@ class SimulatedDevice:
 
     def wait_for(self, stream: int) -> None:
         self._say(f"wait for {stream}")
+
+    def follow(self, producer: Callable[[int], object]) -> None:
+        self._say("follow")
+        producer(STREAM)
 
     def seconds(self, work: Callable[[], None]) -> float:
         self._alive()
