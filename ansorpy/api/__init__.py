@@ -19,6 +19,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision, Task
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.measure.build_job import build_lowered
+from ansorpy.measure.builder import task_symbol
 from ansorpy.measure.workers import LOCAL
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
@@ -111,10 +112,11 @@ def build(
     """
     made_for = as_target(target)
     name = "_".join(op.name for op in state.base.outputs)
+    task = Task(state.base, made_for, as_threads(threads, made_for), name=name)
     lowered = lower(state)
-    built = build_lowered(lowered, made_for, name.replace(".", "_"))
+    built = build_lowered(lowered, made_for, task_symbol(task))
     compiled = CompiledTask.of(state.base, built, compiled_from=state.dag, program=lowered.run)
-    return Kernel(compiled, target=made_for, threads=as_threads(threads, made_for), name=name)
+    return Kernel(compiled, target=made_for, threads=task.threads, name=name)
 
 
 def compile(

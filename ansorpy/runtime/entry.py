@@ -6,7 +6,7 @@ keeps all state in the context and the caller's tensors, so several contexts can
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from ansorpy.codegen.llvm.build import compile_ir
@@ -79,9 +79,8 @@ def build_entry(source: EntrySource) -> bytes:
 
 
 def baseline(target: Target) -> Target:
-    """Return *target* with the baseline CPU of its architecture."""
-    cpu = "x86-64" if is_x86(target) else "generic"
-    return replace(target, cpu=cpu, features="", vector_bits=128)
+    """Return the CPU that code for all of *target*'s architecture is made for."""
+    return Target.parse(target.triple)
 
 
 def _enable_inline_assembly() -> None:

@@ -7,7 +7,7 @@ import keyword
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.team import needs_team, team_object
 from ansorpy.errors import UsageError
+from ansorpy.runtime.cpu import required_features
 from ansorpy.runtime.dataobject import write_data_object
-from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry
-from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects
+from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry, emit_entry
+from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.in_memory import make_pool
 from ansorpy.runtime.linker import Linker, find_linker
@@ -97,14 +98,11 @@ class _Job:
     def link(self, pool: NDArray[np.uint8] | None) -> Metadata:
         """Build :attr:`library`; returns its metadata."""
         digest, constants = self._constants(pool)
-        metadata = metadata_of(self.plan, self.name, digest)
-        source = EntrySource(
-            self.plan,
-            self.name,
-            Constants.ORIGINAL if pool is None else Constants.PACKED,
-            metadata.model_dump_json(),
-            metadata.target.required,
-        )
+        kind = Constants.ORIGINAL if pool is None else Constants.PACKED
+        required = required_features(self.plan.target)
+        source = EntrySource(self.plan, self.name, kind, features=required)
+        metadata = metadata_of(self.plan, self.name, emit_entry(source), digest)
+        source = replace(source, metadata=metadata.model_dump_json())
         codes = [code.code for code in self.plan.objects]
         files = [self._write(f"task{k}.o", code) for k, code in enumerate(codes)]
         files += [self._write("entry.o", build_entry(source)), *constants]
@@ -122,7 +120,9 @@ class _Job:
         """The same for a GPU: the constants are packed here, on this machine's CPU."""
         packed = make_pool(self.plan, self.name) if pool is None else pool
         _refuse_size(packed.nbytes)
-        metadata = metadata_of(self.plan, self.name, hashlib.sha256(packed.data).digest())
+        constants = hashlib.sha256(packed.data).digest()
+        entry = cuda_source(self.plan, self.name, metadata="")
+        metadata = metadata_of(self.plan, self.name, entry, constants)
         text = metadata.model_dump_json()
         files = cuda_objects(self.plan, self.name, text, packed, self.folder, self.linker)
         self.linker.shared_library(

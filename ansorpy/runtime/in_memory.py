@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.cuda.driver import device_for
 from ansorpy.codegen.llvm.jit import Library, load
-from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.llvm.memory import aligned_empty, aligned_zeros
 from ansorpy.errors import CodegenError, MissingDependency, UsageError
 from ansorpy.runtime.cpu import missing_features, required_features
 from ansorpy.runtime.entry import Constants, EntrySource, build_entry
@@ -102,8 +102,11 @@ def _executable(library: Library, plan: Plan, name: str, pool: NDArray[np.uint8]
 
 
 def make_pool(plan: Plan, name: str) -> NDArray[np.uint8]:
-    """Pack the constants as ``run`` reads them, in one block so that large pages cover them."""
-    pool = aligned_empty((plan.pool_bytes,), np.uint8)
+    """Pack the constants as ``run`` reads them, in one block so that large pages cover them.
+
+    The bytes between them are 0, so that equal constants make equal pools.
+    """
+    pool = aligned_zeros((plan.pool_bytes,), np.uint8)
     for offset, array in plan.direct:
         pool[offset : offset + array.nbytes] = (
             np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from ansorpy.errors import UsageError
@@ -38,6 +39,7 @@ class Kernel:
         self._task = task
         self._constants: dict[str, Array] = {}
         self._loaded: InMemory | None = None
+        self._loading = Lock()
         self._check = check_operand if target.kind == "cuda" else check_array
         self.constants = constant_ports(task.built)
         self.inputs = kernel_ports(task.built, Role.INPUT)
@@ -135,8 +137,10 @@ class Kernel:
         return given
 
     def _load(self) -> InMemory:
-        self._loaded = load_plan(self._plan(self._constants), "kernel")
-        return self._loaded
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = load_plan(self._plan(self._constants), "kernel")
+            return self._loaded
 
     def _plan(self, constants: Mapping[str, Array]) -> Plan:
         return plan_kernel(self._task, constants, target=self.target, threads=self.threads)

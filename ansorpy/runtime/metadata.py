@@ -43,7 +43,10 @@ class _Machine(_Part):
 
 
 class Metadata(_Part):
-    """Description of a library; ``interface`` changes whenever the C interface does."""
+    """Description of a library; ``interface`` changes whenever the C interface does.
+
+    ``digest`` is of what was linked: code of another digest computes something else.
+    """
 
     format: Literal["ansorpy-library"] = "ansorpy-library"
     interface: Literal[1] = 1
@@ -68,9 +71,15 @@ class Metadata(_Part):
         return tuple(tensor.port() for tensor in self.outputs)
 
 
-def metadata_of(plan: Plan, name: str, constants: bytes) -> Metadata:
-    """Describe *plan* as library *name*; *constants* is a digest of its constants."""
+def metadata_of(plan: Plan, name: str, entry: str, constants: bytes) -> Metadata:
+    """Describe *plan* as library *name*.
+
+    Args:
+        entry: Source of the library's functions, which says what its calls read and write.
+        constants: A digest of its constants.
+    """
     content = hashlib.sha256(constants)
+    content.update(entry.encode())
     for code in plan.objects:
         content.update(code.digest.encode())
     return Metadata.model_validate(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -33,6 +35,17 @@ def test_a_matmul_scheduled_by_hand_runs(shape: tuple[int, int, int], threads: i
     b = rng.standard_normal((k, m)).astype(np.float32)
     kernel = ap.build(scheduled(n, m, k), threads=threads).bind(B=b)
     np.testing.assert_allclose(kernel(a), np.maximum(a @ b, 0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["state", "sin", "malloc", "a-b", "a:0", "größe", "x.y"])
+def test_tensors_may_have_any_name(name: str, tmp_path: Path) -> None:
+    a = ap.placeholder((4, 5), name=f"{name}/in")
+    b = ap.compute((4, 5), lambda i, j: ap.sin(a[i, j]), name=name)
+    kernel = ap.build(ap.State.initial(ap.ComputeDAG([b], [a])))
+    x = np.linspace(-3, 3, 20, dtype=np.float32).reshape(4, 5)
+    np.testing.assert_allclose(kernel(x), np.sin(x), rtol=1e-5, atol=1e-6)
+    library = ap.load(kernel.export(tmp_path / "op.so"))
+    np.testing.assert_array_equal(library.run([name], {f"{name}/in": x})[0], kernel(x))
 
 
 def test_open_decisions_are_refused_by_name() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ansorpy.codegen.llvm import memory
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
@@ -136,6 +137,27 @@ def resident_bytes(file: Path) -> int:
     return total
 
 
+def test_equal_models_make_equal_libraries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the memory of their constants held before; these fill no cache line."""
+    x, v, w = (placeholder((5,), name=name, constant=name != "X") for name in "XVW")
+    twice = compute((5,), lambda i: w[i] * 2.0, name="T")  # once, when they are bound
+    out = compute((5,), lambda i: x[i] * v[i] + twice[i], name="Y")
+    task = programs.task_of(ComputeDAG([out], [x, v, w]), "small")
+    ones = np.ones(5, np.float32)
+    libraries = []
+    for number in (1, 2):
+
+        def used_before(size: int, byte: int = number) -> tuple[np.ndarray, int]:
+            return np.full(size + memory.ALIGNMENT, byte, np.uint8), memory.ALIGNMENT
+
+        monkeypatch.setattr(memory, "_small", used_before)
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        kernel = Kernel(task, target=Target.host(), threads=1).bind(V=ones, W=ones)
+        libraries.append(kernel.export(folder / "net.so").read_bytes())
+    assert libraries[0] == libraries[1]
+
+
 def test_metadata(rng: Rng, tmp_path: Path) -> None:
     exported(rng, tmp_path)
     metadata = read_metadata(find_metadata(tmp_path / "net.so"), "net.so")
@@ -155,6 +177,27 @@ def test_a_moved_and_a_replaced_library_is_read_anew(rng: Rng, tmp_path: Path) -
     for model, layers in ((old, first), (one, second), (two, third), (one, second)):
         [result] = model.run(["first"], {"x": x})
         expected = programs.expected(layers, x)[0]
+        np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("is_packed", [True, False])
+def test_a_library_that_differs_in_what_its_calls_read_is_read_anew(
+    rng: Rng, tmp_path: Path, is_packed: bool
+) -> None:
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    tail = net.calls[-1]
+    assert tail.inputs == ("second",)
+    other = replace(net, calls=(*net.calls[:-1], replace(tail, inputs=("first",))))
+    x, path = programs.feed(rng), tmp_path / "net.so"
+    for network, layer in ((net, layers[1]), (other, layers[0]), (net, layers[1])):
+        host, tasks = Target.host(), programs.tasks(network)
+        if is_packed:
+            Model.of(network, tasks, target=host, threads=2).export(path)
+        else:
+            export(plan_network(network, tasks, target=host, threads=2), path)
+        [result] = Model.load(path).run(["plus one"], {"x": x})
+        expected = programs.expected_dense(x, *layer) + 1
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
 
 

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -11,9 +14,10 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.export import export
+from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.model import Model
-from ansorpy.runtime.plan import CompiledTask, plan_kernel
+from ansorpy.runtime.plan import CompiledTask, Plan, plan_kernel
 from ansorpy.target import Target
 from tests.runtime import programs
 
@@ -104,6 +108,41 @@ def test_calls_from_several_python_threads(rng: Rng) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, arrays))
+
+
+FIRST_CALLS = """
+from concurrent.futures import ThreadPoolExecutor
+import numpy as np
+import ansorpy as ap
+a = ap.placeholder((64, 64), name="a")
+c = ap.compute((64, 64), lambda i, j: a[i, j] + 1.0, name="c")
+kernel = ap.build(ap.State.initial(ap.ComputeDAG([c], [a])).parallel("c", ["i"]), threads=3)
+with ThreadPoolExecutor(4) as pool:
+    for result in pool.map(kernel, [np.ones((64, 64), np.float32)] * 64):
+        assert (result == 2).all()
+"""
+
+
+def test_the_first_calls_of_a_process_may_come_from_several_threads() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", FIRST_CALLS]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_threads_that_call_first_share_the_loaded_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[InMemory] = []
+
+    def counted(plan: Plan, name: str) -> InMemory:
+        time.sleep(0.05)  # the other threads arrive meanwhile
+        loads.append(load_plan(plan, name))
+        return loads[-1]
+
+    monkeypatch.setattr("ansorpy.runtime.kernel.load_plan", counted)
+    y = np.ones((programs.N, programs.M), np.float32)
+    with ThreadPoolExecutor(4) as pool:
+        for total, _ in pool.map(tail(), [y] * 4):
+            np.testing.assert_array_equal(total, y.sum(axis=1))
+    assert len(loads) == 1
 
 
 def test_a_prepared_call(rng: Rng) -> None:

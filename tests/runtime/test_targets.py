@@ -12,11 +12,14 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.codegen.llvm.build import build
+from ansorpy.codegen.llvm.team import team_object
 from ansorpy.errors import UsageError
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry
 from ansorpy.runtime.export import check_exportable
+from ansorpy.runtime.plan import plan_kernel
 from ansorpy.schedule.lower import lower
 from ansorpy.search.population import sample_valid
 from ansorpy.target import Target
@@ -34,6 +37,7 @@ from benchmarks.ops.families.matmul import Matmul
 from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
 from benchmarks.ops.families.projection import Projection
 from benchmarks.ops.families.transposed import TransposedConv2d
+from tests.runtime import programs
 
 CASES: tuple[Case, ...] = (
     Conv1d("C1D", (11,), 3, 16, 3, 1, 1), Conv2d("C2D", (5, 7), 5, 16, 3, 1, 1),
@@ -81,6 +85,22 @@ def test_webassembly_has_no_shared_libraries(tmp_path: Path) -> None:
 def test_libraries_replace_files_only(path: str) -> None:
     with pytest.raises(UsageError, match="cannot write"):
         check_exportable(Path(path), Target.host())
+
+
+def float_abi(image: bytes) -> int:
+    """The bits of an ELF header's flags that RISC-V linkers compare: how floats are passed."""
+    return int.from_bytes(image[48:52], "little") & 6
+
+
+@pytest.mark.parametrize("name", ["rv64gcv", "riscv64-linux-gnu"])
+def test_all_objects_of_a_library_for_riscv_fit_together(name: str) -> None:
+    target = Target.parse(name)
+    task = programs.task_of(programs.tail(), "tail", lambda s: s.parallel("T", ["i"]), target)
+    plan = plan_kernel(task, {}, target=target, threads=2)
+    entry = build_entry(EntrySource(plan, "op", Constants.PACKED))
+    team = team_object(baseline(target), ends_with_library=True)
+    assert float_abi(task.built.run.code) == float_abi(entry) == float_abi(team) == 4  # lp64d
+    assert b"__atomic" not in entry + team  # a library's functions: the CPU has instructions
 
 
 @pytest.mark.emulated

@@ -6,6 +6,7 @@ The only implementation, for CUDA, is :mod:`ansorpy.codegen.cuda.driver`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from threading import Lock
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -34,6 +35,10 @@ class Device(Protocol):
     Every method raises :class:`DeviceLost` if the context is unusable, and ``CodegenError`` for
     any other error of the GPU.
     """
+
+    @property
+    def lock(self) -> Lock:
+        """To be held for calls that belong together, where other threads use the stream too."""
 
     def allocate(self, size: int) -> int:
         """Allocate *size* bytes at an address that is a multiple of 256."""
@@ -70,6 +75,9 @@ class Device(Protocol):
 
     def wait_for(self, stream: int) -> None:
         """Make later work wait for what another CUDA stream of this process has been given."""
+
+    def follow(self, producer: Callable[[int], object]) -> None:
+        """Call *producer* with the handle of this stream, to which it adds waits for its work."""
 
     def seconds(self, work: Callable[[], None]) -> float:
         """GPU time in seconds of the work that *work* enqueues, by events around it."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cache, wraps
+from functools import wraps
+from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.cuda.equal import LAUNCH, SOURCE
 from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.codegen.cuda.plan import Launch
+from ansorpy.codegen.singletons import singleton
 from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
 from ansorpy.target import Target
 
@@ -63,6 +65,7 @@ class CudaDevice:
                 hint="pip install 'ansorpy[cuda]'",
             ) from error
         self.number = number
+        self.lock = Lock()
         self._is_capturing = False
         self._comparing: tuple[object, int] | None = None
         self.driver: Any = driver
@@ -177,6 +180,10 @@ class CudaDevice:
         self.runtime.streamWaitEvent(self._stream, self._waited)
 
     @_on_device
+    def follow(self, producer: Callable[[int], object]) -> None:
+        producer(self._stream)
+
+    @_on_device
     def seconds(self, work: Callable[[], None]) -> float:
         self.runtime.eventRecord(self._began, self._stream)
         work()
@@ -226,7 +233,7 @@ def device_for(target: Target) -> CudaDevice:
     return _opened(numbers[0])
 
 
-@cache
+@singleton
 def _opened(number: int) -> CudaDevice:
     return CudaDevice(number)
 

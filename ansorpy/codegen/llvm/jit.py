@@ -6,13 +6,13 @@ import atexit
 import ctypes
 import itertools
 from collections.abc import Iterable, Sequence
-from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.team import STOP, needs_team, team_object
+from ansorpy.codegen.singletons import singleton
 from ansorpy.errors import CodegenError
 from ansorpy.target import Target
 
@@ -91,7 +91,7 @@ def load(objects: Sequence[ObjectCode | bytes], *, symbols: Sequence[str] = ()) 
     return Library(tracker, wanted)
 
 
-@cache
+@singleton
 def _linker() -> binding.LLJIT:
     from llvmlite import binding
 
@@ -100,7 +100,7 @@ def _linker() -> binding.LLJIT:
     return binding.create_lljit_compiler(suppress_errors=True)
 
 
-@cache
+@singleton
 def _team() -> Library:
     """The threads of this process's parallel loops."""
     team = load([team_object(Target.host(), ends_with_library=False)], symbols=[TEAM, STOP])

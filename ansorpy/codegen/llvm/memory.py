@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from ansorpy.ir.strides import span
 
-__all__ = ["ALIGNMENT", "address_of", "aligned_empty", "arranged"]
+__all__ = ["ALIGNMENT", "address_of", "aligned_empty", "aligned_zeros", "arranged"]
 
 ALIGNMENT = 64
 """In bytes: a cache line, and the widest vector register."""
@@ -36,6 +36,14 @@ def aligned_empty(
     apart = None if strides is None else tuple(step * kind.itemsize for step in strides)
     # Faster than a slice, a view and a reshape; every call allocates its outputs here.
     return np.ndarray(extents, kind, area, -_start(area) % boundary, apart)
+
+
+def aligned_zeros(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
+    """Allocate as :func:`aligned_empty` does, all elements 0."""
+    array = aligned_empty(shape, dtype)
+    if array.nbytes < _HUGE_PAGE:  # larger ones come from the system, which clears them
+        array.fill(0)
+    return array
 
 
 def arranged(

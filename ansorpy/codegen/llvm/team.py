@@ -10,7 +10,8 @@ core, a region then takes a time slice: 92 ms a run were measured instead of 0.5
 Waiting threads spin, then yield the core, then sleep.  They keep off the caller's core
 (:mod:`ansorpy.codegen.llvm.team_cores`).  Threads start with the first region that wants them.  A
 team runs one region at a time: a caller that finds it busy runs its region alone, and so does a
-child process, which inherits the team's memory but not its threads.
+child process, which inherits the team's memory but not its threads, until it asks for more threads
+than its parent had and starts a team of its own.
 
 States of a thread of the team (labels of ``@member``); ``seen`` is the last region it has handled:
 
@@ -251,7 +252,8 @@ done:
   ret void
 }}
 
-; Start threads until there are %wanted; fewer where the system has no more.
+; Start threads until there are %wanted; fewer where the system has no more.  In a child process the
+; members are its parent's, and none of its own.
 define internal void @recruit(i64 %wanted) {{
 entry:
   %all = alloca [{_SIGNALS_BYTES} x i8], align 8
@@ -261,7 +263,23 @@ entry:
   br i1 %ends, label %done, label %begin
 begin:
   %pid = call i32 @getpid()
+  %owner = load i32, ptr @owner, align 4
+  %inherits = icmp ne i32 %owner, %pid
+  br i1 %inherits, label %disown, label %ask
+disown:
   store i32 %pid, ptr @owner, align 4
+  %gone = load atomic i64, ptr @members monotonic, align 8
+  store atomic i64 0, ptr @members monotonic, align 8
+  br label %clear
+clear:
+  %rank.gone = phi i64 [ 1, %disown ], [ %rank.next, %clearing ]
+  %clears = icmp ule i64 %rank.gone, %gone
+  br i1 %clears, label %clearing, label %ask
+clearing:
+  call void @forget(i64 %rank.gone)
+  %rank.next = add i64 %rank.gone, 1
+  br label %clear
+ask:
   ; Signals are for the threads of the program.
   %filled = call i32 @sigfillset(ptr %all)
   %blocked = call i32 @pthread_sigmask(i32 {_SETMASK}, ptr %all, ptr %old)

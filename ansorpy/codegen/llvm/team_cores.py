@@ -85,6 +85,15 @@ done:
   ret void
 }}
 
+; Nothing is known of the thread that will have this rank.
+define internal void @forget(i64 %rank) {{
+  %place = getelementptr [{MOST} x i32], ptr @places, i64 0, i64 %rank
+  store atomic i32 -1, ptr %place monotonic, align 4
+  %sent = getelementptr [{MOST} x i32], ptr @sent, i64 0, i64 %rank
+  store atomic i32 0, ptr %sent monotonic, align 4
+  ret void
+}}
+
 ; Here now; any core will do from now on.  What others look at is written only when it changes.
 define internal void @settle(i64 %rank) {{
 entry:
@@ -110,4 +119,5 @@ done:
   ret void
 }}
 """
-"""``send_off(rank, cpu)``, called by the caller of a region; ``settle(rank)``, by the threads."""
+"""``send_off(rank, cpu)`` and ``forget(rank)``, called by the caller of a region; ``settle(rank)``,
+by the threads."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.clock import NOW, NOW_SOURCE
 from ansorpy.codegen.llvm.jit import Library, load
 from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.singletons import singleton
 from ansorpy.target import Target
 
 __all__ = ["bench", "bench_address"]
@@ -69,7 +69,7 @@ done:
 """
 
 
-@cache
+@singleton
 def _library() -> Library:
     """The loaded code, built once per process."""
     return load([compile_ir(_SOURCE, Target.host())], symbols=[_SYMBOL])

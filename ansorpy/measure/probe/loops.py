@@ -13,6 +13,7 @@ from typing import TypeAlias
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.codegen.singletons import singleton
 from ansorpy.target import Target
 
 __all__ = [
@@ -88,7 +89,7 @@ def relay_address() -> int:
     return _threads().address("relay")
 
 
-@cache
+@singleton
 def _library() -> Library:
     lanes = full_lanes()
     text = "\n".join((
@@ -100,7 +101,7 @@ def _library() -> Library:
     return load([compile_ir(text, Target.host())], symbols=symbols)
 
 
-@cache
+@singleton
 def _threads() -> Library:
     multiply_add = _multiply_add("multiply_add", full_lanes(), sums())
     text = "\n".join((_FORK_JOIN, multiply_add, _busy(full_lanes()), _RELAY))

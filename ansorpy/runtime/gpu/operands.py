@@ -6,9 +6,9 @@ anything that supports DLPack (``__dlpack__`` and ``__dlpack_device__``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,18 +24,23 @@ _DEFAULT_STREAM = 1
 """CUDA's handle of the default stream, used by programs that specify none."""
 
 
+Producer: TypeAlias = Callable[[int], None]
+"""Makes the stream with a given handle wait for the work that computes an array."""
+
+
 @dataclass(frozen=True)
 class Operand:
     """Where a tensor is: ``host`` memory, or an ``address`` in GPU memory.
 
-    ``stream`` is the CUDA stream whose work must finish before the tensor is used, if any;
-    ``owner`` keeps the memory alive.
+    Before the tensor is used, the work of the CUDA ``stream``, if any, must finish, or
+    ``producer`` be called with the stream that uses it.  ``owner`` keeps the memory alive.
     """
 
     host: Array | None
     address: int = 0
     nbytes: int = 0
     stream: int | None = None
+    producer: Producer | None = None
     owner: object = None
 
 
@@ -64,9 +69,23 @@ def operand(role: str, port: Port, value: object, *, written: bool = False) -> O
     address, read_only = interface["data"]
     if written and read_only:
         raise UsageError(f"{role} {port.name!r} is read-only")
-    # Producers that give no stream (interface version 2, as torch does) use the default stream.
-    stream = interface.get("stream", _DEFAULT_STREAM)
-    return Operand(None, address, port.bytes, stream, owner)
+    if "stream" in interface:
+        return Operand(None, address, port.bytes, interface["stream"], owner=owner)
+    if not hasattr(value, "__dlpack__"):
+        return Operand(None, address, port.bytes, _DEFAULT_STREAM, owner=owner)
+    return Operand(None, address, port.bytes, producer=_producer(role, port, value), owner=owner)
+
+
+def _producer(role: str, port: Port, value: Any) -> Producer:
+    """Let *value*'s library order its work before that of a stream, as DLPack has it."""
+
+    def hand_over(stream: int) -> None:
+        try:
+            value.__dlpack__(stream=stream)  # what it returns is dropped: the address is known
+        except BufferError as error:
+            raise UsageError(f"{role} {port.name!r} cannot be used: {error}") from error
+
+    return hand_over
 
 
 def check_operand(role: str, port: Port, value: object, *, written: bool = False) -> None:
@@ -83,7 +102,10 @@ def accept_operand(port: Port, value: object) -> Any:
 
 
 def _interface(value: Any) -> tuple[Mapping[str, Any] | None, object]:
-    """Return *value*'s ``__cuda_array_interface__``, via DLPack if it lacks one, and its owner."""
+    """Return *value*'s ``__cuda_array_interface__``, via DLPack if it lacks one, and its owner.
+
+    It names no stream where *value* itself, through DLPack, orders its work.
+    """
     if isinstance(value, np.ndarray):
         return None, value
     found = getattr(value, "__cuda_array_interface__", None)
@@ -91,7 +113,7 @@ def _interface(value: Any) -> tuple[Mapping[str, Any] | None, object]:
         from cupy import from_dlpack
 
         value = from_dlpack(value)
-        found = value.__cuda_array_interface__
+        found = {k: v for k, v in value.__cuda_array_interface__.items() if k != "stream"}
     return found, value
 
 

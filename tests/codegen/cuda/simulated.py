@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -35,10 +36,13 @@ from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["SimulatedArray", "SimulatedDevice", "simulated_code"]
+__all__ = ["STREAM", "SimulatedArray", "SimulatedDevice", "simulated_code"]
 
 Array = npt.NDArray[Any]
 GPU = Target.parse("sm_80")
+
+STREAM = 4096
+"""Handle of the stream that work runs on."""
 
 LAUNCH_S = 1e-5
 """Seconds of the host to launch a kernel or a graph, while the GPU goes on with what it has."""
@@ -86,6 +90,7 @@ class SimulatedDevice:
     graphs: int = 0
     clock: float = 0.0
     host: float = 0.0
+    lock: Lock = field(default_factory=Lock)
     _lost: str = ""
     _next: int = 1 << 20
     _uploaded: set[int] = field(default_factory=set)
@@ -160,6 +165,10 @@ class SimulatedDevice:
 
     def wait_for(self, stream: int) -> None:
         self._say(f"wait for {stream}")
+
+    def follow(self, producer: Callable[[int], object]) -> None:
+        self._say("follow")
+        producer(STREAM)
 
     def seconds(self, work: Callable[[], None]) -> float:
         self._alive()

@@ -86,6 +86,13 @@ def test_what_is_refused_during_a_capture_ends_it_without_waiting(runtime: Runti
     assert device.capture(lambda: device.fill(8, 0, 4)) == 7
 
 
+def test_producers_are_told_the_stream_with_the_gpu_current(runtime: Runtime) -> None:
+    device = CudaDevice(3)
+    runtime.said.clear()
+    device.follow(lambda stream: runtime.said.append(("told", (stream,))))
+    assert runtime.said == [("setDevice", (3,)), ("told", (7,))]
+
+
 def test_memory_is_compared_on_the_gpu(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     device = CudaDevice()
     asked: list[tuple[str, tuple[int, ...]]] = []

@@ -139,6 +139,28 @@ def test_a_forked_child_computes_too() -> None:
     """)
 
 
+@pytest.mark.parametrize("pause", [0.0, 0.2])  # the parent's threads look for work, or sleep
+def test_a_forked_child_may_use_more_threads_than_its_parent(pause: float) -> None:
+    in_a_process(f"""
+        import signal
+        regions(cells.ctypes.data, 3, 10)
+        time.sleep({pause})
+        child = os.fork()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+        else:
+            signal.alarm(20)  # it ends in any case
+            cores = os.sched_getaffinity(0)
+            for _ in range(4):
+                regions(cells.ctypes.data, 5, 10)
+                time.sleep(0.05)
+            assert (cells[:3, 0] == 50).all() and (cells[3:5, 0] == 40).all()
+            tasks = os.listdir("/proc/self/task")
+            assert len(tasks) == 5, tasks
+            assert all(os.sched_getaffinity(int(task)) == cores for task in tasks)
+    """)
+
+
 def test_a_forked_child_stays_on_all_its_cores() -> None:
     in_a_process("""
         cores = os.sched_getaffinity(0)

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import gc
+import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from threading import Event
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +25,13 @@ from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
-from tests.codegen.cuda.simulated import GPU, SimulatedArray, SimulatedDevice, simulated_code
+from tests.codegen.cuda.simulated import (
+    GPU,
+    STREAM,
+    SimulatedArray,
+    SimulatedDevice,
+    simulated_code,
+)
 from tests.runtime import programs
 from tests.runtime.programs import K, M, N
 
@@ -121,6 +131,70 @@ def test_arrays_that_name_no_stream_wait_for_the_default_one(rng, device, monkey
     monkeypatch.setattr(SimulatedArray, "__cuda_array_interface__", shown)
     assert_right(made.run(None, {"x": array}), layers, array.values)
     assert "wait for 1" in device.calls
+
+
+class Produced(SimulatedArray):
+    """An array as torch shows it: it names no stream, and DLPack tells it who will read it.
+
+    Its values are there once they have been asked for, as when a stream of torch's own makes them.
+    """
+
+    shows_its_address = True
+
+    def produce(self, values: programs.Floats) -> None:
+        self.values = values
+        self.device._bytes(self.address, self.values.nbytes)[:] = 0
+
+    def __getattribute__(self, name: str) -> Any:
+        if name != "__cuda_array_interface__":
+            return super().__getattribute__(name)
+        if not self.shows_its_address:
+            raise AttributeError(name)
+        return {k: v for k, v in super().__getattribute__(name).items() if k != "stream"}
+
+    def __dlpack__(self, *, stream: int) -> object:
+        self.device.calls.append(f"ready for {stream}")
+        self.device._bytes(self.address, self.values.nbytes)[:] = self.values.view(np.uint8).ravel()
+        return object()
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+
+@pytest.mark.parametrize("shows_its_address", [True, False])
+def test_producers_make_their_arrays_ready_for_each_run(
+    rng, device, monkeypatch, shows_its_address
+):
+    def from_dlpack(value: Produced) -> SimulatedArray:
+        made = SimulatedArray(device, value.values, stream=9)
+        made.address = value.address
+        return made
+
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(from_dlpack=from_dlpack))
+    monkeypatch.setattr(Produced, "shows_its_address", shows_its_address)
+    made, layers = model(rng)
+    array = Produced(device, given(rng))
+    outputs = [np.zeros(p.shape, np.float32) for p in made.get_outputs()]
+    array.produce(given(rng))
+    assert_right(made.run(None, {"x": array}), layers, array.values)
+    again = made.prepare({"x": array}, outputs)
+    for _ in range(3):
+        array.produce(given(rng))
+        device.calls.clear()
+        again()
+        assert device.calls[:2] == ["follow", f"ready for {STREAM}"]
+        assert not any(call.startswith("wait for") for call in device.calls)
+        assert_right(outputs, layers, array.values)
+
+
+def test_an_array_that_its_producer_does_not_hand_over_is_refused(rng, device, monkeypatch):
+    def refuse(self: Produced, *, stream: int) -> object:
+        raise BufferError("it is on another device")
+
+    monkeypatch.setattr(Produced, "__dlpack__", refuse)
+    made, _ = model(rng)
+    with pytest.raises(UsageError, match="'x' cannot be used: it is on another device"):
+        made.run(None, {"x": Produced(device, given(rng))})
 
 
 def test_a_prepared_run_tells_its_seconds_on_the_gpu(rng, device):
@@ -226,6 +300,31 @@ def test_several_threads_may_call_a_model(rng, device):
             inputs, threads.map(lambda x: made.run(None, {"x": x}), inputs), strict=True
         ):
             assert_right(got, layers, x)
+
+
+def test_programs_of_one_gpu_wait_for_each_others_captures(rng, device, monkeypatch):
+    """Work that another thread gives the stream meanwhile would become part of the graph."""
+    (one, its_layers), (other, others_layers) = model(rng), model(rng)
+    x, capture, captures = given(rng), device.capture, Event()
+
+    def slowly(work: Callable[[], None]) -> object:
+        def wait_and_work() -> None:
+            captures.set()
+            time.sleep(0.05)
+            work()
+
+        return capture(wait_and_work)
+
+    monkeypatch.setattr(device, "capture", slowly)
+    one.run(None, {"x": x})
+    with ThreadPoolExecutor(2) as threads:
+        capturing = threads.submit(one.run, None, {"x": x})
+        captures.wait(10)
+        made = threads.submit(model, rng)
+        assert_right(other.run(None, {"x": x}), others_layers, x)
+        assert_right(capturing.result(), its_layers, x)
+        third, layers = made.result()
+    assert_right(third.run(None, {"x": x}), layers, x)
 
 
 def test_a_kernel_binds_its_constants_and_is_prepared_once(rng, device):

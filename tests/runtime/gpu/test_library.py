@@ -179,6 +179,22 @@ def test_what_it_says_of_itself(library):
     assert metadata.constant_bytes > 0
 
 
+def test_its_digest_tells_what_its_calls_read(tmp_path, rng):
+    net = programs.network([programs.constants(rng), programs.constants(rng)])
+    rewired = replace(net, calls=(*net.calls[:-1], replace(net.calls[-1], inputs=("first",))))
+    dense_key, tail_key = (w.key for w in net.workloads())
+    tasks = {
+        dense_key: gpu_task(net.calls[0].dag, "dense_task", panels),
+        tail_key: gpu_task(programs.tail(), "tail_task", bound),
+    }
+    digests = []
+    for network in (net, net, rewired):
+        model = Model.of(network, tasks, target=GPU, threads=1)
+        path = model.export(tmp_path / "net.so")
+        digests.append(read_metadata(find_metadata(path), str(path)).digest)
+    assert digests[0] == digests[1] != digests[2]
+
+
 def test_kernels_are_exported_as_models_are(driver, tmp_path, rng):
     w, b = programs.constants(rng)
     [code] = emulated([("dense", programs.dense(), panels)], tmp_path / "kernels").values()
