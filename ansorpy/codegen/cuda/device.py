@@ -6,7 +6,6 @@ The only implementation, for CUDA, is :mod:`ansorpy.codegen.cuda.driver`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from threading import Lock
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -35,10 +34,6 @@ class Device(Protocol):
     Every method raises :class:`DeviceLost` if the context is unusable, and ``CodegenError`` for
     any other error of the GPU.
     """
-
-    @property
-    def lock(self) -> Lock:
-        """To be held for calls that belong together, where other threads use the stream too."""
 
     def allocate(self, size: int) -> int:
         """Allocate *size* bytes at an address that is a multiple of 256."""

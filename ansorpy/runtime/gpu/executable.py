@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ class PreparedRun:
 
 
 class GpuExecutable:
-    """A loaded program.  Several Python threads may call it; runs on one GPU are serialized.
+    """A loaded program.  Several Python threads may call it; runs are serialized.
 
     Tensors in host memory are copied to and from staging buffers; those in GPU memory are used in
     place.  The first run with a set of addresses launches the kernels one by one, the second
@@ -59,6 +60,7 @@ class GpuExecutable:
     def __init__(self, plan: Plan, pool: npt.NDArray[np.uint8], device: Device) -> None:
         self._plan = plan
         self._device = device
+        self._lock = Lock()
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
         for step in plan.steps:
             if step.code.digest not in self._modules:
@@ -70,8 +72,7 @@ class GpuExecutable:
         held = (device, self._seen, loaded, self._held)
         weakref.finalize(self, _give_back, *held).atexit = False
         self._pool = self._memory(pool.nbytes)
-        with device.lock:
-            device.upload(self._pool, pool)
+        device.upload(self._pool, pool)
         self._arena = self._memory(plan.arena_bytes)
         sizes = [launches.workspace_bytes for launches, _ in self._modules.values()]
         self._workspace = self._memory(max(sizes, default=0))
@@ -118,7 +119,7 @@ class GpuExecutable:
         self._run(operands)
         device, calls = self._device, min(number, _TIMED_RUNS)
         replays = max(1, round(number / calls))
-        with device.lock:
+        with self._lock:
             addresses = tuple(map(self._address, operands, self._staged))
             graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses)))
             device.replay(graph)  # keeps the GPU busy: no launch is waited for below
@@ -140,7 +141,7 @@ class GpuExecutable:
 
     def _run(self, operands: Sequence[Operand]) -> None:
         device, inputs = self._device, len(self._plan.inputs)
-        with device.lock:
+        with self._lock:
             addresses = tuple(map(self._address, operands, self._staged))
             for stream in {given.stream for given in operands if given.stream is not None}:
                 device.wait_for(stream)

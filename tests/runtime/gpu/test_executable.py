@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import gc
 import sys
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -300,31 +298,6 @@ def test_several_threads_may_call_a_model(rng, device):
             inputs, threads.map(lambda x: made.run(None, {"x": x}), inputs), strict=True
         ):
             assert_right(got, layers, x)
-
-
-def test_programs_of_one_gpu_wait_for_each_others_captures(rng, device, monkeypatch):
-    """Work that another thread gives the stream meanwhile would become part of the graph."""
-    (one, its_layers), (other, others_layers) = model(rng), model(rng)
-    x, capture, captures = given(rng), device.capture, Event()
-
-    def slowly(work: Callable[[], None]) -> object:
-        def wait_and_work() -> None:
-            captures.set()
-            time.sleep(0.05)
-            work()
-
-        return capture(wait_and_work)
-
-    monkeypatch.setattr(device, "capture", slowly)
-    one.run(None, {"x": x})
-    with ThreadPoolExecutor(2) as threads:
-        capturing = threads.submit(one.run, None, {"x": x})
-        captures.wait(10)
-        made = threads.submit(model, rng)
-        assert_right(other.run(None, {"x": x}), others_layers, x)
-        assert_right(capturing.result(), its_layers, x)
-        third, layers = made.result()
-    assert_right(third.run(None, {"x": x}), layers, x)
 
 
 def test_a_kernel_binds_its_constants_and_is_prepared_once(rng, device):
