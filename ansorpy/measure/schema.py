@@ -160,8 +160,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
     """Create the tables, unless another process just did; rejects a file with other contents."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection, path):
         if _number(connection, "application_id") == _APPLICATION_ID:
             return
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -173,12 +172,6 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    finally:
-        if connection.in_transaction:
-            connection.execute("COMMIT")
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
@@ -191,14 +184,15 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
     if connection.in_transaction:
         yield
         return
-    with plain_errors(path), phase(Part.RECORD):
-        connection.execute("BEGIN IMMEDIATE")
     try:
+        with plain_errors(path), phase(Part.RECORD):
+            connection.execute("BEGIN IMMEDIATE")
         yield
         with plain_errors(path), phase(Part.RECORD):
             connection.execute("COMMIT")
     except BaseException:
-        # An open transaction would swallow later commits; SQLite may already have ended it itself.
+        # An open transaction would swallow later commits.  SQLite may already have ended it itself,
+        # and Ctrl-C may come before it is open or right after.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.database import Database
 from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.schema import FORMAT
+from ansorpy.measure.schema import FORMAT, transaction
 from tests.measure.definitions import matmul, task_of, tiled
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
@@ -195,6 +196,33 @@ def test_an_abandoned_trial_did_not_happen(path):
             assert record.attempts == 1
             db.abandon(record)
         assert db.lookup(task, state) is None
+
+
+class Interrupted(sqlite3.Connection):
+    """Ctrl-C arrives right after the first statement that starts with ``after``."""
+
+    after = ""
+
+    def execute(self, sql, *args):
+        done = super().execute(sql, *args)
+        if self.after and sql.startswith(self.after):
+            self.after = ""
+            raise KeyboardInterrupt
+        return done
+
+
+@pytest.mark.parametrize("after", ["BEGIN", "INSERT", "COMMIT"])
+def test_ctrl_c_at_any_moment_of_a_transaction_leaves_none_open(path, after):
+    with sqlite3.connect(path) as first:
+        first.execute("CREATE TABLE notes (text)")
+    connection = sqlite3.connect(path, isolation_level=None, factory=Interrupted)
+    connection.after = after
+    for _ in range(2):
+        with suppress(KeyboardInterrupt), transaction(connection, path):
+            connection.execute("INSERT INTO notes VALUES ('kept')")
+    assert not connection.in_transaction
+    kept = 2 if after == "COMMIT" else 1
+    assert first.execute("SELECT count(*) FROM notes").fetchone() == (kept,)
 
 
 @pytest.mark.parametrize("first_gives_up", [True, False])
