@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from ansorpy.deadline import left_s
 from ansorpy.measure.protocol import Message
-from ansorpy.measure.supervisor import Failure, Outcome, Worker
+from ansorpy.measure.supervisor import Outcome, Worker
 
 __all__ = ["ask_all"]
 
@@ -49,16 +49,14 @@ def _give(
     """Send *worker* the next message it takes; yields messages that failed on the way."""
     while waiting:
         index, message = waiting.popleft()
-        if left_s() <= 0:
-            yield index, Failure("timeout", "not asked any more")
-            continue
-        worker.make_ready()
-        deadline = time.monotonic() + min(timeout_s, left_s())
-        busy[worker] = (index, deadline)
-        failure = worker.send(message, deadline)
+        failure = worker.make_ready()
         if failure is None:
-            return
-        del busy[worker]
+            deadline = time.monotonic() + min(timeout_s, left_s())
+            busy[worker] = (index, deadline)
+            failure = worker.send(message, deadline)
+            if failure is None:
+                return
+            del busy[worker]
         yield index, failure
 
 

@@ -106,7 +106,7 @@ class RunClient:
         points = 0 if identity in self._verified else self.check_points
         header, blobs = built.parts()
         failure = self._open_task(task, Reference(()), points)
-        answer = failure or self._request(
+        answer = failure or self.worker.request(
             Message("reference", header, blobs), self.reference_timeout_s
         )
         self._open = None
@@ -153,7 +153,7 @@ class RunClient:
         )
         message = Message("measure", request.model_dump(mode="json"), blobs)
         timeout_s = run_limit_s(task, self.run_timeout_s, incumbent_s) + CREDIT_S
-        answer = self._request(message, timeout_s, starved_s=self.patience * timeout_s)
+        answer = self.worker.request(message, timeout_s, starved_s=self.patience * timeout_s)
         result, check_s = _measured(answer)
         charge(Part.CHECK, check_s)
         self._distrust([result])
@@ -179,7 +179,7 @@ class RunClient:
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
         timeout_s = self.run_timeout_s * len(builds) + CREDIT_S
-        results = _retimed(self._request(message, timeout_s), builds)
+        results = _retimed(self.worker.request(message, timeout_s), builds)
         self._distrust(results)
         return results
 
@@ -190,13 +190,6 @@ class RunClient:
         """
         if any(result.kind is TrialKind.RUN_ERROR for result in results):
             self.worker.kill()
-
-    def _request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
-        """Send a request to the worker, and wait no longer than the deadline."""
-        left = left_s()
-        if left <= 0:
-            return Failure("timeout", "not asked any more")
-        return self.worker.request(message, min(timeout_s, left), starved_s=min(starved_s, left))
 
     def _ensure_open(self, task: Task) -> None:
         """Open *task* with its reference, unless this worker process already has it open.
@@ -235,7 +228,7 @@ class RunClient:
         )
         definition = definition_json(task.dag).encode()
         message = Message("open", request.model_dump(mode="json"), (definition, *reference.outputs))
-        answer = self._request(message, self.reference_timeout_s)
+        answer = self.worker.request(message, self.reference_timeout_s)
         if isinstance(answer, Failure):
             return answer
         if answer.kind != "opened":

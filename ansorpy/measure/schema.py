@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,7 @@ FORMAT = 5
 _APPLICATION_ID = 0x616E7370
 _MAGIC = b"SQLite format 3\0"
 _BUSY_S = 60.0
+_RETRY_S = 0.01
 
 _TABLES = """
 CREATE TABLE definitions (
@@ -108,7 +110,7 @@ def connect(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(path, timeout=_BUSY_S, isolation_level=None)
         try:
             _check(connection, path)
-            connection.execute("PRAGMA journal_mode = WAL")
+            _write_ahead(connection)
             # A commit survives the death of any process; a power failure may lose the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -160,8 +162,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 def _create(connection: sqlite3.Connection, path: Path) -> None:
     """Create the tables, unless another process just did; rejects a file with other contents."""
-    connection.execute("BEGIN IMMEDIATE")
-    try:
+    with transaction(connection, path):
         if _number(connection, "application_id") == _APPLICATION_ID:
             return
         if connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -173,12 +174,23 @@ def _create(connection: sqlite3.Connection, path: Path) -> None:
             connection.execute(statement)
         connection.execute(f"PRAGMA application_id = {_APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {FORMAT}")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
-    finally:
-        if connection.in_transaction:
-            connection.execute("COMMIT")
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch to WAL, waiting for other processes that do the same.
+
+    The switch begins as a reader and then writes.  SQLite refuses that at once while another
+    writes: it lets only those wait that hold no lock yet.
+    """
+    end = time.monotonic() + _BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > end:
+                raise
+        time.sleep(_RETRY_S)
 
 
 def _number(connection: sqlite3.Connection, pragma: str) -> int:
@@ -191,14 +203,15 @@ def transaction(connection: sqlite3.Connection, path: Path) -> Iterator[None]:
     if connection.in_transaction:
         yield
         return
-    with plain_errors(path), phase(Part.RECORD):
-        connection.execute("BEGIN IMMEDIATE")
     try:
+        with plain_errors(path), phase(Part.RECORD):
+            connection.execute("BEGIN IMMEDIATE")
         yield
         with plain_errors(path), phase(Part.RECORD):
             connection.execute("COMMIT")
     except BaseException:
-        # An open transaction would swallow later commits; SQLite may already have ended it itself.
+        # An open transaction would swallow later commits.  SQLite may already have ended it itself,
+        # and Ctrl-C may come before it is open or right after.
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise

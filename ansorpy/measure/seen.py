@@ -30,12 +30,14 @@ class Seen:
         for key, seconds, number in (past or database).correct():
             self.add(key, seconds, number)
 
-    def add(self, task_key: str, seconds: float, number: int) -> None:
-        """Add a correct trial that the run has learned of."""
-        if number not in self._numbers:
-            self._numbers.add(number)
-            # Trial numbers differ in a replay; the order in which trials were added does not.
-            insort(self._ranked.setdefault(task_key, []), (seconds, len(self._numbers), number))
+    def add(self, task_key: str, seconds: float, number: int) -> bool:
+        """Add a correct trial that the run has learned of; True if it was not there yet."""
+        if number in self._numbers:
+            return False
+        self._numbers.add(number)
+        # Trial numbers differ in a replay; the order in which trials were added does not.
+        insort(self._ranked.setdefault(task_key, []), (seconds, len(self._numbers), number))
+        return True
 
     def count(self, task_key: str) -> int:
         """Number of correct trials of a task."""

@@ -1,9 +1,10 @@
 """A worker process from its driver's side: start it, send requests, watch, kill and restart it.
 
-The driver never waits forever: each request has a deadline.  A worker that misses it, dies or
-writes something that is not a message is killed (SIGTERM, then SIGKILL), and the next request
-starts a fresh one.  Workers run in their own session, so Ctrl-C in a terminal reaches the driver
-only.  A worker dies with its driver however that ends, from its first instant on (:func:`_tie`).
+The driver never waits forever: each request has a limit, and none is waited for beyond the run's
+deadline.  A worker that misses either, dies or writes something that is not a message is killed
+(SIGTERM, then SIGKILL), and the next request starts a fresh one.  Workers run in their own session,
+so Ctrl-C in a terminal reaches the driver only.  A worker dies with its driver however that ends,
+from its first instant on (:func:`_tie`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import IO, Literal
 
 import ansorpy.measure.worker
+from ansorpy.deadline import left_s
 from ansorpy.errors import AnsorpyError
 from ansorpy.measure.processes import processor_s
 from ansorpy.measure.protocol import Decoder, Message, ProtocolError, encode
@@ -182,11 +184,14 @@ class Worker:
         """Send *message* and wait for its answer, at most *timeout_s* once the worker is ready.
 
         If other processes kept the worker off its cores, so that it got less than half of
-        *timeout_s* on each, it is allowed *starved_s* in all.
+        *timeout_s* on each, it is allowed *starved_s* in all.  Past the deadline nothing is sent.
         """
-        self.make_ready()
+        failure = self.make_ready()
+        if failure is not None:
+            return failure
+        left = left_s()
         try:
-            return self._ask(message, timeout_s, starved_s)
+            return self._ask(message, min(timeout_s, left), min(starved_s, left))
         except BaseException:
             # On an interrupt: a late answer must not be taken for that to the next message.
             self.kill()
@@ -211,33 +216,41 @@ class Worker:
         """CPU time the worker has used so far, over all threads."""
         return 0.0 if self._process is None else processor_s(self._process.pid)
 
-    def make_ready(self) -> None:
+    def make_ready(self) -> Failure | None:
         """Start the process if needed and wait until its imports are done.
+
+        A Failure when the deadline passes first; the process is left to finish its imports.
 
         Raises:
             AnsorpyError: Two starts in a row ended before the worker was ready.
         """
         for last in (False, True):
+            if left_s() <= 0:
+                break
             self.start()
             if self._is_ready:
-                return
+                return None
             hello = self._await_hello()
+            if hello is None:
+                break
             if isinstance(hello, Message):
                 self._is_ready = True
-                return
+                return None
             if last:
                 raise AnsorpyError(
                     f"a measurement worker cannot start: {hello.reason}",
                     hint=f"try: {sys.executable} -c 'import {self.module}'",
                 )
+        return Failure("timeout", "not asked any more")
 
-    def _await_hello(self) -> Outcome:
-        deadline = time.monotonic() + self.start_timeout_s
+    def _await_hello(self) -> Outcome | None:
+        """What a started process says first; None when the deadline passes before."""
+        deadline = time.monotonic() + min(self.start_timeout_s, left_s())
         while time.monotonic() < deadline:
             answer = self.receive(max(0.0, deadline - time.monotonic()))
             if answer is not None:
                 return answer
-        return self.fail_timeout(self.start_timeout_s)
+        return None if left_s() <= 0 else self.fail_timeout(self.start_timeout_s)
 
     def send(self, message: Message, deadline: float) -> Failure | None:
         """Write *message*; a Failure when the worker dies or stops reading before *deadline*."""

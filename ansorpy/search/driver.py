@@ -216,7 +216,7 @@ class TaskSearch:
                 found.append((candidate, result))
                 self.trials.refuse(self.task, candidate.unmade(), result)
                 self._numbers[candidate.key] = self.trials.number(self.task, candidate.unmade())
-                self._count(candidate.structure.state, result)
+                self._count(candidate.structure.state, result, True)
         results = self.trials.run(self.task, list(states), self.history.best_s, self._count)
         for (state, candidate), result in zip(states.items(), results, strict=True):
             if result.kind is TrialKind.CUT:
@@ -225,8 +225,12 @@ class TaskSearch:
             self._numbers[candidate.key] = self.trials.number(self.task, state)
         return found
 
-    def _count(self, state: State, result: MeasureResult) -> None:
-        self.history.add(state, result)
+    def _count(self, state: State, result: MeasureResult, is_own: bool) -> None:
+        """Count a trial; one that is not *is_own* cost this run nothing, but may be the best."""
+        if is_own:
+            self.history.add(state, result)
+        else:
+            self.history.take_over(state, result)
         self._report(Phase.SEARCHING, None)
 
     def _measured_default(self) -> bool:

@@ -29,10 +29,11 @@ class Best:
 class History:
     """Trials of one task so far.
 
-    ``finalists`` are its fastest correct programs, best first.  ``best_after`` holds the best
-    seconds after each round (infinite until a program was correct), ``trials_after`` the trials.
-    ``since_gain`` counts trials since the best time last fell noticeably, by a total of ``gain`` of
-    it.  ``earlier`` counts trials of previous runs, which are ignored in detecting a plateau.
+    ``finalists`` are its fastest correct programs, best first, other tuners' included.
+    ``best_after`` holds the best seconds after each round (infinite until a program was correct),
+    ``trials_after`` the trials.  ``since_gain`` counts trials since the best time last fell
+    noticeably, by a total of ``gain`` of it.  ``earlier`` counts trials of previous runs, which are
+    ignored in detecting a plateau.
     """
 
     keep: int = 4
@@ -58,8 +59,15 @@ class History:
     def add(self, state: State, result: MeasureResult) -> None:
         """Count one trial."""
         self._count(result)
-        if not result.ok:
-            return
+        if result.ok:
+            self._rank(state, result)
+
+    def take_over(self, state: State, result: MeasureResult) -> None:
+        """Take a correct program that another tuner measured; it counts as no trial."""
+        self._note_gain(result)
+        self._rank(state, result)
+
+    def _rank(self, state: State, result: MeasureResult) -> None:
         self.finalists.append(Best(state, result))
         self.finalists.sort(key=lambda best: best.seconds)
         del self.finalists[self.keep :]
@@ -109,7 +117,11 @@ class History:
         if not result.ok and result.kind is not TrialKind.SLOW:
             self.failures[result.kind] = self.failures.get(result.kind, 0) + 1
             self.reasons.setdefault(result.kind, result.reason)
-        elif result.ok and result.median_s < (1 - self.gain) * self._gained_s:
+        elif result.ok:
+            self._note_gain(result)
+
+    def _note_gain(self, result: MeasureResult) -> None:
+        if result.median_s < (1 - self.gain) * self._gained_s:
             self.since_gain = 0
             self._gained_s = result.median_s
 

@@ -21,8 +21,9 @@ from ansorpy.schedule.state import State
 
 __all__ = ["Heard", "Retimer", "Sharing", "Trials"]
 
-Heard = Callable[[State, MeasureResult], None]
-"""Called for each trial as it ends, except those already in the database and those CUT."""
+Heard = Callable[[State, MeasureResult, bool], None]
+"""Called for each trial as it ends (True), except those CUT, and for each correct program that
+another tuner measured meanwhile (False), which spends no trial."""
 
 
 @runtime_checkable
@@ -67,7 +68,7 @@ class Trials:
     def run(
         self, task: Task, states: Sequence[State], best_s: float | None, heard: Heard
     ) -> list[MeasureResult]:
-        """Measure *states*; return results in order and call *heard* for each new one as it ends.
+        """Measure *states*; return results in order and call *heard* as each is there.
 
         Results reported before the user stops the work remain reported and committed.
         """
@@ -77,9 +78,9 @@ class Trials:
 
         def hear(index: int, result: MeasureResult, known: bool) -> None:
             told.append([index, result.kind.value, list(result.seconds), known])
-            self._see(task, states[index], result)
-            if not known and result.kind is not TrialKind.CUT:
-                heard(states[index], result)
+            is_news = self._see(task, states[index], result)
+            if result.kind is not TrialKind.CUT and (is_news or not known):
+                heard(states[index], result, not known)
 
         self._note("ask", task, {"programs": self._programs(states)})
         try:
@@ -98,10 +99,12 @@ class Trials:
             return measure_recorded(self.runner, self.database, task, states, hear)
         return self.runner.measure(task, states, incumbent_s=best_s, observer=_Unkept(hear))
 
-    def _see(self, task: Task, state: State, result: MeasureResult) -> None:
+    def _see(self, task: Task, state: State, result: MeasureResult) -> bool:
+        """Add a correct trial to what a search may use; True if it was not there yet."""
         number = self.number(task, state) if result.ok else None
-        if self.seen is not None and number is not None:
-            self.seen.add(task.key, result.median_s, number)
+        if self.seen is None or number is None:
+            return False
+        return self.seen.add(task.key, result.median_s, number)
 
     def retime(self, task: Task, states: Sequence[State]) -> list[MeasureResult] | None:
         """Time *states* again, alternating; None when the runner cannot compare their times."""

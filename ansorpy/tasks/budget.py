@@ -8,7 +8,7 @@ from typing import Literal
 
 from ansorpy.errors import UsageError
 
-__all__ = ["LARGEST_ROUND", "Budget", "Effort"]
+__all__ = ["LARGEST_ROUND", "LONGEST_S", "Budget", "Effort"]
 
 Effort = Literal["none", "quick", "full"]
 
@@ -22,6 +22,8 @@ Measured on squeezenet in 300 s: most tasks gained nothing after 60 trials; one 
 """
 
 LARGEST_ROUND = 32
+LONGEST_S = 1e9
+"""Seconds (30 years) up to which times can be planned; infinitely many cannot be divided."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class Budget:
     Args:
         trials: Programs measured in all, including those of earlier runs with the same records.
         trials_per_task: The same, for each task.
-        time_limit_s: Wall-clock seconds of this run.
+        time_limit_s: Wall-clock seconds of this run, at most ``LONGEST_S``.
         plateau: A task rests after so many trials in a row without a noticeable gain, and no fewer
             than it spent before that; once all rest, those far from their roofline continue while
             a time limit lasts.
@@ -54,6 +56,11 @@ class Budget:
                 raise UsageError(
                     f"{name} must be positive, got {value}",
                     hint='to measure nothing, ask for effort="none"',
+                )
+            if name == "time_limit_s" and float(value) > LONGEST_S:
+                raise UsageError(
+                    f"{name} must be at most {LONGEST_S:g} seconds, got {value}",
+                    hint="for no limit of time, limit the trials instead",
                 )
 
     @staticmethod

@@ -9,7 +9,10 @@ import sqlite3
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -20,7 +23,7 @@ from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.database import Database
 from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
-from ansorpy.measure.schema import FORMAT
+from ansorpy.measure.schema import FORMAT, connect, transaction
 from tests.measure.definitions import matmul, task_of, tiled
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
@@ -197,6 +200,33 @@ def test_an_abandoned_trial_did_not_happen(path):
         assert db.lookup(task, state) is None
 
 
+class Interrupted(sqlite3.Connection):
+    """Ctrl-C arrives right after the first statement that starts with ``after``."""
+
+    after = ""
+
+    def execute(self, sql, *args):
+        done = super().execute(sql, *args)
+        if self.after and sql.startswith(self.after):
+            self.after = ""
+            raise KeyboardInterrupt
+        return done
+
+
+@pytest.mark.parametrize("after", ["BEGIN", "INSERT", "COMMIT"])
+def test_ctrl_c_at_any_moment_of_a_transaction_leaves_none_open(path, after):
+    with sqlite3.connect(path) as first:
+        first.execute("CREATE TABLE notes (text)")
+    connection = sqlite3.connect(path, isolation_level=None, factory=Interrupted)
+    connection.after = after
+    for _ in range(2):
+        with suppress(KeyboardInterrupt), transaction(connection, path):
+            connection.execute("INSERT INTO notes VALUES ('kept')")
+    assert not connection.in_transaction
+    kept = 2 if after == "COMMIT" else 1
+    assert first.execute("SELECT count(*) FROM notes").fetchone() == (kept,)
+
+
 @pytest.mark.parametrize("first_gives_up", [True, False])
 def test_a_trial_that_two_drivers_run_outlives_the_one_that_gives_up(path, first_gives_up):
     dag = matmul()
@@ -210,6 +240,37 @@ def test_a_trial_that_two_drivers_run_outlives_the_one_that_gives_up(path, first
         found, under_way = goes_on.lookup(task, state), goes_on.lookup(task, other)
         assert found is not None and found.result == ok(5e-3)
         assert under_way == between and not between.is_done
+
+
+def test_who_opens_a_new_database_waits_for_another_that_writes_to_it(path, monkeypatch):
+    connect(path).close()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("PRAGMA journal_mode = DELETE")
+    other.execute("BEGIN IMMEDIATE")
+    waits = []
+
+    def end_the_write(seconds):
+        waits.append(seconds)
+        other.execute("COMMIT")
+
+    monkeypatch.setattr(time, "sleep", end_the_write)
+    with Database(path) as db:
+        assert db.sessions() == [] and len(waits) == 1
+    other.close()
+    with sqlite3.connect(path) as again:
+        assert again.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_several_may_create_a_database_at_once(tmp_path):
+    def create(number, at_once):
+        at_once.wait()
+        connect(tmp_path / f"{number}.db").close()
+
+    for number in range(20):
+        at_once = Barrier(3)
+        with ThreadPoolExecutor(3) as creators:
+            for created in [creators.submit(create, number, at_once) for _ in range(3)]:
+                created.result()
 
 
 @pytest.mark.parametrize(

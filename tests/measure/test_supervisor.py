@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 import ansorpy
+from ansorpy.deadline import until
 from ansorpy.errors import AnsorpyError
+from ansorpy.measure import supervisor
 from ansorpy.measure.pool import ask_all
 from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.protocol import Message
@@ -118,6 +120,42 @@ def test_a_worker_that_cannot_start_is_one_plain_error():
     with pytest.raises(AnsorpyError, match="cannot start(.|\n)*no_such_module"):
         worker.request(Message("echo"), 5.0)
     assert not worker.is_alive
+
+
+def test_a_start_is_not_waited_for_beyond_the_deadline(tmp_path):
+    gate = tmp_path / "gate"
+    worker = Worker(PAYLOAD, environment={"GATE": str(gate)}, start_timeout_s=5.0)
+    cut = Failure("timeout", "not asked any more")
+    try:
+        with until(time.monotonic() + 0.1):
+            assert worker.request(Message("echo"), 10.0) == cut
+            assert worker.request(Message("echo"), 10.0) == cut
+        with until(time.monotonic() + 0.1):
+            assert list(ask_all([worker], [Message("echo")] * 2, 10.0)) == [(0, cut), (1, cut)]
+        gate.touch()
+        assert ask(worker, "echo", n=2).fields == {"n": 2}
+        assert worker.generation == 1, "what it had imported is lost"
+    finally:
+        worker.close()
+
+
+def test_what_a_start_takes_is_not_left_for_the_answer(monkeypatch):
+    worker = Worker(PAYLOAD)
+    left = [30.0]
+    monkeypatch.setattr(supervisor, "left_s", lambda: left[0])
+    hello = worker._await_hello
+
+    def slowly():
+        said = hello()
+        left[0] = 0.25
+        return said
+
+    monkeypatch.setattr(worker, "_await_hello", slowly)
+    try:
+        answer = worker.request(Message("sleep", {"s": 20.0}), 10.0, starved_s=10.0)
+    finally:
+        worker.close()
+    assert answer == Failure("timeout", "no answer within 0.25 s")
 
 
 def test_requests_over_several_workers_lose_only_the_bad_ones():

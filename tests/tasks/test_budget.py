@@ -32,6 +32,17 @@ def test_bad_requests_are_refused() -> None:
             Budget(**wrong)
     with pytest.raises(UsageError, match="must be positive, got nan"):
         Budget(time_limit_s=float("nan"))
+    with pytest.raises(UsageError, match="must be positive, got -inf"):
+        Budget(time_limit_s=float("-inf"))
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), 1e308])
+def test_a_time_limit_beyond_all_plans_is_refused(seconds: float) -> None:
+    with pytest.raises(
+        UsageError, match=r"time_limit_s must be at most 1e\+09 seconds, got"
+    ) as told:
+        Budget(time_limit_s=seconds)
+    assert told.value.hint == "for no limit of time, limit the trials instead"
 
 
 @pytest.mark.parametrize(

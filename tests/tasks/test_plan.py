@@ -10,9 +10,11 @@ from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.report.plan import plan_table
 from ansorpy.schedule.state import State
-from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.budget import LONGEST_S, Budget
+from ansorpy.tasks.pace import Pace
 from ansorpy.tasks.plan import Before, before, plan
 from tests.search.tasks import matmul, scale
+from tests.tasks.standings import standing
 
 WEIGHTS = {matmul(512, 512, 512): 3.0, matmul(64, 64, 64): 1.0, scale(64): 1.0}
 
@@ -25,6 +27,12 @@ def test_heavy_tasks_are_promised_most() -> None:
     assert light.trials == tiny.trials == 2
     assert [task.alike for task in planned.tasks] == [2, 2, 1]
     assert sum(task.share for task in planned.tasks) == pytest.approx(1.0)
+
+
+def test_the_longest_time_limit_has_a_plan_and_rounds() -> None:
+    budget = Budget(time_limit_s=LONGEST_S)
+    assert plan(WEIGHTS, budget).trials > LONGEST_S
+    assert Pace(budget, 1).size(0, [standing(1.0)], LONGEST_S) > 0
 
 
 def test_a_time_limit_is_used_and_not_exceeded() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.tasks.kills import intact, kill_at_random, start
 from tests.tasks.tuner import done
 
@@ -14,9 +16,12 @@ def test_kills_lose_nothing_and_leave_nothing(tmp_path: Path) -> None:
     assert lines[-1] == "finished: 24 trials in 4 runs, budget 24"
 
 
-def test_two_tuners_on_one_database_finish_with_both_sets_of_rows(tmp_path: Path) -> None:
+@pytest.mark.parametrize("seeds", [(1, 2), (1, 1)], ids=["two-seeds", "one-seed"])
+def test_two_tuners_on_one_database_finish_with_both_sets_of_rows(
+    tmp_path: Path, seeds: tuple[int, int]
+) -> None:
     path = str(tmp_path / "tune.db")
-    tuners = [start(path, 16, seed) for seed in (1, 2)]
+    tuners = [start(path, 16, seed) for seed in seeds]
     for tuner in tuners:
         tuner.communicate(timeout=120)
         assert tuner.returncode == 0

@@ -18,15 +18,17 @@ from ansorpy.deadline import left_s
 from ansorpy.errors import NoValidProgram
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.measure.database import Database
+from ansorpy.measure.database import Database, trial_digest
 from ansorpy.measure.journal import Unrecorded
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
+from ansorpy.measure.runner import Observer
 from ansorpy.phases import Part, Phases
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import build_nest
 from ansorpy.schedule.state import State
 from ansorpy.search.driver import SearchOptions
 from ansorpy.search.events import Phase, Progress
+from ansorpy.search.history import History
 from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
@@ -343,6 +345,60 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
     assert reports[-1].phase is Phase.FINISHED and reports[-1].total_trials == 40
     found = [o.best for o in tuned.outcomes]
     assert [b and b.median_s for b in best] == [f and f.seconds for f in found]
+
+
+@dataclass
+class Behind(FormulaRunner):
+    """Another tuner has just measured every program asked for, until it made ``lead`` trials.
+
+    Its machine is ``faster`` than this one.
+    """
+
+    database: Database = field(kw_only=True)
+    lead: int = field(kw_only=True)
+    faster: float = 2.0
+
+    def measure(
+        self,
+        task: Task,
+        candidates: Sequence[State],
+        *,
+        incumbent_s: float | None,
+        observer: Observer | None = None,
+    ) -> list[MeasureResult]:
+        ahead, self.lead = candidates[: self.lead], max(self.lead - len(candidates), 0)
+        for state in ahead:
+            result = MeasureResult(TrialKind.OK, (true_seconds(task, state) / self.faster,))
+            self.database.complete(self.database.start(task, state), result)
+        return super().measure(task, candidates, incumbent_s=incumbent_s, observer=observer)
+
+
+def test_a_tuner_that_follows_another_takes_over_its_programs(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    lead = 8 * (PATIENCE + 2)
+    options = replace(QUICK, round_size=8, retime=False)
+    with Database(path) as database, Database(path) as other:
+        runner = Behind(database=other, lead=lead)
+        tuned = tune_tasks(TASKS[:1], Budget(trials=24), runner, database=database, options=options)
+        [outcome] = tuned.outcomes
+        best = database.best(outcome.task.key)
+        assert database.trials(outcome.task.key) == lead + 24
+        [again] = rerun(database, 1, NoBuilds(), options=options)
+    assert len(runner.seen) == outcome.history.trials == 24
+    assert best is not None and outcome.best is not None
+    assert outcome.best.seconds == best.median_s
+    assert trial_digest(outcome.best.state) == best.digest
+    assert again.divergence == "" and again.trials == 24
+
+
+def test_a_gain_of_another_tuner_is_no_plateau() -> None:
+    state = State.initial(TASKS[0].task.dag)
+    history = History()
+    history.add(state, MeasureResult(TrialKind.OK, (4.0,)))
+    history.add(state, MeasureResult(TrialKind.OK, (4.0,)))
+    assert history.has_plateau(1)
+    history.take_over(state, MeasureResult(TrialKind.OK, (2.0,)))
+    assert not history.has_plateau(1) and history.best_s == 2.0 and history.trials == 2
 
 
 def test_reports_carry_the_whole_run() -> None:

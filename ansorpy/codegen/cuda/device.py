@@ -6,6 +6,7 @@ The only implementation, for CUDA, is :mod:`ansorpy.codegen.cuda.driver`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -31,9 +32,16 @@ class Device(Protocol):
     Fills, copies, launches and replays run on one stream, in the order of their calls.
     ``upload`` and ``download`` are synchronous and wait for earlier work.
 
+    Programs of several threads take turns: each holds ``lock`` while it uses the stream.  What only
+    gives back (``release``, ``unload``, ``discard``) needs no turn, as finalizers do that anywhere.
+
     Every method raises :class:`DeviceLost` if the context is unusable, and ``CodegenError`` for
     any other error of the GPU.
     """
+
+    @property
+    def lock(self) -> AbstractContextManager[object]:
+        """Held by the program whose turn it is."""
 
     def allocate(self, size: int) -> int:
         """Allocate *size* bytes at an address that is a multiple of 256."""

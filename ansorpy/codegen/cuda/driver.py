@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import wraps
+from threading import Lock
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
@@ -64,6 +65,7 @@ class CudaDevice:
                 hint="pip install 'ansorpy[cuda]'",
             ) from error
         self.number = number
+        self.lock = Lock()
         self._is_capturing = False
         self._comparing: tuple[object, int] | None = None
         self.driver: Any = driver

@@ -6,7 +6,6 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ class PreparedRun:
 
 
 class GpuExecutable:
-    """A loaded program.  Several Python threads may call it; runs are serialized.
+    """A loaded program.  Several Python threads may call it and others; their runs take turns.
 
     Tensors in host memory are copied to and from staging buffers; those in GPU memory are used in
     place.  The first run with a set of addresses launches the kernels one by one, the second
@@ -60,14 +59,19 @@ class GpuExecutable:
     def __init__(self, plan: Plan, pool: npt.NDArray[np.uint8], device: Device) -> None:
         self._plan = plan
         self._device = device
-        self._lock = Lock()
         self._modules: dict[str, tuple[LaunchPlan, object]] = {}
+        self._seen: dict[Addresses, object | None] = {}
+        self._held: list[int] = []
+        with device.lock:
+            self._load(pool)
+
+    def _load(self, pool: npt.NDArray[np.uint8]) -> None:
+        """Load the code and the constants, and allocate all memory."""
+        plan, device = self._plan, self._device
         for step in plan.steps:
             if step.code.digest not in self._modules:
                 launches, cubin = unpacked(step.code.code)
                 self._modules[step.code.digest] = (launches, device.load(cubin))
-        self._seen: dict[Addresses, object | None] = {}
-        self._held: list[int] = []
         loaded = [module for _, module in self._modules.values()]
         held = (device, self._seen, loaded, self._held)
         weakref.finalize(self, _give_back, *held).atexit = False
@@ -119,7 +123,7 @@ class GpuExecutable:
         self._run(operands)
         device, calls = self._device, min(number, _TIMED_RUNS)
         replays = max(1, round(number / calls))
-        with self._lock:
+        with device.lock:
             addresses = tuple(map(self._address, operands, self._staged))
             graph = device.capture(lambda: repeat(calls, lambda: self._launch(addresses)))
             device.replay(graph)  # keeps the GPU busy: no launch is waited for below
@@ -141,7 +145,7 @@ class GpuExecutable:
 
     def _run(self, operands: Sequence[Operand]) -> None:
         device, inputs = self._device, len(self._plan.inputs)
-        with self._lock:
+        with device.lock:
             addresses = tuple(map(self._address, operands, self._staged))
             for stream in {given.stream for given in operands if given.stream is not None}:
                 device.wait_for(stream)

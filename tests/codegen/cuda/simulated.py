@@ -11,6 +11,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -89,6 +90,7 @@ class SimulatedDevice:
     graphs: int = 0
     clock: float = 0.0
     host: float = 0.0
+    lock: Lock = field(default_factory=Lock)
     _lost: str = ""
     _next: int = 1 << 20
     _uploaded: set[int] = field(default_factory=set)

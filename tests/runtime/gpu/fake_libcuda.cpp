@@ -46,20 +46,46 @@ static void say(const char* what) {
   }
 }
 
+// Whether the call is to fail: FAKE_CUDA_REFUSES is "<number> <what>", counted from 1.
+static bool refused(const char* what) {
+  static int count = 0;
+  const char* asked = getenv("FAKE_CUDA_REFUSES");
+  const char* name = asked ? strchr(asked, ' ') : nullptr;
+  if (!name || strcmp(name + 1, what) || ++count != atoi(asked)) return false;
+  return say("refused"), true;
+}
+
+// Something of the driver's that must be given back; what a call that fails returns is no such thing.
+template <typename T>
+static int made(const char* what, T* place, std::function<T()> make) {
+  if (refused(what)) return memset(place, 0xee, sizeof(T)), 2;
+  return say(what), *place = make(), 0;
+}
+
+// The driver ends before the libraries that loaded it, and refuses everything then.
+static bool is_over = false;
+static struct End {
+  ~End() { is_over = true; }
+} at_exit;
+
 extern "C" {
 int cuInit(unsigned) { return getenv("FAKE_CUDA_BROKEN") ? 100 : 0; }
 int cuDeviceGet(int* device, int number) { return *device = number, number == 0 ? 0 : 101; }
-int cuDevicePrimaryCtxRetain(void** context, int) { return *context = (void*)1, 0; }
-int cuCtxPushCurrent_v2(void*) { return 0; }
+int cuDevicePrimaryCtxRetain(void** context, int) { return say("retain"), *context = (void*)1, 0; }
+int cuDevicePrimaryCtxRelease_v2(int) { return say("release"), 0; }
+int cuCtxPushCurrent_v2(void*) { return is_over ? 4 : 0; }
 int cuCtxPopCurrent_v2(void**) { return 0; }
 int cuModuleLoadData(Module** module, const char* image) {
-  say("module");
-  *module = new Module{dlopen(image, RTLD_NOW | RTLD_LOCAL), {}};
-  std::istringstream names(image + strlen(image) + 1);
-  std::string name;
-  for (int count; names >> name >> count;) (*module)->arguments[name] = count;
-  return (*module)->library ? 0 : 209;
+  int failed = made<Module*>("module", module, [=] {
+    auto* loaded = new Module{dlopen(image, RTLD_NOW | RTLD_LOCAL), {}};
+    std::istringstream names(image + strlen(image) + 1);
+    std::string name;
+    for (int count; names >> name >> count;) loaded->arguments[name] = count;
+    return loaded;
+  });
+  return failed ? failed : (*module)->library ? 0 : 209;
 }
+int cuModuleUnload(Module* module) { return say("end of module"), delete module, 0; }
 int cuModuleGetFunction(Function** function, Module* module, const char* name) {
   if (!module->arguments.count(name)) return 500;
   void* found = dlsym(module->library, ("run_" + std::string(name)).c_str());
@@ -67,38 +93,46 @@ int cuModuleGetFunction(Function** function, Module* module, const char* name) {
 }
 int cuFuncSetAttribute(Function*, int, int) { return 0; }
 int cuMemAlloc_v2(address* memory, size_t size) {
-  say("allocate");
-  void* made = aligned_alloc(256, (size + 255) / 256 * 256);
-  memset(made, 0xff, size);
-  return *memory = (address)made, size ? 0 : 1;
+  return !size || made<address>("memory", memory, [=] {
+    void* held = aligned_alloc(256, (size + 255) / 256 * 256);
+    return memset(held, 0xff, size), (address)held;
+  });
 }
+int cuMemFree_v2(address memory) { return say("end of memory"), free((void*)memory), 0; }
 // Done only when the default stream is waited for, as a copy from pageable memory may be.
 static std::function<void()> copied = [] {};
 int cuMemcpyHtoD_v2(address to, const void* from, size_t size) {
+  if (refused("upload constants")) return 2;
   say("upload constants");
   return copied = [=] { memcpy((void*)to, from, size); }, 0;
 }
 int cuMemcpyAsync(address to, address from, size_t size, Stream*) {
   return memcpy((void*)to, (void*)from, size), 0;
 }
-int cuStreamCreate(Stream** stream, unsigned) { return *stream = new Stream, 0; }
+int cuStreamCreate(Stream** stream, unsigned) {
+  return made<Stream*>("stream", stream, [] { return new Stream; });
+}
+int cuStreamDestroy_v2(Stream* stream) { return say("end of stream"), delete stream, 0; }
 int cuStreamSynchronize(Stream* stream) {
   if (!stream) copied();
-  return 0;
+  return refused("synchronise");
 }
 int cuStreamBeginCapture_v2(Stream* stream, int) {
   say("capture");
   return stream->captured = new Graph, 0;
 }
 int cuStreamEndCapture(Stream* stream, Graph** graph) {
+  say("graph");
   *graph = stream->captured;
   return stream->captured = nullptr, 0;
 }
-int cuGraphInstantiateWithFlags(Graph** made, Graph* graph, unsigned long long) {
-  return *made = new Graph(*graph), 0;
+int cuGraphInstantiateWithFlags(Graph** instance, Graph* graph, unsigned long long) {
+  return made<Graph*>("instance", instance, [=] { return new Graph(*graph); });
 }
-int cuGraphDestroy(Graph* graph) { return delete graph, 0; }
+int cuGraphDestroy(Graph* graph) { return say("end of graph"), delete graph, 0; }
+int cuGraphExecDestroy(Graph* instance) { return say("end of instance"), delete instance, 0; }
 int cuGraphLaunch(Graph* graph, Stream*) {
+  if (refused("replay")) return 2;
   say("replay");
   for (auto& work : graph->work)
     if (int failed = work()) return failed;
@@ -106,6 +140,7 @@ int cuGraphLaunch(Graph* graph, Stream*) {
 }
 int cuLaunchKernel(Function* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                    unsigned bz, unsigned, Stream* stream, void** arguments, void**) {
+  if (refused("launch")) return 2;
   say("launch");
   std::vector<void*> values;
   for (int k = 0; k < function->arguments; ++k) values.push_back(*(void**)arguments[k]);

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -38,10 +39,14 @@ Layers = list[tuple[programs.Floats, programs.Floats]]
 
 @pytest.fixture
 def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
-    made = SimulatedDevice()
+    return attached(SimulatedDevice(), monkeypatch)
+
+
+def attached(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
+    """*device* as this machine's only GPU."""
     monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.kind == "cuda" else ())
-    monkeypatch.setattr("ansorpy.runtime.in_memory.device_for", lambda target: made)
-    return made
+    monkeypatch.setattr("ansorpy.runtime.in_memory.device_for", lambda target: device)
+    return device
 
 
 def bound(state: State) -> State:
@@ -298,6 +303,55 @@ def test_several_threads_may_call_a_model(rng, device):
             inputs, threads.map(lambda x: made.run(None, {"x": x}), inputs), strict=True
         ):
             assert_right(got, layers, x)
+
+
+@dataclass
+class Shared(SimulatedDevice):
+    """Within the next capture another thread begins ``meanwhile`` and gets some time for it."""
+
+    meanwhile: Callable[[], None] | None = None
+    ends: list[Future[None]] = field(default_factory=list)
+
+    def capture(self, work: Callable[[], None]) -> object:
+        def beside() -> None:
+            work()
+            if self.meanwhile is not None:
+                begun, self.meanwhile = self.meanwhile, None
+                threads = ThreadPoolExecutor(1)
+                self.ends.append(threads.submit(begun))
+                wait(self.ends, timeout=0.2)
+                threads.shutdown(wait=False)
+
+        return super().capture(beside)
+
+
+@pytest.mark.parametrize("first", ["runs", "is timed"])
+@pytest.mark.parametrize("other", ["runs", "is loaded and runs"])
+def test_models_on_one_gpu_take_turns(rng, monkeypatch, first, other):
+    device = Shared()
+    attached(device, monkeypatch)
+    made, layers = model(rng)
+    x, outputs = given(rng), [np.zeros(p.shape, np.float32) for p in made.get_outputs()]
+    prepared: Any = made.prepare({"x": x}, outputs)
+    for _ in range(1 if first == "runs" else 2):  # what is timed is captured again
+        prepared()
+    assert_right(outputs, layers, x)
+    loaded = model(rng) if other == "runs" else None
+
+    def beside() -> None:
+        another, its_layers = loaded or model(np.random.default_rng(3))
+        assert_right(another.run(None, {"x": x}), its_layers, x)
+
+    device.meanwhile = beside
+    for output in outputs:
+        output[...] = 0
+    if first == "runs":
+        prepared()
+    else:
+        assert prepared.seconds(3) == pytest.approx(3 * 6 * 0.002)  # six kernels
+    assert_right(outputs, layers, x)
+    [end] = device.ends
+    end.result(timeout=60)
 
 
 def test_a_kernel_binds_its_constants_and_is_prepared_once(rng, device):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -24,6 +26,7 @@ from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.metadata import read_metadata
 from ansorpy.runtime.model import Model
 from ansorpy.runtime.plan import CompiledTask
+from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status, status_error
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
@@ -37,6 +40,9 @@ pytestmark = pytest.mark.skipif(
 )
 HERE = Path(__file__).parent
 
+Exported = tuple[Path, list[programs.Floats]]
+"""A library, and what it computes of its inputs in ``given.npz`` beside it."""
+
 CALLER = """
 import sys
 import numpy as np
@@ -46,6 +52,31 @@ model = ap.load(sys.argv[1])
 for _ in range(3):
     results = model.run(None, {"x": given["x"]})
 np.savez(sys.argv[3], *results)
+"""
+
+
+UNLOADER = """
+import _ctypes, ctypes, json, sys
+import numpy as np
+
+path, given, written, rank, shapes, times, runs = json.loads(sys.argv[1])
+
+class Tensor(ctypes.Structure):
+    _fields_ = [("data", ctypes.c_void_p), ("shape", ctypes.c_int64 * rank)]
+
+def tensors(arrays):
+    made = [Tensor(a.ctypes.data, (ctypes.c_int64 * rank)(*a.shape)) for a in arrays]
+    return (Tensor * len(made))(*made)
+
+x = np.load(given)["x"]
+results = [np.zeros(shape, np.float32) for shape in shapes]
+for _ in range(times):
+    library = ctypes.CDLL(path)
+    print("init", library.net_init())
+    for _ in range(runs):
+        print("run", library.net_run(bytes(64), tensors([x]), tensors(results), 1))
+    _ctypes.dlclose(library._handle)
+np.savez(written, *results)
 """
 
 
@@ -84,7 +115,7 @@ def driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def library(
     tmp_path_factory: pytest.TempPathFactory,
-) -> tuple[Path, list[programs.Floats]]:
+) -> Exported:
     """The library of a network of two dense layers and a tail; inputs and expected outputs."""
     tmp_path, rng = tmp_path_factory.mktemp("library"), np.random.default_rng(11)
     layers = [programs.constants(rng), programs.constants(rng)]
@@ -133,6 +164,77 @@ def test_a_library_runs_with_the_driver_alone(library, driver, tmp_path):
     assert "libcuda" not in needed and "gomp" not in needed
 
 
+def unloaded(
+    library: Exported, driver: Path, folder: Path, *, times: int = 1, runs: int = 5,
+    refuses: str = "",
+) -> tuple[list[str], Counter[str]]:  # fmt: skip
+    """Load, run and unload *library* so many *times*: what it returns, and the driver's calls.
+
+    If anything runs, the last results must be right.
+    """
+    path, want = library
+    written, log = folder / "results.npz", folder / "calls.txt"
+    shapes = [result.shape for result in want]
+    given = str(path.with_name("given.npz"))
+    asked = json.dumps([str(path), given, str(written), MAX_RANK, shapes, times, runs])
+    done = subprocess.run(
+        [sys.executable, "-c", UNLOADER, asked],
+        env=environment(driver, FAKE_CUDA_LOG=str(log), FAKE_CUDA_REFUSES=refuses),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    if "init 0" in done.stdout:
+        with np.load(written) as results:
+            for got, expected in zip(results.values(), want, strict=True):
+                np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-5)
+    return done.stdout.splitlines(), Counter(log.read_text().splitlines())
+
+
+def assert_given_back(calls: Counter[str]) -> None:
+    for what in ("memory", "stream", "graph", "instance", "module"):
+        assert calls[what] == calls[f"end of {what}"], what
+    assert calls["retain"] == calls["release"]
+
+
+def test_a_library_that_is_unloaded_holds_nothing_of_the_gpu(library, driver, tmp_path):
+    said, calls = unloaded(library, driver, tmp_path, times=2)
+    assert said == ["init 0", *["run 0"] * 5] * 2
+    assert calls["retain"] == 2 and calls["module"] == 4 and calls["memory"] == 2 * 7
+    assert_given_back(calls)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "fails_in"),
+    [
+        ("1 stream", 0), ("2 memory", 0), ("3 memory", 0), ("4 memory", 0), ("7 memory", 0),
+        ("1 launch", 0), ("4 launch", 0), ("2 synchronise", 0), ("9 launch", 1), ("1 instance", 1),
+        ("1 replay", 1), ("2 replay", 2),
+    ],
+)  # fmt: skip
+def test_a_run_that_fails_gives_back_its_slot_and_the_next_is_right(
+    library, driver, tmp_path, refuses, fails_in
+):
+    said, calls = unloaded(library, driver, tmp_path, refuses=refuses)
+    codes = [int(Status.OK)] * 5
+    codes[fails_in] = int(Status.GPU_FAILED)
+    assert calls["refused"] == 1 and said == ["init 0", *(f"run {code}" for code in codes)]
+    assert_given_back(calls)
+
+
+@pytest.mark.parametrize(
+    ("refuses", "code"),
+    [
+        ("1 module", Status.NO_GPU), ("2 module", Status.NO_GPU), ("1 memory", Status.GPU_FAILED),
+        ("1 upload constants", Status.GPU_FAILED),
+    ],
+)  # fmt: skip
+def test_an_init_that_fails_holds_nothing(library, driver, tmp_path, refuses, code):
+    said, calls = unloaded(library, driver, tmp_path, runs=1, refuses=refuses)
+    assert said == [f"init {int(code)}", f"run {int(Status.NOT_INITIALISED)}"]
+    assert calls["refused"] == 1
+    assert_given_back(calls)
+
+
 @pytest.fixture(scope="module")
 def example(library: tuple[Path, object]) -> Path:
     """The example that is written beside a library, compiled."""
@@ -155,9 +257,11 @@ def run(
     )  # fmt: skip
 
 
-def test_the_example_runs(example, driver):
-    done = run(example, driver)
+def test_the_example_runs(example, driver, tmp_path):
+    log = tmp_path / "calls.txt"
+    done = run(example, driver, FAKE_CUDA_LOG=str(log))
     assert done.returncode == 0 and "output0[0] = " in done.stdout, done.stderr
+    assert "end of memory" not in log.read_text(), "the driver is gone at the end of a process"
     assert f"net_run: code {Status.BAD_THREADS}" in run(example, driver, 0).stderr
     assert "of the GPU belongs to the library" in example.with_name("net.h").read_text()
 
