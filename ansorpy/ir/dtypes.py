@@ -60,6 +60,11 @@ class DType(Enum):
         return _OF_FLOATS.get(self, self)
 
     @property
+    def of_sums(self) -> DType:
+        """The type in which sums of values of this type are computed: float32 for 16-bit floats."""
+        return _OF_SUMS.get(self, self)
+
+    @property
     def numpy(self) -> np.dtype[np.generic]:
         found: np.dtype[np.generic] = np.dtype(
             ml_dtypes.bfloat16 if self is DType.BFLOAT16 else self.value
@@ -85,6 +90,7 @@ _OF_FLOATS = {
     DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
     DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
 }  # fmt: skip
+_OF_SUMS = {DType.FLOAT16: DType.FLOAT32, DType.BFLOAT16: DType.FLOAT32}
 
 
 def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:
