@@ -54,6 +54,11 @@ class DType(Enum):
         return _LIMITS[self]
 
     @property
+    def epsilon(self) -> float:
+        """The step from 1 to the next number of this floating-point type."""
+        return float(ml_dtypes.finfo(self.numpy).eps)  # type: ignore[no-untyped-call]
+
+    @property
     def of_floats(self) -> DType:
         """The type that floats are rounded to on their way to this integer type, which keeps the
         low bits."""

@@ -3,7 +3,9 @@
     conv(x, w) * s + t            -->   conv(x, w * s) + t
     (x * a + b) * c + d           -->   x * (a * c) + (b * c + d)
 
-A value read more than once stays as it is.  Products of constants are computed in float64.
+A value read more than once stays as it is.  So does what another order would compute less exactly:
+``(x + b) * c`` if nothing before it rounds, as ``x`` may be close to ``-b``, and ``(x + a) + c`` if
+the shifts cancel, as that rounds ``x``.
 """
 
 from __future__ import annotations
@@ -12,8 +14,18 @@ import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Op, Shape
+from ansorpy.ir.dtypes import as_dtype
 
 __all__ = ["fold_scale"]
+
+_MUL = Elementwise(Fn.MUL)
+
+_SHARE = 1 / 8
+"""Shifts are merged if their sum is at least this share of the larger one: three bits are lost."""
+
+_SHARE_OF_PRODUCTS = 8
+"""The same for shifts of products, which are rounded themselves, in units of the larger one's last
+place.  Shifts that cancel beyond that are there to round."""
 
 
 def fold_scale(graph: Graph) -> Graph:
@@ -66,31 +78,59 @@ class _Folder:
         return name in self.builder.constants and self.builder.types[name].dtype.is_float
 
     def _scaled(self, x: str, c: Array, name: str) -> str:
-        """``x * c``, folded into the producer of *x* if that is affine."""
+        """``x * c``, folded into the product that makes *x*, also if a shift is between them."""
+        product = self._scaled_product(x, c, name)
+        if product is not None:
+            return product
+        split = self._shift(x)
+        if split is not None and (shift := _product(split[1], c)) is not None:
+            product = self._scaled_product(split[0], c, name)
+            if product is not None:
+                return self._shifted(product, shift, name)
+        return self._emit(_MUL, (x, self._constant(c, name)), name)
+
+    def _scaled_product(self, x: str, c: Array, name: str) -> str | None:
+        """``x * c`` with *c* folded into the constant factors of *x*; None if it has none."""
         before = self._private_producer(x)
-        if before is not None:
-            match before.op:
-                case Elementwise(Fn.ADD | Fn.MUL as fn):
-                    split = self._split_constant(before.inputs)
-                    if split is not None and (merged := _product(split[1], c)) is not None:
-                        if fn is Fn.MUL:
-                            return self._scaled(split[0], merged, name)
-                        return self._shifted(self._scaled(split[0], c, name), merged, name)
-                case Conv() | MatMul():
-                    weight = self._scaled_weight(before, c)
-                    if weight is not None:
-                        return self._emit(before.op, (before.inputs[0], weight), name)
-        return self._emit(Elementwise(Fn.MUL), (x, self._constant(c, name)), name)
+        match before:
+            case Node(op, inputs) if op == _MUL:
+                split = self._split_constant(inputs)
+                if split is not None and (merged := _product(split[1], c)) is not None:
+                    return self._scaled(split[0], merged, name)
+            case Node(Conv() | MatMul() as op, (data, _)):
+                weight = self._scaled_weight(before, c)
+                if weight is not None:
+                    return self._emit(op, (data, weight), name)
+        return None
 
     def _shifted(self, x: str, c: Array, name: str) -> str:
         """``x + c``, merged with a constant shift of *x*."""
-        before = self._private_producer(x)
-        if before is not None and before.op == Elementwise(Fn.ADD):
-            split = self._split_constant(before.inputs)
-            if split is not None and _is_tight(split[1], c):
-                merged = np.asarray(split[1], np.float64) + np.asarray(c, np.float64)
-                return self._shifted(split[0], merged.astype(c.dtype), name)
+        split = self._shift(x)
+        if split is not None and (merged := self._merged(*split, c)) is not None:
+            return self._shifted(split[0], merged, name)
         return self._emit(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
+
+    def _merged(self, x: str, a: Array, c: Array) -> Array | None:
+        """The sum of two shifts of *x*; None if the larger one rounds away much of it."""
+        if not _is_tight(a, c):
+            return None
+        is_product = isinstance(self._op_of(x), Conv | MatMul) or self._op_of(x) == _MUL
+        share = _SHARE_OF_PRODUCTS * as_dtype(c.dtype).epsilon if is_product else _SHARE
+        first, second = np.asarray(a, np.float64), np.asarray(c, np.float64)
+        least = share * np.maximum(np.abs(first), np.abs(second))
+        total = first + second
+        return total.astype(c.dtype) if np.all(np.abs(total) >= least) else None
+
+    def _op_of(self, value: str) -> Op | None:
+        node = self.producers.get(value)
+        return None if node is None else node.op
+
+    def _shift(self, x: str) -> tuple[str, Array] | None:
+        """(operand, shift) of the addition that makes *x*, if nothing else reads it."""
+        before = self._private_producer(x)
+        if before is None or before.op != Elementwise(Fn.ADD):
+            return None
+        return self._split_constant(before.inputs)
 
     def _scaled_weight(self, node: Node, c: Array) -> str | None:
         """The constant weight scaled by *c*; None if *c* is not one scale per output channel."""

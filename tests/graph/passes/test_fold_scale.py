@@ -8,9 +8,12 @@ import numpy as np
 import pytest
 
 from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
 from ansorpy.graph.ir import Graph
+from ansorpy.graph.optimize import simplify
 from ansorpy.graph.passes.fold_scale import fold_scale
-from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.executor import Array, assert_same_as_onnxruntime, run_network
+from tests.graph.light_models import light_model
 from tests.graph.nets import Net
 
 
@@ -87,3 +90,67 @@ def test_a_computed_weight_is_left_alone() -> None:
     net = Net(x=(1, 3, 5, 4), w=(6, 3, 1, 1))
     y = net.op("Mul", net.op("Conv", "x", "w"), net.normal(6, 1, 1))
     assert folded(net, y) == {"conv": 1, "mul": 1}
+
+
+def value(net: Net, output: str, x: Array) -> Array:
+    """What the network computes once it is optimised."""
+    model = net.model(output)
+    [result] = run_network(partition(optimize(load(model))), {"x": x})
+    return result
+
+
+def test_what_is_close_to_a_shift_is_shifted_before_it_is_scaled() -> None:
+    net = Net(x=(4,))
+    y = net.op("Mul", net.op("Sub", "x", net.constant(1000001)), net.constant(999))
+    x = np.arange(1000001, 1000005, dtype=np.float32)
+    assert value(net, y, x).tolist() == [0, 999, 1998, 2997]
+
+
+@pytest.mark.parametrize("scale", [1.0, 3.7])
+def test_shifts_that_round_stay(scale: float) -> None:
+    net = Net(x=(5,))
+    scaled = net.op("Mul", "x", net.constant(scale)) if scale != 1 else "x"
+    rounded = net.op("Add", scaled, net.constant(12582912))
+    rounded = net.op("Sub", rounded, net.constant(12582912))
+    y = net.op("Mul", rounded, net.constant(1 / scale))
+    x = np.array([-2.7, -0.4, 0.4, 1.6, 9.2], np.float32)
+    want = np.round(x * np.float32(scale)) * np.float32(1 / scale)
+    np.testing.assert_allclose(value(net, y, x), want, rtol=1e-6)
+
+
+def test_shifts_of_a_convolution_that_round_stay() -> None:
+    net = Net(x=(1, 3, 5, 4))
+    y = net.op("Add", net.conv("x", 3, 6), net.constant(12582912))
+    y = net.op("Sub", y, net.constant(12582912))
+    assert labels(fold_scale(load(net.model(y)))) == {"conv": 1, "add": 2}
+
+
+def test_shifts_of_like_size_become_one() -> None:
+    net = Net(x=(2, 3))
+    y = net.op("Add", net.op("Add", "x", net.constant([1, -2, 0])), net.constant([3, 1, 0]))
+    assert folded(net, y) == {"add": 1}
+
+
+def test_shifts_of_a_convolution_become_one_even_if_they_nearly_cancel() -> None:
+    net = Net(x=(1, 3, 5, 4))
+    y = net.op("Sub", net.op("Add", net.conv("x", 3, 6, bias=False), net.constant(1.0)),
+               net.constant(0.999))  # fmt: skip
+    assert folded(net, y) == {"conv": 1, "add": 1}
+
+
+def test_a_scale_passes_a_shift_only_to_reach_a_product() -> None:
+    net = Net(x=(1, 3, 5, 4))
+    x = net.op("Add", net.conv("x", 3, 6, bias=False), net.normal())
+    graph = fold_scale(load(net.model(net.op("Mul", x, net.normal(5, 4)))))
+    assert [node.op.label for node in graph.nodes] == ["conv", "add", "mul"]
+    net = Net(x=(1, 3, 5, 4))
+    x = net.op("Sub", net.op("Mul", "x", net.constant(1 / 255)), net.normal(3, 1, 1))
+    assert folded(net, net.op("Mul", x, net.normal(3, 1, 1))) == {"mul": 1, "add": 1}
+
+
+@pytest.mark.parametrize(("name", "scales", "shifts"), [
+    ("densenet121", 63, 122), ("inception_v2", 8, 70), ("resnet50", 1, 70), ("shufflenet", 4, 63),
+])  # fmt: skip
+def test_batch_norms_of_networks_fold(name: str, scales: int, shifts: int) -> None:
+    found = labels(simplify(load(light_model(name, 3))))
+    assert (found["mul"], found["add"]) == (scales, shifts)
