@@ -59,6 +59,12 @@ class DType(Enum):
         return float(ml_dtypes.finfo(self.numpy).eps)  # type: ignore[no-untyped-call]
 
     @property
+    def normal(self) -> tuple[float, float]:
+        """The least and the largest positive normal number of this floating-point type."""
+        found = ml_dtypes.finfo(self.numpy)  # type: ignore[no-untyped-call]
+        return float(found.smallest_normal), float(found.max)
+
+    @property
     def of_floats(self) -> DType:
         """The type that floats are rounded to on their way to this integer type, which keeps the
         low bits."""

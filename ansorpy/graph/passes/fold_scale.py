@@ -5,7 +5,8 @@
 
 A value read more than once stays as it is.  So does what another order would compute less exactly:
 ``(x + b) * c`` if nothing before it rounds, as ``x`` may be close to ``-b``, and ``(x + a) + c`` if
-the shifts cancel, as that rounds ``x``.
+the shifts cancel, as that rounds ``x``; and what would overflow or vanish: constants out of range
+when they are joined, and in float16 both terms of ``x * c + b * c``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Op, Shape
-from ansorpy.ir.dtypes import as_dtype
+from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["fold_scale"]
 
@@ -27,10 +28,14 @@ _SHARE_OF_PRODUCTS = 8
 """The same for shifts of products, which are rounded themselves, in units of the larger one's last
 place.  Shifts that cancel beyond that are there to round."""
 
+_NOTHING = 2.0**-100
+"""Constants below this are as good as 0: channels without use have weights that small."""
+
 
 def fold_scale(graph: Graph) -> Graph:
     """*graph* with chains of constant scales and shifts folded; same results up to rounding."""
-    return _Folder(graph).run()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Folder(graph).run()
 
 
 class _Folder:
@@ -82,7 +87,7 @@ class _Folder:
         product = self._scaled_product(x, c, name)
         if product is not None:
             return product
-        split = self._shift(x)
+        split = None if as_dtype(c.dtype) is DType.FLOAT16 else self._shift(x)
         if split is not None and (shift := _product(split[1], c)) is not None:
             product = self._scaled_product(split[0], c, name)
             if product is not None:
@@ -118,8 +123,10 @@ class _Folder:
         share = _SHARE_OF_PRODUCTS * as_dtype(c.dtype).epsilon if is_product else _SHARE
         first, second = np.asarray(a, np.float64), np.asarray(c, np.float64)
         least = share * np.maximum(np.abs(first), np.abs(second))
-        total = first + second
-        return total.astype(c.dtype) if np.all(np.abs(total) >= least) else None
+        total = np.asarray(first + second)
+        merged = total.astype(c.dtype)
+        has_room = np.array_equal(np.isinf(merged), np.isinf(total))
+        return merged if has_room and np.all(np.abs(total) >= least) else None
 
     def _op_of(self, value: str) -> Op | None:
         node = self.producers.get(value)
@@ -144,9 +151,13 @@ class _Folder:
         scale = _along(c, axis, rank, channels)
         if scale is None:
             return None
+        summed: Shape = (array.ndim - 2,)
         if not isinstance(node.op, MatMul):
-            scale = scale.reshape(-1, *(1,) * (array.ndim - 1))
-        return self.builder.add_constant(f"{weight}.scaled", np.asarray(array * scale))  # type: ignore[operator]
+            summed = tuple(range(1, array.ndim))
+            scale = scale.reshape(-1, *(1,) * len(summed))
+        if not _has_room(array, scale, summed):
+            return None
+        return self.builder.add_constant(f"{weight}.scaled", np.multiply(array, scale))
 
     def _private_producer(self, name: str) -> Node | None:
         return None if name in self.shared else self.producers.get(name)
@@ -166,9 +177,21 @@ def _is_tight(a: Array, b: Array) -> bool:
 
 
 def _product(a: Array, b: Array) -> Array | None:
-    if not _is_tight(a, b):
-        return None
-    return (np.asarray(a, np.float64) * np.asarray(b, np.float64)).astype(b.dtype)
+    return np.asarray(np.multiply(a, b)) if _is_tight(a, b) and _has_room(a, b) else None
+
+
+def _has_room(a: Array, b: Array, summed: Shape = ()) -> bool:
+    """True when no product of *a* and *b* overflows, or vanishes where it matters.
+
+    Args:
+        summed: Axes over which what the products scale is added up: one matters no more than the
+            largest along them.  *b* has one element there.
+    """
+    least, most = as_dtype(a.dtype).normal
+    tops = [np.abs(np.asarray(x)).max(summed, keepdims=True).astype(np.float64) for x in (a, b)]
+    largest = tops[0] * tops[1]
+    is_normal = (largest >= least) & (largest <= most)
+    return bool(np.all(is_normal | (np.minimum(*tops) < _NOTHING)))
 
 
 def _along(c: Array, axis: int, rank: int, channels: int) -> Array | None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
+from onnx import NodeProto, TensorProto
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize, partition
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.optimize import simplify
 from ansorpy.graph.passes.fold_scale import fold_scale
+from tests.frontend.models import graph_model, node
 from tests.graph.executor import Array, assert_same_as_onnxruntime, run_network
 from tests.graph.light_models import light_model
 from tests.graph.nets import Net
@@ -154,3 +159,76 @@ def test_a_scale_passes_a_shift_only_to_reach_a_product() -> None:
 def test_batch_norms_of_networks_fold(name: str, scales: int, shifts: int) -> None:
     found = labels(simplify(load(light_model(name, 3))))
     assert (found["mul"], found["add"]) == (scales, shifts)
+
+
+def half(nodes: Sequence[NodeProto], held: Mapping[str, Any], x: Any, kind: str) -> Graph:
+    """The folded network from ``x`` to ``y`` of a 16-bit type."""
+    dtype = {"float16": np.dtype(np.float16), "bfloat16": np.dtype(ml_dtypes.bfloat16)}[kind]
+    types = dict.fromkeys(("x", "y"), getattr(TensorProto, kind.upper()))
+    constants = {name: np.asarray(value, dtype) for name, value in held.items()}
+    return fold_scale(load(graph_model(nodes, {"x": np.shape(x)}, ["y"], constants, types=types)))
+
+
+@pytest.mark.parametrize(("first", "second", "x", "constants", "want"), [
+    ("Mul", "Mul", 0.5, (300, 300), 45000),  # the product of the factors is infinite
+    ("Mul", "Mul", 1000, (1e-4, 1e-4), 1e-5),  # and here 0
+    ("Mul", "Mul", 80, (1e-3, 2e-3), 1.6e-4),  # or has few digits left
+    ("Sub", "Mul", 1000, (1000, 100), 0),  # both terms are infinite
+    ("Add", "Add", -6e4, (6e4, 6e4), 6e4),
+])  # fmt: skip
+def test_constants_of_half_precision_keep_their_range(
+    first: str, second: str, x: float, constants: tuple[float, float], want: float
+) -> None:
+    nodes = [node(first, ["x", "a"], ["t"]), node(second, ["t", "b"], ["y"])]
+    graph = half(nodes, dict(zip("ab", constants, strict=True)), [x], "float16")
+    [y] = run_network(partition(optimize(graph)), {"x": np.array([x], np.float16)})
+    np.testing.assert_allclose(y.astype(np.float64), want, rtol=2e-3)
+
+
+@pytest.mark.parametrize(("weights", "scale", "left"), [
+    ((1, 1, 1), 0.5, {"conv": 1}),
+    ((1, 1e-4, 1), 0.5, {"conv": 1}),  # it is too small to matter beside the others
+    ((1e-3, 1e-3, 1e-3), 1e-3, {"conv": 1, "mul": 1}),
+    ((1, 300, 1), 300, {"conv": 1, "mul": 1}),
+])  # fmt: skip
+def test_weights_of_half_precision_keep_their_range(
+    weights: tuple[float, ...], scale: float, left: dict[str, int]
+) -> None:
+    weight = np.broadcast_to(np.reshape(weights, (1, 3, 1, 1)), (4, 3, 1, 1))
+    nodes = [node("Conv", ["x", "w"], ["t"]), node("Mul", ["t", "s"], ["y"])]
+    graph = half(nodes, {"w": weight, "s": scale}, np.ones((1, 3, 5, 4)), "float16")
+    assert labels(graph) == left
+
+
+def test_a_channel_of_small_weights_is_scaled_after_its_sum() -> None:
+    weight = np.ones((4, 3, 1, 1))
+    weight[2] = 1e-3
+    nodes = [node("Conv", ["x", "w"], ["t"]), node("Mul", ["t", "s"], ["y"])]
+    graph = half(nodes, {"w": weight, "s": 1e-3}, np.ones((1, 3, 5, 4)), "float16")
+    assert labels(graph) == {"conv": 1, "mul": 1}
+
+
+@pytest.mark.parametrize(("kind", "order"), [
+    ("float16", ["conv", "add", "mul"]), ("bfloat16", ["conv", "add"]),
+])  # fmt: skip
+def test_scales_of_float16_pass_no_shift(kind: str, order: list[str]) -> None:
+    nodes = [node("Conv", ["x", "w", "b"], ["t"]), node("Mul", ["t", "s"], ["y"])]
+    held = {"w": np.ones((4, 3, 1, 1)), "b": np.ones(4), "s": 2.0}
+    graph = half(nodes, held, np.ones((1, 3, 5, 4)), kind)
+    assert [n.op.label for n in graph.nodes] == order
+
+
+def test_channels_without_use_do_not_keep_the_others_from_folding() -> None:
+    net = Net(x=(1, 3, 5, 4))
+    weight = net.rng.standard_normal((6, 3, 1, 1))
+    weight[2] *= 1e-38
+    y = net.op("Mul", net.op("Conv", "x", net.constant(weight)), net.constant(0.01))
+    assert folded(net, y) == {"conv": 1}
+
+
+def test_masks_become_one() -> None:
+    net = Net(x=(3, 4))
+    first, second = np.zeros((3, 4)), np.zeros((3, 4))
+    first[0, 1:] = second[0, 2:] = -np.inf
+    y = net.op("Add", net.op("Add", "x", net.constant(first)), net.constant(second))
+    assert labels(fold_scale(load(net.model(y)))) == {"add": 1}
