@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.codegen.tiles import Tile, as_sequence, find_tiles, register_buffers, same_region
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Expr, Load, Var, as_expr
 from ansorpy.ir.loops import Alloc, Buffer, For, If, Let, Program, Scope, Seq, Stmt, Store
 from ansorpy.ir.rewrite import Rewriter, map_statements, substitute
@@ -130,10 +129,9 @@ class _Accumulator:
     def __init__(self, tile: Tile) -> None:
         self.tile = tile
         self.target = tile.store.buffer
-        wide = DType.FLOAT32 if self.target.dtype in (DType.FLOAT16, DType.BFLOAT16) else None
         shape = tuple(loop.extent for loop in tile.axes) or (1,)
         self.buffer = Buffer(
-            f"{self.target.name}.acc", shape, wide or self.target.dtype, Scope.LOCAL
+            f"{self.target.name}.acc", shape, self.target.dtype.of_sums, Scope.LOCAL
         )
 
     def initial(self, init: Store | None) -> Stmt:

@@ -23,7 +23,7 @@ from ansorpy.ir.tensor import ComputeOp, compute, reduce_axis
 __all__ = [
     "abs", "all_of", "argmax", "argmin", "ceil", "cos", "erf", "exp", "floor", "log", "max",
     "maximum", "min", "minimum", "prod", "round", "rsqrt", "select", "sigmoid", "sin", "sqrt",
-    "sum", "tanh",
+    "sum", "tanh", "widened",
 ]  # fmt: skip
 
 
@@ -74,6 +74,11 @@ round = _unary(Function.ROUND)
 def sigmoid(x: Expr) -> Expr:
     """``1 / (1 + exp(-x))``; 0 below -88.7, where it would be denormal."""
     return 1.0 / (1.0 + exp(-x))
+
+
+def widened(x: Expr) -> Expr:
+    """*x* in the type in which it is summed: a 16-bit float as float32."""
+    return x.astype(x.dtype.of_sums)
 
 
 def maximum(a: Expr, b: ExprLike) -> Expr:

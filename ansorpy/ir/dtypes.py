@@ -54,10 +54,26 @@ class DType(Enum):
         return _LIMITS[self]
 
     @property
+    def epsilon(self) -> float:
+        """The step from 1 to the next number of this floating-point type."""
+        return float(ml_dtypes.finfo(self.numpy).eps)  # type: ignore[no-untyped-call]
+
+    @property
+    def normal(self) -> tuple[float, float]:
+        """The least and the largest positive normal number of this floating-point type."""
+        found = ml_dtypes.finfo(self.numpy)  # type: ignore[no-untyped-call]
+        return float(found.smallest_normal), float(found.max)
+
+    @property
     def of_floats(self) -> DType:
         """The type that floats are rounded to on their way to this integer type, which keeps the
         low bits."""
         return _OF_FLOATS.get(self, self)
+
+    @property
+    def of_sums(self) -> DType:
+        """The type in which sums of values of this type are computed: float32 for 16-bit floats."""
+        return _OF_SUMS.get(self, self)
 
     @property
     def numpy(self) -> np.dtype[np.generic]:
@@ -85,6 +101,7 @@ _OF_FLOATS = {
     DType.INT8: DType.INT32, DType.INT16: DType.INT32, DType.UINT8: DType.INT32,
     DType.UINT16: DType.INT32, DType.UINT32: DType.INT64,
 }  # fmt: skip
+_OF_SUMS = {DType.FLOAT16: DType.FLOAT32, DType.BFLOAT16: DType.FLOAT32}
 
 
 def as_dtype(value: DType | str | np.dtype[np.generic] | type) -> DType:

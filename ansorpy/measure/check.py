@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.measure.bounds import largest_value
 
@@ -23,12 +22,6 @@ __all__ = [
 Array = npt.NDArray[np.generic]
 Floats = npt.NDArray[np.floating[Any]]
 
-_EPSILON = {
-    DType.FLOAT64: 2.0**-52,
-    DType.FLOAT32: 2.0**-23,
-    DType.FLOAT16: 2.0**-10,
-    DType.BFLOAT16: 2.0**-7,
-}
 _BASE_ULPS = 32.0
 _ULPS_PER_ROOT_TERM = 4.0
 _ULPS_OF_MAGNITUDE = 16.0
@@ -96,7 +89,7 @@ def least_scale(dag: ComputeDAG, output: Tensor, magnitude: float) -> float:
 def _epsilon(stages: Iterable[ComputeOp], output: Tensor) -> float:
     """Machine epsilon of the coarsest type on the way to *output*."""
     types = [op.dtype for op in stages if op.dtype.is_float]
-    return max(_EPSILON[dtype] for dtype in (*types, output.dtype))
+    return max(dtype.epsilon for dtype in (*types, output.dtype))
 
 
 def stated_error(dag: ComputeDAG) -> float:

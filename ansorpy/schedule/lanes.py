@@ -33,10 +33,8 @@ class LaneSums:
 
         They are *shared* if the elements inside the reduction are divided among threads.
         """
-        narrow = dtype in (DType.FLOAT16, DType.BFLOAT16)
-        wide = DType.FLOAT32 if narrow else dtype
         scope = Scope.WORKSPACE if shared else Scope.LOCAL
-        return LaneSums(Buffer(f"{name}.lanes", shape, wide, scope), kind)
+        return LaneSums(Buffer(f"{name}.lanes", shape, dtype.of_sums, scope), kind)
 
     @property
     def lanes(self) -> int:

@@ -82,8 +82,7 @@ class ThreadSums:
         index: ForKind = ForKind.THREAD_X,
     ) -> ThreadSums:
         """Sums of *dtype* (or wider) for stage *name* in the loop *thread*, bound to *index*."""
-        wide = DType.FLOAT32 if dtype in (DType.FLOAT16, DType.BFLOAT16) else dtype
-        part = Buffer(f"{name}.part", tuple(shape) or (1,), wide, Scope.LOCAL)
+        part = Buffer(f"{name}.part", tuple(shape) or (1,), dtype.of_sums, Scope.LOCAL)
         return ThreadSums(part, kind, thread, threads, tuple(around), index)
 
     @property

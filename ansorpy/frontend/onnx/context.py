@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import numpy as np
@@ -11,10 +11,20 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.graph.ir import Array, GraphBuilder
-from ansorpy.graph.op import Elementwise, Fn, Op, Reshape, Shape, Slice, TensorType, Transpose
+from ansorpy.graph.op import (
+    Cast,
+    Elementwise,
+    Fn,
+    Op,
+    Reshape,
+    Shape,
+    Slice,
+    TensorType,
+    Transpose,
+)
 from ansorpy.ir.dtypes import DType, as_dtype
 
-__all__ = ["NodeContext", "Unsupported", "dtype_of"]
+__all__ = ["NodeContext", "Unsupported", "dtype_of", "widely"]
 
 T = TypeVar("T")
 
@@ -42,7 +52,9 @@ def dtype_of(code: int) -> DType:
 class NodeContext:
     """One ONNX node, its operands as graph values, and the builder to emit into.
 
-    ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
+    ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.  If
+    ``wide``, operands are read in the type in which sums are computed (16-bit floats as float32):
+    each read is a cast of its own, so that the kernel that reads the operand does it.
     """
 
     node: NodeProto
@@ -50,6 +62,7 @@ class NodeContext:
     builder: GraphBuilder
     values: Mapping[str, str]
     used: frozenset[str]
+    wide: bool = False
 
     def attr(self, name: str, default: T) -> T:
         """The attribute *name*, decoded, or *default*; byte strings become text."""
@@ -69,6 +82,10 @@ class NodeContext:
 
     def input(self, index: int = 0) -> str:
         """The graph value of an operand, which must be present."""
+        return self.cast(self.operand(index), self.type(index).dtype)
+
+    def operand(self, index: int = 0) -> str:
+        """The graph value of an operand in its own type, for sums, which are wide themselves."""
         if not self.has_input(index):
             raise Unsupported(f"input {index}", "it is missing")
         return self.values[self.node.input[index]]
@@ -78,7 +95,8 @@ class NodeContext:
         return [self.values[name] for name in self.node.input if name]
 
     def type(self, index: int = 0) -> TensorType:
-        return self.builder.types[self.input(index)]
+        held = self.builder.types[self.operand(index)]
+        return replace(held, dtype=held.dtype.of_sums) if self.wide else held
 
     def shape(self, index: int = 0) -> Shape:
         return self.type(index).shape
@@ -129,6 +147,11 @@ class NodeContext:
             inputs = tuple(raised if i == computed[0] else i for i in inputs)
         return self.emit(Elementwise(fn, params), inputs)
 
+    def cast(self, value: str, dtype: DType) -> str:
+        return value if self.builder.types[value].dtype is dtype else self.emit(
+            Cast(dtype), [value]
+        )  # fmt: skip
+
     def reshape(self, value: str, shape: Shape) -> str:
         return value if self.builder.types[value].shape == shape else self.emit(
             Reshape(shape), [value]
@@ -167,3 +190,15 @@ class NodeContext:
         if not -rank <= value < rank:
             raise Unsupported(f"axis={value}", f"the operand has {rank} dimensions")
         return value % rank
+
+
+def widely(build: Callable[[NodeContext], str]) -> Callable[[NodeContext], str]:
+    """*build* on wide operands, its result rounded to the first operand's type.
+
+    Means and norms of 16-bit floats have sums that would overflow, or lose their terms.
+    """
+
+    def built(ctx: NodeContext) -> str:
+        return ctx.cast(build(replace(ctx, wide=True)), ctx.type().dtype)
+
+    return built

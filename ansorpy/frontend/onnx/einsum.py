@@ -77,7 +77,7 @@ def _summed(ctx: NodeContext, value: str, labels: str, kept: set[str]) -> tuple[
     """*value* summed over the axes whose labels are not in *kept*."""
     axes = tuple(d for d, label in enumerate(labels) if label not in kept)
     if axes:
-        value = ctx.emit(Reduce(ReduceOp.SUM, axes, False), [value])
+        value = ctx.cast(ctx.emit(Reduce(ReduceOp.SUM, axes, False), [value]), ctx.type().dtype)
     return value, "".join(label for label in labels if label in kept)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.graph.op import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softmax
+from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
 
@@ -30,17 +32,22 @@ def batch_normalization(ctx: NodeContext) -> str:
 
 
 def layer_normalization(ctx: NodeContext) -> str | tuple[str, ...]:
-    """Normalise over the axes from ``axis`` on, then scale and offset; statistics only if read."""
+    """Normalise over the axes from ``axis`` on, then scale and offset; statistics only if read.
+
+    The statistics are float32, whatever the operand is.
+    """
     axes, epsilon = _trailing(ctx), float(ctx.attr("epsilon", 1e-5))
     result = ctx.apply(Fn.MUL, ctx.emit(LayerNorm(axes, epsilon), [ctx.input()]), ctx.input(1))
     result = ctx.apply(Fn.ADD, result, ctx.input(2)) if ctx.has_input(2) else result
     if not ctx.is_output_used(1) and not ctx.is_output_used(2):
         return result
-    mean = _mean(ctx, ctx.input(), axes)
-    difference = ctx.apply(Fn.SUB, ctx.input(), mean)
-    variance = _mean(ctx, ctx.apply(Fn.MUL, difference, difference), axes)
-    root = ctx.apply(Fn.SQRT, ctx.apply(Fn.ADD, variance, ctx.literal(epsilon)))
-    return result, mean, ctx.apply(Fn.RECIPROCAL, root)
+    wide = replace(ctx, wide=True)
+    mean = _mean(wide, wide.operand(), axes)
+    difference = wide.apply(Fn.SUB, wide.input(), mean)
+    variance = _mean(wide, wide.apply(Fn.MUL, difference, difference), axes)
+    root = wide.apply(Fn.SQRT, wide.apply(Fn.ADD, variance, wide.literal(epsilon)))
+    statistics = (mean, wide.apply(Fn.RECIPROCAL, root))
+    return result, *(ctx.cast(value, DType.FLOAT32) for value in statistics)
 
 
 def rms_normalization(ctx: NodeContext) -> str:
@@ -92,7 +99,7 @@ def mean_variance_normalization(ctx: NodeContext) -> str:
     """``(x - mean) / (sqrt(variance) + 1e-9)`` over ``axes``."""
     ctx.require_float()
     axes = tuple(sorted(ctx.axes(ctx.ints("axes", (0, 2, 3)), len(ctx.shape()))))
-    difference = ctx.apply(Fn.SUB, ctx.input(), _mean(ctx, ctx.input(), axes))
+    difference = ctx.apply(Fn.SUB, ctx.input(), _mean(ctx, ctx.operand(), axes))
     variance = _mean(ctx, ctx.apply(Fn.MUL, difference, difference), axes)
     root = ctx.apply(Fn.ADD, ctx.apply(Fn.SQRT, variance), ctx.literal(1e-9))
     return ctx.apply(Fn.DIV, difference, root)
@@ -109,7 +116,7 @@ def lp_normalization(ctx: NodeContext) -> str:
     norm = ctx.emit(Reduce(ReduceOp.SUM, (axis,), True), [sizes])
     norm = norm if p == 1 else ctx.apply(Fn.SQRT, norm)
     nothing = ctx.apply(Fn.EQUAL, norm, ctx.literal(0.0))
-    return ctx.apply(Fn.DIV, x, ctx.apply(Fn.WHERE, nothing, ctx.literal(1.0), norm))
+    return ctx.apply(Fn.DIV, ctx.input(), ctx.apply(Fn.WHERE, nothing, ctx.literal(1.0), norm))
 
 
 def lrn(ctx: NodeContext) -> str:
@@ -152,9 +159,9 @@ OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     "InstanceNormalization": instance_normalization,
     "LRN": lrn,
     "LayerNormalization": layer_normalization,
-    "LogSoftmax": log_softmax,
-    "LpNormalization": lp_normalization,
-    "MeanVarianceNormalization": mean_variance_normalization,
+    "LogSoftmax": widely(log_softmax),
+    "LpNormalization": widely(lp_normalization),
+    "MeanVarianceNormalization": widely(mean_variance_normalization),
     "RMSNormalization": rms_normalization,
     "Softmax": softmax,
 }

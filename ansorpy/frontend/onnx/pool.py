@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.windows import Windows, windows_of
 from ansorpy.graph.op import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
 
@@ -21,7 +21,7 @@ def _pool(ctx: NodeContext, kind: PoolKind, value: str | None = None) -> tuple[s
         raise Unsupported(f"input shape {ctx.shape()}", "one to three spatial axes are supported")
     w = windows_of(ctx, spatial, ctx.ints("kernel_shape", ()))
     op = Pool(kind, w.kernel, w.strides, w.pads_begin, w.pads_end, w.dilations)
-    return ctx.emit(op, [value or ctx.input()]), w
+    return ctx.emit(op, [value or ctx.operand()]), w
 
 
 def max_pool(ctx: NodeContext) -> str:
@@ -55,7 +55,7 @@ def _counts(spatial: Shape, out: Shape, w: Windows, include_pad: bool) -> NDArra
 
 def _global(ctx: NodeContext, kind: ReduceOp, value: str | None = None) -> str:
     axes = tuple(range(2, len(ctx.shape())))
-    return ctx.emit(Reduce(kind, axes, keepdims=True), [value or ctx.input()])
+    return ctx.emit(Reduce(kind, axes, keepdims=True), [value or ctx.operand()])
 
 
 def lp_pool(ctx: NodeContext) -> str:
@@ -104,10 +104,10 @@ def global_max_pool(ctx: NodeContext) -> str:
 
 
 OPERATORS = {
-    "AveragePool": average_pool,
-    "GlobalAveragePool": global_average_pool,
-    "GlobalLpPool": global_lp_pool,
+    "AveragePool": widely(average_pool),
+    "GlobalAveragePool": widely(global_average_pool),
+    "GlobalLpPool": widely(global_lp_pool),
     "GlobalMaxPool": global_max_pool,
-    "LpPool": lp_pool,
+    "LpPool": widely(lp_pool),
     "MaxPool": max_pool,
 }

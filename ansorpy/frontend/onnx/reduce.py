@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.context import NodeContext, widely
 from ansorpy.graph.op import ArgReduce, Fn, Reduce, ReduceOp, Shape
 
 __all__ = ["OPERATORS"]
@@ -30,7 +30,8 @@ def _reduction(kind: ReduceOp) -> Importer:
         axes = _axes(ctx)
         if not axes:
             return ctx.input()
-        return ctx.emit(Reduce(kind, axes, bool(ctx.attr("keepdims", 1))), [ctx.input()])
+        op = Reduce(kind, axes, bool(ctx.attr("keepdims", 1)))
+        return ctx.cast(ctx.emit(op, [ctx.operand()]), ctx.type().dtype)
 
     return build
 
@@ -51,7 +52,7 @@ def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:
         total = _sum(ctx, fn(ctx, ctx.input()), bool(ctx.attr("keepdims", 1)))
         return total if root is None else ctx.apply(root, total)
 
-    return build
+    return widely(build)
 
 
 def _sum(ctx: NodeContext, value: str, keepdims: bool) -> str:
@@ -109,9 +110,9 @@ OPERATORS: dict[str, Importer] = {
     "ReduceL1": _of(_size, None),
     "ReduceL2": _of(_square, Fn.SQRT),
     "ReduceLogSum": _of(lambda ctx, value: value, Fn.LOG),
-    "ReduceLogSumExp": reduce_log_sum_exp,
+    "ReduceLogSumExp": widely(reduce_log_sum_exp),
     "ReduceMax": _reduction(ReduceOp.MAX),
-    "ReduceMean": reduce_mean,
+    "ReduceMean": widely(reduce_mean),
     "ReduceMin": _reduction(ReduceOp.MIN),
     "ReduceProd": _reduction(ReduceOp.PROD),
     "ReduceSum": _reduction(ReduceOp.SUM),

@@ -20,7 +20,10 @@ class PoolKind(Enum):
 
 @dataclass(frozen=True)
 class Pool(Op):
-    """Reduce each window; positions outside the data count as the reduction's identity."""
+    """Reduce each window; positions outside the data count as the reduction's identity.
+
+    Sums of 16-bit floats are float32, as those of :class:`Reduce`.
+    """
 
     kind: PoolKind
     kernel: Shape
@@ -37,9 +40,10 @@ class Pool(Op):
         out = windows(
             spatial, self.kernel, self.strides, self.pads_begin, self.pads_end, self.dilations
         )
+        dtype = data.dtype.of_sums if self.kind is PoolKind.SUM else data.dtype
         if self.channels_last:
-            return TensorType((data.shape[0], *out, data.shape[-1]), data.dtype)
-        return TensorType((*data.shape[:2], *out), data.dtype)
+            return TensorType((data.shape[0], *out, data.shape[-1]), dtype)
+        return TensorType((*data.shape[:2], *out), dtype)
 
     @property
     def label(self) -> str:

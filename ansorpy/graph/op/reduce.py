@@ -22,7 +22,10 @@ class ReduceOp(Enum):
 
 @dataclass(frozen=True)
 class Reduce(Op):
-    """Reduce over ``axes``, which are kept with extent 1 if ``keepdims``."""
+    """Reduce over ``axes``, which are kept with extent 1 if ``keepdims``.
+
+    Sums of 16-bit floats are float32: means and norms need them before they are scaled down.
+    """
 
     kind: ReduceOp
     axes: Shape
@@ -35,7 +38,8 @@ class Reduce(Op):
             (1 if d in self.axes else e) for d, e in enumerate(shape)
             if self.keepdims or d not in self.axes
         )  # fmt: skip
-        return TensorType(tuple(kept), inputs[0].dtype)
+        dtype = inputs[0].dtype
+        return TensorType(tuple(kept), dtype.of_sums if self.kind is ReduceOp.SUM else dtype)
 
     def reordered(self, perm: Shape) -> Op:
         return Reduce(self.kind, tuple(sorted(perm.index(a) for a in self.axes)), self.keepdims)

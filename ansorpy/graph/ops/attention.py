@@ -19,7 +19,8 @@ def attention(op: Attention, inputs: Sequence[Tensor], names: Names) -> ComputeO
     """``softmax(scale * q k + masks) v``; the sums divide the result, not each weight.
 
     Its stages are the scores, the masks (if any), each row's maximum, the exponentials, their sum,
-    the product with the values, and the result.
+    the product with the values, and the result.  For 16-bit floats both sums are float32, as they
+    grow with the number of keys; tensor cores multiply the values by 16-bit exponentials.
     """
     q, k, v, *masks = inputs
     scores: ComputeOp = matmul(None, [q, k], names)
@@ -34,21 +35,23 @@ def attention(op: Attention, inputs: Sequence[Tensor], names: Names) -> ComputeO
     )
 
     def raised_at(*i: Expr) -> Expr:
-        above = scores[i] - top[i[:-1]]
-        return b.exp(above if scale == 1.0 else above * scale)
+        above = b.widened(scores[i]) - b.widened(top[i[:-1]])
+        return b.exp(above if scale == 1.0 else above * scale).astype(scores.dtype)
+
+    def total_at(*i: Expr) -> Expr:
+        return b.sum(b.widened(raised[(*i, over[1])]), axis=over[1])
 
     raised = compute(square, raised_at, name=names.fresh("raised"))
-    total = compute(
-        rows, lambda *i: b.sum(raised[(*i, over[1])], axis=over[1]), name=names.fresh("total")
-    )
-    mixed = matmul(None, [raised, v], names)
+    total = compute(rows, total_at, name=names.fresh("total"))
+    mixed = matmul(None, [raised, v], names, wide=True)
     shape = tuple(mixed.shape[p] for p in op.perm)
 
     def result_at(*i: Expr) -> Expr:
         place = [i[op.perm.index(d)] for d in range(len(shape))]
         whole = total[broadcast_index(rows, place[:-1], mixed.shape[:-1])]
         share = mixed[tuple(place)] / whole
-        return b.select(whole.equal(whole), share, 0.0) if op.guarded else share
+        share = b.select(whole.equal(whole), share, 0.0) if op.guarded else share
+        return share.astype(scores.dtype)
 
     return compute(shape, result_at, name=names.fresh("attention"))
 

@@ -7,8 +7,7 @@ from math import prod
 
 from ansorpy.graph.op import LayerNorm
 from ansorpy.graph.ops.names import Names
-from ansorpy.ir.builders import rsqrt
-from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir import builders as b
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
@@ -18,7 +17,8 @@ __all__ = ["layer_norm"]
 def layer_norm(op: LayerNorm, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """Sum, mean, sum of squared deviations, reciprocal root, and product, a stage each.
 
-    The statistics drop the axes that they reduce: ``[rows]`` for ``x[rows, size]``.
+    The statistics drop the axes that they reduce: ``[rows]`` for ``x[rows, size]``.  For 16-bit
+    floats all stages but the last are float32.
     """
     (x,) = inputs
     kept = [d for d in range(x.ndim) if d not in op.axes]
@@ -35,7 +35,7 @@ def layer_norm(op: LayerNorm, inputs: Sequence[Tensor], names: Names) -> Compute
         def body(*i: Expr) -> Expr:
             place = dict(zip(kept, i, strict=True)) | over
             index = tuple(place[d] for d in range(x.ndim))
-            return sum_over(term(index), axis=tuple(over.values()))
+            return b.sum(term(index), axis=tuple(over.values()))
 
         return compute(shape, body, name=names.fresh(name), names=[axes[d] for d in kept])
 
@@ -43,15 +43,17 @@ def layer_norm(op: LayerNorm, inputs: Sequence[Tensor], names: Names) -> Compute
         return compute(shape, fn, name=names.fresh(name), names=[axes[d] for d in kept])
 
     def centred(i: Sequence[Expr]) -> Expr:
-        element = x[tuple(i)]
+        element = b.widened(x[tuple(i)])
         return element if mean is None else element - mean[row(i)]
 
     mean = None
     if op.centred:
-        total = statistic(lambda i: x[i], "total")
+        total = statistic(lambda i: b.widened(x[i]), "total")
         mean = per_row(lambda *i: total[i] / count, "mean")
     squares = statistic(lambda i: centred(i) * centred(i), "squares")
-    root = per_row(lambda *i: rsqrt(squares[i] / count + op.epsilon), "root")
-    return compute(
-        x.shape, lambda *i: centred(i) * root[row(i)], name=names.fresh("norm"), names=axes
-    )
+    root = per_row(lambda *i: b.rsqrt(squares[i] / count + op.epsilon), "root")
+
+    def normed(*i: Expr) -> Expr:
+        return (centred(i) * root[row(i)]).astype(x.dtype)
+
+    return compute(x.shape, normed, name=names.fresh("norm"), names=axes)

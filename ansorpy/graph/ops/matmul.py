@@ -8,16 +8,20 @@ from ansorpy.graph.op import MatMul, broadcast
 from ansorpy.graph.ops.names import Names
 from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir.builders import widened
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
 __all__ = ["grouped_matmul", "matmul"]
 
 
-def matmul(op: MatMul | None, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+def matmul(
+    op: MatMul | None, inputs: Sequence[Tensor], names: Names, *, wide: bool = False
+) -> ComputeOp:
     """``out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]``, batch axes broadcast.
 
-    The axes of ``out`` are permuted as *op* says.
+    The axes of ``out`` are permuted as *op* says.  If *wide*, ``out`` is of the type in which sums
+    are computed: float32 for 16-bit floats.
     """
     a, b = inputs
     batch = broadcast([a.shape[:-2], b.shape[:-2]])
@@ -31,7 +35,8 @@ def matmul(op: MatMul | None, inputs: Sequence[Tensor], names: Names) -> Compute
         outer, (i, j) = index[:-2], index[-2:]
         left = broadcast_index(a.shape[:-2], outer, batch)
         right = broadcast_index(b.shape[:-2], outer, batch)
-        return sum_over(a[(*left, i, k)] * b[(*right, k, j)], axis=k)
+        x, y = a[(*left, i, k)], b[(*right, k, j)]
+        return sum_over(widened(x) * widened(y) if wide else x * y, axis=k)
 
     return compute(
         tuple(shape[p] for p in perm),

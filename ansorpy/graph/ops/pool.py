@@ -8,8 +8,7 @@ from ansorpy.graph.op import Pool, PoolKind
 from ansorpy.graph.op import windows as count_windows
 from ansorpy.graph.ops.names import Names, spatial_axes
 from ansorpy.graph.ops.windows import guarded, kernel_axes, position
-from ansorpy.ir.builders import max as max_over
-from ansorpy.ir.builders import sum as sum_over
+from ansorpy.ir import builders as b
 from ansorpy.ir.expr import Expr, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
@@ -35,9 +34,7 @@ def pool(op: Pool, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     ]
     guards = [(d + 1, op.pads_begin[d] > 0, reach[d] >= size[d]) for d in range(rank)]
     taps = kernel_axes(op.kernel, spatial)
-    kind, reduce_over = (
-        (ReduceKind.MAX, max_over) if op.kind is PoolKind.MAX else (ReduceKind.SUM, sum_over)
-    )
+    kind = ReduceKind.MAX if op.kind is PoolKind.MAX else ReduceKind.SUM
 
     def body(*i: Expr) -> Expr:
         where = [
@@ -46,7 +43,8 @@ def pool(op: Pool, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         ]
         shifted = [x - pad if pad else x for x, pad in zip(where, op.pads_begin, strict=True)]
         value = guarded(data, (i[0], *shifted, i[-1]), guards, kind.identity(data.dtype))
-        return reduce_over(value, axis=[k for k in taps if k is not None])
+        axes = [k for k in taps if k is not None]
+        return b.max(value, axes) if op.kind is PoolKind.MAX else b.sum(b.widened(value), axes)
 
     return compute(
         (data.shape[0], *out, data.shape[-1]),

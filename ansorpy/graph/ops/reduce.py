@@ -13,7 +13,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 __all__ = ["arg_reduce", "reduce", "softmax"]
 
 _REDUCE: dict[ReduceOp, Callable[..., Expr]] = {
-    ReduceOp.SUM: builders.sum,
+    ReduceOp.SUM: lambda x, axis: builders.sum(builders.widened(x), axis),
     ReduceOp.MAX: builders.max,
     ReduceOp.MIN: builders.min,
     ReduceOp.PROD: builders.prod,
@@ -41,7 +41,7 @@ def arg_reduce(op: ArgReduce, inputs: Sequence[Tensor], names: Names) -> Compute
 def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
     """Four stages: the maximum over ``op.axes``, the exponentials, their sum, the quotient.
 
-    The sum is NaN exactly where one of its terms is.
+    The sum is NaN exactly where one of its terms is.  For 16-bit floats both are float32.
     """
     (x,) = inputs
     top = _reduced(x, ReduceOp.MAX, op.axes, True, names.fresh("max"))
@@ -50,14 +50,17 @@ def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         return tuple(0 if d in op.axes else a for d, a in enumerate(i))
 
     axes = tuple(f"i{d}" for d in range(x.ndim))
-    exps = compute(
-        x.shape, lambda *i: builders.exp(x[i] - top[at(i)]), name=names.fresh("exp"), names=axes
-    )
+
+    def raised(*i: Expr) -> Expr:
+        return builders.exp(builders.widened(x[i]) - builders.widened(top[at(i)]))
+
+    exps = compute(x.shape, raised, name=names.fresh("exp"), names=axes)
     total = _reduced(exps, ReduceOp.SUM, op.axes, True, names.fresh("sum"))
 
     def quotient(*i: Expr) -> Expr:
         share, whole = exps[i] / total[at(i)], total[at(i)]
-        return builders.select(whole.equal(whole), share, 0.0) if op.guarded else share
+        share = builders.select(whole.equal(whole), share, 0.0) if op.guarded else share
+        return share.astype(x.dtype)
 
     return compute(x.shape, quotient, name=names.fresh("softmax"), names=axes)
 

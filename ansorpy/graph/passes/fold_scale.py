@@ -3,7 +3,10 @@
     conv(x, w) * s + t            -->   conv(x, w * s) + t
     (x * a + b) * c + d           -->   x * (a * c) + (b * c + d)
 
-A value read more than once stays as it is.  Products of constants are computed in float64.
+A value read more than once stays as it is.  So does what another order would compute less exactly:
+``(x + b) * c`` if nothing before it rounds, as ``x`` may be close to ``-b``, and ``(x + a) + c`` if
+the shifts cancel, as that rounds ``x``; and what would overflow or vanish: constants out of range
+when they are joined, and in float16 both terms of ``x * c + b * c``.
 """
 
 from __future__ import annotations
@@ -12,13 +15,27 @@ import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
 from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Op, Shape
+from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["fold_scale"]
+
+_MUL = Elementwise(Fn.MUL)
+
+_SHARE = 1 / 8
+"""Shifts are merged if their sum is at least this share of the larger one: three bits are lost."""
+
+_SHARE_OF_PRODUCTS = 8
+"""The same for shifts of products, which are rounded themselves, in units of the larger one's last
+place.  Shifts that cancel beyond that are there to round."""
+
+_NOTHING = 2.0**-100
+"""Constants below this are as good as 0: channels without use have weights that small."""
 
 
 def fold_scale(graph: Graph) -> Graph:
     """*graph* with chains of constant scales and shifts folded; same results up to rounding."""
-    return _Folder(graph).run()
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _Folder(graph).run()
 
 
 class _Folder:
@@ -66,31 +83,61 @@ class _Folder:
         return name in self.builder.constants and self.builder.types[name].dtype.is_float
 
     def _scaled(self, x: str, c: Array, name: str) -> str:
-        """``x * c``, folded into the producer of *x* if that is affine."""
+        """``x * c``, folded into the product that makes *x*, also if a shift is between them."""
+        product = self._scaled_product(x, c, name)
+        if product is not None:
+            return product
+        split = None if as_dtype(c.dtype) is DType.FLOAT16 else self._shift(x)
+        if split is not None and (shift := _product(split[1], c)) is not None:
+            product = self._scaled_product(split[0], c, name)
+            if product is not None:
+                return self._shifted(product, shift, name)
+        return self._emit(_MUL, (x, self._constant(c, name)), name)
+
+    def _scaled_product(self, x: str, c: Array, name: str) -> str | None:
+        """``x * c`` with *c* folded into the constant factors of *x*; None if it has none."""
         before = self._private_producer(x)
-        if before is not None:
-            match before.op:
-                case Elementwise(Fn.ADD | Fn.MUL as fn):
-                    split = self._split_constant(before.inputs)
-                    if split is not None and (merged := _product(split[1], c)) is not None:
-                        if fn is Fn.MUL:
-                            return self._scaled(split[0], merged, name)
-                        return self._shifted(self._scaled(split[0], c, name), merged, name)
-                case Conv() | MatMul():
-                    weight = self._scaled_weight(before, c)
-                    if weight is not None:
-                        return self._emit(before.op, (before.inputs[0], weight), name)
-        return self._emit(Elementwise(Fn.MUL), (x, self._constant(c, name)), name)
+        match before:
+            case Node(op, inputs) if op == _MUL:
+                split = self._split_constant(inputs)
+                if split is not None and (merged := _product(split[1], c)) is not None:
+                    return self._scaled(split[0], merged, name)
+            case Node(Conv() | MatMul() as op, (data, _)):
+                weight = self._scaled_weight(before, c)
+                if weight is not None:
+                    return self._emit(op, (data, weight), name)
+        return None
 
     def _shifted(self, x: str, c: Array, name: str) -> str:
         """``x + c``, merged with a constant shift of *x*."""
-        before = self._private_producer(x)
-        if before is not None and before.op == Elementwise(Fn.ADD):
-            split = self._split_constant(before.inputs)
-            if split is not None and _is_tight(split[1], c):
-                merged = np.asarray(split[1], np.float64) + np.asarray(c, np.float64)
-                return self._shifted(split[0], merged.astype(c.dtype), name)
+        split = self._shift(x)
+        if split is not None and (merged := self._merged(*split, c)) is not None:
+            return self._shifted(split[0], merged, name)
         return self._emit(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
+
+    def _merged(self, x: str, a: Array, c: Array) -> Array | None:
+        """The sum of two shifts of *x*; None if the larger one rounds away much of it."""
+        if not _is_tight(a, c):
+            return None
+        is_product = isinstance(self._op_of(x), Conv | MatMul) or self._op_of(x) == _MUL
+        share = _SHARE_OF_PRODUCTS * as_dtype(c.dtype).epsilon if is_product else _SHARE
+        first, second = np.asarray(a, np.float64), np.asarray(c, np.float64)
+        least = share * np.maximum(np.abs(first), np.abs(second))
+        total = np.asarray(first + second)
+        merged = total.astype(c.dtype)
+        has_room = np.array_equal(np.isinf(merged), np.isinf(total))
+        return merged if has_room and np.all(np.abs(total) >= least) else None
+
+    def _op_of(self, value: str) -> Op | None:
+        node = self.producers.get(value)
+        return None if node is None else node.op
+
+    def _shift(self, x: str) -> tuple[str, Array] | None:
+        """(operand, shift) of the addition that makes *x*, if nothing else reads it."""
+        before = self._private_producer(x)
+        if before is None or before.op != Elementwise(Fn.ADD):
+            return None
+        return self._split_constant(before.inputs)
 
     def _scaled_weight(self, node: Node, c: Array) -> str | None:
         """The constant weight scaled by *c*; None if *c* is not one scale per output channel."""
@@ -104,9 +151,13 @@ class _Folder:
         scale = _along(c, axis, rank, channels)
         if scale is None:
             return None
+        summed: Shape = (array.ndim - 2,)
         if not isinstance(node.op, MatMul):
-            scale = scale.reshape(-1, *(1,) * (array.ndim - 1))
-        return self.builder.add_constant(f"{weight}.scaled", np.asarray(array * scale))  # type: ignore[operator]
+            summed = tuple(range(1, array.ndim))
+            scale = scale.reshape(-1, *(1,) * len(summed))
+        if not _has_room(array, scale, summed):
+            return None
+        return self.builder.add_constant(f"{weight}.scaled", np.multiply(array, scale))
 
     def _private_producer(self, name: str) -> Node | None:
         return None if name in self.shared else self.producers.get(name)
@@ -126,9 +177,21 @@ def _is_tight(a: Array, b: Array) -> bool:
 
 
 def _product(a: Array, b: Array) -> Array | None:
-    if not _is_tight(a, b):
-        return None
-    return (np.asarray(a, np.float64) * np.asarray(b, np.float64)).astype(b.dtype)
+    return np.asarray(np.multiply(a, b)) if _is_tight(a, b) and _has_room(a, b) else None
+
+
+def _has_room(a: Array, b: Array, summed: Shape = ()) -> bool:
+    """True when no product of *a* and *b* overflows, or vanishes where it matters.
+
+    Args:
+        summed: Axes over which what the products scale is added up: one matters no more than the
+            largest along them.  *b* has one element there.
+    """
+    least, most = as_dtype(a.dtype).normal
+    tops = [np.abs(np.asarray(x)).max(summed, keepdims=True).astype(np.float64) for x in (a, b)]
+    largest = tops[0] * tops[1]
+    is_normal = (largest >= least) & (largest <= most)
+    return bool(np.all(is_normal | (np.minimum(*tops) < _NOTHING)))
 
 
 def _along(c: Array, axis: int, rank: int, channels: int) -> Array | None:

@@ -4,7 +4,8 @@
     x / sqrt(mean(x ** 2) + e)                     -->   layer_norm(x), not centred
 
 ``d ** 2`` may be ``d * d``, the quotient a product with the reciprocal, and a mean is a sum times
-the reciprocal of its count.  Parts that are also read elsewhere remain.
+the reciprocal of its count (of 16-bit floats rounded, since their sum is float32).  Parts that are
+also read elsewhere remain.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import math
 import numpy as np
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
-from ansorpy.graph.op import Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
+from ansorpy.graph.op import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
 
 __all__ = ["join_norms"]
 
@@ -70,8 +71,8 @@ class _Finder:
 
     def _mean(self, value: str) -> tuple[str, Shape] | None:
         """(operand, axes) of a mean over whole axes that are kept with extent one."""
-        scaled = self._with_scalar(value, Fn.MUL)
-        total = scaled and self.producers.get(scaled[0])
+        scaled = self._with_scalar(self._before_rounding(value), Fn.MUL)
+        total = scaled and self.producers.get(self._before_rounding(scaled[0]))
         if not scaled or not total or not isinstance(total.op, Reduce):
             return None
         operand, op = total.inputs[0], total.op
@@ -80,6 +81,14 @@ class _Finder:
         if op.kind is not ReduceOp.SUM or not op.keepdims or not is_mean:
             return None
         return operand, op.axes
+
+    def _before_rounding(self, value: str) -> str:
+        """The float32 that 16-bit *value* is rounded from, if it is; else *value*."""
+        node, types = self.producers.get(value), self.graph.types
+        if node is None or not isinstance(node.op, Cast):
+            return value
+        (source,) = node.inputs
+        return source if types[source].dtype is types[value].dtype.of_sums else value
 
     def _is_square(self, value: str, x: str) -> bool:
         power = self._with_scalar(value, Fn.POW)

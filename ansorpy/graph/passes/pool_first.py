@@ -3,7 +3,8 @@
     sum_pool(conv1x1(x) + b)   -->   conv1x1(sum_pool(x)) + b * taps
 
 Both are linear, so they commute; the convolution then has fewer pixels.  Only for sums over windows
-without padding or overlap, of a convolution that nothing else reads.
+without padding or overlap, of a convolution that nothing else reads; and not of 16-bit floats, as
+their sums are wider than what the convolution takes.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class _Finder:
 
     def product_before(self, node: Node) -> _Product | None:
         """The pointwise convolution that *node* pools, with its bias; None if they stay."""
-        if not isinstance(node.op, Pool) or not _shrinks(node.op):
+        if not isinstance(node.op, Pool) or not _shrinks(node.op) or self._widens(node):
             return None
         before, bias = self.uses.private(node.inputs[0]), None
         if before is not None and before.op == Elementwise(Fn.ADD):
@@ -70,6 +71,9 @@ class _Finder:
             return None
         kernel = self.graph.types[before.inputs[1]].shape[2:]
         return _Product(before, bias) if is_pointwise(before.op, kernel) else None
+
+    def _widens(self, node: Node) -> bool:
+        return self.graph.types[node.output].dtype is not self.graph.types[node.inputs[0]].dtype
 
 
 def _shrinks(op: Pool) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.op import LayerNorm
 from ansorpy.graph.passes.join_norms import join_norms
+from tests.frontend.models import graph_model
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
 
@@ -48,6 +50,17 @@ def test_a_norm_becomes_one_operator(
     assert (op.axes, op.centred) == ((2,), centred) and np.isclose(op.epsilon, 1e-3)
     network = assert_same_as_onnxruntime(net.model(scaled), np.random.default_rng(5))
     assert len(network.calls) == 1, "scale and offset are its epilogue"
+
+
+@pytest.mark.parametrize("centred", [True, False])
+def test_a_norm_of_half_precision_becomes_one_operator(centred: bool) -> None:
+    net = Net(x=SHAPE)
+    y = norm(net, centred=centred)
+    held = {name: array.astype(np.float16) for name, array in net.constants.items()}
+    types = dict.fromkeys(("x", y), TensorProto.FLOAT16)
+    model = graph_model(net.nodes, net.inputs, [y], held, types=types)
+    [op] = [node.op for node in join_norms(load(model)).nodes]
+    assert isinstance(op, LayerNorm) and op.centred == centred
 
 
 def test_what_else_reads_the_parts_keeps_them() -> None:

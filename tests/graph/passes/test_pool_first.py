@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
-from tests.graph.executor import assert_same_as_onnxruntime
+from tests.frontend.models import graph_model
+from tests.graph.executor import assert_same_as_onnxruntime, compiled
 from tests.graph.nets import Net
 
 
@@ -41,6 +43,16 @@ def test_windows_that_overlap_or_meet_padding_stay(rest: dict[str, Any]) -> None
     net = Net(x=(1, 8, 6, 6))
     y = average(net, net.conv(net.relu(net.conv("x", 8, 8, 3)), 8, 4), **rest)
     assert order(net, net.op("GlobalMaxPool", y))[1] == "conv1x1"
+
+
+def test_an_average_of_half_precision_stays() -> None:
+    net = Net(x=(1, 8, 6, 6))
+    y = average(net, net.conv("x", 8, 4))
+    held = {name: array.astype(np.float16) for name, array in net.constants.items()}
+    types = dict.fromkeys(("x", y), TensorProto.FLOAT16)
+    network = compiled(graph_model(net.nodes, net.inputs, [y], held, types=types))
+    names = "_".join(call.name for call in network.calls)
+    assert names.index("conv1x1") < names.index("sumpool2x2s2")
 
 
 def test_a_product_that_is_read_elsewhere_stays() -> None:
