@@ -40,7 +40,7 @@ def test_what_greets_as_grpc_does_may_be_a_cluster(scheme: str) -> None:
 
 @pytest.mark.parametrize("said", [b"", b"SSH-2.0-OpenSSH_9.6\r\n", b"HTTP/1.1 400 Bad Request\r\n"])
 def test_another_server_is_said_to_be_none(said: bytes) -> None:
-    refused = pytest.raises(MissingDependency, match="is not a Ray cluster")
+    refused = pytest.raises(MissingDependency, match="(no|is not a) Ray cluster")
     with listening(said) as address, refused as caught:
         reach(f"ray://{address}", 5.0, "see there")
     assert address in str(caught.value) and "hint: see there" in str(caught.value)
