@@ -82,11 +82,11 @@ class _Finder:
             before = self.uses.private(before.inputs[0])
         arithmetic: list[Node] = []
         while before is not None and isinstance(before.op, Elementwise):
-            others = [i for i in before.inputs if i not in self.graph.constants]
-            if len(others) != 1 or not all(map(self._is_row, before.inputs)):
+            value = self._scaled(before)
+            if value is None:
                 return None
             arithmetic.insert(0, before)
-            before = self.uses.private(others[0])
+            before = self.uses.private(value)
         if before is None or not isinstance(before.op, LayerNorm):
             return None
         last = len(self._shape(before.output)) - 1
@@ -98,6 +98,13 @@ class _Finder:
         if isinstance(node.op, Reshape):
             return shape[-1:] == self._shape(node.inputs[0])[-1:]
         return isinstance(node.op, Transpose) and node.op.perm[-1] == len(shape) - 1
+
+    def _scaled(self, node: Node) -> str | None:
+        """The computed operand of *node*, if all its rows meet the same constants."""
+        others = [i for i in node.inputs if i not in self.graph.constants]
+        if len(others) != 1 or self._shape(others[0]) != self._shape(node.output):
+            return None
+        return others[0] if all(map(self._is_row, node.inputs)) else None
 
     def _is_row(self, value: str) -> bool:
         """True for computed values, and for constants that are the same for all rows."""
