@@ -3,7 +3,7 @@
     softmax(q k * scale + masks) v, transposed   -->   attention(q, k, v, masks)
 
 The scale and the masks are optional; masks may be known only at run time.  No other node may read
-an intermediate value.
+an intermediate value.  Of two that share a product, the earlier one is taken.
 
 In one kernel the scores never leave the caches, but its products are tiled only for a block of
 rows; which matters more depends on the sizes.  So the pass asks, unless there is a single row.
@@ -11,6 +11,7 @@ rows; which matters more depends on the sizes.  So the pass asks, unless there i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorpy.graph.choices import Choices
@@ -36,8 +37,7 @@ class _Found:
 
 def fuse_attention(graph: Graph, choices: Choices) -> Graph:
     """*graph* with each attention as one node, unless *choices* keep it as several."""
-    finder = _Finder(graph)
-    attentions = [f for f in map(finder.attention_of, graph.nodes) if f is not None]
+    attentions = _apart(filter(None, map(_Finder(graph).attention_of, graph.nodes)))
     found = {f.nodes[-1].output: f for f in attentions if _is_joined(graph, f, choices)}
     gone = {node.output for f in found.values() for node in f.nodes}
     builder = GraphBuilder.like(graph)
@@ -47,6 +47,18 @@ def fuse_attention(graph: Graph, choices: Choices) -> Graph:
         elif node.output not in gone:
             builder.emit(node.op, node.inputs, node.output)
     return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+
+
+def _apart(attentions: Iterable[_Found]) -> list[_Found]:
+    """*attentions* without those that share a node with an earlier one."""
+    taken: set[str] = set()
+    apart = []
+    for found in attentions:
+        values = {node.output for node in found.nodes}
+        if taken.isdisjoint(values):
+            taken |= values
+            apart.append(found)
+    return apart
 
 
 def _is_joined(graph: Graph, found: _Found, choices: Choices) -> bool:
