@@ -22,8 +22,8 @@ from ansorpy.graph.uses import Uses
 
 __all__ = ["WAYS", "fuse_attention"]
 
-WAYS = ("one kernel", "three kernels")
-"""The answers to what the pass asks."""
+WAYS = {"one kernel": True, "three kernels": False}
+"""The answers to what the pass asks, and whether an attention is then one node."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _is_joined(graph: Graph, found: _Found, choices: Choices) -> bool:
     if shapes[0][-2] == 1:
         return True
     of = " ".join("x".join(map(str, shape)) for shape in shapes)
-    return choices.way(f"attention of {of}", WAYS) == WAYS[0]
+    return choices.way(f"attention of {of}", WAYS)
 
 
 class _Finder:

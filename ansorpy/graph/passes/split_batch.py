@@ -14,7 +14,7 @@ along the batch, where nothing overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -45,11 +45,12 @@ def split_batch(graph: Graph, choices: Choices) -> Graph:
         return graph
     fitting = (n for n in range(2, batch) if batch % n == 0 and largest <= n * choices.cache_bytes)
     front = _Front(graph, next(fitting, batch))
-    ends = {front.text(end): end for end in front.ends()}
+    ends = {front.handed_on(end): end for end in front.ends()}
     if not ends:
         return graph
-    taken = choices.way(f"batch of {batch}", (WHOLE, *ends))
-    return graph if taken == WHOLE else front.split(ends[taken])
+    ways = {WHOLE: (), **{front.text(values): values for values in ends}}
+    taken = choices.way(f"batch of {batch}", ways)
+    return front.split(ends[taken]) if taken else graph
 
 
 def _batch(graph: Graph) -> int:
@@ -122,16 +123,16 @@ class _Front:
         reader = self.uses.only_reader(handed_on[0])
         return reader is None or reader.op.pattern is not Pattern.ELEMENTWISE
 
-    def handed_on(self, end: int) -> list[str]:
+    def handed_on(self, end: int) -> tuple[str, ...]:
         """Values made in pieces that the caller, or a node from number *end* on, reads."""
         read = {output.value for output in self.graph.outputs}
         read.update(value for node in self.graph.nodes[end:] for value in node.inputs)
         made = (node.output for node in self.graph.nodes[:end])
-        return [value for value in made if value in self.ops and value in read]
+        return tuple(value for value in made if value in self.ops and value in read)
 
-    def text(self, end: int) -> str:
-        """How far the pieces go, in words."""
-        shapes = (self.graph.types[value].shape[1:] for value in self.handed_on(end))
+    def text(self, handed_on: Sequence[str]) -> str:
+        """How far pieces go that end with the values *handed_on*, in words."""
+        shapes = (self.graph.types[value].shape[1:] for value in handed_on)
         to = " ".join("x".join(map(str, shape)) for shape in shapes)
         return f"in {self.pieces} up to {to}"
 

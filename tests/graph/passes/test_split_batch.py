@@ -82,7 +82,8 @@ def in_pieces(graph: Graph) -> Graph | None:
     if not choices.asked:
         return None
     [(question, ways)] = choices.asked.items()
-    return split_batch(graph, Choices({question: ways[1]}, cache_bytes=1))
+    _, last, *_ = ways
+    return split_batch(graph, Choices({question: last}, cache_bytes=1))
 
 
 def floats(*shape: int) -> np.ndarray:
