@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -15,7 +16,7 @@ from ansorpy.frontend.onnx import load
 from ansorpy.graph import Graph, Network, cuts
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.cuts import Cuts, cuts_of
-from ansorpy.graph.ir import GraphBuilder, Output
+from ansorpy.graph.ir import GraphBuilder
 from ansorpy.graph.op import Elementwise, Fn
 from tests.graph.attentions import attend_batch, transformer
 from tests.graph.executor import assert_same_as_onnxruntime
@@ -151,8 +152,8 @@ def asking(questions: Mapping[str, tuple[int, ...]]) -> object:
         for at, node in enumerate(graph.nodes):
             changed = [fn for q, nodes in questions.items() if at in nodes and (fn := ways[q])]
             op = Elementwise(changed[0]) if changed else node.op
-            builder.emit(op, node.inputs, node.output)
-        return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            builder.add_node(replace(node, op=op))
+        return builder.finish(graph.outputs)
 
     return arrange
 

@@ -8,10 +8,12 @@ A value read more than once stays as it is.  Products of constants are computed 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
-from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Op, Shape
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
+from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Shape
 
 __all__ = ["fold_scale"]
 
@@ -29,21 +31,15 @@ class _Folder:
         readers = graph.consumers()
         results = [output.value for output in graph.outputs]
         self.uses = {name: len(readers[name]) + results.count(name) for name in graph.types}
-        self.shared: set[str] = set()
 
     def run(self) -> Graph:
-        renamed: dict[str, str] = {}
         for node in self.graph.nodes:
-            inputs = tuple(renamed.get(i, i) for i in node.inputs)
-            name = self._rewrite(Node(node.op, inputs, node.output))
-            renamed[node.output] = name
-            if self.uses[node.output] != 1:
-                self.shared.add(name)
-        return self.builder.finish(
-            Output(o.name, renamed.get(o.value, o.value)) for o in self.graph.outputs
-        )
+            folded = self._folded(node)
+            self.producers[node.output] = folded
+            self.builder.add_node(folded)
+        return self.builder.finish(self.graph.outputs)
 
-    def _rewrite(self, node: Node) -> str:
+    def _folded(self, node: Node) -> Node:
         match node.op:
             case Elementwise(Fn.ADD | Fn.MUL as fn) if len(node.inputs) == 2:
                 split = self._split_constant(node.inputs)
@@ -53,7 +49,7 @@ class _Folder:
             case Elementwise(Fn.SUB) if self._is_float_constant(node.inputs[1]):
                 c = np.negative(self.builder.constants[node.inputs[1]])
                 return self._shifted(node.inputs[0], c, node.output)
-        return self._emit(node.op, node.inputs, node.output)
+        return node
 
     def _split_constant(self, inputs: tuple[str, ...]) -> tuple[str, Array] | None:
         """(computed operand, constant operand) of a commutative operation on floats."""
@@ -65,8 +61,8 @@ class _Folder:
     def _is_float_constant(self, name: str) -> bool:
         return name in self.builder.constants and self.builder.types[name].dtype.is_float
 
-    def _scaled(self, x: str, c: Array, name: str) -> str:
-        """``x * c``, folded into the producer of *x* if that is affine."""
+    def _scaled(self, x: str, c: Array, name: str) -> Node:
+        """``x * c`` as the value *name*, folded into the producer of *x* if that is affine."""
         before = self._private_producer(x)
         if before is not None:
             match before.op:
@@ -75,22 +71,29 @@ class _Folder:
                     if split is not None and (merged := _product(split[1], c)) is not None:
                         if fn is Fn.MUL:
                             return self._scaled(split[0], merged, name)
-                        return self._shifted(self._scaled(split[0], c, name), merged, name)
+                        return self._shifted(self._scaled_first(split[0], c, name), merged, name)
                 case Conv() | MatMul():
                     weight = self._scaled_weight(before, c)
                     if weight is not None:
-                        return self._emit(before.op, (before.inputs[0], weight), name)
-        return self._emit(Elementwise(Fn.MUL), (x, self._constant(c, name)), name)
+                        return Node(before.op, (before.inputs[0], weight), name)
+        return Node(Elementwise(Fn.MUL), (x, self._constant(c, name)), name)
 
-    def _shifted(self, x: str, c: Array, name: str) -> str:
-        """``x + c``, merged with a constant shift of *x*."""
+    def _scaled_first(self, x: str, c: Array, name: str) -> str:
+        """``x * c`` as a value of its own, from which the value *name* is computed."""
+        scaled = self._scaled(x, c, f"{name}.scaled")
+        value = self.builder.emit(scaled.op, scaled.inputs, scaled.output)
+        self.producers[value] = replace(scaled, output=value)
+        return value
+
+    def _shifted(self, x: str, c: Array, name: str) -> Node:
+        """``x + c`` as the value *name*, merged with a constant shift of *x*."""
         before = self._private_producer(x)
         if before is not None and before.op == Elementwise(Fn.ADD):
             split = self._split_constant(before.inputs)
             if split is not None and _is_tight(split[1], c):
                 merged = np.asarray(split[1], np.float64) + np.asarray(c, np.float64)
                 return self._shifted(split[0], merged.astype(c.dtype), name)
-        return self._emit(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
+        return Node(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
 
     def _scaled_weight(self, node: Node, c: Array) -> str | None:
         """The constant weight scaled by *c*; None if *c* is not one scale per output channel."""
@@ -109,15 +112,10 @@ class _Folder:
         return self.builder.add_constant(f"{weight}.scaled", np.asarray(array * scale))  # type: ignore[operator]
 
     def _private_producer(self, name: str) -> Node | None:
-        return None if name in self.shared else self.producers.get(name)
+        return self.producers.get(name) if self.uses.get(name, 1) == 1 else None
 
     def _constant(self, array: Array, name: str) -> str:
         return self.builder.add_constant(f"{name}.const", array)
-
-    def _emit(self, op: Op, inputs: tuple[str, ...], name: str) -> str:
-        name = self.builder.emit(op, inputs, name)
-        self.producers[name] = Node(op, inputs, name)
-        return name
 
 
 def _is_tight(a: Array, b: Array) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.factor import factor_of
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
 from ansorpy.graph.uses import Uses
 
@@ -43,10 +43,11 @@ def fuse_attention(graph: Graph, choices: Choices) -> Graph:
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if node.output in found:
-            builder.emit(found[node.output].op, found[node.output].inputs, node.output)
+            attention = found[node.output]
+            builder.add_node(Node(attention.op, attention.inputs, node.output))
         elif node.output not in gone:
-            builder.emit(node.op, node.inputs, node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            builder.add_node(node)
+    return builder.finish(graph.outputs)
 
 
 def _apart(attentions: Iterable[_Found]) -> list[_Found]:

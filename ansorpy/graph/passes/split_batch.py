@@ -20,7 +20,7 @@ from itertools import accumulate
 import numpy as np
 
 from ansorpy.graph.choices import Choices
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Concat, Op, Pattern, Slice
 from ansorpy.graph.rows import Operand, on_rows
 from ansorpy.graph.uses import Uses
@@ -147,13 +147,12 @@ class _Splitter:
         self.graph = front.graph
         self.end = end
         self.builder = GraphBuilder.like(self.graph)
-        self.names = {value: value for value in self.builder.types}
         self.repeated: dict[str, str] = {}
 
     def run(self) -> Graph:
         for node in self.graph.nodes[: self.end]:
             if node.output not in self.front.ops:
-                self._emit(node)
+                self.builder.add_node(node)
         handed_on = self.front.handed_on(self.end)
         parts: dict[str, list[str]] = {value: [] for value in handed_on}
         for piece in range(self.front.pieces):
@@ -161,14 +160,10 @@ class _Splitter:
             for value, made in parts.items():
                 made.append(names[value])
         for value, made in parts.items():
-            self.names[value] = self.builder.emit(Concat(0), made, value)
+            self.builder.add_node(Node(Concat(0), tuple(made), value))
         for node in self.graph.nodes[self.end :]:
-            self._emit(node)
-        return self.builder.finish(Output(o.name, self.names[o.value]) for o in self.graph.outputs)
-
-    def _emit(self, node: Node) -> None:
-        inputs = [self.names[value] for value in node.inputs]
-        self.names[node.output] = self.builder.emit(node.op, inputs, node.output)
+            self.builder.add_node(node)
+        return self.builder.finish(self.graph.outputs)
 
     def _piece(self, piece: int) -> dict[str, str]:
         """Emit all cut nodes for part number *piece*; returns the new name of each value."""
@@ -184,7 +179,7 @@ class _Splitter:
     def _operand(self, node: Node, value: str, names: Mapping[str, str]) -> str:
         if value in names:
             return names[value]
-        return self._rows(value) if self.front.is_repeated(node, value) else self.names[value]
+        return self._rows(value) if self.front.is_repeated(node, value) else value
 
     def _part(self, value: str, piece: int) -> str:
         """Part number *piece* of a network input."""

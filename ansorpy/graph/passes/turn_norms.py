@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
-from ansorpy.graph.op import Elementwise, LayerNorm, Reshape, Shape, Transpose
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
+from ansorpy.graph.op import Elementwise, LayerNorm, Op, Reshape, Shape, Transpose
 from ansorpy.graph.uses import Uses
 
 __all__ = ["turn_norms"]
@@ -42,23 +42,23 @@ def turn_norms(graph: Graph) -> Graph:
         if node.output in chains:
             _emit(graph, builder, chains[node.output])
         elif node.output not in gone:
-            builder.emit(node.op, node.inputs, node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            builder.add_node(node)
+    return builder.finish(graph.outputs)
 
 
 def _emit(graph: Graph, builder: GraphBuilder, chain: _Chain) -> None:
-    value, last = chain.norm.inputs[0], chain.moves[-1].output
+    value = chain.norm.inputs[0]
     for move in chain.moves:
         value = builder.emit(move.op, (value,), f"{move.output}.rows")
     assert isinstance(chain.norm.op, LayerNorm)
     axis = len(builder.types[value].shape) - 1
-    steps = [chain.norm, *chain.arithmetic]
-    for step, name in zip(steps, [*(f"{s.output}.turned" for s in steps[:-1]), last], strict=True):
-        if step is chain.norm:
-            value = builder.emit(replace(chain.norm.op, axes=(axis,)), (value,), name)
-            continue
+    op: Op = replace(chain.norm.op, axes=(axis,))
+    inputs = [value]
+    for step in chain.arithmetic:
+        value = builder.emit(op, inputs, f"{chain.norm.output}.turned")
+        op = step.op
         inputs = [value if i not in graph.constants else _row(builder, i) for i in step.inputs]
-        value = builder.emit(step.op, inputs, name)
+    builder.add_node(Node(op, tuple(inputs), chain.moves[-1].output))
 
 
 def _row(builder: GraphBuilder, constant: str) -> str:

@@ -203,6 +203,13 @@ def test_pieces_go_on_to_where_values_are_small() -> None:
     assert names == [WHOLE, "in 6 up to 2x2x16", "in 6 up to 8x8x16"]
 
 
+def test_a_value_may_have_the_name_of_a_piece() -> None:
+    model = narrowing(6)
+    first, *_, last = model.graph.node
+    last.output[0] = model.graph.output[0].name = f"{first.output[0]}.2"
+    assert len(assert_all_ways_right(model, 4)) == 3
+
+
 def test_pieces_share_kernels_and_constants_and_copy_nothing() -> None:
     found = cuts_of(load(narrowing(6)), cache_bytes=1)
     whole_calls, split = len(found.network.calls), found.taking([1])
