@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from typing import TypeVar
 
 __all__ = ["Choices"]
+
+T = TypeVar("T")
 
 
 class Choices:
@@ -20,12 +23,17 @@ class Choices:
     def __init__(self, decided: Mapping[str, str] | None = None, cache_bytes: int = 0) -> None:
         self.decided = dict(decided or {})
         self.cache_bytes = cache_bytes
-        self.asked: dict[str, tuple[str, ...]] = {}
+        self.asked: dict[str, Mapping[str, object]] = {}
 
-    def way(self, question: str, ways: Sequence[str]) -> str:
-        """The way to take; the first of *ways* unless another one is decided."""
-        self.asked[question] = tuple(ways)
-        found = self.decided.get(question, ways[0])
-        if found not in ways:
-            raise ValueError(f"{question} has no way {found!r}, only {', '.join(ways)}")
-        return found
+    def way(self, question: str, ways: Mapping[str, T]) -> T:
+        """What the way to take stands for: the first of *ways* unless another one is decided.
+
+        Args:
+            ways: Name -> what the way does to the graph.  It tells ways of the same name apart,
+                since earlier answers may change the graph.  The first name must not depend on them.
+        """
+        self.asked[question] = ways
+        name = self.decided.get(question, next(iter(ways)))
+        if name not in ways:
+            raise ValueError(f"{question} has no way {name!r}, only {', '.join(ways)}")
+        return ways[name]

@@ -2,17 +2,16 @@
 
 Passes ask questions (:mod:`ansorpy.graph.choices`).  Here every answer is tried, to find what it
 changes: the calls of each way beyond those common to all.  Questions whose answers change the same
-calls form one region, with a way for each combination of answers.
+calls form one region, with a way for each combination of answers; so do all questions if the answer
+to one changes what the others offer.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import product
-from math import prod
 
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.ir import Graph
@@ -28,7 +27,10 @@ MOST_WAYS = 8
 
 @dataclass(frozen=True)
 class Way:
-    """One way to cut a region: its answers, and its number of calls of each workload, by key."""
+    """One way to cut a region: its answers, and its number of calls of each workload, by key.
+
+    Answers are in the order of their questions, and only to what is asked after those before.
+    """
 
     answers: Mapping[str, str]
     calls: Mapping[str, int]
@@ -48,7 +50,7 @@ class Region:
     @property
     def name(self) -> str:
         """The questions in words."""
-        return ", ".join(self.ways[0].answers)
+        return ", ".join(dict.fromkeys(q for way in self.ways for q in way.answers))
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Cuts:
         answers: dict[str, str] = {}
         for region, at in zip(self.regions, ways, strict=True):
             answers |= region.ways[at].answers
-        return _cut(self.graph, answers, self.cache_bytes)
+        return partition(arrange(self.graph, Choices(answers, self.cache_bytes)))
 
     def within(self, size: Callable[[Network], int], most: int) -> Cuts:
         """The cuts without the ways that make the network's *size* larger than *most*.
@@ -106,64 +108,92 @@ def cuts_of(graph: Graph, cache_bytes: int = 0) -> Cuts:
     Raises:
         UnsupportedModel: As :func:`~ansorpy.graph.partition.partition` does.
     """
-    graph = simplify(graph)
-    choices = Choices(cache_bytes=cache_bytes)
-    network = partition(arrange(graph, choices))
-    calls = _calls(network)
-    found = {w.key: w for w in network.workloads()}
-    tried: dict[tuple[tuple[str, str], ...], Counter[str]] = {}
+    tries = _Tries(simplify(graph), cache_bytes)
+    default = tries.under({})
+    changed = {question: tries.changed_by(question) for question in default.asked}
+    regions = tuple(tries.region(questions) for questions in _together(changed))
+    others = {key: w for key, w in tries.workloads.items() if key not in default.calls}
+    return Cuts(tries.graph, default.network, regions, others, cache_bytes)
 
-    def calls_of(answers: Mapping[str, str]) -> Counter[str]:
-        key = tuple(answers.items())
-        if key not in tried:
-            other = _cut(graph, answers, cache_bytes)
-            for workload in other.workloads():
-                found.setdefault(workload.key, workload)
-            tried[key] = _calls(other)
-        return tried[key]
 
-    changed = {
-        question: set[str]().union(
-            *(calls - calls_of({question: way}) for way in ways[1:])
-        )
-        for question, ways in choices.asked.items()
-    }  # fmt: skip
-    regions = []
-    for questions in _together(changed):
-        ways = {question: choices.asked[question] for question in _few(questions, choices)}
-        answers = [dict(zip(ways, taken, strict=True)) for taken in product(*ways.values())]
-        counts = [calls, *(calls_of(answer) for answer in answers[1:])]
+@dataclass(frozen=True)
+class _Try:
+    """A network under some answers, what its passes asked, and its calls of each workload."""
+
+    network: Network
+    asked: Mapping[str, Mapping[str, object]]
+    calls: Counter[str]
+
+
+class _Tries:
+    """The networks that answers lead to, each made once, and all their ``workloads`` by key."""
+
+    def __init__(self, graph: Graph, cache_bytes: int):
+        self.graph = graph
+        self.cache_bytes = cache_bytes
+        self.workloads: dict[str, Workload] = {}
+        self._first: dict[str, str] = {}
+        self._tried: dict[frozenset[tuple[str, str]], _Try] = {}
+
+    def under(self, answers: Mapping[str, str]) -> _Try:
+        """What *answers* lead to; other questions are answered with their first way."""
+        given = {q: way for q, way in answers.items() if way != self._first.get(q)}
+        key = frozenset(given.items())
+        if key not in self._tried:
+            self._tried[key] = self._try(given)
+        return self._tried[key]
+
+    def _try(self, answers: Mapping[str, str]) -> _Try:
+        choices = Choices(answers, self.cache_bytes)
+        network = partition(arrange(self.graph, choices))
+        workloads = network.workloads()
+        for workload in workloads:
+            self.workloads.setdefault(workload.key, workload)
+        for question, ways in choices.asked.items():
+            self._first[question] = next(iter(ways))
+        return _Try(network, choices.asked, Counter({w.key: w.weight for w in workloads}))
+
+    def changed_by(self, question: str) -> set[str]:
+        """The calls that answers to *question* replace; and all questions, if one changes these."""
+        default, changed = self.under({}), set[str]()
+        for way in default.asked[question]:
+            other = self.under({question: way})
+            changed |= (default.calls - other.calls).keys()
+            if other.asked != default.asked:
+                changed |= default.asked.keys() | other.asked.keys()
+        return changed
+
+    def region(self, questions: Collection[str]) -> Region:
+        """The region of *questions*, with as many of them as make no more than MOST_WAYS ways."""
+        found: list[dict[str, str]] = []
+        wider: list[dict[str, str]] = [{}]
+        while wider != found and len(wider) <= MOST_WAYS:
+            found = wider
+            wider = [further for answers in found for further in self._wider(answers, questions)]
+        counts = [self.under(answers).calls for answers in found]
         common = reduce(Counter.__and__, counts)
-        regions.append(
-            Region(tuple(Way(a, dict(c - common)) for a, c in zip(answers, counts, strict=True)))
-        )
-    others = {key: w for key, w in found.items() if key not in calls}
-    return Cuts(graph, network, tuple(regions), others, cache_bytes)
+        ways = (Way(a, dict(c - common)) for a, c in zip(found, counts, strict=True))
+        return Region(tuple(ways))
+
+    def _wider(
+        self, answers: dict[str, str], questions: Collection[str]
+    ) -> Iterable[dict[str, str]]:
+        """*answers* with each way of the next of *questions* that is asked; as given if none is."""
+        for question, ways in self.under(answers).asked.items():
+            if question in questions and question not in answers:
+                return [{**answers, question: way} for way in ways]
+        return [answers]
 
 
-def _cut(graph: Graph, answers: Mapping[str, str], cache_bytes: int) -> Network:
-    return partition(arrange(graph, Choices(answers, cache_bytes)))
+def _together(changed: Mapping[str, set[str]]) -> list[set[str]]:
+    """Groups of questions that change the same, with what they change.
 
-
-def _calls(network: Network) -> Counter[str]:
-    return Counter({w.key: w.weight for w in network.workloads()})
-
-
-def _together(changed: Mapping[str, set[str]]) -> Iterable[list[str]]:
-    """Groups of questions that change the same calls; those that change none are left out."""
-    groups: list[tuple[list[str], set[str]]] = []
-    for question, keys in changed.items():
-        if not keys:
-            continue
-        questions, all_keys = [question], set(keys)
-        for group in [g for g in groups if g[1] & keys]:
-            groups.remove(group)
-            questions, all_keys = group[0] + questions, all_keys | group[1]
-        groups.append((questions, all_keys))
-    return [questions for questions, _ in groups]
-
-
-def _few(questions: Sequence[str], choices: Choices) -> list[str]:
-    """The first of *questions*, as many as make no more than MOST_WAYS ways."""
-    counts = [len(choices.asked[question]) for question in questions]
-    return [q for n, q in enumerate(questions) if prod(counts[: n + 1]) <= MOST_WAYS]
+    Those that change nothing are left out.
+    """
+    groups: list[set[str]] = []
+    for question, names in changed.items():
+        if names:
+            group = {question, *names}
+            group = group.union(*(g for g in groups if g & group))
+            groups = [*(g for g in groups if not g & group), group]
+    return groups

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -76,7 +76,8 @@ class Graph:
 class GraphBuilder:
     """Builds a graph node by node; nodes on constants only are computed at once.
 
-    Names are unique: a name already taken gets a number appended.
+    Names are unique: a name already taken gets a number appended.  A builder that is like a graph
+    keeps that graph's names for its own values (:meth:`add_node`).
     """
 
     def __init__(self) -> None:
@@ -84,6 +85,7 @@ class GraphBuilder:
         self.constants: dict[str, Array] = {}
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
+        self._kept: Collection[str] = ()
 
     @classmethod
     def like(cls, graph: Graph) -> GraphBuilder:
@@ -93,6 +95,7 @@ class GraphBuilder:
             builder.add_input(name, graph.types[name])
         for name, array in graph.constants.items():
             builder.add_constant(name, array)
+        builder._kept = graph.types.keys()
         return builder
 
     def add_input(self, name: str, tensor_type: TensorType) -> str:
@@ -103,23 +106,35 @@ class GraphBuilder:
     def add_constant(self, name: str, array: Array) -> str:
         """Add *array*; returns the name it got."""
         name = self._fresh(name)
-        self.types[name] = TensorType(tuple(array.shape), as_dtype(array.dtype))
-        self.constants[name] = array
+        self._hold(name, array)
         return name
 
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``, return its value's name; raises ``ValueError`` on bad shapes."""
-        inferred = op.infer([self.types[i] for i in inputs])
-        if all(i in self.constants for i in inputs):
-            value = evaluate(op, [self.constants[i] for i in inputs])
+        name = self._fresh(name)
+        self._append(Node(op, tuple(inputs), name))
+        return name
+
+    def add_node(self, node: Node) -> None:
+        """Append *node*, which makes a value of the graph that this one is like, by its name."""
+        assert node.output in self._kept and node.output not in self.types
+        self._append(node)
+
+    def _append(self, node: Node) -> None:
+        inferred = node.op.infer([self.types[i] for i in node.inputs])
+        if all(i in self.constants for i in node.inputs):
+            value = evaluate(node.op, [self.constants[i] for i in node.inputs])
             if value is not None:
-                return self.add_constant(name, value)
+                self._hold(node.output, value)
+                return
         if any(extent < 1 for extent in inferred.shape):
             raise ValueError(f"the result would be empty: {list(inferred.shape)}")
-        name = self._fresh(name)
-        self.types[name] = inferred
-        self._nodes.append(Node(op, tuple(inputs), name))
-        return name
+        self.types[node.output] = inferred
+        self._nodes.append(node)
+
+    def _hold(self, name: str, array: Array) -> None:
+        self.types[name] = TensorType(tuple(array.shape), as_dtype(array.dtype))
+        self.constants[name] = array
 
     def finish(self, outputs: Iterable[Output]) -> Graph:
         """The graph that computes *outputs*, without nodes and constants they do not need."""
@@ -140,12 +155,15 @@ class GraphBuilder:
         )
 
     def _fresh(self, name: str) -> str:
-        if name not in self.types:
+        if not self._is_taken(name):
             return name
         count = 1
-        while f"{name}.{count}" in self.types:
+        while self._is_taken(f"{name}.{count}"):
             count += 1
         return f"{name}.{count}"
+
+    def _is_taken(self, name: str) -> bool:
+        return name in self.types or name in self._kept
 
 
 def text(graph: Graph) -> str:

@@ -6,7 +6,7 @@ from onnx import ModelProto
 
 from tests.graph.nets import Net
 
-__all__ = ["TOKENS", "attend", "transformer"]
+__all__ = ["TOKENS", "attend", "attend_batch", "transformer"]
 
 TOKENS, WIDTH = 12, 8
 
@@ -33,3 +33,17 @@ def transformer(*heads: int) -> ModelProto:
     for number in heads:
         value = attend(net, value, number)
     return net.model(value)
+
+
+def attend_batch(net: Net, x: str, shape: tuple[int, int, int], heads: int) -> str:
+    """Self-attention of *heads* heads over *x*, whose shape is batch x tokens x width."""
+    batch, tokens, width = shape
+
+    def head(perm: list[int]) -> str:
+        product = net.op("MatMul", x, net.normal(width, width))
+        split = net.reshape(product, batch, tokens, heads, width // heads)
+        return net.op("Transpose", split, perm=perm)
+
+    scores = net.op("MatMul", head([0, 2, 1, 3]), head([0, 2, 3, 1]))
+    mixed = net.op("MatMul", net.op("Softmax", scores, axis=-1), head([0, 2, 1, 3]))
+    return net.reshape(net.op("Transpose", mixed, perm=[0, 2, 1, 3]), *shape)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 import pytest
+from onnx import ModelProto
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import Graph, Network, cuts
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.cuts import Cuts, cuts_of
-from ansorpy.graph.ir import GraphBuilder, Output
+from ansorpy.graph.ir import GraphBuilder
 from ansorpy.graph.op import Elementwise, Fn
-from tests.graph.attentions import transformer
+from tests.graph.attentions import attend_batch, transformer
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net
 
@@ -62,6 +64,74 @@ def test_every_way_computes_the_same() -> None:
         assert joined == 2 - sum(taken)
 
 
+ROWS = (8, 32, 6)
+
+
+def widened(net: Net, x: str, width: int) -> str:
+    """*x*, of shape ROWS, as a value of *width* columns and back."""
+    wide = net.relu(net.op("MatMul", x, net.normal(ROWS[-1], width)))
+    return net.op("MatMul", wide, net.normal(width, ROWS[-1]))
+
+
+def assert_all_cuts_right(model: ModelProto, cache_bytes: int) -> list[str]:
+    """The only region's ways; each of them equals onnxruntime, and their calls add up."""
+    found = cuts_of(load(model), cache_bytes)
+    assert_calls_add_up(found)
+    [region] = found.regions
+    for way in range(len(region.ways)):
+        assert_same_as_onnxruntime(model, np.random.default_rng(7), found.taking([way]))
+    return [way.name for way in region.ways]
+
+
+def test_pieces_depend_on_the_size_of_scores() -> None:
+    net = Net(x=ROWS)
+    model = net.model(widened(net, attend_batch(net, "x", ROWS, 3), 20))
+    assert assert_all_cuts_right(model, 1 << 13) == [
+        "one kernel, whole",
+        "one kernel, in 4 up to 32x6",
+        "three kernels, whole",
+        "three kernels, in 8 up to 32x6",
+        "three kernels, in 8 up to 32x3x2",
+    ]
+
+
+def test_only_large_scores_are_cut_into_pieces() -> None:
+    net = Net(x=ROWS)
+    model = net.model(attend_batch(net, "x", ROWS, 3))
+    assert assert_all_cuts_right(model, 1 << 15) == [
+        "one kernel",
+        "three kernels, whole",
+        "three kernels, in 4 up to 32x3x2",
+    ]
+    [region] = cuts_of(load(model), 1 << 15).regions
+    assert region.name.endswith("8x3x32x2, batch of 8")
+
+
+def test_pieces_up_to_equal_shapes_may_end_in_different_places() -> None:
+    net = Net(x=ROWS)
+    x = widened(net, "x", 100)
+    q, k, v = (net.op("MatMul", x, net.normal(6, 6)) for _ in range(3))
+    scores = net.op("MatMul", q, net.op("Transpose", k, perm=[0, 2, 1]))
+    model = net.model(net.op("MatMul", net.op("Softmax", scores, axis=-1), v))
+    assert assert_all_cuts_right(model, 1 << 14) == [
+        "one kernel, whole",
+        "one kernel, in 8 up to 32x6",
+        "three kernels, whole",
+        "three kernels, in 8 up to 32x6",
+    ]
+
+
+def test_pieces_and_small_scores_behind_them_are_decided_apart() -> None:
+    net = Net(x=ROWS)
+    model = net.model(attend_batch(net, widened(net, "x", 1600), ROWS, 3))
+    found = cuts_of(load(model), 1 << 17)
+    assert {region.name[:5]: len(region.ways) for region in found.regions} == {
+        "atten": 2,
+        "batch": 2,
+    }
+    assert_calls_add_up(found)
+
+
 def test_one_row_of_queries_is_not_asked_about() -> None:
     net = Net(q=(2, 1, 4), k=(2, 4, 9), v=(2, 9, 4))
     scores = net.op("MatMul", "q", "k")
@@ -70,18 +140,20 @@ def test_one_row_of_queries_is_not_asked_about() -> None:
     assert "attention" in found.network.calls[0].name
 
 
+FUNCTIONS = {"as it is": None, "tanh": Fn.TANH, "erf": Fn.ERF}
+
+
 def asking(questions: Mapping[str, tuple[int, ...]]) -> object:
     """A pass that asks whether the nodes of these numbers shall be another function."""
 
     def arrange(graph: Graph, choices: Choices) -> Graph:
-        ways = {q: choices.way(q, ("as it is", "tanh", "erf")) for q in questions}
+        ways = {q: choices.way(q, FUNCTIONS) for q in questions}
         builder = GraphBuilder.like(graph)
         for at, node in enumerate(graph.nodes):
-            names = [ways[q] for q, nodes in questions.items() if at in nodes]
-            changed = [n for n in names if n != "as it is"]
-            op = Elementwise(Fn[changed[0].upper()]) if changed else node.op
-            builder.emit(op, node.inputs, node.output)
-        return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            changed = [fn for q, nodes in questions.items() if at in nodes and (fn := ways[q])]
+            op = Elementwise(changed[0]) if changed else node.op
+            builder.add_node(replace(node, op=op))
+        return builder.finish(graph.outputs)
 
     return arrange
 
@@ -113,4 +185,4 @@ def test_a_region_of_too_many_ways_leaves_questions_out(monkeypatch: pytest.Monk
 
 def test_a_way_there_is_not_is_refused() -> None:
     with pytest.raises(ValueError, match="layer has no way 'other', only one, two"):
-        Choices({"layer": "other"}).way("layer", ("one", "two"))
+        Choices({"layer": "other"}).way("layer", {"one": 1, "two": 2})

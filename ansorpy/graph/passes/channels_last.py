@@ -223,7 +223,8 @@ class _Layout:
         return known
 
     def _emit(self, op: Op, inputs: list[str], value: str, perm: Shape) -> None:
-        self._store(value, self.builder.emit(op, inputs, value), perm)
+        self.builder.add_node(Node(op, tuple(inputs), value))
+        self._store(value, value, perm)
 
     def _store(self, value: str, name: str, perm: Shape) -> None:
         self.stored[value] = (name, perm)

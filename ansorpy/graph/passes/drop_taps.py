@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Conv
 
 __all__ = ["drop_taps"]
@@ -24,7 +24,7 @@ def drop_taps(graph: Graph) -> Graph:
     for node in graph.nodes:
         kept = _axes(graph, node)
         if all(axis.is_whole for axis in kept):
-            builder.emit(node.op, node.inputs, node.output)
+            builder.add_node(node)
             continue
         data, weight = node.inputs
         taps = tuple(slice(axis.first, axis.first + axis.taps) for axis in kept)
@@ -35,8 +35,9 @@ def drop_taps(graph: Graph) -> Graph:
             pads_begin=tuple(axis.pad_begin for axis in kept),
             pads_end=tuple(axis.pad_end for axis in kept),
         )
-        builder.emit(op, (data, builder.add_constant(f"{weight}.taps", fewer)), node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+        fewer_taps = builder.add_constant(f"{weight}.taps", fewer)
+        builder.add_node(Node(op, (data, fewer_taps), node.output))
+    return builder.finish(graph.outputs)
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,11 @@ when they are joined, and in float16 both terms of ``x * c + b * c``.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Op, Shape
 from ansorpy.ir.dtypes import DType, as_dtype
 
@@ -46,21 +48,15 @@ class _Folder:
         readers = graph.consumers()
         results = [output.value for output in graph.outputs]
         self.uses = {name: len(readers[name]) + results.count(name) for name in graph.types}
-        self.shared: set[str] = set()
 
     def run(self) -> Graph:
-        renamed: dict[str, str] = {}
         for node in self.graph.nodes:
-            inputs = tuple(renamed.get(i, i) for i in node.inputs)
-            name = self._rewrite(Node(node.op, inputs, node.output))
-            renamed[node.output] = name
-            if self.uses[node.output] != 1:
-                self.shared.add(name)
-        return self.builder.finish(
-            Output(o.name, renamed.get(o.value, o.value)) for o in self.graph.outputs
-        )
+            folded = self._folded(node)
+            self.producers[node.output] = folded
+            self.builder.add_node(folded)
+        return self.builder.finish(self.graph.outputs)
 
-    def _rewrite(self, node: Node) -> str:
+    def _folded(self, node: Node) -> Node:
         match node.op:
             case Elementwise(Fn.ADD | Fn.MUL as fn) if len(node.inputs) == 2:
                 split = self._split_constant(node.inputs)
@@ -70,7 +66,7 @@ class _Folder:
             case Elementwise(Fn.SUB) if self._is_float_constant(node.inputs[1]):
                 c = np.negative(self.builder.constants[node.inputs[1]])
                 return self._shifted(node.inputs[0], c, node.output)
-        return self._emit(node.op, node.inputs, node.output)
+        return node
 
     def _split_constant(self, inputs: tuple[str, ...]) -> tuple[str, Array] | None:
         """(computed operand, constant operand) of a commutative operation on floats."""
@@ -82,19 +78,22 @@ class _Folder:
     def _is_float_constant(self, name: str) -> bool:
         return name in self.builder.constants and self.builder.types[name].dtype.is_float
 
-    def _scaled(self, x: str, c: Array, name: str) -> str:
-        """``x * c``, folded into the product that makes *x*, also if a shift is between them."""
+    def _scaled(self, x: str, c: Array, name: str) -> Node:
+        """``x * c`` as the value *name*, folded into the product that makes *x*.
+
+        Also if a shift is between them, which is scaled then.
+        """
         product = self._scaled_product(x, c, name)
         if product is not None:
             return product
         split = None if as_dtype(c.dtype) is DType.FLOAT16 else self._shift(x)
         if split is not None and (shift := _product(split[1], c)) is not None:
-            product = self._scaled_product(split[0], c, name)
+            product = self._scaled_product(split[0], c, f"{name}.scaled")
             if product is not None:
-                return self._shifted(product, shift, name)
-        return self._emit(_MUL, (x, self._constant(c, name)), name)
+                return self._shifted(self._emitted(product), shift, name)
+        return Node(_MUL, (x, self._constant(c, name)), name)
 
-    def _scaled_product(self, x: str, c: Array, name: str) -> str | None:
+    def _scaled_product(self, x: str, c: Array, name: str) -> Node | None:
         """``x * c`` with *c* folded into the constant factors of *x*; None if it has none."""
         before = self._private_producer(x)
         match before:
@@ -105,15 +104,21 @@ class _Folder:
             case Node(Conv() | MatMul() as op, (data, _)):
                 weight = self._scaled_weight(before, c)
                 if weight is not None:
-                    return self._emit(op, (data, weight), name)
+                    return Node(op, (data, weight), name)
         return None
 
-    def _shifted(self, x: str, c: Array, name: str) -> str:
-        """``x + c``, merged with a constant shift of *x*."""
+    def _emitted(self, node: Node) -> str:
+        """The value of *node*, which is none of the graph's."""
+        value = self.builder.emit(node.op, node.inputs, node.output)
+        self.producers[value] = replace(node, output=value)
+        return value
+
+    def _shifted(self, x: str, c: Array, name: str) -> Node:
+        """``x + c`` as the value *name*, merged with a constant shift of *x*."""
         split = self._shift(x)
         if split is not None and (merged := self._merged(*split, c)) is not None:
             return self._shifted(split[0], merged, name)
-        return self._emit(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
+        return Node(Elementwise(Fn.ADD), (x, self._constant(c, name)), name)
 
     def _merged(self, x: str, a: Array, c: Array) -> Array | None:
         """The sum of two shifts of *x*; None if the larger one rounds away much of it."""
@@ -160,15 +165,10 @@ class _Folder:
         return self.builder.add_constant(f"{weight}.scaled", np.multiply(array, scale))
 
     def _private_producer(self, name: str) -> Node | None:
-        return None if name in self.shared else self.producers.get(name)
+        return self.producers.get(name) if self.uses.get(name, 1) == 1 else None
 
     def _constant(self, array: Array, name: str) -> str:
         return self.builder.add_constant(f"{name}.const", array)
-
-    def _emit(self, op: Op, inputs: tuple[str, ...], name: str) -> str:
-        name = self.builder.emit(op, inputs, name)
-        self.producers[name] = Node(op, inputs, name)
-        return name
 
 
 def _is_tight(a: Array, b: Array) -> bool:

@@ -3,7 +3,7 @@
     softmax(q k * scale + masks) v, transposed   -->   attention(q, k, v, masks)
 
 The scale and the masks are optional; masks may be known only at run time.  No other node may read
-an intermediate value.
+an intermediate value.  Of two that share a product, the earlier one is taken.
 
 In one kernel the scores never leave the caches, but its products are tiled only for a block of
 rows; which matters more depends on the sizes.  So the pass asks, unless there is a single row.
@@ -11,18 +11,19 @@ rows; which matters more depends on the sizes.  So the pass asks, unless there i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.factor import factor_of
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
 from ansorpy.graph.uses import Uses
 
 __all__ = ["WAYS", "fuse_attention"]
 
-WAYS = ("one kernel", "three kernels")
-"""The answers to what the pass asks."""
+WAYS = {"one kernel": True, "three kernels": False}
+"""The answers to what the pass asks, and whether an attention is then one node."""
 
 
 @dataclass(frozen=True)
@@ -36,17 +37,29 @@ class _Found:
 
 def fuse_attention(graph: Graph, choices: Choices) -> Graph:
     """*graph* with each attention as one node, unless *choices* keep it as several."""
-    finder = _Finder(graph)
-    attentions = [f for f in map(finder.attention_of, graph.nodes) if f is not None]
+    attentions = _apart(filter(None, map(_Finder(graph).attention_of, graph.nodes)))
     found = {f.nodes[-1].output: f for f in attentions if _is_joined(graph, f, choices)}
     gone = {node.output for f in found.values() for node in f.nodes}
     builder = GraphBuilder.like(graph)
     for node in graph.nodes:
         if node.output in found:
-            builder.emit(found[node.output].op, found[node.output].inputs, node.output)
+            attention = found[node.output]
+            builder.add_node(Node(attention.op, attention.inputs, node.output))
         elif node.output not in gone:
-            builder.emit(node.op, node.inputs, node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            builder.add_node(node)
+    return builder.finish(graph.outputs)
+
+
+def _apart(attentions: Iterable[_Found]) -> list[_Found]:
+    """*attentions* without those that share a node with an earlier one."""
+    taken: set[str] = set()
+    apart = []
+    for found in attentions:
+        values = {node.output for node in found.nodes}
+        if taken.isdisjoint(values):
+            taken |= values
+            apart.append(found)
+    return apart
 
 
 def _is_joined(graph: Graph, found: _Found, choices: Choices) -> bool:
@@ -55,7 +68,7 @@ def _is_joined(graph: Graph, found: _Found, choices: Choices) -> bool:
     if shapes[0][-2] == 1:
         return True
     of = " ".join("x".join(map(str, shape)) for shape in shapes)
-    return choices.way(f"attention of {of}", WAYS) == WAYS[0]
+    return choices.way(f"attention of {of}", WAYS)
 
 
 class _Finder:

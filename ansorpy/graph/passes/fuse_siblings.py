@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
 from ansorpy.graph.op import Concat, Conv, Elementwise, MatMul, Op, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
@@ -75,8 +75,8 @@ class _Joiner:
             if node.output in families:
                 self._join(families[node.output])
             elif node.output not in joined:
-                self.builder.emit(node.op, node.inputs, node.output)
-        return self.builder.finish(Output(o.name, o.value) for o in self.graph.outputs)
+                self.builder.add_node(node)
+        return self.builder.finish(self.graph.outputs)
 
     def _families(self) -> Iterator[list[_Sibling]]:
         """The groups of products to join, each in the order in which the results lie."""
@@ -159,7 +159,7 @@ class _Joiner:
         start = 0
         for sibling, width in zip(family, widths, strict=True):
             cut = Slice((0,) * len(lead) + (start,), (*lead, width), (1,) * (len(lead) + 1))
-            self.builder.emit(cut, (value,), sibling.value)
+            self.builder.add_node(Node(cut, (value,), sibling.value))
             start += width
 
     def _shape(self, value: str) -> Shape:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Elementwise, Fn, Softmax
 
 __all__ = ["guard_softmax"]
@@ -22,10 +22,11 @@ def guard_softmax(graph: Graph) -> Graph:
     for node in graph.nodes:
         softmax = _guarded(graph, producers, node)
         if softmax is None or not isinstance(softmax.op, Softmax):
-            builder.emit(node.op, node.inputs, node.output)
+            builder.add_node(node)
         else:
-            builder.emit(replace(softmax.op, guarded=True), softmax.inputs, node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            op = replace(softmax.op, guarded=True)
+            builder.add_node(replace(softmax, op=op, output=node.output))
+    return builder.finish(graph.outputs)
 
 
 def _guarded(graph: Graph, producers: dict[str, Node], node: Node) -> Node | None:

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
 
 __all__ = ["join_norms"]
@@ -27,13 +27,10 @@ def join_norms(graph: Graph) -> Graph:
     """*graph* with each such group of operators as one operator."""
     builder = GraphBuilder.like(graph)
     finder = _Finder(graph)
-    renamed: dict[str, str] = {}
     for node in graph.nodes:
         found = finder.norm(node)
-        op, inputs = (node.op, node.inputs) if found is None else (found[0], (found[1],))
-        name = builder.emit(op, tuple(renamed.get(i, i) for i in inputs), node.output)
-        renamed[node.output] = name
-    return builder.finish(Output(o.name, renamed.get(o.value, o.value)) for o in graph.outputs)
+        builder.add_node(node if found is None else Node(found[0], (found[1],), node.output))
+    return builder.finish(graph.outputs)
 
 
 class _Finder:

@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.op import Conv, Elementwise, Fn, Pool, PoolKind
 from ansorpy.graph.ops.conv import is_pointwise
 from ansorpy.graph.uses import Uses
@@ -29,19 +29,19 @@ def pool_first(graph: Graph) -> Graph:
     for node in graph.nodes:
         product = finder.product_before(node)
         if product is None:
-            builder.emit(node.op, node.inputs, node.output)
+            builder.add_node(node)
             continue
         data, weight = product.conv.inputs
         value = builder.emit(node.op, (data,), f"{node.output}.pooled")
         if product.bias is None:
-            builder.emit(product.conv.op, (value, weight), node.output)
+            builder.add_node(Node(product.conv.op, (value, weight), node.output))
             continue
         value = builder.emit(product.conv.op, (value, weight), f"{node.output}.product")
         assert isinstance(node.op, Pool)
         total = np.asarray(product.bias, np.float64) * prod(node.op.kernel)
         bias = builder.add_constant(f"{node.output}.bias", total.astype(product.bias.dtype))
-        builder.emit(Elementwise(Fn.ADD), (value, bias), node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+        builder.add_node(Node(Elementwise(Fn.ADD), (value, bias), node.output))
+    return builder.finish(graph.outputs)
 
 
 @dataclass(frozen=True)

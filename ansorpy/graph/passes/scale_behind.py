@@ -9,10 +9,12 @@ be in between.  Half precision keeps its scales, as the product might overflow.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ansorpy.graph.factor import factor_of
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Elementwise, Fn, MatMul, Reshape, Transpose
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.dtypes import DType
@@ -37,13 +39,13 @@ def scale_behind(graph: Graph) -> Graph:
             continue
         inputs = tuple(_origin(i, dropped) for i in node.inputs)
         if node.output not in factors:
-            builder.emit(node.op, inputs, node.output)
+            builder.add_node(replace(node, inputs=inputs))
             continue
         product = builder.emit(node.op, inputs, f"{node.output}.unscaled")
         number = np.asarray(factors[node.output], graph.types[node.output].dtype.numpy)
         held = builder.add_constant(f"{node.output}.factor", number)
-        builder.emit(Elementwise(Fn.MUL), (product, held), node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+        builder.add_node(Node(Elementwise(Fn.MUL), (product, held), node.output))
+    return builder.finish(graph.outputs)
 
 
 def _origin(value: str, dropped: dict[str, str]) -> str:

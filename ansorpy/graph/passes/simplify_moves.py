@@ -22,21 +22,20 @@ def simplify_moves(graph: Graph) -> Graph:
     """*graph* with fewer movements; values and their order are unchanged."""
     builder = GraphBuilder.like(graph)
     producers: dict[str, Node] = {}
-    renamed: dict[str, str] = {}
+    same: dict[str, str] = {}
     for node in graph.nodes:
-        inputs = tuple(renamed.get(i, i) for i in node.inputs)
+        inputs = tuple(same.get(i, i) for i in node.inputs)
         op: Op | None = node.op
         if isinstance(op, Transpose):
             op, inputs = _joined_transpose(op, inputs[0], builder, producers)
         if isinstance(op, Reshape):
             op, inputs = _joined_reshape(op, inputs[0], builder, producers)
         if op is None:
-            renamed[node.output] = inputs[0]
+            same[node.output] = inputs[0]
             continue
-        name = builder.emit(op, inputs, node.output)
-        producers[name] = Node(op, inputs, name)
-        renamed[node.output] = name
-    return builder.finish(Output(o.name, renamed.get(o.value, o.value)) for o in graph.outputs)
+        producers[node.output] = Node(op, inputs, node.output)
+        builder.add_node(producers[node.output])
+    return builder.finish(Output(o.name, same.get(o.value, o.value)) for o in graph.outputs)
 
 
 def _joined_transpose(

@@ -38,28 +38,30 @@ class _Sinker:
         """Value -> the value it is a reshape of, which is no reshape itself."""
 
     def run(self) -> Graph:
-        renamed: dict[str, str] = {}
+        same: dict[str, str] = {}
         for node in self.graph.nodes:
-            inputs = tuple(renamed.get(i, i) for i in node.inputs)
-            renamed[node.output] = self._emit(node, inputs)
+            inputs = tuple(same.get(i, i) for i in node.inputs)
+            same[node.output] = self._emit(node, inputs)
         return self.builder.finish(
-            Output(o.name, renamed.get(o.value, o.value)) for o in self.graph.outputs
+            Output(o.name, same.get(o.value, o.value)) for o in self.graph.outputs
         )
 
     def _emit(self, node: Node, inputs: tuple[str, ...]) -> str:
+        """The name of *node*'s value, computed from *inputs*, which may be that of an equal one."""
         found = self._before(node, inputs)
         if found is not None:
             value = self.builder.emit(*found, f"{node.output}.before")
         elif isinstance(node.op, Reshape) and inputs[0] not in self.builder.constants:
             value = self.sources.get(inputs[0], inputs[0])
         else:
-            return self.builder.emit(node.op, inputs, node.output)
+            self.builder.add_node(replace(node, inputs=inputs))
+            return node.output
         shape = self.graph.types[node.output].shape
         if self._shape(value) == shape:
             return value
-        name = self.builder.emit(Reshape(shape), (value,), node.output)
-        self.sources[name] = value
-        return name
+        self.builder.add_node(Node(Reshape(shape), (value,), node.output))
+        self.sources[node.output] = value
+        return node.output
 
     def _before(self, node: Node, inputs: tuple[str, ...]) -> tuple[Op, list[str]] | None:
         """*node*'s operator and operands before the reshape of one of these; None if impossible."""

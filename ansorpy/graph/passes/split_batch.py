@@ -14,13 +14,13 @@ along the batch, where nothing overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
 
 from ansorpy.graph.choices import Choices
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import Concat, Op, Pattern, Slice
 from ansorpy.graph.rows import Operand, on_rows
 from ansorpy.graph.uses import Uses
@@ -45,11 +45,12 @@ def split_batch(graph: Graph, choices: Choices) -> Graph:
         return graph
     fitting = (n for n in range(2, batch) if batch % n == 0 and largest <= n * choices.cache_bytes)
     front = _Front(graph, next(fitting, batch))
-    ends = {front.text(end): end for end in front.ends()}
+    ends = {front.handed_on(end): end for end in front.ends()}
     if not ends:
         return graph
-    taken = choices.way(f"batch of {batch}", (WHOLE, *ends))
-    return graph if taken == WHOLE else front.split(ends[taken])
+    ways = {WHOLE: (), **{front.text(values): values for values in ends}}
+    taken = choices.way(f"batch of {batch}", ways)
+    return front.split(ends[taken]) if taken else graph
 
 
 def _batch(graph: Graph) -> int:
@@ -122,16 +123,16 @@ class _Front:
         reader = self.uses.only_reader(handed_on[0])
         return reader is None or reader.op.pattern is not Pattern.ELEMENTWISE
 
-    def handed_on(self, end: int) -> list[str]:
+    def handed_on(self, end: int) -> tuple[str, ...]:
         """Values made in pieces that the caller, or a node from number *end* on, reads."""
         read = {output.value for output in self.graph.outputs}
         read.update(value for node in self.graph.nodes[end:] for value in node.inputs)
         made = (node.output for node in self.graph.nodes[:end])
-        return [value for value in made if value in self.ops and value in read]
+        return tuple(value for value in made if value in self.ops and value in read)
 
-    def text(self, end: int) -> str:
-        """How far the pieces go, in words."""
-        shapes = (self.graph.types[value].shape[1:] for value in self.handed_on(end))
+    def text(self, handed_on: Sequence[str]) -> str:
+        """How far pieces go that end with the values *handed_on*, in words."""
+        shapes = (self.graph.types[value].shape[1:] for value in handed_on)
         to = " ".join("x".join(map(str, shape)) for shape in shapes)
         return f"in {self.pieces} up to {to}"
 
@@ -146,13 +147,12 @@ class _Splitter:
         self.graph = front.graph
         self.end = end
         self.builder = GraphBuilder.like(self.graph)
-        self.names = {value: value for value in self.builder.types}
         self.repeated: dict[str, str] = {}
 
     def run(self) -> Graph:
         for node in self.graph.nodes[: self.end]:
             if node.output not in self.front.ops:
-                self._emit(node)
+                self.builder.add_node(node)
         handed_on = self.front.handed_on(self.end)
         parts: dict[str, list[str]] = {value: [] for value in handed_on}
         for piece in range(self.front.pieces):
@@ -160,14 +160,10 @@ class _Splitter:
             for value, made in parts.items():
                 made.append(names[value])
         for value, made in parts.items():
-            self.names[value] = self.builder.emit(Concat(0), made, value)
+            self.builder.add_node(Node(Concat(0), tuple(made), value))
         for node in self.graph.nodes[self.end :]:
-            self._emit(node)
-        return self.builder.finish(Output(o.name, self.names[o.value]) for o in self.graph.outputs)
-
-    def _emit(self, node: Node) -> None:
-        inputs = [self.names[value] for value in node.inputs]
-        self.names[node.output] = self.builder.emit(node.op, inputs, node.output)
+            self.builder.add_node(node)
+        return self.builder.finish(self.graph.outputs)
 
     def _piece(self, piece: int) -> dict[str, str]:
         """Emit all cut nodes for part number *piece*; returns the new name of each value."""
@@ -183,7 +179,7 @@ class _Splitter:
     def _operand(self, node: Node, value: str, names: Mapping[str, str]) -> str:
         if value in names:
             return names[value]
-        return self._rows(value) if self.front.is_repeated(node, value) else self.names[value]
+        return self._rows(value) if self.front.is_repeated(node, value) else value
 
     def _part(self, value: str, piece: int) -> str:
         """Part number *piece* of a network input."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
-from ansorpy.graph.op import Elementwise, LayerNorm, Reshape, Shape, Transpose
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
+from ansorpy.graph.op import Elementwise, LayerNorm, Op, Reshape, Shape, Transpose
 from ansorpy.graph.uses import Uses
 
 __all__ = ["turn_norms"]
@@ -42,23 +42,23 @@ def turn_norms(graph: Graph) -> Graph:
         if node.output in chains:
             _emit(graph, builder, chains[node.output])
         elif node.output not in gone:
-            builder.emit(node.op, node.inputs, node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            builder.add_node(node)
+    return builder.finish(graph.outputs)
 
 
 def _emit(graph: Graph, builder: GraphBuilder, chain: _Chain) -> None:
-    value, last = chain.norm.inputs[0], chain.moves[-1].output
+    value = chain.norm.inputs[0]
     for move in chain.moves:
         value = builder.emit(move.op, (value,), f"{move.output}.rows")
     assert isinstance(chain.norm.op, LayerNorm)
     axis = len(builder.types[value].shape) - 1
-    steps = [chain.norm, *chain.arithmetic]
-    for step, name in zip(steps, [*(f"{s.output}.turned" for s in steps[:-1]), last], strict=True):
-        if step is chain.norm:
-            value = builder.emit(replace(chain.norm.op, axes=(axis,)), (value,), name)
-            continue
+    op: Op = replace(chain.norm.op, axes=(axis,))
+    inputs = [value]
+    for step in chain.arithmetic:
+        value = builder.emit(op, inputs, f"{chain.norm.output}.turned")
+        op = step.op
         inputs = [value if i not in graph.constants else _row(builder, i) for i in step.inputs]
-        value = builder.emit(step.op, inputs, name)
+    builder.add_node(Node(op, tuple(inputs), chain.moves[-1].output))
 
 
 def _row(builder: GraphBuilder, constant: str) -> str:
@@ -82,11 +82,11 @@ class _Finder:
             before = self.uses.private(before.inputs[0])
         arithmetic: list[Node] = []
         while before is not None and isinstance(before.op, Elementwise):
-            others = [i for i in before.inputs if i not in self.graph.constants]
-            if len(others) != 1 or not all(map(self._is_row, before.inputs)):
+            value = self._scaled(before)
+            if value is None:
                 return None
             arithmetic.insert(0, before)
-            before = self.uses.private(others[0])
+            before = self.uses.private(value)
         if before is None or not isinstance(before.op, LayerNorm):
             return None
         last = len(self._shape(before.output)) - 1
@@ -98,6 +98,13 @@ class _Finder:
         if isinstance(node.op, Reshape):
             return shape[-1:] == self._shape(node.inputs[0])[-1:]
         return isinstance(node.op, Transpose) and node.op.perm[-1] == len(shape) - 1
+
+    def _scaled(self, node: Node) -> str | None:
+        """The computed operand of *node*, if all its rows meet the same constants."""
+        others = [i for i in node.inputs if i not in self.graph.constants]
+        if len(others) != 1 or self._shape(others[0]) != self._shape(node.output):
+            return None
+        return others[0] if all(map(self._is_row, node.inputs)) else None
 
     def _is_row(self, value: str) -> bool:
         """True for computed values, and for constants that are the same for all rows."""

@@ -9,7 +9,7 @@ is, as all its rows are merged into one axis.
 
 from __future__ import annotations
 
-from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Node
 from ansorpy.graph.op import MatMul, Transpose
 from ansorpy.graph.uses import Uses
 
@@ -30,10 +30,10 @@ def turn_products(graph: Graph) -> Graph:
         if node.output in turned:
             assert isinstance(node.op, Transpose)
             product = turned[node.output]
-            builder.emit(MatMul(node.op.perm), product.inputs, node.output)
+            builder.add_node(Node(MatMul(node.op.perm), product.inputs, node.output))
         elif node.output not in gone:
-            builder.emit(node.op, node.inputs, node.output)
-    return builder.finish(Output(o.name, o.value) for o in graph.outputs)
+            builder.add_node(node)
+    return builder.finish(graph.outputs)
 
 
 def _may_turn(graph: Graph, product: Node, reader: Node) -> bool:

@@ -90,3 +90,14 @@ def test_a_mask_that_broadcasts_the_scores_is_not_taken() -> None:
     scores = net.op("Add", net.op("MatMul", "q", "k"), "m")
     found = checked(net, net.op("MatMul", net.op("Softmax", scores, axis=-1), "v"))
     assert not any("attention" in title for title in found)
+
+
+@pytest.mark.parametrize(("count", "kinds"), [(2, "asm"), (3, "asa"), (4, "asasm")])
+def test_of_attentions_that_share_a_product_every_other_one_is_taken(
+    count: int, kinds: str
+) -> None:
+    net = Net(x=(4, 8))
+    value = net.op("MatMul", "x", net.normal(8, 8))
+    for _ in range(count):
+        value = net.op("MatMul", net.op("Softmax", value, axis=-1), net.normal(8, 8))
+    assert "".join(title[0] for title in checked(net, value)) == kinds

@@ -46,7 +46,7 @@ def test_as_three_kernels_too() -> None:
     graph = simplify(load(model))
     asked = Choices()
     arrange(graph, asked)
-    other = partition(arrange(graph, Choices(dict.fromkeys(asked.asked, WAYS[1]))))
+    other = partition(arrange(graph, Choices(dict.fromkeys(asked.asked, list(WAYS)[1]))))
     assert len(other.calls) == 3
     assert_same_as_onnxruntime(model, np.random.default_rng(3), other)
 

@@ -82,7 +82,8 @@ def in_pieces(graph: Graph) -> Graph | None:
     if not choices.asked:
         return None
     [(question, ways)] = choices.asked.items()
-    return split_batch(graph, Choices({question: ways[1]}, cache_bytes=1))
+    _, last, *_ = ways
+    return split_batch(graph, Choices({question: last}, cache_bytes=1))
 
 
 def floats(*shape: int) -> np.ndarray:
@@ -200,6 +201,13 @@ def narrowing(batch: int) -> ModelProto:
 def test_pieces_go_on_to_where_values_are_small() -> None:
     names = assert_all_ways_right(narrowing(6), 4)
     assert names == [WHOLE, "in 6 up to 2x2x16", "in 6 up to 8x8x16"]
+
+
+def test_a_value_may_have_the_name_of_a_piece() -> None:
+    model = narrowing(6)
+    first, *_, last = model.graph.node
+    last.output[0] = model.graph.output[0].name = f"{first.output[0]}.2"
+    assert len(assert_all_ways_right(model, 4)) == 3
 
 
 def test_pieces_share_kernels_and_constants_and_copy_nothing() -> None:

@@ -51,3 +51,11 @@ def test_columns_stay() -> None:
     net = Net(x=(1, 6, 6, 8))
     names = calls(net, net.op("Transpose", norm(net, "x", 8), perm=[0, 3, 1, 2]))
     assert names[0].startswith("layernorm")
+
+
+def test_norms_whose_result_arithmetic_widens_stay() -> None:
+    net = Net(x=(2, 3, 1))
+    rows = net.op("LayerNormalization", "x", net.constant(np.ones(1)))
+    wide = net.reshape(net.op("Mul", rows, net.normal(8)), 1, 2, 3, 8)
+    names = calls(net, net.op("Transpose", wide, perm=[0, 2, 1, 3]))
+    assert names[0].startswith("layernorm")
