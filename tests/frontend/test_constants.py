@@ -90,6 +90,21 @@ def test_shapes_are_computed_with_integers_and_with_nothing(rng: np.random.Gener
     assert network.outputs[0].shape == (3, 1, 4)
 
 
+def test_older_operator_sets_have_attributes_where_newer_ones_have_operands(
+    rng: np.random.Generator,
+) -> None:
+    nodes = [
+        node("Slice", ["c"], ["nothing"], starts=[2], ends=[2], axes=[0]),
+        node("Concat", ["nothing", "c"], ["all"], axis=0),
+        node("TopK", ["all"], ["largest", "places"], k=2),
+        node("Cast", ["places"], ["floats"], to=TensorProto.FLOAT),
+        node("Mul", ["largest", "floats"], ["both"]),
+        node("Add", ["x", "both"], ["y"]),
+    ]
+    model = graph_model(nodes, {"x": (3, 2)}, ["y"], {"c": normal(3, 5)}, opset=9)
+    assert_same_as_onnxruntime(model, rng)
+
+
 def test_what_we_refuse_is_not_left_to_another_implementation() -> None:
     operands = [normal(3, 2, 5), normal(1, 16, 5), normal(1, 16, 4)]
     model = on_constants("LSTM", [*operands], hidden_size=4, input_forget=1, outputs=3)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
@@ -243,7 +243,7 @@ class _Importer:
             for n in operands
         }
         try:
-            evaluator = ReferenceEvaluator(node, opsets={"": self.opset})
+            evaluator = _evaluator(node, feeds, self.model)
             results = [np.asarray(result) for result in evaluator.run(None, feeds)]
         except Exception as error:  # whatever the reference implementation runs into
             reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -289,6 +289,19 @@ class _Importer:
         for name in node.output:
             if name in self.inferred:
                 self.values[name] = self.builder.add_input(name, self.inferred[name])
+
+
+def _evaluator(
+    node: NodeProto, feeds: Mapping[str, NarrowArray], model: ModelProto
+) -> ReferenceEvaluator:
+    """onnx's implementation of *node* alone, as the operator sets of *model* define it."""
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in feeds.items()
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
+    opsets = {o.domain: o.version for o in model.opset_import} | {"": opset_of(model)}
+    return ReferenceEvaluator(helper.make_graph([node], "node", inputs, outputs), opsets=opsets)
 
 
 def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
