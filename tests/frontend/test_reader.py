@@ -13,6 +13,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
+from ansorpy.frontend.onnx.reader import array_of
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import assert_same_as_onnxruntime
 
@@ -51,6 +52,15 @@ def test_weights_that_were_cut_short(tmp_path: Path, held: int) -> None:
     (tmp_path / "w.bin").write_bytes(bytes(held))
     with pytest.raises(ForeignFile, match=r"initializer w: (.|\n)*cut short"):
         load(path)
+
+
+def test_a_sparse_weight_with_places_beyond_its_shape() -> None:
+    tensor = helper.make_sparse_tensor(
+        numpy_helper.from_array(np.ones(1, np.float32), "w"),
+        numpy_helper.from_array(np.array([40])), [8, 5],
+    )  # fmt: skip
+    with pytest.raises(ForeignFile, match=r"initializer w: .*out of bounds"):
+        array_of(tensor)
 
 
 def test_weights_in_a_file_of_their_own_are_read(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, ValueInfoProto, helper
+from onnx import ModelProto, NodeProto, SparseTensorProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
@@ -145,14 +145,16 @@ class _Importer:
                 self.values[info.name] = name
 
     def _add_initializers(self) -> None:
-        for tensor in self.model.graph.initializer:
-            if tensor.name not in self.used:
+        graph = self.model.graph
+        for held in (*graph.initializer, *graph.sparse_initializer):
+            tensor = held.values if isinstance(held, SparseTensorProto) else held
+            name, code = tensor.name, tensor.data_type
+            if name not in self.used:
                 continue
-            if narrow_type(tensor.data_type):
-                self.narrow[tensor.name] = array_of(tensor)
-            elif self._dtype(tensor.name, "initializer", tensor.data_type, tensor.dims) is not None:
-                array = array_of(tensor)
-                self.values[tensor.name] = self.builder.add_constant(tensor.name, array)
+            if narrow_type(code):
+                self.narrow[name] = array_of(held)
+            elif self._dtype(name, "initializer", code, held.dims) is not None:
+                self.values[name] = self.builder.add_constant(name, array_of(held))
 
     def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> DType | None:
         """The element type that the input or output *info* declares; adds a row if unsupported."""

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, external_data_helper, inliner, numpy_helper
+from onnx import (
+    ModelProto,
+    SparseTensorProto,
+    TensorProto,
+    external_data_helper,
+    inliner,
+    numpy_helper,
+)
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.graph.ir import Array
@@ -87,19 +95,29 @@ def _not_valid(error: Exception, hint: str = _EXPORT_AGAIN) -> ForeignFile:
     return ForeignFile(f"the ONNX model is not valid: {_reason(error)}", hint=hint)
 
 
-def array_of(tensor: TensorProto) -> Array:
-    """The values of an initializer.
+def array_of(tensor: TensorProto | SparseTensorProto) -> Array:
+    """The values of an initializer, all of them where only some are stored.
 
     Raises:
         ForeignFile: Its number of bytes does not fit its shape and type.
     """
+    is_sparse = isinstance(tensor, SparseTensorProto)
     try:
-        return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
+        return _dense(tensor) if is_sparse else numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, IndexError) as error:
+        name = tensor.values.name if is_sparse else tensor.name
         raise ForeignFile(
-            f"the ONNX model is not valid: initializer {tensor.name}: {_reason(error)}",
+            f"the ONNX model is not valid: initializer {name}: {_reason(error)}",
             hint="its data were cut short; copy or export them again",
         ) from None
+
+
+def _dense(tensor: SparseTensorProto) -> Array:
+    """Zeros, but for the values that are stored with their flat or their full indices."""
+    values, places = map(numpy_helper.to_array, (tensor.values, tensor.indices))
+    whole = np.zeros(tuple(tensor.dims), values.dtype)
+    whole[tuple(places.T) if places.ndim == 2 else np.unravel_index(places, whole.shape)] = values
+    return whole
 
 
 def opset_of(model: ModelProto) -> int:
