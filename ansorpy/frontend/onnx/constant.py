@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.reader import array_of
@@ -31,8 +31,9 @@ def constant(ctx: NodeContext) -> str:
 
 def constant_of_shape(ctx: NodeContext) -> str:
     """A tensor of one repeated value; its shape must be known."""
-    tensor: TensorProto | None = ctx.attr("value", None)
-    fill = np.zeros(1, np.float32) if tensor is None else array_of(tensor)
+    tensor: TensorProto = ctx.attr("value", numpy_helper.from_array(np.zeros(1, np.float32)))
+    dtype_of(tensor.data_type)
+    fill = array_of(tensor)
     shape = ctx.constant_ints(0, "input shape")
     if min(shape, default=0) < 0:
         raise Unsupported(f"input shape {shape}", "no size may be negative")
