@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.reader import array_of
 from tests.frontend.models import graph_model, node, operator_model
-from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 
 RNG = np.random.default_rng(11)
 
@@ -126,6 +126,35 @@ def test_functions_of_the_model_are_their_nodes() -> None:
     model = function_model("R")
     assert {n.op.label for n in load(model).nodes} == {"add", "relu"}
     assert_same_as_onnxruntime(model, RNG)
+
+
+def calling_an_old_function(operator: NodeProto) -> ModelProto:
+    """x -> relu(f(-x)) of opset 17, where f is *operator* of opset 11, called by a function."""
+    old, new = ([helper.make_opsetid("", n), helper.make_opsetid("mine", 1)] for n in (11, 17))
+    body = [node("Neg", ["a"], ["n"]), node("Old", ["n"], ["b"], domain="mine")]
+    functions = [
+        helper.make_function("mine", "New", ["a"], ["b"], body, new),
+        helper.make_function("mine", "Old", ["a"], ["b"], [operator], old),
+    ]
+    graph = helper.make_graph(
+        [node("New", ["x"], ["t"], domain="mine"), node("Relu", ["t"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    return helper.make_model(graph, functions=functions, opset_imports=new, ir_version=8)
+
+
+def test_functions_of_other_operator_sets_are_converted() -> None:
+    model = calling_an_old_function(node("Squeeze", ["a"], ["b"], axes=[1]))
+    x = RNG.standard_normal((3, 1, 4)).astype(np.float32)
+    (got,) = run_network(compiled(model), {"x": x})
+    np.testing.assert_array_equal(got, np.maximum(-x[:, 0], 0))
+
+
+def test_functions_that_cannot_be_converted_are_blamed() -> None:
+    with pytest.raises(UnsupportedModel, match="functions .* to its operator set 17: ") as caught:
+        load(calling_an_old_function(node("Loop", ["a"], ["b"])))
+    assert caught.value.hint == "export all functions for one operator set"
 
 
 def test_functions_in_a_file_with_weights_elsewhere(tmp_path: Path) -> None:

@@ -86,9 +86,27 @@ def _inlined(model: ModelProto) -> ModelProto:
     if not model.functions:
         return model
     try:
-        return inliner.inline_local_functions(model)
+        inlined = inliner.inline_local_functions(model)
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         raise _not_valid(error) from None
+    return _converted(inlined) if inlined.functions else inlined
+
+
+def _converted(model: ModelProto) -> ModelProto:
+    """*model* with functions for other operator sets converted to its own, and inlined.
+
+    Raises:
+        UnsupportedModel: onnx cannot convert them.
+    """
+    try:
+        typed = onnx.shape_inference.infer_shapes(model)  # conversion asks for all types
+        return inliner.inline_local_functions(typed, convert_version=True)
+    except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
+        raise UnsupportedModel(
+            f"onnx cannot convert the functions that the model defines to its operator set "
+            f"{opset_of(model)}: {_reason(error)}",
+            hint="export all functions for one operator set",
+        ) from None
 
 
 def _not_valid(error: Exception, hint: str = _EXPORT_AGAIN) -> ForeignFile:
