@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from google.protobuf.message import EncodeError
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
-from ansorpy.frontend.onnx.reader import array_of
+from ansorpy.frontend.onnx.reader import array_of, without_weights
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 
@@ -70,6 +71,50 @@ def test_weights_in_a_file_of_their_own_are_read(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(weight.tobytes())
     [found] = load(path).constants.values()
     np.testing.assert_array_equal(found, weight)
+
+
+def large_product() -> ModelProto:
+    weight = RNG.standard_normal((300, 300)).astype(np.float32)
+    return graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 300)}, ["y"], {"w": weight})
+
+
+@pytest.mark.parametrize("with_shape", [False, True])
+def test_weights_are_more_than_onnx_checks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, with_shape: bool
+) -> None:
+    """Where the limit is 100 kB in place of 2 GiB: of an object, and of a file without shapes."""
+    monkeypatch.setattr(onnx.checker, "MAXIMUM_PROTOBUF", 100_000)
+    model = large_product()
+    path = tmp_path / "net.onnx"
+    if not with_shape:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert len(load(model).constants) == 1
+    onnx.save(model, path, save_as_external_data=True, location="w.bin")
+    assert len(load(path).constants) == 1
+
+
+def test_large_weights_are_cut_short_too() -> None:
+    model = large_product()
+    model.graph.initializer[0].raw_data = model.graph.initializer[0].raw_data[:-4]
+    with pytest.raises(ForeignFile, match=r"initializer w: (.|\n)*cut short"):
+        load(model)
+
+
+def test_onnx_sees_large_weights_as_inputs() -> None:
+    light = without_weights(large_product())
+    assert [info.name for info in light.graph.input] == ["x", "w"]
+    assert light.ByteSize() < 1000
+    onnx.checker.check_model(light, full_check=True)
+
+
+def test_functions_of_an_object_over_2_gib(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(model: ModelProto) -> ModelProto:
+        raise EncodeError("Failed to serialize proto")
+
+    monkeypatch.setattr(onnx.inliner, "inline_local_functions", refuse)
+    with pytest.raises(UnsupportedModel, match="in up to 2 GiB only") as caught:
+        load(function_model("R"))
+    assert caught.value.hint is not None and "save_as_external_data=True" in caught.value.hint
 
 
 def test_a_missing_weight_is_named() -> None:

@@ -27,6 +27,7 @@ from ansorpy.frontend.onnx.reader import (
     opset_of,
     read,
     upgraded,
+    without_weights,
 )
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
@@ -310,7 +311,7 @@ def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
     """Static types from onnx's shape inference, as stand-ins for outputs of refused nodes."""
     types: dict[str, TensorType] = {}
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(without_weights(model), data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError):
         return types
     for info in (*inferred.graph.value_info, *inferred.graph.output):
