@@ -29,7 +29,6 @@ REFUSED = {
     "BatchNormalization": ("training_mode=1",),
     "Constant": ("is a constant",),
     "ConstantOfShape": ("input shape",),
-    "Div": ("element type",),
     "Dropout": ("output mask", "training_mode=True"),
     "MaxPool": ("output Indices",),
     "Pad": ("mode=wrap",),
