@@ -153,6 +153,18 @@ def test_integers_are_rounded_before_a_product() -> None:
     assert_same_as_onnxruntime(model, RNG)
 
 
+@pytest.mark.parametrize("given", [{}, {"k": -1}, {"k": 2, "dtype": TensorProto.DOUBLE}])
+def test_an_identity_of_an_inputs_shape_is_a_constant(given: dict[str, Any]) -> None:
+    nodes = [
+        node("EyeLike", ["x"], ["eye"], **given),
+        node("Cast", ["eye"], ["floats"], to=TensorProto.FLOAT),
+        node("Add", ["x", "floats"], ["y"]),
+    ]
+    model = graph_model(nodes, {"x": (4, 3)}, ["y"])
+    assert [n.op.label for n in load(model).nodes] == ["add"]
+    assert_same_as_onnxruntime(model, RNG)
+
+
 @pytest.mark.parametrize("op_type", ["Pow", "Mean", "ReduceMean"])
 def test_integer_arithmetic_that_rounds_is_refused(op_type: str) -> None:
     operands = ["x"] if op_type == "ReduceMean" else ["x", "x"]

@@ -51,6 +51,15 @@ def size(ctx: NodeContext) -> str:
     return _add(ctx, np.asarray(math.prod(ctx.shape()), np.int64))
 
 
+def eye_like(ctx: NodeContext) -> str:
+    """Ones on a diagonal of a matrix of the operand's shape."""
+    ctx.require_rank(0, 2)
+    code: int = ctx.attr("dtype", 0)
+    dtype = dtype_of(code) if code else ctx.type().dtype
+    rows, columns = ctx.shape()
+    return _add(ctx, np.eye(rows, columns, ctx.attr("k", 0)).astype(dtype.numpy))
+
+
 def cast(ctx: NodeContext) -> str:
     """Convert the element type."""
     wanted = dtype_of(ctx.attr("to", 0))
@@ -72,6 +81,7 @@ OPERATORS = {
     "CastLike": cast_like,
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
+    "EyeLike": eye_like,
     "Shape": shape,
     "Size": size,
 }
