@@ -13,9 +13,9 @@ __all__ = ["factor_of"]
 def factor_of(graph: Graph, node: Node) -> tuple[str, float] | None:
     """(x, c) where *node* is ``x * c`` or ``x / (1 / c)``, of x's shape, for a number *c* not 0."""
     fn = node.op.fn if isinstance(node.op, Elementwise) else None
-    if fn not in (Fn.MUL, Fn.DIV):
+    shape, dtype = graph.types[node.output].shape, graph.types[node.output].dtype
+    if fn not in (Fn.MUL, Fn.DIV) or (fn is Fn.DIV and not dtype.is_float):
         return None
-    shape = graph.types[node.output].shape
     for value, other in [node.inputs] if fn is Fn.DIV else [node.inputs, node.inputs[::-1]]:
         array = graph.constants.get(other)
         if array is None or array.size != 1 or graph.types[value].shape != shape:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, numpy_helper
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
@@ -90,9 +90,40 @@ def test_shapes_are_computed_with_integers_and_with_nothing(rng: np.random.Gener
     assert network.outputs[0].shape == (3, 1, 4)
 
 
+def test_older_operator_sets_have_attributes_where_newer_ones_have_operands(
+    rng: np.random.Generator,
+) -> None:
+    nodes = [
+        node("Slice", ["c"], ["nothing"], starts=[2], ends=[2], axes=[0]),
+        node("Concat", ["nothing", "c"], ["all"], axis=0),
+        node("TopK", ["all"], ["largest", "places"], k=2),
+        node("Cast", ["places"], ["floats"], to=TensorProto.FLOAT),
+        node("Mul", ["largest", "floats"], ["both"]),
+        node("Add", ["x", "both"], ["y"]),
+    ]
+    model = graph_model(nodes, {"x": (3, 2)}, ["y"], {"c": normal(3, 5)}, opset=9)
+    assert_same_as_onnxruntime(model, rng)
+
+
 def test_what_we_refuse_is_not_left_to_another_implementation() -> None:
     operands = [normal(3, 2, 5), normal(1, 16, 5), normal(1, 16, 4)]
     model = on_constants("LSTM", [*operands], hidden_size=4, input_forget=1, outputs=3)
     model.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
     with pytest.raises(UnsupportedModel, match="input_forget=1"):
         load(model)
+
+
+@pytest.mark.parametrize(
+    "places", [np.array([1, 3, 11]), np.array([[0, 1], [0, 3], [2, 3]])], ids=["flat", "full"]
+)
+def test_sparse_initializers_are_filled_up_with_zeros(
+    places: Array, rng: np.random.Generator
+) -> None:
+    model = graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (2, 3), "w": (3, 4)}, ["y"])
+    del model.graph.input[1]
+    values = numpy_helper.from_array(normal(3), "w")
+    model.graph.sparse_initializer.append(
+        helper.make_sparse_tensor(values, numpy_helper.from_array(places), [3, 4])
+    )
+    network = assert_same_as_onnxruntime(model, rng)
+    assert [info.name for info in network.inputs] == ["x"]

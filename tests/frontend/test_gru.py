@@ -85,6 +85,20 @@ def test_other_activations(kind: str, names: list[str]) -> None:
     assert_same_as_onnxruntime(recurrent(kind, activations=names), np.random.default_rng(8))
 
 
+ALPHA: dict[str, Any] = {"activation_alpha": [0.3]}
+BOTH: dict[str, Any] = ALPHA | {"activation_beta": [0.4]}
+
+
+@pytest.mark.parametrize(("name", "given"), [
+    ("Affine", BOTH), ("Elu", {}), ("Elu", ALPHA), ("HardSigmoid", {}), ("HardSigmoid", ALPHA),
+    ("HardSigmoid", BOTH), ("LeakyRelu", {}), ("LeakyRelu", ALPHA), ("ScaledTanh", BOTH),
+    ("ThresholdedRelu", ALPHA),
+])  # fmt: skip
+def test_activations_with_parameters(name: str, given: dict[str, Any]) -> None:
+    model = recurrent("RNN", activations=[name], **given)
+    assert_same_as_onnxruntime(model, np.random.default_rng(8))
+
+
 def test_steps_are_few_kernels_and_the_same_tasks() -> None:
     few, many = (
         assert_same_as_onnxruntime(
@@ -102,6 +116,7 @@ def test_steps_are_few_kernels_and_the_same_tasks() -> None:
     [
         ({"direction": "sideways"}, "direction=sideways"),
         ({"activations": ["Sigmoid", "Affine"]}, "activations"),
+        ({"activations": ["Sigmoid", "Cosine"]}, "activations"),
         ({"lengths": np.asarray([4, 2, 4], np.int32)}, "sequence_lens"),
     ],
 )

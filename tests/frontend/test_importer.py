@@ -14,7 +14,7 @@ from ansorpy.errors import ForeignFile, UnsupportedModel, UsageError
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.reader import upgraded
 from tests.frontend.models import graph_model, node, operator_model
-from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 from tests.graph.nets import Net
 
 RNG = np.random.default_rng(4)
@@ -133,7 +133,39 @@ def test_a_refusal_names_the_attribute(
     assert blame in caught.value.rows[0].attribute
 
 
-@pytest.mark.parametrize("op_type", ["Div", "Pow", "Mean", "ReduceMean"])
+@pytest.mark.parametrize("kind", [TensorProto.INT64, TensorProto.INT32])
+def test_quotients_of_integers_are_rounded_towards_zero(kind: int) -> None:
+    numbers = np.array([-9, -8, -1, 0, 1, 7, 9])
+    kinds = dict.fromkeys(("x", "y", "z", "c"), kind)
+    divisor = np.array(2, helper.tensor_dtype_to_np_dtype(kind))
+    nodes = [node("Div", ["x", "y"], ["q"]), node("Div", ["q", "c"], ["z"])]
+    model = graph_model(nodes, {"x": (7, 1), "y": (4,)}, ["z"], {"c": divisor}, types=kinds)
+    x, y = (a.astype(divisor.dtype) for a in (numbers[:, None], np.array([-4, -1, 2, 3])))
+    (got,) = run_network(compiled(model), {"x": x, "y": y})
+    np.testing.assert_array_equal(got, np.trunc(np.trunc(x / y) / 2))
+
+
+def test_integers_are_rounded_before_a_product() -> None:
+    kinds = dict.fromkeys("xwyc", TensorProto.INT64)
+    nodes = [node("Div", ["x", "c"], ["q"]), node("MatMul", ["q", "w"], ["y"])]
+    shapes = {"x": (64, 2), "w": (2, 3)}
+    model = graph_model(nodes, shapes, ["y"], {"c": np.array(2)}, types=kinds)
+    assert_same_as_onnxruntime(model, RNG)
+
+
+@pytest.mark.parametrize("given", [{}, {"k": -1}, {"k": 2, "dtype": TensorProto.DOUBLE}])
+def test_an_identity_of_an_inputs_shape_is_a_constant(given: dict[str, Any]) -> None:
+    nodes = [
+        node("EyeLike", ["x"], ["eye"], **given),
+        node("Cast", ["eye"], ["floats"], to=TensorProto.FLOAT),
+        node("Add", ["x", "floats"], ["y"]),
+    ]
+    model = graph_model(nodes, {"x": (4, 3)}, ["y"])
+    assert [n.op.label for n in load(model).nodes] == ["add"]
+    assert_same_as_onnxruntime(model, RNG)
+
+
+@pytest.mark.parametrize("op_type", ["Pow", "Mean", "ReduceMean"])
 def test_integer_arithmetic_that_rounds_is_refused(op_type: str) -> None:
     operands = ["x"] if op_type == "ReduceMean" else ["x", "x"]
     model = graph_model([node("Relu", ["f"], ["g"])], {"f": (3,)}, ["g"])

@@ -65,11 +65,16 @@ CASES: dict[str, dict[str, Any]] = {
     "peepholes": {"peepholes": True, "initial": True},
     "clip": {"clip": 0.3, "peepholes": True},
     "activations": {"activations": ["Tanh", "Softsign", "relu"]},
+    "parameters": {
+        "directions": 2, "direction": "bidirectional",
+        "activations": ["HardSigmoid", "LeakyRelu", "Tanh", "Sigmoid", "HardSigmoid", "Elu"],
+        "activation_alpha": [0.3, 0.1, 0.25, 0.7], "activation_beta": [0.4, 0.45],
+    },
     "lengths": {"lengths": np.full(BATCH, STEPS, np.int32)},
     "one_step": {"steps": 1},
     "last_only": {"outputs": ("h",)},
     "cell_only": {"outputs": ("c",), "direction": "reverse"},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -114,6 +114,17 @@ def test_floats_are_rounded_to_them_and_constants_are_nodes_too(
     assert_same_as_reference(model_of(nodes, [held("f", weight), held("s", scale)]), rng)
 
 
+@pytest.mark.parametrize("kind", ["FLOAT8E4M3FN", "INT4"])
+def test_they_are_repeated_and_passed_on(kind: str, rng: np.random.Generator) -> None:
+    value = helper.make_tensor("v", getattr(TensorProto, kind), [1], [3])
+    nodes = [
+        node("ConstantOfShape", ["shape"], ["q"], value=value),
+        node("Identity", ["q"], ["same"]),
+        node("Cast", ["same"], ["w"], to=TensorProto.FLOAT),
+    ]
+    assert_same_as_reference(model_of(nodes, [held("shape", np.asarray(SHAPE))]), rng)
+
+
 def test_what_would_be_computed_at_run_time_is_refused(rng: np.random.Generator) -> None:
     nodes = [
         node("DequantizeLinear", ["q", "x"], ["d"], axis=1, block_size=1),

@@ -29,8 +29,8 @@ REFUSED = {
     "BatchNormalization": ("training_mode=1",),
     "Constant": ("is a constant",),
     "ConstantOfShape": ("input shape",),
-    "Div": ("element type",),
     "Dropout": ("output mask", "training_mode=True"),
+    "EyeLike": ("is a constant",),
     "MaxPool": ("output Indices",),
     "Pad": ("mode=wrap",),
     "Pow": ("element type",),
@@ -40,7 +40,7 @@ REFUSED = {
 }
 """What the importer says of the cases that it does not translate."""
 
-CONSTANTS = {"Constant", "ConstantOfShape", "Shape", "Size"}
+CONSTANTS = {"Constant", "ConstantOfShape", "EyeLike", "Shape", "Size"}
 """Operators whose results are no networks; :mod:`tests.frontend.test_importer` folds them."""
 
 

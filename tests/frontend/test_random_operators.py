@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 
+from ansorpy.frontend.onnx import load
 from tests.frontend.models import graph_model, node, operator_model
-from tests.graph.executor import Array, assert_same_as_onnxruntime
+from tests.graph.executor import Array, assert_same_as_onnxruntime, compiled, run_network
 
 Rng = np.random.Generator
 
@@ -122,3 +123,31 @@ FAMILIES: dict[str, Callable[[Rng], ModelProto]] = {
 def test_random_attributes(family: str, seed: int) -> None:
     rng = np.random.default_rng([seed, *map(ord, family)])
     assert_same_as_onnxruntime(FAMILIES[family](rng), rng)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_pools_have_as_many_windows_as_onnx_infers(seed: int) -> None:
+    """Also where pads are wider than the kernel, which onnxruntime refuses.
+
+    Before opset 22 onnx infers windows that it does not compute.
+    """
+    rng = np.random.default_rng([seed, 199])
+    rank = count(rng, 1, 3)
+    kernel, dilations = each(rng, rank, 1, 4), each(rng, rank, 1, 3)
+    reach = [d * (k - 1) + 1 for d, k in zip(dilations, kernel, strict=True)]
+    shape = (1, 1, *(r + count(rng, 0, 6) for r in reach))
+    model = operator_model(
+        "MaxPool", [shape], opset=22, kernel_shape=kernel, strides=each(rng, rank, 1, 4),
+        dilations=dilations, pads=each(rng, 2 * rank, 0, 5), ceil_mode=count(rng, 0, 1),
+    )  # fmt: skip
+    graph = load(model)
+    inferred = tuple(d.dim_value for d in model.graph.output[0].type.tensor_type.shape.dim)
+    assert graph.types[graph.outputs[0].value].shape == inferred
+
+
+def test_a_window_of_end_padding_alone_is_left_out() -> None:
+    model = operator_model("MaxPool", [(1, 1, 1, 4)], kernel_shape=[1, 2], strides=[1, 2],
+                           pads=[0, 0, 0, 2], ceil_mode=1)  # fmt: skip
+    x = np.asarray([3, 1, -4, -2], np.float32).reshape(1, 1, 1, 4)
+    (got,) = run_network(compiled(model), {"x0": x})
+    np.testing.assert_array_equal(got, [[[[3, -2]]]])

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from google.protobuf.message import EncodeError
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.frontend.onnx import load
+from ansorpy.frontend.onnx.reader import array_of, without_weights
 from tests.frontend.models import graph_model, node, operator_model
-from tests.graph.executor import assert_same_as_onnxruntime
+from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 
 RNG = np.random.default_rng(11)
 
@@ -53,6 +55,15 @@ def test_weights_that_were_cut_short(tmp_path: Path, held: int) -> None:
         load(path)
 
 
+def test_a_sparse_weight_with_places_beyond_its_shape() -> None:
+    tensor = helper.make_sparse_tensor(
+        numpy_helper.from_array(np.ones(1, np.float32), "w"),
+        numpy_helper.from_array(np.array([40])), [8, 5],
+    )  # fmt: skip
+    with pytest.raises(ForeignFile, match=r"initializer w: .*out of bounds"):
+        array_of(tensor)
+
+
 def test_weights_in_a_file_of_their_own_are_read(tmp_path: Path) -> None:
     path, whole = tmp_path / "net.onnx", product()
     path.write_bytes(external("w.bin").SerializeToString())
@@ -60,6 +71,50 @@ def test_weights_in_a_file_of_their_own_are_read(tmp_path: Path) -> None:
     (tmp_path / "w.bin").write_bytes(weight.tobytes())
     [found] = load(path).constants.values()
     np.testing.assert_array_equal(found, weight)
+
+
+def large_product() -> ModelProto:
+    weight = RNG.standard_normal((300, 300)).astype(np.float32)
+    return graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 300)}, ["y"], {"w": weight})
+
+
+@pytest.mark.parametrize("with_shape", [False, True])
+def test_weights_are_more_than_onnx_checks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, with_shape: bool
+) -> None:
+    """Where the limit is 100 kB in place of 2 GiB: of an object, and of a file without shapes."""
+    monkeypatch.setattr(onnx.checker, "MAXIMUM_PROTOBUF", 100_000)
+    model = large_product()
+    path = tmp_path / "net.onnx"
+    if not with_shape:
+        model.graph.output[0].type.tensor_type.ClearField("shape")
+    assert len(load(model).constants) == 1
+    onnx.save(model, path, save_as_external_data=True, location="w.bin")
+    assert len(load(path).constants) == 1
+
+
+def test_large_weights_are_cut_short_too() -> None:
+    model = large_product()
+    model.graph.initializer[0].raw_data = model.graph.initializer[0].raw_data[:-4]
+    with pytest.raises(ForeignFile, match=r"initializer w: (.|\n)*cut short"):
+        load(model)
+
+
+def test_onnx_sees_large_weights_as_inputs() -> None:
+    light = without_weights(large_product())
+    assert [info.name for info in light.graph.input] == ["x", "w"]
+    assert light.ByteSize() < 1000
+    onnx.checker.check_model(light, full_check=True)
+
+
+def test_functions_of_an_object_over_2_gib(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(model: ModelProto) -> ModelProto:
+        raise EncodeError("Failed to serialize proto")
+
+    monkeypatch.setattr(onnx.inliner, "inline_local_functions", refuse)
+    with pytest.raises(UnsupportedModel, match="in up to 2 GiB only") as caught:
+        load(function_model("R"))
+    assert caught.value.hint is not None and "save_as_external_data=True" in caught.value.hint
 
 
 def test_a_missing_weight_is_named() -> None:
@@ -116,6 +171,35 @@ def test_functions_of_the_model_are_their_nodes() -> None:
     model = function_model("R")
     assert {n.op.label for n in load(model).nodes} == {"add", "relu"}
     assert_same_as_onnxruntime(model, RNG)
+
+
+def calling_an_old_function(operator: NodeProto) -> ModelProto:
+    """x -> relu(f(-x)) of opset 17, where f is *operator* of opset 11, called by a function."""
+    old, new = ([helper.make_opsetid("", n), helper.make_opsetid("mine", 1)] for n in (11, 17))
+    body = [node("Neg", ["a"], ["n"]), node("Old", ["n"], ["b"], domain="mine")]
+    functions = [
+        helper.make_function("mine", "New", ["a"], ["b"], body, new),
+        helper.make_function("mine", "Old", ["a"], ["b"], [operator], old),
+    ]
+    graph = helper.make_graph(
+        [node("New", ["x"], ["t"], domain="mine"), node("Relu", ["t"], ["y"])], "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [3, 1, 4])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    return helper.make_model(graph, functions=functions, opset_imports=new, ir_version=8)
+
+
+def test_functions_of_other_operator_sets_are_converted() -> None:
+    model = calling_an_old_function(node("Squeeze", ["a"], ["b"], axes=[1]))
+    x = RNG.standard_normal((3, 1, 4)).astype(np.float32)
+    (got,) = run_network(compiled(model), {"x": x})
+    np.testing.assert_array_equal(got, np.maximum(-x[:, 0], 0))
+
+
+def test_functions_that_cannot_be_converted_are_blamed() -> None:
+    with pytest.raises(UnsupportedModel, match="functions .* to its operator set 17: ") as caught:
+        load(calling_an_old_function(node("Loop", ["a"], ["b"])))
+    assert caught.value.hint == "export all functions for one operator set"
 
 
 def test_functions_in_a_file_with_weights_elsewhere(tmp_path: Path) -> None:

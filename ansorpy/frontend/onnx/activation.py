@@ -88,11 +88,6 @@ def shrink(ctx: NodeContext) -> str:
     return ctx.apply(Fn.WHERE, ctx.apply(Fn.LESS, x, ctx.literal(-limit)), below, inner)
 
 
-def identity(ctx: NodeContext) -> str:
-    """The operand itself."""
-    return ctx.input()
-
-
 def dropout(ctx: NodeContext) -> str:
     """The input itself, as in inference; the mask output and training mode are refused."""
     if ctx.is_output_used(1):
@@ -115,7 +110,6 @@ OPERATORS: dict[str, Importer] = {
     "Gelu": gelu,
     "HardSigmoid": _unary(Fn.HARD_SIGMOID, alpha=0.2, beta=0.5),
     "HardSwish": hard_swish,
-    "Identity": identity,
     "LeakyRelu": _unary(Fn.LEAKY_RELU, alpha=0.01),
     "Log": _unary(Fn.LOG),
     "Mish": mish,

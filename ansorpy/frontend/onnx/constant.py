@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.reader import array_of
@@ -31,8 +31,9 @@ def constant(ctx: NodeContext) -> str:
 
 def constant_of_shape(ctx: NodeContext) -> str:
     """A tensor of one repeated value; its shape must be known."""
-    tensor: TensorProto | None = ctx.attr("value", None)
-    fill = np.zeros(1, np.float32) if tensor is None else array_of(tensor)
+    tensor: TensorProto = ctx.attr("value", numpy_helper.from_array(np.zeros(1, np.float32)))
+    dtype_of(tensor.data_type)
+    fill = array_of(tensor)
     shape = ctx.constant_ints(0, "input shape")
     if min(shape, default=0) < 0:
         raise Unsupported(f"input shape {shape}", "no size may be negative")
@@ -48,6 +49,15 @@ def shape(ctx: NodeContext) -> str:
 def size(ctx: NodeContext) -> str:
     """The operand's number of elements."""
     return _add(ctx, np.asarray(math.prod(ctx.shape()), np.int64))
+
+
+def eye_like(ctx: NodeContext) -> str:
+    """Ones on a diagonal of a matrix of the operand's shape."""
+    ctx.require_rank(0, 2)
+    code: int = ctx.attr("dtype", 0)
+    dtype = dtype_of(code) if code else ctx.type().dtype
+    rows, columns = ctx.shape()
+    return _add(ctx, np.eye(rows, columns, ctx.attr("k", 0)).astype(dtype.numpy))
 
 
 def cast(ctx: NodeContext) -> str:
@@ -71,6 +81,7 @@ OPERATORS = {
     "CastLike": cast_like,
     "Constant": constant,
     "ConstantOfShape": constant_of_shape,
+    "EyeLike": eye_like,
     "Shape": shape,
     "Size": size,
 }

@@ -29,12 +29,6 @@ def mean(ctx: NodeContext) -> str:
     return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / len(ctx.inputs)))
 
 
-def div(ctx: NodeContext) -> str:
-    """Division of floats."""
-    ctx.require_float()
-    return ctx.apply(Fn.DIV, ctx.input(0), ctx.input(1))
-
-
 def power(ctx: NodeContext) -> str:
     """``x ** y``; an exponent of another type is converted to the base's."""
     ctx.require_float()
@@ -46,7 +40,7 @@ def power(ctx: NodeContext) -> str:
 
 OPERATORS: dict[str, Importer] = {
     "Add": _chain(Fn.ADD),
-    "Div": div,
+    "Div": _chain(Fn.DIV),
     "Max": _chain(Fn.MAX),
     "Mean": mean,
     "Min": _chain(Fn.MIN),

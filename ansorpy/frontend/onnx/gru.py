@@ -45,7 +45,7 @@ def _plain(ctx: NodeContext, direction: Direction) -> Step:
         value = row(ctx, inputs, t)
         if before is not None:
             value = ctx.apply(Fn.ADD, ctx.emit(MatMul(), [before, recurrent]), value)
-        return (ctx.apply(f, clipped(ctx, value)),)
+        return (f(clipped(ctx, value)),)
 
     return step
 
@@ -70,7 +70,7 @@ def _gated(ctx: NodeContext, direction: Direction) -> Step:
             value = part(ctx, given, k, hidden)
             if product is not None:
                 value = ctx.apply(Fn.ADD, value, part(ctx, product, k, hidden))
-            return ctx.apply(f, clipped(ctx, value))
+            return f(clipped(ctx, value))
 
         def candidate() -> str:
             value, more = part(ctx, given, 2, hidden), offset
@@ -83,7 +83,7 @@ def _gated(ctx: NodeContext, direction: Direction) -> Step:
                 kept = ctx.apply(Fn.MUL, gate(1), before)
                 last = part(ctx, recurrent, 2, hidden)
                 value = ctx.apply(Fn.ADD, value, ctx.emit(MatMul(), [kept, last]))
-            return ctx.apply(g, clipped(ctx, value))
+            return g(clipped(ctx, value))
 
         update, new = gate(0), candidate()
         if before is None:

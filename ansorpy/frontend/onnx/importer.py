@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, ValueInfoProto
+from onnx import ModelProto, NodeProto, SparseTensorProto, ValueInfoProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
@@ -27,6 +27,7 @@ from ansorpy.frontend.onnx.reader import (
     opset_of,
     read,
     upgraded,
+    without_weights,
 )
 from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
@@ -145,14 +146,16 @@ class _Importer:
                 self.values[info.name] = name
 
     def _add_initializers(self) -> None:
-        for tensor in self.model.graph.initializer:
-            if tensor.name not in self.used:
+        graph = self.model.graph
+        for held in (*graph.initializer, *graph.sparse_initializer):
+            tensor = held.values if isinstance(held, SparseTensorProto) else held
+            name, code = tensor.name, tensor.data_type
+            if name not in self.used:
                 continue
-            if narrow_type(tensor.data_type):
-                self.narrow[tensor.name] = array_of(tensor)
-            elif self._dtype(tensor.name, "initializer", tensor.data_type, tensor.dims) is not None:
-                array = array_of(tensor)
-                self.values[tensor.name] = self.builder.add_constant(tensor.name, array)
+            if narrow_type(code):
+                self.narrow[name] = array_of(held)
+            elif self._dtype(name, "initializer", code, held.dims) is not None:
+                self.values[name] = self.builder.add_constant(name, array_of(held))
 
     def _declared(self, info: ValueInfoProto, what: str, shape: Shape) -> DType | None:
         """The element type that the input or output *info* declares; adds a row if unsupported."""
@@ -243,7 +246,7 @@ class _Importer:
             for n in operands
         }
         try:
-            evaluator = ReferenceEvaluator(node, opsets={"": self.opset})
+            evaluator = _evaluator(node, feeds, self.model)
             results = [np.asarray(result) for result in evaluator.run(None, feeds)]
         except Exception as error:  # whatever the reference implementation runs into
             reason = str(error).strip().splitlines() or [type(error).__name__]
@@ -291,11 +294,24 @@ class _Importer:
                 self.values[name] = self.builder.add_input(name, self.inferred[name])
 
 
+def _evaluator(
+    node: NodeProto, feeds: Mapping[str, NarrowArray], model: ModelProto
+) -> ReferenceEvaluator:
+    """onnx's implementation of *node* alone, as the operator sets of *model* define it."""
+    inputs = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape)
+        for n, a in feeds.items()
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output]
+    opsets = {o.domain: o.version for o in model.opset_import} | {"": opset_of(model)}
+    return ReferenceEvaluator(helper.make_graph([node], "node", inputs, outputs), opsets=opsets)
+
+
 def _inferred_types(model: ModelProto) -> dict[str, TensorType]:
     """Static types from onnx's shape inference, as stand-ins for outputs of refused nodes."""
     types: dict[str, TensorType] = {}
     try:
-        inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        inferred = onnx.shape_inference.infer_shapes(without_weights(model), data_prop=True)
     except (onnx.shape_inference.InferenceError, ValueError):
         return types
     for info in (*inferred.graph.value_info, *inferred.graph.output):

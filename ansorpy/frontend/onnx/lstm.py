@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.recurrent import (
+    Activation,
     Direction,
     States,
     Step,
@@ -48,16 +49,16 @@ def _stepper(ctx: NodeContext, direction: Direction) -> Step:
         if before is not None:
             gates = ctx.apply(Fn.ADD, ctx.emit(MatMul(), [before, recurrent]), gates)
 
-        def gate(k: int, fn: Fn, peeped: str | None) -> str:
+        def gate(k: int, fn: Activation, peeped: str | None) -> str:
             value = part(ctx, gates, k, hidden)
             if peeped is not None and k < len(peepholes):
                 value = ctx.apply(Fn.ADD, value, ctx.apply(Fn.MUL, peeped, peepholes[k]))
-            return ctx.apply(fn, clipped(ctx, value))
+            return fn(clipped(ctx, value))
 
         added = ctx.apply(Fn.MUL, gate(0, f, cell), gate(3, g, None))
         if cell is not None:
             added = ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, gate(2, f, cell), cell), added)
-        return ctx.apply(Fn.MUL, gate(1, f, added), ctx.apply(h, added)), added
+        return ctx.apply(Fn.MUL, gate(1, f, added), h(added)), added
 
     return step
 

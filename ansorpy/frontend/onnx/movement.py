@@ -13,6 +13,11 @@ __all__ = ["OPERATORS"]
 Importer = Callable[[NodeContext], "str | tuple[str, ...]"]
 
 
+def identity(ctx: NodeContext) -> str:
+    """The operand itself."""
+    return ctx.input()
+
+
 def reshape(ctx: NodeContext) -> str:
     """Reshape to a constant shape, in which 0 copies a size and -1 is inferred."""
     have = ctx.shape()
@@ -230,6 +235,7 @@ OPERATORS: dict[str, Importer] = {
     "DepthToSpace": depth_to_space,
     "Expand": expand,
     "Flatten": flatten,
+    "Identity": identity,
     "Pad": pad,
     "Reshape": reshape,
     "Slice": slice_,

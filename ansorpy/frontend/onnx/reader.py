@@ -2,21 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
+import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
-from onnx import ModelProto, TensorProto, external_data_helper, inliner, numpy_helper
+from google.protobuf.message import DecodeError, EncodeError
+from onnx import (
+    ModelProto,
+    SparseTensorProto,
+    TensorProto,
+    ValueInfoProto,
+    external_data_helper,
+    helper,
+    inliner,
+    numpy_helper,
+)
 
 from ansorpy.errors import ForeignFile, UnsupportedModel
 from ansorpy.graph.ir import Array
 
-__all__ = ["OLDEST_OPSET", "array_of", "check", "demand_consistent", "opset_of", "read", "upgraded"]
+__all__ = [
+    "OLDEST_OPSET", "array_of", "check", "demand_consistent", "opset_of", "read", "upgraded",
+    "without_weights",
+]  # fmt: skip
 
 OLDEST_OPSET = 7
 """The oldest operator set that importers support; older models are converted."""
 
 _CONVERT_TO = 13
+
+_LARGE = 1 << 16
+"""Elements of an initializer above which it is a weight; those that say shapes have a few."""
 
 
 _EXPORT_AGAIN = "export it again; `python -m onnx.checker` reports the same fault"
@@ -78,28 +95,61 @@ def _inlined(model: ModelProto) -> ModelProto:
     if not model.functions:
         return model
     try:
-        return inliner.inline_local_functions(model)
+        inlined = inliner.inline_local_functions(model)
+    except EncodeError:
+        raise UnsupportedModel(
+            "the model object defines functions, which onnx inlines in up to 2 GiB only",
+            hint="give the path of a file that onnx.save(save_as_external_data=True) wrote",
+        ) from None
     except (onnx.checker.ValidationError, ValueError, RuntimeError) as error:
         raise _not_valid(error) from None
+    return _converted(inlined) if inlined.functions else inlined
+
+
+def _converted(model: ModelProto) -> ModelProto:
+    """*model* with functions for other operator sets converted to its own, and inlined.
+
+    Raises:
+        UnsupportedModel: onnx cannot convert them.
+    """
+    try:
+        typed = onnx.shape_inference.infer_shapes(model)  # conversion asks for all types
+        return inliner.inline_local_functions(typed, convert_version=True)
+    except Exception as error:  # onnx's converter raises whatever its C++ adapters throw
+        raise UnsupportedModel(
+            f"onnx cannot convert the functions that the model defines to its operator set "
+            f"{opset_of(model)}: {_reason(error)}",
+            hint="export all functions for one operator set",
+        ) from None
 
 
 def _not_valid(error: Exception, hint: str = _EXPORT_AGAIN) -> ForeignFile:
     return ForeignFile(f"the ONNX model is not valid: {_reason(error)}", hint=hint)
 
 
-def array_of(tensor: TensorProto) -> Array:
-    """The values of an initializer.
+def array_of(tensor: TensorProto | SparseTensorProto) -> Array:
+    """The values of an initializer, all of them where only some are stored.
 
     Raises:
         ForeignFile: Its number of bytes does not fit its shape and type.
     """
+    is_sparse = isinstance(tensor, SparseTensorProto)
     try:
-        return numpy_helper.to_array(tensor)
-    except (ValueError, TypeError) as error:
+        return _dense(tensor) if is_sparse else numpy_helper.to_array(tensor)
+    except (ValueError, TypeError, IndexError) as error:
+        name = tensor.values.name if is_sparse else tensor.name
         raise ForeignFile(
-            f"the ONNX model is not valid: initializer {tensor.name}: {_reason(error)}",
+            f"the ONNX model is not valid: initializer {name}: {_reason(error)}",
             hint="its data were cut short; copy or export them again",
         ) from None
+
+
+def _dense(tensor: SparseTensorProto) -> Array:
+    """Zeros, but for the values that are stored with their flat or their full indices."""
+    values, places = map(numpy_helper.to_array, (tensor.values, tensor.indices))
+    whole = np.zeros(tuple(tensor.dims), values.dtype)
+    whole[tuple(places.T) if places.ndim == 2 else np.unravel_index(places, whole.shape)] = values
+    return whole
 
 
 def opset_of(model: ModelProto) -> int:
@@ -109,31 +159,62 @@ def opset_of(model: ModelProto) -> int:
 
 
 def check(model: ModelProto, source: str | Path | ModelProto) -> None:
-    """Run onnx's checker; by path for files, so that models over 2 GiB pass.
+    """Run onnx's checker; without large weights, or by path for files, so models over 2 GiB pass.
 
     Outputs may omit their shapes, though the checker does not allow it: they can be inferred.
 
     Raises:
         ForeignFile: The checker rejects the model, or several outputs have one name.
     """
-    unranked = [
-        o for o in model.graph.output
-        if o.type.HasField("tensor_type") and not o.type.tensor_type.HasField("shape")
-    ]  # fmt: skip
-    for output in unranked:
-        output.type.tensor_type.shape.SetInParent()
-    by_path = not (unranked or isinstance(source, ModelProto))
+    by_path = not isinstance(source, ModelProto) and not any(map(_lacks_shape, model.graph.output))
     try:
-        onnx.checker.check_model(str(source) if by_path else model)
+        onnx.checker.check_model(str(source) if by_path else _with_shapes(without_weights(model)))
     except (onnx.checker.ValidationError, ValueError) as error:
         raise _not_valid(error) from None
-    finally:
-        for output in unranked:
-            output.type.tensor_type.ClearField("shape")
     names = [output.name for output in model.graph.output]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:  # the checker does not look; callers could not tell them apart
         raise _not_valid(ValueError(f"several outputs are named {', '.join(twice)}"))
+
+
+def _lacks_shape(info: ValueInfoProto) -> bool:
+    return info.type.HasField("tensor_type") and not info.type.tensor_type.HasField("shape")
+
+
+def _with_shapes(model: ModelProto) -> ModelProto:
+    """*model* itself, outputs that lack a shape having been given that of a scalar."""
+    for output in filter(_lacks_shape, model.graph.output):
+        output.type.tensor_type.shape.SetInParent()
+    return model
+
+
+def without_weights(model: ModelProto) -> ModelProto:
+    """A copy of *model* in which large initializers are inputs.
+
+    onnx checks models, and infers shapes, of at most 2 GiB.
+    """
+    graph = model.graph
+    held = (t for t in graph.initializer if t.data_location != TensorProto.EXTERNAL)
+    large = {t.name: t for t in held if math.prod(t.dims) > _LARGE}
+    given = {info.name for info in graph.input}
+    weights = [
+        helper.make_tensor_value_info(t.name, t.data_type, t.dims)
+        for t in large.values()
+        if t.name not in given
+    ]
+    light = helper.make_graph(
+        graph.node,
+        graph.name,
+        [*graph.input, *weights],
+        graph.output,
+        [t for t in graph.initializer if t.name not in large],
+        value_info=graph.value_info,
+        sparse_initializer=graph.sparse_initializer,
+    )
+    return helper.make_model(
+        light, ir_version=model.ir_version, opset_imports=model.opset_import,
+        functions=model.functions,
+    )  # fmt: skip
 
 
 def demand_consistent(model: ModelProto) -> None:
@@ -145,12 +226,11 @@ def demand_consistent(model: ModelProto) -> None:
     Raises:
         ForeignFile: There is such a node.
     """
+    light = without_weights(model)
     try:
-        onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True)
+        onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=True, data_prop=True)
     except onnx.shape_inference.InferenceError as error:
         raise _not_valid(error, _IN_FULL) from None
-    except ValueError:  # it does not support models over 2 GiB
-        return
 
 
 def upgraded(model: ModelProto) -> ModelProto:

@@ -9,22 +9,56 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.graph.op import Concat, Fn, MatMul
 
 __all__ = [
-    "Direction", "activations_of", "bias_of", "clipped", "joined", "part", "projected", "row",
-    "run_directions",
+    "Activation", "Direction", "activations_of", "bias_of", "clipped", "joined", "part",
+    "projected", "row", "run_directions",
 ]  # fmt: skip
 
-_ACTIVATIONS = {
-    "Relu": Fn.RELU,
-    "Sigmoid": Fn.SIGMOID,
-    "Softplus": Fn.SOFTPLUS,
-    "Softsign": Fn.SOFTSIGN,
-    "Tanh": Fn.TANH,
+Activation = Callable[[str], str]
+
+
+_Builder = Callable[[NodeContext, tuple[float, ...], str], str]
+
+
+def _by(fn: Fn) -> _Builder:
+    return lambda ctx, params, x: ctx.apply(fn, x, params=params)
+
+
+def _affine(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
+    alpha, beta = map(ctx.literal, params)
+    return ctx.apply(Fn.ADD, ctx.apply(Fn.MUL, x, alpha), beta)
+
+
+def _scaled_tanh(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
+    alpha, beta = map(ctx.literal, params)
+    return ctx.apply(Fn.MUL, ctx.apply(Fn.TANH, ctx.apply(Fn.MUL, x, beta)), alpha)
+
+
+def _thresholded_relu(ctx: NodeContext, params: tuple[float, ...], x: str) -> str:
+    is_above = ctx.apply(Fn.LESS, ctx.literal(params[0]), x)
+    return ctx.apply(Fn.WHERE, is_above, x, ctx.literal(0))
+
+
+_ACTIVATIONS: Mapping[str, tuple[_Builder, tuple[float | None, ...]]] = {
+    "Affine": (_affine, (None, None)),
+    "Elu": (_by(Fn.ELU), (1.0,)),
+    "HardSigmoid": (_by(Fn.HARD_SIGMOID), (0.2, 0.5)),
+    "LeakyRelu": (_by(Fn.LEAKY_RELU), (0.01,)),
+    "Relu": (_by(Fn.RELU), ()),
+    "ScaledTanh": (_scaled_tanh, (None, None)),
+    "Sigmoid": (_by(Fn.SIGMOID), ()),
+    "Softplus": (_by(Fn.SOFTPLUS), ()),
+    "Softsign": (_by(Fn.SOFTSIGN), ()),
+    "Tanh": (_by(Fn.TANH), ()),
+    "ThresholdedRelu": (_thresholded_relu, (1.0,)),
 }
+"""Each activation, and its alpha and beta if they are not given (None: they must be)."""
+
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 States = tuple[str | None, ...]
@@ -113,17 +147,27 @@ def _initial(ctx: NodeContext, index: int, d: int, batch_first: bool) -> str | N
     return row(ctx, ctx.transpose(value, (1, 0, 2)) if batch_first else value, d)
 
 
-def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Fn, ...]:
-    """The activations of a direction; names are case-insensitive."""
+def activations_of(ctx: NodeContext, d: int, default: Sequence[str]) -> tuple[Activation, ...]:
+    """The activations of a direction; names are case-insensitive.
+
+    Those with parameters take theirs from the attributes one after the other, of all directions.
+    """
     names: list[bytes] = ctx.attr("activations", [])
     given = [name.decode() for name in names] or [*default] * (d + 1)
-    known = {name.lower(): fn for name, fn in _ACTIVATIONS.items()}
+    left = [iter(ctx.attr(f"activation_{name}", ())) for name in ("alpha", "beta")]
+    known = {name.lower(): kind for name, kind in _ACTIVATIONS.items()}
     count = len(default)
-    chosen = [known.get(name.lower()) for name in given[count * d : count * (d + 1)]]
-    found = tuple(fn for fn in chosen if fn is not None)
-    if len(found) < count:
+    if not known.keys() >= {name.lower() for name in given} or len(given) < count * (d + 1):
         raise Unsupported(f"activations={given}", f"use {count} of {', '.join(_ACTIVATIONS)}")
-    return found
+    found: list[Activation] = []
+    for name in given:
+        fn, usual = known[name.lower()]
+        params = tuple(next(v, u) for v, u in zip(left, usual, strict=False))
+        numbers = tuple(float(p) for p in params if p is not None)
+        if len(numbers) < len(usual):
+            raise Unsupported(f"activations={given}", f"give alpha and beta of {name}")
+        found.append(partial(fn, ctx, numbers))
+    return tuple(found[count * d : count * (d + 1)])
 
 
 def projected(ctx: NodeContext, direction: Direction, bias: str | None) -> str:

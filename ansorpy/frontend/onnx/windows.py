@@ -15,7 +15,7 @@ class Windows:
     """Kernel, strides, dilations and both pads, one number per spatial axis.
 
     ``declared_end`` is the end padding that the model states; ``pads_end`` may be larger where
-    ``ceil_mode`` lets a last window run past it.
+    ``ceil_mode`` lets a last window run past it, or less where no window reads it.
     """
 
     kernel: Shape
@@ -101,8 +101,11 @@ def _pads(
 
 
 def _ceil_end(size: int, reach: int, stride: int, begin: int, end: int) -> int:
-    """End padding that admits the partial last window, unless it starts beyond the data."""
+    """End padding that admits the partial last window, unless it starts beyond the data.
+
+    It is less than *end* if that window would hold nothing but end padding, or needs less.
+    """
     count = -(-(size + begin + end - reach) // stride) + 1
     if (count - 1) * stride >= size + begin:
         count -= 1
-    return max((count - 1) * stride + reach - size - begin, end)
+    return max((count - 1) * stride + reach - size - begin, 0)

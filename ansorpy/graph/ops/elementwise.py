@@ -9,6 +9,7 @@ from ansorpy.graph.ops import angles
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir import builders as b
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Call, Const, Expr
 from ansorpy.ir.functions import Function
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
@@ -99,15 +100,20 @@ def _modulo(x: Expr, y: Expr) -> Expr:
 
 
 def _remainder(x: Expr, y: Expr) -> Expr:
-    """The remainder of ``x / y`` with the sign of *x*, as ``fmod``; exact if the quotient is."""
-    if x.dtype.is_float:
-        quotient = x / y
-        whole = b.select(quotient < 0, b.ceil(quotient), b.floor(quotient))
-        return b.select(whole.equal(0), x, x - whole * y)
-    if not x.dtype.is_signed:
-        return x % y
-    left = b.abs(x) % b.abs(y)
-    return b.select(x < 0, -left, left)
+    """The remainder of ``x / y`` with the sign of *x*, as ``fmod``.
+
+    That of floats is exact if the quotient is at most 2**24 (of float64: 2**53) and the target has
+    multiply-add instructions; larger quotients leave nothing that is right.
+    """
+    if not x.dtype.is_float:
+        return x - x / y * y
+    if x.dtype.bits < 32:
+        return _remainder(x.astype(DType.FLOAT32), y.astype(DType.FLOAT32)).astype(x.dtype)
+    size, part = b.abs(x), b.abs(y)
+    left: Expr = Call(Function.FMA, (-b.floor(size / part), part, size))
+    # The quotient was rounded, so it may be one too large or too small.
+    left = b.select(left < 0, left + part, b.select(left >= part, left - part, left))
+    return b.select(size < part, x, b.select(x < 0, -left, left))
 
 
 FUNCTIONS: dict[Fn, Callable[..., Expr]] = {

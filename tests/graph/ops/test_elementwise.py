@@ -1,6 +1,9 @@
-"""Literal powers and broadcast indices."""
+"""Literal powers, remainders and broadcast indices."""
 
 from __future__ import annotations
+
+import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,9 +12,13 @@ from ansorpy.graph.op import Elementwise, Fn
 from ansorpy.graph.ops.elementwise import FUNCTIONS, elementwise, power
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import as_dtype
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, const, walk
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from tests.run_native import run_native
 
 QUARTERS = [q / 4 for q in range(-8, 9) if q]
 
@@ -44,3 +51,49 @@ def test_an_operand_of_the_full_shape_is_read_at_its_own_axes() -> None:
 def test_literals_take_the_tensors_type() -> None:
     x = placeholder((3,), "float64", name="x")
     assert elementwise(Elementwise(Fn.MUL), [x, const(0.5, x.dtype)], Names()).dtype is x.dtype
+
+
+def remainders(dtype: str, x: Any, y: Any) -> list[np.ndarray]:
+    """``fmod(x, y)`` by the interpreter and as machine code."""
+    a, b = (placeholder(x.shape, dtype, name=name) for name in "ab")
+    result = elementwise(Elementwise(Fn.REMAINDER), [a, b], Names())
+    state = State.initial(ComputeDAG([result])).vectorize(result.name, [result.axes[0].name])
+    data = {"a": x, "b": y}
+    return [*run_dag(state.base, data), *run_native(lower(state), data)]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("exponent", [1, 4, 10, 20])
+def test_a_remainder_of_floats_equals_that_of_numpy(dtype: str, exponent: int) -> None:
+    rng = np.random.default_rng([exponent, *map(ord, dtype)])
+    kind = as_dtype(dtype).numpy
+    y = rng.uniform(0.05, 2.0, 2000) * rng.choice([-1, 1], 2000)
+    x = rng.uniform(-1, 1, 2000) * 2.0**exponent * np.abs(y)
+    x[::3] = y[::3] * np.rint(x[::3])  # multiples, within a rounding
+    limit = 60000 if dtype == "float16" else math.inf
+    x, y = np.clip(x, -limit, limit).astype(kind), y.astype(kind)
+    want = np.fmod(x.astype(np.float64), y.astype(np.float64)).astype(kind)
+    for got in remainders(dtype, x, y):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_remainders_of_special_floats_equal_those_of_numpy() -> None:
+    values = np.array([0, -0.0, 1e-40, 0.1, -0.7, 3, np.inf, -np.inf, np.nan], np.float32)
+    x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(values, values))
+    with np.errstate(all="ignore"):
+        is_near = ~(np.abs(x / y) > 2**24) | np.isinf(x) | (y == 0)
+        want = np.fmod(x, y)
+    for got in remainders("float32", x, y):
+        np.testing.assert_array_equal(got[is_near], want[is_near])
+        np.testing.assert_array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64"])
+def test_a_remainder_of_integers_equals_that_of_numpy(dtype: str) -> None:
+    limits = np.iinfo(dtype)
+    values = np.array([limits.min, limits.min + 1, 1, 3, 7, 100, limits.max], dtype)
+    values = np.append(values, values[1:] * -1 if limits.min else values)
+    values = values[values != 0]
+    x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(values, values))
+    for got in remainders(dtype, x, y):
+        np.testing.assert_array_equal(got, np.fmod(x, y))
