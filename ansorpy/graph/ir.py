@@ -84,6 +84,8 @@ class GraphBuilder:
         self.constants: dict[str, Array] = {}
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
+        self._numbers: dict[str, int] = {}
+        """The last number appended to each name."""
 
     @classmethod
     def like(cls, graph: Graph) -> GraphBuilder:
@@ -140,12 +142,12 @@ class GraphBuilder:
         )
 
     def _fresh(self, name: str) -> str:
-        if name not in self.types:
-            return name
-        count = 1
-        while f"{name}.{count}" in self.types:
-            count += 1
-        return f"{name}.{count}"
+        fresh, number = name, self._numbers.get(name, 0)
+        while fresh in self.types:
+            number += 1
+            fresh = f"{name}.{number}"
+        self._numbers[name] = number
+        return fresh
 
 
 def text(graph: Graph) -> str:
