@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, plan_arena
+from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, padded, plan_arena
 
 LIFETIMES = st.dictionaries(
     st.integers(0, 30).map(str),
@@ -47,3 +49,43 @@ def test_a_gap_between_two_values_is_used() -> None:
 
 def test_nothing_needs_no_arena() -> None:
     assert plan_arena({}).bytes == 0
+
+
+def all_pairs(lifetimes: Mapping[str, Lifetime]) -> dict[str, int]:
+    """Offsets found by comparing each value with all placed before it."""
+    order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
+    offsets: dict[str, int] = {}
+    for name in order:
+        others = [other for other in offsets if lifetimes[name].overlaps(lifetimes[other])]
+        ends = {offsets[other] + padded(lifetimes[other].size_bytes) for other in others}
+        offsets[name] = min(
+            start
+            for start in {0, *ends}
+            if all(
+                start + lifetimes[name].size_bytes <= offsets[other]
+                or start >= offsets[other] + padded(lifetimes[other].size_bytes)
+                for other in others
+            )
+        )
+    return offsets
+
+
+@given(LIFETIMES)
+def test_each_value_lies_at_the_lowest_free_offset(lifetimes: dict[str, Lifetime]) -> None:
+    assert plan_arena(lifetimes).offsets == all_pairs(lifetimes)
+
+
+class Counted(Lifetime):
+    """Counts how often its fields are read."""
+
+    reads = 0
+
+    def __getattribute__(self, name: str) -> object:
+        Counted.reads += name in ("first", "last")
+        return super().__getattribute__(name)
+
+
+def test_the_work_grows_with_values_alive_together_not_with_all_pairs() -> None:
+    Counted.reads = 0
+    plan_arena({str(n): Counted(n, n + 2, 640) for n in range(2000)})
+    assert Counted.reads < 20 * 2000
