@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +10,8 @@ __all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "padded", "plan_arena"]
 
 ALIGNMENT_BYTES = 64
 """Size of a cache line, and of the widest vector."""
+Interval = tuple[int, int]
+"""Bytes of the arena: the first, and the one behind the last."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
 
     Greedy by size: within a few percent of the optimum on networks (Pisarchyk and Lee, 2020,
     "Efficient memory management for deep neural net inference", strategy *greedy by size*).
-    **Cost:** linear in the pairs of values that live at the same time.
+    **Cost:** O(n log n) for each hole between the values placed.
     """
     order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
     offsets: dict[str, int] = {}
@@ -52,39 +54,60 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
 
 
 class _Placed:
-    """The bytes taken at each of some calls: intervals of offsets.
+    """The bytes taken during some calls.
 
-    Those of a lifetime's first call are on the way from that call to the root of a segment tree;
-    all others of a lifetime begin during it.
+    Two segment trees over the calls have them as disjoint intervals: one those taken during all
+    calls of a node, the other those of all lifetimes that begin in a node.  A lifetime meets
+    others that have begun by its first call, and others that begin later.
     """
 
     def __init__(self, calls: int):
         self.calls = calls
-        self.tree: list[list[tuple[int, int]]] = [[] for _ in range(2 * calls)]
-        self.firsts: list[tuple[int, tuple[int, int]]] = []
+        self.throughout: list[list[Interval]] = [[] for _ in range(2 * calls)]
+        self.begun: list[list[Interval]] = [[] for _ in range(2 * calls)]
 
-    def add(self, lifetime: Lifetime, interval: tuple[int, int]) -> None:
-        insort(self.firsts, (lifetime.first, interval))
-        low, end = lifetime.first + self.calls, lifetime.last + self.calls + 1
-        while low < end:
+    def add(self, lifetime: Lifetime, taken: Interval) -> None:
+        for node in self._within(lifetime.first, lifetime.last + 1):
+            _add(self.throughout[node], taken)
+        for node in self._around(lifetime.first):
+            _add(self.begun[node], taken)
+
+    def during(self, lifetime: Lifetime) -> Iterator[Interval]:
+        """What is taken at some call of *lifetime*; intervals may overlap."""
+        for node in self._around(lifetime.first):
+            yield from self.throughout[node]
+        for node in self._within(lifetime.first + 1, lifetime.last + 1):
+            yield from self.begun[node]
+
+    def _around(self, call: int) -> Iterator[int]:
+        """The nodes that *call* lies in."""
+        node = call + self.calls
+        while node:
+            yield node
+            node //= 2
+
+    def _within(self, first: int, end: int) -> Iterator[int]:
+        """The fewest nodes that together are the calls *first* to *end*, the latter excluded."""
+        low, high = first + self.calls, end + self.calls
+        while low < high:
             if low % 2:
-                self.tree[low].append(interval)
-            if end % 2:
-                self.tree[end - 1].append(interval)
-            low, end = (low + 1) // 2, end // 2
-
-    def during(self, lifetime: Lifetime) -> Iterator[tuple[int, int]]:
-        """The intervals taken at some call of *lifetime*, each once."""
-        at = lifetime.first + self.calls
-        while at:
-            yield from self.tree[at]
-            at //= 2
-        begin = bisect_left(self.firsts, (lifetime.first + 1,))
-        end = bisect_left(self.firsts, (lifetime.last + 1,))
-        yield from (interval for _, interval in self.firsts[begin:end])
+                yield low
+            if high % 2:
+                yield high - 1
+            low, high = (low + 1) // 2, high // 2
 
 
-def _first_gap(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:
+def _add(intervals: list[Interval], new: Interval) -> None:
+    """Add *new* to sorted disjoint *intervals*, joined with those that it meets."""
+    start, end = new
+    first = bisect_left(intervals, start, key=lambda interval: interval[1])
+    behind = bisect_right(intervals, end, key=lambda interval: interval[0])
+    if first < behind:
+        start, end = min(start, intervals[first][0]), max(end, intervals[behind - 1][1])
+    intervals[first:behind] = [(start, end)]
+
+
+def _first_gap(taken: Sequence[Interval], size_bytes: int) -> int:
     """Lowest offset at which *size_bytes* fit between the sorted intervals *taken*."""
     offset = 0
     for start, end in taken:

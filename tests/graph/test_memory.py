@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ansorpy.graph import memory
 from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, padded, plan_arena
 
 LIFETIMES = st.dictionaries(
@@ -85,7 +87,20 @@ class Counted(Lifetime):
         return super().__getattribute__(name)
 
 
-def test_the_work_grows_with_values_alive_together_not_with_all_pairs() -> None:
+def test_the_work_does_not_grow_with_all_pairs() -> None:
     Counted.reads = 0
     plan_arena({str(n): Counted(n, n + 2, 640) for n in range(2000)})
     assert Counted.reads < 20 * 2000
+
+
+def test_values_that_all_live_on_are_seen_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    first_gap = memory._first_gap
+
+    def counted(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:
+        seen.append(len(taken))
+        return first_gap(taken, size_bytes)
+
+    monkeypatch.setattr(memory, "_first_gap", counted)
+    plan = plan_arena({str(n): Lifetime(n, 900, 640) for n in range(900)})
+    assert plan.bytes == 900 * 640 and max(seen) < 30
