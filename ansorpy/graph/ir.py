@@ -86,6 +86,8 @@ class GraphBuilder:
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
         self._kept: Collection[str] = ()
+        self._numbers: dict[str, int] = {}
+        """The last number appended to each name."""
 
     @classmethod
     def like(cls, graph: Graph) -> GraphBuilder:
@@ -155,12 +157,12 @@ class GraphBuilder:
         )
 
     def _fresh(self, name: str) -> str:
-        if not self._is_taken(name):
-            return name
-        count = 1
-        while self._is_taken(f"{name}.{count}"):
-            count += 1
-        return f"{name}.{count}"
+        fresh, number = name, self._numbers.get(name, 0)
+        while self._is_taken(fresh):
+            number += 1
+            fresh = f"{name}.{number}"
+        self._numbers[name] = number
+        return fresh
 
     def _is_taken(self, name: str) -> bool:
         return name in self.types or name in self._kept

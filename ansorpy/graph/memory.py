@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 __all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "padded", "plan_arena"]
 
 ALIGNMENT_BYTES = 64
 """Size of a cache line, and of the widest vector."""
+Interval = tuple[int, int]
+"""Bytes of the arena: the first, and the one behind the last."""
 
 
 @dataclass(frozen=True)
@@ -34,24 +37,77 @@ class ArenaPlan:
 def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
     """Place values, largest first, at the lowest offset free during their lifetime.
 
-    Greedy by size: within a few percent of the optimum on networks, O(n^2) (Pisarchyk and Lee,
-    2020, "Efficient memory management for deep neural net inference", strategy *greedy by size*).
+    Greedy by size: within a few percent of the optimum on networks (Pisarchyk and Lee, 2020,
+    "Efficient memory management for deep neural net inference", strategy *greedy by size*).
+    **Cost:** O(n log n) for each hole between the values placed.
     """
     order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
     offsets: dict[str, int] = {}
+    placed = _Placed(max((lifetime.last for lifetime in lifetimes.values()), default=0) + 1)
     for name in order:
         mine = lifetimes[name]
-        taken = sorted(
-            (offsets[other], offsets[other] + padded(lifetimes[other].size_bytes))
-            for other in offsets
-            if mine.overlaps(lifetimes[other])
-        )
-        offsets[name] = _first_gap(taken, mine.size_bytes)
+        offset = _first_gap(sorted(placed.during(mine)), mine.size_bytes)
+        placed.add(mine, (offset, offset + padded(mine.size_bytes)))
+        offsets[name] = offset
     total = max((offsets[n] + padded(lifetimes[n].size_bytes) for n in offsets), default=0)
     return ArenaPlan(offsets, total)
 
 
-def _first_gap(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:
+class _Placed:
+    """The bytes taken during some calls.
+
+    Two segment trees over the calls have them as disjoint intervals: one those taken during all
+    calls of a node, the other those of all lifetimes that begin in a node.  A lifetime meets
+    others that have begun by its first call, and others that begin later.
+    """
+
+    def __init__(self, calls: int):
+        self.calls = calls
+        self.throughout: list[list[Interval]] = [[] for _ in range(2 * calls)]
+        self.begun: list[list[Interval]] = [[] for _ in range(2 * calls)]
+
+    def add(self, lifetime: Lifetime, taken: Interval) -> None:
+        for node in self._within(lifetime.first, lifetime.last + 1):
+            _add(self.throughout[node], taken)
+        for node in self._around(lifetime.first):
+            _add(self.begun[node], taken)
+
+    def during(self, lifetime: Lifetime) -> Iterator[Interval]:
+        """What is taken at some call of *lifetime*; intervals may overlap."""
+        for node in self._around(lifetime.first):
+            yield from self.throughout[node]
+        for node in self._within(lifetime.first + 1, lifetime.last + 1):
+            yield from self.begun[node]
+
+    def _around(self, call: int) -> Iterator[int]:
+        """The nodes that *call* lies in."""
+        node = call + self.calls
+        while node:
+            yield node
+            node //= 2
+
+    def _within(self, first: int, end: int) -> Iterator[int]:
+        """The fewest nodes that together are the calls *first* to *end*, the latter excluded."""
+        low, high = first + self.calls, end + self.calls
+        while low < high:
+            if low % 2:
+                yield low
+            if high % 2:
+                yield high - 1
+            low, high = (low + 1) // 2, high // 2
+
+
+def _add(intervals: list[Interval], new: Interval) -> None:
+    """Add *new* to sorted disjoint *intervals*, joined with those that it meets."""
+    start, end = new
+    first = bisect_left(intervals, start, key=lambda interval: interval[1])
+    behind = bisect_right(intervals, end, key=lambda interval: interval[0])
+    if first < behind:
+        start, end = min(start, intervals[first][0]), max(end, intervals[behind - 1][1])
+    intervals[first:behind] = [(start, end)]
+
+
+def _first_gap(taken: Sequence[Interval], size_bytes: int) -> int:
     """Lowest offset at which *size_bytes* fit between the sorted intervals *taken*."""
     offset = 0
     for start, end in taken:

@@ -32,6 +32,7 @@ class _Partition:
         self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
         self.copies = self._name_outputs()
+        self.taken = {*self.names.values(), *(o.name for o in graph.outputs)}
         self.values = {name: self._info(name, name) for name in graph.inputs}
         self.calls: list[Call] = []
         self.parts: dict[str, Part] = {}
@@ -67,10 +68,11 @@ class _Partition:
     def _name(self, root: str) -> str:
         """The name of a value's buffer; differs from the names of network inputs and outputs."""
         if root not in self.names:
-            name, taken = root, {*self.names.values(), *(o.name for o in self.graph.outputs)}
-            while name in taken:
+            name = root
+            while name in self.taken:
                 name += "'"
             self.names[root] = name
+            self.taken.add(name)
         return self.names[root]
 
     def _buffer(self, value: str) -> str:

@@ -139,13 +139,17 @@ class _Placer:
 
     def _is_moved(self, value: str) -> bool:
         """True when *value* is made by movements and arithmetic on them, for one reader."""
-        node = self.uses.private(value)
-        if node is None or node.op.pattern > Pattern.INJECTIVE:
-            return False
-        operands = [i for i in node.inputs if i not in self.graph.constants]
-        return (node.op.moves_only and not isinstance(node.op, Reshape)) or (
-            bool(operands) and all(map(self._is_moved, operands))
-        )
+        todo = [value]
+        while todo:
+            node = self.uses.private(todo.pop())
+            if node is None or node.op.pattern > Pattern.INJECTIVE:
+                return False
+            if not node.op.moves_only or isinstance(node.op, Reshape):
+                operands = [i for i in node.inputs if i not in self.graph.constants]
+                if not operands:
+                    return False
+                todo += operands
+        return True
 
     def _places(self) -> dict[str, Place]:
         """The places of all values under the current choices.

@@ -112,9 +112,9 @@ def _injective_view(placement: Placement, group: Group) -> View:
 
 def _passed(placement: Placement, group: Group) -> Iterator[str]:
     """The values that *group*'s kernel reads or writes, without constants."""
-    made = {node.output for node in group.nodes}
+    made, constants = {node.output for node in group.nodes}, placement.graph.constants
     for node in group.nodes:
-        yield from (i for i in node.inputs if i not in made | placement.graph.constants.keys())
+        yield from (i for i in node.inputs if i not in made and i not in constants)
     yield group.output
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, plan_arena
+from ansorpy.graph import memory
+from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, padded, plan_arena
 
 LIFETIMES = st.dictionaries(
     st.integers(0, 30).map(str),
@@ -47,3 +51,56 @@ def test_a_gap_between_two_values_is_used() -> None:
 
 def test_nothing_needs_no_arena() -> None:
     assert plan_arena({}).bytes == 0
+
+
+def all_pairs(lifetimes: Mapping[str, Lifetime]) -> dict[str, int]:
+    """Offsets found by comparing each value with all placed before it."""
+    order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
+    offsets: dict[str, int] = {}
+    for name in order:
+        others = [other for other in offsets if lifetimes[name].overlaps(lifetimes[other])]
+        ends = {offsets[other] + padded(lifetimes[other].size_bytes) for other in others}
+        offsets[name] = min(
+            start
+            for start in {0, *ends}
+            if all(
+                start + lifetimes[name].size_bytes <= offsets[other]
+                or start >= offsets[other] + padded(lifetimes[other].size_bytes)
+                for other in others
+            )
+        )
+    return offsets
+
+
+@given(LIFETIMES)
+def test_each_value_lies_at_the_lowest_free_offset(lifetimes: dict[str, Lifetime]) -> None:
+    assert plan_arena(lifetimes).offsets == all_pairs(lifetimes)
+
+
+class Counted(Lifetime):
+    """Counts how often its fields are read."""
+
+    reads = 0
+
+    def __getattribute__(self, name: str) -> object:
+        Counted.reads += name in ("first", "last")
+        return super().__getattribute__(name)
+
+
+def test_the_work_does_not_grow_with_all_pairs() -> None:
+    Counted.reads = 0
+    plan_arena({str(n): Counted(n, n + 2, 640) for n in range(2000)})
+    assert Counted.reads < 20 * 2000
+
+
+def test_values_that_all_live_on_are_seen_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+    first_gap = memory._first_gap
+
+    def counted(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:
+        seen.append(len(taken))
+        return first_gap(taken, size_bytes)
+
+    monkeypatch.setattr(memory, "_first_gap", counted)
+    plan = plan_arena({str(n): Lifetime(n, 900, 640) for n in range(900)})
+    assert plan.bytes == 900 * 640 and max(seen) < 30

@@ -299,3 +299,11 @@ def test_tasks_of_real_networks_fall_into_classes(light: tuple[str, Network]) ->
         found.setdefault(class_hash(workload.dag), []).append(title)
     assert len(found) <= CALLS[name][2]
     assert all(len(set(titles)) == 1 for titles in found.values())
+
+
+def test_a_sum_of_hundreds_is_several_calls() -> None:
+    names = [f"x{n}" for n in range(300)]
+    net = Net()
+    net.inputs.update(dict.fromkeys(names, (3, 5)))
+    network = checked(net.model(net.op("Sum", *names)))
+    assert [len(call.inputs) for call in network.calls] == [33] * 9 + [12]

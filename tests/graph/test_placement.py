@@ -131,3 +131,11 @@ def test_a_slice_of_what_the_caller_gives_as_an_output_is_copied() -> None:
     net = Net(x=(3, 32))
     network = checked(net, cut(net, "x", 16, 32))
     assert len(network.calls) == 1
+
+
+def test_arithmetic_of_any_length_stands_before_a_concatenation() -> None:
+    net = Net(x=(2, 5, 7), y=(2, 7, 5))
+    value = turned = net.op("Transpose", "x", perm=[0, 2, 1])
+    for _ in range(1200):
+        value = net.op("Tanh", value)
+    checked(net, net.op("Concat", value, turned, "y", axis=1))

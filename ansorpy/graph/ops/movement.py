@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from ansorpy.graph.op import (
     Concat,
@@ -31,21 +32,24 @@ Move = Expand | Repeat | Reshape | Shuffle | Slice | Transpose
 
 
 def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """One stage that selects the part by the index along ``op.axis`` (may be negative)."""
+    """One stage that selects the part by the index along ``op.axis`` (may be negative).
+
+    The selects halve the parts: an element asks few of them, and the expression is not deep.
+    """
     axis = op.axis % inputs[0].ndim
-    starts = [sum(t.shape[axis] for t in inputs[:p]) for p in range(len(inputs))]
+    *starts, extent = accumulate((t.shape[axis] for t in inputs), initial=0)
     shape = list(inputs[0].shape)
-    shape[axis] = sum(t.shape[axis] for t in inputs)
+    shape[axis] = extent
 
     def body(*i: Expr) -> Expr:
-        def element(part: int) -> Expr:
-            local = i[axis] - starts[part] if part else i[axis]
-            return inputs[part][(*i[:axis], local, *i[axis + 1 :])]
+        def among(first: int, end: int) -> Expr:
+            if end - first == 1:
+                local = i[axis] - starts[first] if first else i[axis]
+                return inputs[first][(*i[:axis], local, *i[axis + 1 :])]
+            middle = (first + end) // 2
+            return select(i[axis] < starts[middle], among(first, middle), among(middle, end))
 
-        value = element(len(inputs) - 1)
-        for part in range(len(inputs) - 2, -1, -1):
-            value = select(i[axis] < starts[part + 1], element(part), value)
-        return value
+        return among(0, len(inputs))
 
     return compute(shape, body, name=names.fresh("concat"))
 

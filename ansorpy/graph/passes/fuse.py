@@ -5,20 +5,31 @@ then nothing outside reads a value in between, and no cycle can arise.  There ar
 anchor (convolution, product, pool, reduction) takes the elementwise chain after it, later anchors
 first.  Then injective nodes join each other, or a later node that can read through them, such as
 a reduction or a product.
+
+A group's nodes become one expression, as deep as the longest path through them.  Passes over
+expressions recurse, so the path is bounded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
 
 import networkx as nx
 
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.op import Attention, Conv, MatMul, Pattern
 
-__all__ = ["Group", "fuse"]
+__all__ = ["MOST_CHAINED", "Group", "fuse"]
 
+MOST_CHAINED = 32
+"""The most nodes on a path through a group; up to its anchor and from there on, if it has one.
+
+A node's function is up to six operators deep, but for inverse functions, and a pass calls itself
+through four functions for each: 800 of the 1000 calls that Python allows.  Cutting a longer chain
+costs one store and one load for each 32 nodes.
+"""
 _EXIT = "\0exit"
 
 
@@ -58,7 +69,11 @@ class _Fuser:
             self.flow.add_edges_from((i, node.output) for i in node.inputs if i in self.node_of)
         self.flow.add_edges_from((o.value, _EXIT) for o in graph.outputs if o.value in self.node_of)
         self.dominator = nx.immediate_dominators(self.flow.reverse(copy=False), _EXIT)
+        self.order = {node.output: place for place, node in enumerate(graph.nodes)}
+        self.members = {name: [name] for name in self.node_of}
         self.group_of = {name: name for name in self.node_of}
+        self.depth = dict.fromkeys(self.node_of, 1)
+        """Nodes on the longest path in its group to each node, or from the anchor before it."""
         self.anchors: dict[str, Node] = {}
 
     def extend_anchors(self) -> None:
@@ -71,33 +86,39 @@ class _Fuser:
 
     def _extend(self, anchor: Node) -> None:
         shape = self.graph.types[anchor.output].shape
-        current = anchor.output
-        while (target := self.dominator[current]) != _EXIT:
-            chain = [*self._between(current, target), target]
-            if not all(
+
+        def extends(name: str) -> bool:
+            return (
                 self.node_of[name].op.pattern is Pattern.ELEMENTWISE
                 and self.group_of[name] == name
                 and self.graph.types[name].shape == shape
-                for name in chain
-            ):
+            )
+
+        current = anchor.output
+        while (target := self.dominator[current]) != _EXIT and extends(target):
+            depths = self._depths(current, target, extends)
+            if depths is None:
                 return
-            for name in chain:
-                self.group_of[name] = anchor.output
+            self._join(depths, anchor.output)
             current = target
 
     def join_injective(self) -> None:
         """Let free nodes join the group of their post-dominator if it can read through them."""
         for node in self.graph.nodes:
-            if not self._is_free(node.output):
-                continue
             target = self.dominator[node.output]
-            between = [] if target == _EXIT else self._between(node.output, target)
-            if target != _EXIT and all(map(self._is_free, between)) and self._accepts(node, target):
-                members = {self.group_of[name] for name in (node.output, *between)}
-                wanted = self.group_of[target]
-                for name, group in self.group_of.items():
-                    if group in members:
-                        self.group_of[name] = wanted
+            if target == _EXIT or not self._is_free(node.output) or not self._accepts(node, target):
+                continue
+            depths = self._depths(node.output, target, self._is_free)
+            if depths is not None:
+                self._join(depths, self.group_of[target])
+
+    def _join(self, depths: Mapping[str, int], wanted: str) -> None:
+        """Move the groups of the nodes in *depths*, now that deep, into the group *wanted*."""
+        self.depth.update(depths)
+        for group in {self.group_of[name] for name in depths} - {wanted}:
+            moved = self.members.pop(group)
+            self.members[wanted] += moved
+            self.group_of.update(dict.fromkeys(moved, wanted))
 
     def _is_free(self, name: str) -> bool:
         """True for an elementwise or injective node that no anchor has taken."""
@@ -114,7 +135,7 @@ class _Fuser:
         anchor = self.anchors.get(target)
         if anchor is None or anchor.op.pattern is Pattern.OPAQUE:
             return False
-        members = [n for n, g in self.group_of.items() if g == self.group_of[node.output]]
+        members = self.members[self.group_of[node.output]]
         if node.output in anchor.inputs[1:]:
             # Products and attention pack each operand in the order in which their tiles read it.
             is_moved = all(self.node_of[n].op.moves_only for n in members)
@@ -128,25 +149,35 @@ class _Fuser:
             for n in members
         )
 
-    def _between(self, start: str, end: str) -> list[str]:
-        """Nodes on paths from *start* to *end*, both excluded, in topological order.
+    def _depths(
+        self, start: str, end: str, may_join: Callable[[str], bool]
+    ) -> dict[str, int] | None:
+        """The depths of the nodes on paths from *start* to *end*, in one group.
 
-        *end* post-dominates *start*, so following edges from *start* cannot miss it.
+        None if one between them may not join, or if a path is too long.  *end* post-dominates
+        *start*, so following edges from *start* cannot miss it.
         """
-        seen: dict[str, None] = {}
-        stack = [start]
-        while stack:
-            for successor in self.flow.successors(stack.pop()):
-                if successor != end and successor not in seen:
-                    seen[successor] = None
-                    stack.append(successor)
-        return [n.output for n in self.graph.nodes if n.output in seen] if seen else []
+        depths = {start: self.depth[start]}
+        waiting = [self.order[name] for name in self.flow.successors(start)]
+        heapify(waiting)
+        while end not in depths:
+            node = self.graph.nodes[heappop(waiting)]
+            name = node.output
+            if name in depths:
+                continue
+            above = max(depths.get(value, 0) for value in node.inputs)
+            depths[name] = max(self.depth[name], above + 1)
+            if depths[name] > MOST_CHAINED or (name != end and not may_join(name)):
+                return None
+            if name != end:
+                for reader in self.flow.successors(name):
+                    heappush(waiting, self.order[reader])
+        return depths
 
     def groups(self) -> list[Group]:
         members: dict[str, list[Node]] = {}
         for node in self.graph.nodes:
             if node.output not in self.views:
                 members.setdefault(self.group_of[node.output], []).append(node)
-        order = {node.output: place for place, node in enumerate(self.graph.nodes)}
         found = [Group(tuple(nodes), self.anchors.get(key)) for key, nodes in members.items()]
-        return sorted(found, key=lambda group: order[group.output])
+        return sorted(found, key=lambda group: self.order[group.output])

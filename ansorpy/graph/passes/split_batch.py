@@ -14,7 +14,7 @@ along the batch, where nothing overlaps.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 
 import numpy as np
@@ -69,6 +69,7 @@ class _Front:
         self.pieces = pieces
         self.ops: dict[str, Op] = {}
         """For each value that is cut, its operator on one piece."""
+        self.read_last = self._read_last()
         self.last = self._cut()
         """The number of the first node that cannot be cut although an operand is."""
 
@@ -105,30 +106,47 @@ class _Front:
         sizes = [self.graph.types[node.output].bytes for node in self.graph.nodes]
         largest = max(sizes[: self.last], default=0)
         behind = [*accumulate(reversed(sizes), max)][::-1]
+        necks = list(self._necks())
         found = set()
         for part in SMALLER:
             most = largest // part
-            small = (n for n in range(self.last) if behind[n] <= most)
-            found.add(next((n for n in small if self._is_neck(n, most)), self.last))
+            small = (n for n, size in necks if size <= most and behind[n] <= most)
+            found.add(next(small, self.last))
         return sorted(found - {0}, reverse=True)
 
-    def _is_neck(self, end: int, most_bytes: int) -> bool:
-        """True when a single value, of at most *most_bytes*, is handed on before node *end*.
+    def _necks(self) -> Iterator[tuple[int, int]]:
+        """(end, bytes) where a single value, of that size, is handed on before node *end*.
 
-        It must not cut off arithmetic that could be fused with the value's producer.
+        It does not cut off arithmetic that could be fused with the value's producer.
         """
-        handed_on = self.handed_on(end)
-        if len(handed_on) != 1 or self.graph.types[handed_on[0]].bytes > most_bytes:
-            return False
-        reader = self.uses.only_reader(handed_on[0])
-        return reader is None or reader.op.pattern is not Pattern.ELEMENTWISE
+        handed_on: dict[str, None] = {}
+        for end, node in enumerate(self.graph.nodes[: self.last]):
+            if len(handed_on) == 1:
+                (value,) = handed_on
+                reader = self.uses.only_reader(value)
+                if reader is None or reader.op.pattern is not Pattern.ELEMENTWISE:
+                    yield end, self.graph.types[value].bytes
+            if node.output in self.ops:
+                handed_on[node.output] = None
+            for value in (node.output, *node.inputs):
+                if self.read_last[value] <= end:
+                    handed_on.pop(value, None)
 
     def handed_on(self, end: int) -> tuple[str, ...]:
         """Values made in pieces that the caller, or a node from number *end* on, reads."""
-        read = {output.value for output in self.graph.outputs}
-        read.update(value for node in self.graph.nodes[end:] for value in node.inputs)
         made = (node.output for node in self.graph.nodes[:end])
-        return tuple(value for value in made if value in self.ops and value in read)
+        return tuple(value for value in made if value in self.ops and self.read_last[value] >= end)
+
+    def _read_last(self) -> dict[str, int]:
+        """For each value the number of the last node that reads it, after all if the caller does.
+
+        It is -1 where none does.
+        """
+        found = dict.fromkeys(self.graph.types, -1)
+        for place, node in enumerate(self.graph.nodes):
+            found.update(dict.fromkeys(node.inputs, place))
+        caller = len(self.graph.nodes)
+        return found | {output.value: caller for output in self.graph.outputs}
 
     def text(self, handed_on: Sequence[str]) -> str:
         """How far pieces go that end with the values *handed_on*, in words."""

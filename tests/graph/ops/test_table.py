@@ -1,16 +1,19 @@
-"""Definitions of operators beyond floats, as machine code: indices, truth values, norms."""
+"""Definitions of operators beyond floats, as machine code: indices, truth values, norms, parts."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from ansorpy.graph.op import Elementwise, Fn, Gather, LayerNorm
+from ansorpy.graph.op import Concat, Elementwise, Fn, Gather, LayerNorm
 from ansorpy.graph.ops.elementwise import elementwise
 from ansorpy.graph.ops.gather import gather
 from ansorpy.graph.ops.layer_norm import layer_norm
+from ansorpy.graph.ops.movement import concat
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.serialize import dag_from_dict, dag_to_dict, structural_hash
 from ansorpy.ir.tensor import ComputeOp, Tensor, placeholder
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
@@ -68,3 +71,23 @@ def test_norms(axes: tuple[int, ...], centred: bool) -> None:
     wide -= wide.mean(axes, keepdims=True) if centred else 0
     want = wide / np.sqrt((wide**2).mean(axes, keepdims=True) + 1e-3)
     np.testing.assert_allclose(run([x], norm, {"x": values}), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("widths", [(3,), (5, 2), (1, 7, 4), (2, 3, 1, 9, 5, 4, 4)], ids=len)
+def test_concatenations(axis: int, widths: tuple[int, ...]) -> None:
+    shapes = [(6, width) if axis else (width, 6) for width in widths]
+    parts = [placeholder(shape, name=f"x{n}") for n, shape in enumerate(shapes)]
+    data = {part.name: RNG.standard_normal(part.shape, np.float32) for part in parts}
+    found = run([*parts], concat(Concat(axis), parts, Names()), data)
+    np.testing.assert_array_equal(found, np.concatenate(list(data.values()), axis))
+
+
+def test_a_concatenation_of_many_parts_is_as_code_and_as_the_interpreter_has_it() -> None:
+    parts = [placeholder((1, 3), name=f"x{n}") for n in range(500)]
+    data = {part.name: RNG.standard_normal(part.shape, np.float32) for part in parts}
+    result = concat(Concat(1), parts, Names())
+    dag, want = ComputeDAG.of([*parts, result]), np.concatenate(list(data.values()), 1)
+    assert structural_hash(dag_from_dict(dag_to_dict(dag))) == structural_hash(dag)
+    np.testing.assert_array_equal(run_dag(dag, data)[0], want)
+    np.testing.assert_array_equal(run([*parts], result, data), want)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import networkx as nx
+import pytest
+
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.optimize import optimize
-from ansorpy.graph.passes.fuse import fuse
+from ansorpy.graph.passes.fuse import MOST_CHAINED, fuse
 from ansorpy.graph.placement import place_values
 from tests.graph.nets import Net
 
@@ -71,3 +76,57 @@ def test_groups_come_in_an_order_that_runs() -> None:
         inside = {node.output for node in group.nodes}
         assert {i for n in group.nodes for i in n.inputs} <= ready | inside
         ready.add(group.output)
+
+
+def test_a_group_is_no_deeper_than_expressions_may_be() -> None:
+    net = Net(x=(3, 5))
+    y = "x"
+    for _ in range(2 * MOST_CHAINED + 5):
+        y = net.op("Tanh", y)
+    assert [len(group.split()) for group in groups(net, y)] == [MOST_CHAINED, MOST_CHAINED, 5]
+
+
+def test_arithmetic_behind_a_product_is_as_deep_as_a_group_may_be() -> None:
+    net = Net(x=(3, 4))
+    y = net.op("MatMul", "x", net.normal(4, 5))
+    for _ in range(2 * MOST_CHAINED):
+        y = net.op("Tanh", y)
+    assert [len(group.split()) for group in groups(net, y)] == [MOST_CHAINED, MOST_CHAINED, 1]
+
+
+def test_branches_count_for_the_depth_of_a_group() -> None:
+    net = Net(x=(3, 5))
+    y = "x"
+    for _ in range(MOST_CHAINED - 1):
+        y = net.op("Mul", net.op("Tanh", y), net.op("Exp", y))
+    sizes = [len(group.split()) for group in groups(net, y)]
+    assert sizes == [3 * MOST_CHAINED // 2, 3 * (MOST_CHAINED // 2 - 1)]
+
+
+def test_a_group_may_be_wider_than_deep() -> None:
+    names = [f"x{n}" for n in range(2 * MOST_CHAINED)]
+    net = Net()
+    net.inputs.update(dict.fromkeys(names, (2, 3)))
+    y = net.op("Concat", *(net.op("Exp", name) for name in names), axis=1)
+    assert groups(net, y) == [" ".join(["exp"] * len(names) + ["concat"])]
+
+
+def test_the_walks_to_a_late_reader_of_all_states_are_short(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    visited: list[str] = []
+
+    def counted(flow: nx.DiGraph[str], name: str) -> Iterator[str]:
+        visited.append(name)
+        return iter(flow.adj[name])
+
+    net = Net(x=(1, 3), y=(1, 3))
+    states = ["x"]
+    for _ in range(200):
+        states.append(net.op("Tanh", net.op("Mul", states[-1], "y")))
+    graph = optimize(load(net.model(net.op("Concat", *states, axis=1))))
+    views = place_values(graph).views
+    monkeypatch.setattr(nx.DiGraph, "successors", counted)
+    found = fuse(graph, views)
+    assert len(visited) < 2 * MOST_CHAINED * len(graph.nodes)
+    assert {len(group.nodes) for group in found[:-1]} == {2}

@@ -42,7 +42,8 @@ from ansorpy.graph.op import (
     TensorType,
     Transpose,
 )
-from ansorpy.graph.passes.split_batch import WHOLE, split_batch
+from ansorpy.graph.optimize import simplify
+from ansorpy.graph.passes.split_batch import WHOLE, _Front, split_batch
 from ansorpy.ir.dtypes import DType
 from tests.graph.executor import assert_same_as_onnxruntime, random_feeds, run_network
 from tests.graph.nets import Net
@@ -238,3 +239,22 @@ def test_inputs_of_different_first_axes_have_no_batch() -> None:
     net = Net(x=(4, 6), y=(8, 6))
     model = net.model(net.relu("x"), net.relu("y"))
     assert not cuts_of(load(model), 1).regions
+
+
+def test_where_pieces_may_be_joined_is_found_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    handed_on = _Front.handed_on
+
+    def counted(front: _Front, end: int) -> tuple[str, ...]:
+        asked.append(end)
+        return handed_on(front, end)
+
+    net = Net(x=(4, 64))
+    large = net.op("Exp", "x")
+    a, b = (net.op(op, large, axes=[1]) for op in ("ReduceMax", "ReduceMin"))
+    for _ in range(20):
+        a, b = net.op("Tanh", a), net.op("Tanh", b)
+    graph = simplify(load(net.model(net.op("Softmax", net.op("Add", a, b), axis=0))))
+    monkeypatch.setattr(_Front, "handed_on", counted)
+    assert in_pieces(graph) is not None
+    assert set(asked) == {len(graph.nodes) - 1}
