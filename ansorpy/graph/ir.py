@@ -76,6 +76,8 @@ class Graph:
 class GraphBuilder:
     """Builds a graph node by node; nodes on constants only are computed at once.
 
+    A value without elements is a constant, whatever it depends on.
+
     Names are unique: a name already taken gets a number appended.
     """
 
@@ -110,12 +112,16 @@ class GraphBuilder:
     def emit(self, op: Op, inputs: Sequence[str], name: str) -> str:
         """Append ``op(*inputs)``, return its value's name; raises ``ValueError`` on bad shapes."""
         inferred = op.infer([self.types[i] for i in inputs])
+        if any(extent < 0 for extent in inferred.shape):
+            raise ValueError(f"the result would have negative sizes: {list(inferred.shape)}")
+        if not inferred.size:
+            return self.add_constant(name, np.zeros(inferred.shape, inferred.dtype.numpy))
         if all(i in self.constants for i in inputs):
             value = evaluate(op, [self.constants[i] for i in inputs])
             if value is not None:
                 return self.add_constant(name, value)
-        if any(extent < 1 for extent in inferred.shape):
-            raise ValueError(f"the result would be empty: {list(inferred.shape)}")
+        if any(not self.types[i].size for i in inputs):
+            raise ValueError(f"operands without elements: {[self.types[i].shape for i in inputs]}")
         name = self._fresh(name)
         self.types[name] = inferred
         self._nodes.append(Node(op, tuple(inputs), name))

@@ -32,7 +32,6 @@ REFUSED = {
     "MaxPool": ("output Indices",),
     "Pad": ("mode=wrap",),
     "Pow": ("element type",),
-    "Slice": ("it selects nothing",),
 }
 """What the importer says of the cases that it does not translate."""
 

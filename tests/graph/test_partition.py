@@ -237,6 +237,14 @@ def test_outputs_with_the_names_of_inputs_are_apart() -> None:
     assert len(checked(model).values) == 5
 
 
+def test_an_output_without_elements_needs_no_call() -> None:
+    net = Net(x=(3, 5))
+    nothing = net.op("Slice", "x", *(net.constant([v], np.int64) for v in (2, 2)))
+    network = checked(net.model(net.relu("x"), nothing, net.op("Transpose", nothing)))
+    assert titles(network) == ["relu_3x5"]
+    assert [t.shape for t in network.outputs] == [(3, 5), (0, 5), (5, 0)]
+
+
 def test_equal_layers_are_one_workload() -> None:
     net = Net(x=(1, 8, 6, 6))
     x = net.relu(net.conv("x", 8, 8, 1))
