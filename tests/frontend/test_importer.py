@@ -187,7 +187,7 @@ def test_dimensions_are_pinned_by_name_and_by_shape() -> None:
         ({"shapes": {"z": (1,)}}, "no input named z"),
         ({"shapes": {"x": (1, 3)}}, "has 4 dimensions"),
         ({"shapes": {"x": (1, 4, 5, 5)}}, "the model fixes"),
-        ({"shapes": {"x": (0, 3, 5, 5)}}, "at least 1"),
+        ({"shapes": {"x": (-1, 3, 5, 5)}}, "no size may be negative"),
     ],
 )
 def test_wrong_pins_are_refused(arguments: dict[str, dict[str, object]], message: str) -> None:

@@ -11,6 +11,7 @@ from ansorpy.graph import Network
 from ansorpy.ir.similarity import class_hash
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import (
+    Array,
     assert_same_as_onnxruntime,
     compiled,
     random_feeds,
@@ -210,7 +211,7 @@ def test_two_outputs_of_the_same_value_are_both_written() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.int32, bool])
 @pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
 def test_outputs_that_are_constants_are_copied(dtype: type, shape: tuple[int, ...]) -> None:
-    value = np.random.default_rng(1).integers(0, 2, shape).astype(dtype)
+    value: Array = np.random.default_rng(1).integers(0, 2, shape).astype(dtype)
     kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
     nodes = [
         node("Relu", ["x"], ["y"]),

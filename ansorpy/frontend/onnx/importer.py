@@ -156,6 +156,8 @@ class _Importer:
             dtype = self._declared(info, "input", shape)
             if dtype is not None:
                 name = self.builder.add_input(info.name, TensorType(shape, dtype))
+                if 0 in shape:  # what is computed with it follows from the shapes
+                    name = self.builder.add_constant(name, np.zeros(shape, dtype.numpy))
                 self.values[info.name] = name
 
     def _add_initializers(self, graph: GraphProto) -> None:
