@@ -118,7 +118,7 @@ def parse_dims(items: Iterable[str]) -> dict[str, int]:
     found = {}
     for item in items:
         name, _, size = item.rpartition("=")
-        if not name or not size.isdecimal() or int(size) < 1:
+        if not name or not size.isdecimal():
             raise UsageError(f"{item!r} is not a dimension's size", hint="write batch=1")
         found[name] = int(size)
     return found

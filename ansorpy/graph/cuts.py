@@ -104,9 +104,6 @@ def cuts_of(graph: Graph, cache_bytes: int = 0) -> Cuts:
 
     Args:
         cache_bytes: Size of the caches next to the cores that will run it; 0 if not known.
-
-    Raises:
-        UnsupportedModel: As :func:`~ansorpy.graph.partition.partition` does.
     """
     tries = _Tries(simplify(graph), cache_bytes)
     default = tries.under({})

@@ -134,10 +134,14 @@ def copy_definition(placement: Placement, value: str) -> Definition:
     """A kernel that copies *value*, for a network output that lies elsewhere."""
     kind = placement.graph.types[value]
     shape = (kind.size,) if placement.is_dense(value) else kind.shape
-    source = placeholder(shape, kind.dtype, name="data")
+    is_constant = value in placement.graph.constants
+    source = placeholder(shape, kind.dtype, name="data", constant=is_constant)
     copied = compute(shape, lambda *i: source[i], name="copy")
-    strides = {source.name: _strides(placement, value, shape)}
-    return Definition(ComputeDAG([copied], [source], strides), (value,), {})
+    strides = {} if is_constant else {source.name: _strides(placement, value, shape)}
+    dag = ComputeDAG([copied], [source], strides)
+    if is_constant:
+        return Definition(dag, (), {source.name: placement.graph.constant(value, shape)})
+    return Definition(dag, (value,), {})
 
 
 def _stage(scope: _Scope, node: Node) -> ComputeOp:

@@ -76,6 +76,8 @@ class Graph:
 class GraphBuilder:
     """Builds a graph node by node; nodes on constants only are computed at once.
 
+    A value without elements is a constant, whatever it depends on.
+
     Names are unique: a name already taken gets a number appended.  A builder that is like a graph
     keeps that graph's names for its own values (:meth:`add_node`).
     """
@@ -123,14 +125,20 @@ class GraphBuilder:
         self._append(node)
 
     def _append(self, node: Node) -> None:
-        inferred = node.op.infer([self.types[i] for i in node.inputs])
+        operands = [self.types[i] for i in node.inputs]
+        inferred = node.op.infer(operands)
+        if any(extent < 0 for extent in inferred.shape):
+            raise ValueError(f"the result would have negative sizes: {list(inferred.shape)}")
+        if not inferred.size:
+            self._hold(node.output, np.zeros(inferred.shape, inferred.dtype.numpy))
+            return
         if all(i in self.constants for i in node.inputs):
             value = evaluate(node.op, [self.constants[i] for i in node.inputs])
             if value is not None:
                 self._hold(node.output, value)
                 return
-        if any(extent < 1 for extent in inferred.shape):
-            raise ValueError(f"the result would be empty: {list(inferred.shape)}")
+        if any(not operand.size for operand in operands):
+            raise ValueError(f"operands without elements: {[o.shape for o in operands]}")
         self.types[node.output] = inferred
         self._nodes.append(node)
 

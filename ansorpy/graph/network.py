@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 
@@ -90,6 +90,8 @@ class Network:
 
     A value is a network input (read only), a network output (the caller's buffer), a value in the
     arena, or one of the ``parts`` of such a value; ``values`` has them all, in their stored shapes.
+    ``titles`` has the callers' names of outputs whose values are called otherwise, since inputs
+    have these names.
     """
 
     inputs: tuple[TensorInfo, ...]
@@ -98,6 +100,12 @@ class Network:
     calls: tuple[Call, ...]
     arena: ArenaPlan
     parts: Mapping[str, Part] = field(default_factory=dict)
+    titles: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def results(self) -> tuple[TensorInfo, ...]:
+        """The outputs under the names that callers use."""
+        return tuple(replace(t, name=self.titles.get(t.name, t.name)) for t in self.outputs)
 
     def workloads(self) -> list[Workload]:
         """The distinct definitions, in order of first use."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ansorpy.errors import UnsupportedModel
+from collections.abc import Collection
+
 from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.memory import ArenaPlan, plan_arena
@@ -18,10 +19,8 @@ def partition(graph: Graph) -> Network:
     """Fuse *graph* into calls and lay out its intermediate values.
 
     A view (see :mod:`ansorpy.graph.placement`) needs no call: its readers read the same bytes under
-    another shape.
-
-    Raises:
-        UnsupportedModel: An output is an input itself or does not depend on any input.
+    another shape.  An output that no call would compute is copied: a constant, an input, or a value
+    that is an output already.
     """
     return _Partition(graph).run()
 
@@ -31,8 +30,9 @@ class _Partition:
         self.graph = graph
         self.placement = place_values(graph)
         self.names: dict[str, str] = {name: name for name in graph.inputs}
+        self.results = _result_buffers(graph)
         self.copies = self._name_outputs()
-        self.taken = {*self.names.values(), *(o.name for o in graph.outputs)}
+        self.taken = {*self.names.values(), *self.results.values()}
         self.values = {name: self._info(name, name) for name in graph.inputs}
         self.calls: list[Call] = []
         self.parts: dict[str, Part] = {}
@@ -44,35 +44,33 @@ class _Partition:
         for value, name in self.copies:
             self.values[name] = self._info(name, value)
             self._add(f"copy_{name}", copy_definition(self.placement, value), name)
-        outputs = tuple(self._info(o.name, o.value) for o in self.graph.outputs)
+        outputs = tuple(self._info(self.results[o.name], o.value) for o in self.graph.outputs)
         given = tuple(self.values[name] for name in self.graph.inputs)
-        return Network(given, outputs, self.values, tuple(self.calls), self._arena(), self.parts)
+        titles = {buffer: name for name, buffer in self.results.items() if name != buffer}
+        return Network(
+            given, outputs, self.values, tuple(self.calls), self._arena(), self.parts, titles
+        )
 
     def _name_outputs(self) -> list[tuple[str, str]]:
-        """Let producers write the caller's buffers; return (value, output) pairs to copy."""
+        """Let producers write the caller's buffers; return (value, buffer) pairs to copy.
+
+        Nothing is written to an output without elements.
+        """
         copies: list[tuple[str, str]] = []
         for output in self.graph.outputs:
-            root = self.placement.root(output.value)
-            if root in self.graph.constants or output.name in self.graph.inputs:
-                what = "an input itself" if output.name in self.graph.inputs else "a constant"
-                raise UnsupportedModel(
-                    f"output {output.name} is {what}; there is nothing to compute for it",
-                    hint="remove this output from the model",
-                )
-            if root in self.names or not self.placement.is_whole(output.value):
-                copies.append((output.value, output.name))
-            else:
-                self.names[root] = output.name
+            buffer, root = self.results[output.name], self.placement.root(output.value)
+            made = root not in self.names and root not in self.graph.constants
+            if made and self.placement.is_whole(output.value):
+                self.names[root] = buffer
+            elif self.graph.types[output.value].size:
+                copies.append((output.value, buffer))
         return copies
 
     def _name(self, root: str) -> str:
         """The name of a value's buffer; differs from the names of network inputs and outputs."""
         if root not in self.names:
-            name = root
-            while name in self.taken:
-                name += "'"
-            self.names[root] = name
-            self.taken.add(name)
+            self.names[root] = _fresh(root, self.taken)
+            self.taken.add(self.names[root])
         return self.names[root]
 
     def _buffer(self, value: str) -> str:
@@ -98,8 +96,25 @@ class _Partition:
         self.calls.append(Call(title, definition.dag, inputs, definition.constants, (output,)))
 
     def _arena(self) -> ArenaPlan:
-        external = {*self.graph.inputs, *(o.name for o in self.graph.outputs)}
+        external = {*self.graph.inputs, *self.results.values()}
         return plan_arena(lifetimes(self.calls, self.values, self.parts, external))
+
+
+def _result_buffers(graph: Graph) -> dict[str, str]:
+    """The buffer of each output, called like the output unless an input has that name."""
+    buffers = {output.name: output.name for output in graph.outputs}
+    taken = {*graph.inputs, *buffers}
+    for name in filter(buffers.__contains__, graph.inputs):
+        buffers[name] = _fresh(name, taken)
+        taken.add(buffers[name])
+    return buffers
+
+
+def _fresh(name: str, taken: Collection[str]) -> str:
+    """*name* with as many strokes as it needs not to be one of *taken*."""
+    while name in taken:
+        name += "'"
+    return name
 
 
 _MOST_NAMED = 24

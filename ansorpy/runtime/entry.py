@@ -249,8 +249,8 @@ def _emit_run(source: EntrySource) -> str:
     for table in ("%context", "%inputs", "%outputs"):
         _require(text, f"icmp ne ptr {table}, null", Status.NULL_POINTER)
     data = {
-        Memory.INPUT: [_tensor(text, "%inputs", k) for k in range(len(plan.inputs))],
-        Memory.OUTPUT: [_tensor(text, "%outputs", k) for k in range(len(plan.outputs))],
+        Memory.INPUT: [_tensor(text, "%inputs", *item) for item in enumerate(plan.inputs)],
+        Memory.OUTPUT: [_tensor(text, "%outputs", *item) for item in enumerate(plan.outputs)],
     }
     for number, port in enumerate(plan.inputs):
         _check_shape(text, number, port)
@@ -308,10 +308,11 @@ def _return_unless(text: FunctionText, condition: str, value: str) -> None:
     text.start_block(good)
 
 
-def _tensor(text: FunctionText, table: str, number: int) -> str:
-    """Load a tensor's data pointer and check that it is not null."""
+def _tensor(text: FunctionText, table: str, number: int, port: Port) -> str:
+    """Load a tensor's data pointer and check that it is not null, unless nothing lies there."""
     data = text.define(f"load ptr, ptr {_at(text, table, number * _TENSOR_BYTES)}, align 8")
-    _require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)
+    if port.bytes:
+        _require(text, f"icmp ne ptr {data}, null", Status.NULL_POINTER)
     return data
 
 

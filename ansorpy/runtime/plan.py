@@ -171,7 +171,7 @@ def plan_network(
         task = tasks[call.key]
         maker.add(task.built, call.inputs, _named(task, call), call.outputs, call.name)
     return maker.plan(
-        "model", _ports(network.inputs), _ports(network.outputs), arena_bytes=network.arena.bytes,
+        "model", _ports(network.inputs), _ports(network.results), arena_bytes=network.arena.bytes,
         target=target, threads=threads, median_s=median_s,
     )  # fmt: skip
 

@@ -29,13 +29,7 @@ def test_slices_are_clamped_as_onnxruntime_does(
 ) -> None:
     bounds = [ints(start), ints(end), ints(0), ints(step)]
     model = operator_model("Slice", [(5, 3)], bounds)
-    first = min(max(start + 5 if start < 0 else start, 0), 4 if step < 0 else 5)
-    last = min(max(end + 5 if end < 0 else end, -1 if step < 0 else 0), 4 if step < 0 else 5)
-    if len(range(first, last, step)):
-        assert_same_as_onnxruntime(model, rng)
-    else:
-        with pytest.raises(UnsupportedModel, match="selects nothing"):
-            load(model)
+    assert_same_as_onnxruntime(model, rng)
 
 
 @pytest.mark.parametrize("empty", [(0, 2), (3, 0)])

@@ -27,21 +27,12 @@ from tests.graph.executor import Array, run_network
 REFUSED = {
     "Attention": ("output qk_matmul_output", "nonpad_kv_seqlen"),
     "BatchNormalization": ("training_mode=1",),
-    "Constant": ("is a constant",),
-    "ConstantOfShape": ("input shape",),
     "Dropout": ("output mask", "training_mode=True"),
-    "EyeLike": ("is a constant",),
     "MaxPool": ("output Indices",),
     "Pad": ("mode=wrap",),
     "Pow": ("element type",),
-    "Shape": ("is a constant",),
-    "Size": ("is a constant",),
-    "Slice": ("it selects nothing",),
 }
 """What the importer says of the cases that it does not translate."""
-
-CONSTANTS = {"Constant", "ConstantOfShape", "EyeLike", "Shape", "Size"}
-"""Operators whose results are no networks; :mod:`tests.frontend.test_importer` folds them."""
 
 
 @cache
@@ -61,14 +52,12 @@ def cases() -> dict[str, list[TestCase]]:
 
 
 def has_our_types(model: ModelProto) -> bool:
-    """False for texts, sequences, types of 8 bits and fewer, and tensors without elements."""
+    """False for texts, sequences, and types of 8 bits and fewer."""
     for info in (*model.graph.input, *model.graph.output):
         tensor = info.type.tensor_type
         try:
             as_dtype(np.dtype(helper.tensor_dtype_to_np_dtype(tensor.elem_type)))
         except (KeyError, ValueError, TypeError):
-            return False
-        if any(d.dim_value < 1 for d in tensor.shape.dim):
             return False
     return True
 
@@ -77,14 +66,14 @@ def array(value: Any) -> Array:
     return numpy_helper.to_array(value) if isinstance(value, TensorProto) else np.asarray(value)
 
 
-def fixed(model: ModelProto, arrays: Sequence[Array]) -> ModelProto:
-    """*model* with all inputs but the first as constants: shapes and axes must be known."""
+def fixed(model: ModelProto, arrays: Sequence[Array], kept: int) -> ModelProto:
+    """*model* with all inputs but the first *kept* as constants: shapes and axes must be known."""
     copy = ModelProto()
     copy.CopyFrom(model)
     names = [info.name for info in copy.graph.input]
-    for name, value in list(zip(names, arrays, strict=True))[1:]:
+    for name, value in list(zip(names, arrays, strict=True))[kept:]:
         copy.graph.initializer.append(numpy_helper.from_array(value, name))
-    del copy.graph.input[1:]
+    del copy.graph.input[kept:]
     return copy
 
 
@@ -92,7 +81,8 @@ def attempts(case: TestCase) -> Iterator[tuple[ModelProto, Sequence[Array], Sequ
     assert case.model is not None and case.data_sets is not None
     inputs, outputs = (list(map(array, values)) for values in case.data_sets[0])
     yield case.model, inputs, outputs
-    yield fixed(case.model, inputs), inputs[:1], outputs
+    for kept in (1, 0):
+        yield fixed(case.model, inputs, kept), inputs[:kept], outputs
 
 
 def refusal(case: TestCase) -> str:
@@ -123,4 +113,4 @@ def test_cases_of_onnx(operator: str) -> None:
     for name, reason in reasons.items():
         expected = REFUSED.get(operator, ())
         assert not reason or any(part in reason for part in expected), f"{name}: {reason}"
-    assert "" in reasons.values() or not reasons or operator in CONSTANTS
+    assert "" in reasons.values() or not reasons

@@ -408,5 +408,7 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"LSTM", "GRU", "RNN", "Einsum", "Resize", "Upsample"}  # in files of their own
     elsewhere |= {"Attention", "RotaryEmbedding"}  # test_attention
     elsewhere |= {"DequantizeLinear", "QuantizeLinear"}  # test_quantize
+    elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
+    elsewhere |= {"TopK"}  # test_top_k
     elsewhere |= {"IsInf", "IsNaN", "Mod", "OneHot", "Swish"}  # test_onnx_cases
     assert set(OPERATORS) - used - folded - elsewhere == set()

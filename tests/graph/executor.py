@@ -98,9 +98,9 @@ def assert_same_as_onnxruntime(
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    expected = session.run([info.name for info in network.outputs], feeds)
+    expected = session.run([info.name for info in network.results], feeds)
     for info, got, want in zip(network.outputs, run_network(network, feeds), expected, strict=True):
         assert got.shape == want.shape, info.name
-        scale = max(float(np.abs(want).max()), 1e-6)
+        scale = max(float(np.abs(want).max(initial=0)), 1e-6)
         np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * scale, err_msg=info.name)
     return network

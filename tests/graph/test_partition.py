@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
+import onnx
 import pytest
 from onnx import ModelProto
 
-from ansorpy.errors import UnsupportedModel
 from ansorpy.graph import Network
 from ansorpy.ir.similarity import class_hash
-from tests.frontend.models import operator_model
+from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import (
+    Array,
     assert_same_as_onnxruntime,
     compiled,
     random_feeds,
@@ -209,15 +208,42 @@ def test_two_outputs_of_the_same_value_are_both_written() -> None:
     assert len([t for t in titles(network) if t.startswith("copy_")]) == 2
 
 
-@pytest.mark.parametrize("make", [
-    lambda net: net.op("Identity", net.constant([1.0, 2.0])),
-    lambda net: net.op("Add", net.constant([1.0, 2.0]), net.constant([1.0, 2.0])),
-])  # fmt: skip
-def test_an_output_without_computation_is_refused(make: Callable[[Net], str]) -> None:
-    net = Net(x=(2,))
-    constant = make(net)
-    with pytest.raises(UnsupportedModel, match=f"output {constant} is a constant"):
-        compiled(net.model(net.relu("x"), constant))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.int32, bool])
+@pytest.mark.parametrize("shape", [(), (1,), (2, 3)])
+def test_outputs_that_are_constants_are_copied(dtype: type, shape: tuple[int, ...]) -> None:
+    value: Array = np.random.default_rng(1).integers(0, 2, shape).astype(dtype)
+    kind = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
+    nodes = [
+        node("Relu", ["x"], ["y"]),
+        node("Identity", ["held"], ["same"]),
+        node("Shape", ["held"], ["shape"]),
+    ]
+    names, types = ["y", "same", "shape", "held"], {"same": kind, "held": kind, "shape": 7}
+    model = graph_model(nodes, {"x": (2,)}, names, {"held": value}, types=types)
+    copies = [title for title in titles(checked(model)) if title.startswith("copy_")]
+    assert copies == ["copy_same", *(["copy_shape"] if shape else []), "copy_held"]
+
+
+def test_an_output_may_be_an_input_and_have_its_name() -> None:
+    model = operator_model("Relu", [(3, 5)])
+    model.graph.output.append(model.graph.input[0])
+    network = checked(model)
+    assert [t.name for t in network.results] == ["y0", "x0"]
+    assert len({*network.values}) == 3
+
+
+def test_outputs_with_the_names_of_inputs_are_apart() -> None:
+    model = graph_model([node("Neg", ["x"], ["y"])], {"x": (2,), "x'": (3,)}, ["y"])
+    model.graph.output.extend(model.graph.input)
+    assert len(checked(model).values) == 5
+
+
+def test_an_output_without_elements_needs_no_call() -> None:
+    net = Net(x=(3, 5))
+    nothing = net.op("Slice", "x", *(net.constant([v], np.int64) for v in (2, 2)))
+    network = checked(net.model(net.relu("x"), nothing, net.op("Transpose", nothing)))
+    assert titles(network) == ["relu_3x5"]
+    assert [t.shape for t in network.outputs] == [(3, 5), (0, 5), (5, 0)]
 
 
 def test_equal_layers_are_one_workload() -> None:

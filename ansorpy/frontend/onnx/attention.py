@@ -23,7 +23,7 @@ def attention(ctx: NodeContext) -> tuple[str, ...]:
     q = _heads(ctx, 0, "q_num_heads")
     k, v = (_heads(ctx, n, "kv_num_heads") for n in (1, 2))
     if ctx.has_input(4):
-        k, v = (ctx.emit(Concat(2), [ctx.input(n), x]) for n, x in ((4, k), (5, v)))
+        k, v = (ctx.concat([ctx.input(n), x], 2) for n, x in ((4, k), (5, v)))
     present = k, v
     queries, keys = _extents(ctx, q), _extents(ctx, k)
     if queries[1] % keys[1]:
@@ -134,8 +134,7 @@ def rotary_embedding(ctx: NodeContext) -> str:
     if pairs:
         columns = [ctx.reshape(part, (*lead, half, 1)) for part in parts]
         parts = [ctx.reshape(ctx.emit(Concat(len(lead) + 1), columns), (*lead, turned))]
-    parts += [cut(turned, size)] if turned < size else []
-    whole = ctx.emit(Concat(len(lead)), parts) if len(parts) > 1 else parts[0]
+    whole = ctx.concat([*parts, cut(turned, size)], len(lead))
     return ctx.reshape(whole, shape)
 
 

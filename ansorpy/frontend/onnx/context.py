@@ -13,6 +13,7 @@ from onnx import NodeProto
 from ansorpy.graph.ir import Array, GraphBuilder
 from ansorpy.graph.op import (
     Cast,
+    Concat,
     Elementwise,
     Fn,
     Op,
@@ -161,14 +162,17 @@ class NodeContext:
         return value if perm == tuple(range(len(perm))) else self.emit(Transpose(perm), [value])
 
     def slice(self, value: str, ranges: Sequence[range]) -> str:
-        """The elements of *value* at *ranges*, one per axis; refuses an empty result."""
-        if any(len(r) == 0 for r in ranges):
-            raise Unsupported("slice", "it selects nothing; remove the empty branch from the model")
+        """The elements of *value* at *ranges*, one per axis."""
         shape = tuple(map(len, ranges))
         if shape == self.builder.types[value].shape and all(r.step == 1 for r in ranges):
             return value
         starts, steps = tuple(r.start for r in ranges), tuple(r.step for r in ranges)
         return self.emit(Slice(starts, shape, steps), [value])
+
+    def concat(self, values: Sequence[str], axis: int) -> str:
+        """*values* joined along *axis*; those without elements add nothing."""
+        parts = [v for v in values if self.builder.types[v].size] or values
+        return parts[0] if len(parts) == 1 else self.emit(Concat(axis), parts)
 
     def literal(self, array: Array | float, dtype: DType | None = None) -> str:
         """A constant of *dtype* (default: the first operand's); refuses values it cannot hold."""

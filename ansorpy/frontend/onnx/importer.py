@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import ModelProto, NodeProto, SparseTensorProto, ValueInfoProto, helper
+from onnx import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    SparseTensorProto,
+    ValueInfoProto,
+    helper,
+)
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
@@ -40,6 +48,7 @@ __all__ = ["load"]
 
 _RANDOM = frozenset({"Bernoulli", "Multinomial", "RandomNormalLike", "RandomUniformLike"})
 _STANDARD = ("", "ai.onnx")
+_IF = "If"
 
 
 def load(
@@ -59,13 +68,28 @@ def load(
         UnsupportedModel: Some nodes cannot be compiled; its table lists all of them.
     """
     model = read(source)
-    unknown = [n for n in model.graph.node if not _is_known(n)]
-    if not unknown:
+    if all(map(_is_known, _all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
     importer = _Importer(model, pinned_shapes(model, shapes, dims))
     with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
         return importer.run()
+
+
+def _all_nodes(graph: GraphProto) -> Iterator[NodeProto]:
+    """The nodes of *graph*, including those inside its nodes' subgraphs."""
+    for node in graph.node:
+        yield node
+        for body in _bodies(node):
+            yield from _all_nodes(body)
+
+
+def _bodies(node: NodeProto) -> Iterator[GraphProto]:
+    """The subgraphs of *node*."""
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
 
 
 def _is_known(node: NodeProto) -> bool:
@@ -74,11 +98,11 @@ def _is_known(node: NodeProto) -> bool:
     return node.domain in _STANDARD and onnx.defs.has(node.op_type)
 
 
-def _needed(model: ModelProto) -> tuple[list[NodeProto], frozenset[str]]:
+def _needed(graph: GraphProto) -> tuple[list[NodeProto], frozenset[str]]:
     """The nodes that the outputs depend on, in order, and all names that these or outputs use."""
-    used = {output.name for output in model.graph.output}
+    used = {output.name for output in graph.output}
     nodes: list[NodeProto] = []
-    for node in reversed(model.graph.node):
+    for node in reversed(graph.node):
         if not used.isdisjoint(node.output):
             nodes.append(node)
             used.update(_read(node))
@@ -88,11 +112,10 @@ def _needed(model: ModelProto) -> tuple[list[NodeProto], frozenset[str]]:
 def _read(node: NodeProto) -> Iterator[str]:
     """The names that *node* reads, including those inside its subgraphs."""
     yield from filter(None, node.input)
-    for attribute in node.attribute:
-        for body in (attribute.g, *attribute.graphs):
-            yield from (output.name for output in body.output)
-            for inner in body.node:
-                yield from _read(inner)
+    for body in _bodies(node):
+        yield from (output.name for output in body.output)
+        for inner in body.node:
+            yield from _read(inner)
 
 
 class _Importer:
@@ -102,17 +125,15 @@ class _Importer:
         self.model = model
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
-        self.values: dict[str, str] = {}
-        self.narrow: dict[str, NarrowArray] = {}
+        self.values: MutableMapping[str, str] = {}
+        self.narrow: MutableMapping[str, NarrowArray] = {}
         self.rows: list[UnsupportedRow] = []
         self.inferred: Mapping[str, TensorType] | None = None
-        self.nodes, self.used = _needed(model)
+        self.used: frozenset[str] = frozenset()
         self._add_inputs(shapes)
-        self._add_initializers()
 
     def run(self) -> Graph:
-        for node in self.nodes:
-            self._import(node)
+        self._import_all(self.model.graph)
         for output in self.model.graph.output:
             self._refuse_output(output)
         if self.rows:
@@ -143,10 +164,11 @@ class _Importer:
             dtype = self._declared(info, "input", shape)
             if dtype is not None:
                 name = self.builder.add_input(info.name, TensorType(shape, dtype))
+                if 0 in shape:  # what is computed with it follows from the shapes
+                    name = self.builder.add_constant(name, np.zeros(shape, dtype.numpy))
                 self.values[info.name] = name
 
-    def _add_initializers(self) -> None:
-        graph = self.model.graph
+    def _add_initializers(self, graph: GraphProto) -> None:
         for held in (*graph.initializer, *graph.sparse_initializer):
             tensor = held.values if isinstance(held, SparseTensorProto) else held
             name, code = tensor.name, tensor.data_type
@@ -177,10 +199,43 @@ class _Importer:
         shown = str(list(shape))
         self.rows.append(UnsupportedRow(name, what, reason.attribute, shown, reason.advice))
 
+    def _import_all(self, graph: GraphProto) -> None:
+        """Translate what the outputs of *graph* need."""
+        nodes, self.used = _needed(graph)
+        self._add_initializers(graph)
+        for node in nodes:
+            self._import(node)
+
+    def _branch(self, node: NodeProto) -> tuple[str | None, ...]:
+        """The values of an ``If``, whose branch is translated in place.
+
+        The names in the branch mean nothing outside it.
+        """
+        body = self._taken(node)
+        outside = self.values, self.narrow, self.used
+        values, narrow = ChainMap({}, self.values), ChainMap({}, self.narrow)
+        self.values, self.narrow = values, narrow
+        self._import_all(body)
+        self.values, self.narrow, self.used = outside
+        for name, made in zip(node.output, body.output, strict=True):
+            if made.name in narrow:
+                self.narrow[name] = narrow[made.name]
+            elif made.name not in values:
+                self._stand_in(name)
+        return tuple(values.get(made.name) for made in body.output)
+
+    def _taken(self, node: NodeProto) -> GraphProto:
+        """The branch that the ``If`` *node* takes; refuses a condition computed at run time."""
+        condition = self.builder.constants.get(self.values[node.input[0]])
+        if condition is None:
+            raise Unsupported("condition", "it must be a constant or follow from the shapes")
+        bodies: dict[str, GraphProto] = {a.name: a.g for a in node.attribute}
+        return bodies["then_branch" if condition.item() else "else_branch"]
+
     def _import(self, node: NodeProto) -> None:
         """Translate one node; if refused, add a row and stand-in values to examine the rest."""
         operands = [name for name in node.input if name]
-        supported = node.domain in _STANDARD and node.op_type in OPERATORS
+        supported = node.domain in _STANDARD and node.op_type in {*OPERATORS, _IF}
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
@@ -209,6 +264,8 @@ class _Importer:
         On constants, a node that no importer can translate is left to onnx's reference
         implementation where that is reliable.  A value of a narrow type is kept apart: None.
         """
+        if supported and node.op_type == _IF:
+            return self._branch(node)
         held = narrow_constant(node)
         if held is not None:
             return (self._constant(node.output[0], held),)
@@ -287,11 +344,15 @@ class _Importer:
                 reason.advice,
             )
         )
+        for name in node.output:
+            self._stand_in(name)
+
+    def _stand_in(self, name: str) -> None:
+        """Let an input stand for the value *name* that cannot be computed, if its type is known."""
         if self.inferred is None:
             self.inferred = _inferred_types(self.model)
-        for name in node.output:
-            if name in self.inferred:
-                self.values[name] = self.builder.add_input(name, self.inferred[name])
+        if name in self.inferred:
+            self.values[name] = self.builder.add_input(name, self.inferred[name])
 
 
 def _evaluator(

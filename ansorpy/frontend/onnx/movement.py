@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Concat, Expand, Pad, PadMode, Shape, broadcast
+from ansorpy.graph.op import Expand, Pad, PadMode, Shape, broadcast
 
 __all__ = ["OPERATORS"]
 
@@ -69,10 +69,8 @@ def transpose(ctx: NodeContext) -> str:
 
 
 def concat(ctx: NodeContext) -> str:
-    """Join along ``axis``; operands without elements (only constants can be) are dropped."""
-    axis = ctx.axis(ctx.attr("axis", 1), len(ctx.shape()))
-    parts = [i for i in ctx.inputs if ctx.builder.types[i].size] or ctx.inputs
-    return ctx.emit(Concat(axis), parts) if len(parts) > 1 else parts[0]
+    """Join along ``axis``."""
+    return ctx.concat(ctx.inputs, ctx.axis(ctx.attr("axis", 1), len(ctx.shape())))
 
 
 def slice_(ctx: NodeContext) -> str:

@@ -68,7 +68,7 @@ def _trailing(ctx: NodeContext) -> Shape:
 def _mean(ctx: NodeContext, value: str, axes: Shape) -> str:
     total = ctx.emit(Reduce(ReduceOp.SUM, axes, True), [value])
     count = math.prod(ctx.shape()[a] for a in axes)
-    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / count))
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / np.float64(count)))
 
 
 def instance_normalization(ctx: NodeContext) -> str:

@@ -1,11 +1,13 @@
-"""Operators that depend on an element's position: running sums, triangles, one-hot rows."""
+"""Operators that depend on an element's position: running sums, triangles, ranks."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import ArgReduce, Cast, CumSum, Fn, ReduceOp
+from ansorpy.graph.op import ArgReduce, Cast, CumSum, Fn, GatherElements, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]
@@ -63,4 +65,57 @@ def hardmax(ctx: NodeContext) -> str:
     return ctx.emit(Cast(ctx.type().dtype), [found])
 
 
-OPERATORS = {"CumSum": cum_sum, "Hardmax": hardmax, "OneHot": one_hot, "Trilu": trilu}
+def top_k(ctx: NodeContext) -> tuple[str, str]:
+    """The largest or smallest elements along an axis, in order, and their places.
+
+    The rank of an element is the number of those before it; of equal elements the first is before
+    the others.  This compares all pairs, and ranks no NaN.
+    """
+    shape = ctx.shape()
+    axis = ctx.axis(ctx.attr("axis", -1), len(shape))
+    count = int(ctx.constant(1, "K").item()) if ctx.opset >= 10 else ctx.attr("k", 0)
+    extent = shape[axis]
+    if not 0 <= count <= extent:
+        raise Unsupported(f"K={count}", f"the axis has {extent} elements")
+    if extent > _MOST_RANKED:
+        advice = f"sort at most {_MOST_RANKED} elements, or do it outside the network"
+        raise Unsupported(f"axis of {extent} elements", advice)
+    rank = _ranks(ctx, axis, bool(ctx.attr("largest", 1)))
+    behind = (1,) * (len(shape) - axis - 1)
+    wanted = ctx.literal(np.arange(count).reshape(-1, 1, *behind), DType.INT32)
+    found = ctx.apply(Fn.EQUAL, ctx.reshape(rank, (*shape[:axis], 1, *shape[axis:])), wanted)
+    place = ctx.literal(np.arange(extent).reshape(-1, *behind), DType.INT32)
+    chosen = ctx.apply(Fn.WHERE, found, place, ctx.literal(0, DType.INT32))
+    places = ctx.emit(Reduce(ReduceOp.SUM, (axis + 1,), False), [chosen])
+    places = ctx.emit(Cast(DType.INT64), [places])
+    return ctx.emit(GatherElements(axis), [ctx.input(), places]), places
+
+
+_MOST_RANKED = 1024
+"""All pairs of so many elements are compared in some 0.1 ms; beyond that, sorting is faster."""
+
+
+def _ranks(ctx: NodeContext, axis: int, largest: bool) -> str:
+    """The number of elements before each one along *axis*, as int32."""
+    shape = ctx.shape()
+    extent = shape[axis]
+    own = ctx.reshape(ctx.input(), (*shape[: axis + 1], 1, *shape[axis + 1 :]))
+    other = ctx.reshape(ctx.input(), (*shape[:axis], 1, *shape[axis:]))
+    low, high = (own, other) if largest else (other, own)
+    earlier = np.tri(extent, k=-1, dtype=bool)  # the other stands before
+    earlier = earlier.reshape(extent, extent, *(1,) * (len(shape) - axis - 1))
+    before = ctx.apply(
+        Fn.WHERE, ctx.literal(earlier, DType.BOOL), ctx.apply(Fn.LESS_EQUAL, low, high),
+        ctx.apply(Fn.LESS, low, high),
+    )  # fmt: skip
+    counted = ctx.emit(Cast(DType.INT32), [before])
+    return ctx.emit(Reduce(ReduceOp.SUM, (axis + 1,), False), [counted])
+
+
+OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+    "CumSum": cum_sum,
+    "Hardmax": hardmax,
+    "OneHot": one_hot,
+    "TopK": top_k,
+    "Trilu": trilu,
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from ansorpy.frontend.onnx.context import NodeContext, widely
 from ansorpy.graph.op import ArgReduce, Fn, Reduce, ReduceOp, Shape
 
@@ -41,7 +43,7 @@ def reduce_mean(ctx: NodeContext) -> str:
     ctx.require_float()
     total = _reduction(ReduceOp.SUM)(ctx)
     count = math.prod(ctx.shape()[a] for a in _axes(ctx))
-    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / count))
+    return ctx.apply(Fn.MUL, total, ctx.literal(1.0 / np.float64(count)))
 
 
 def _of(fn: Callable[[NodeContext, str], str], root: Fn | None) -> Importer:

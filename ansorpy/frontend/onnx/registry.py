@@ -25,6 +25,7 @@ from ansorpy.frontend.onnx import (
     quantize,
     reduce,
     resize,
+    scatter,
 )
 from ansorpy.frontend.onnx.context import NodeContext
 
@@ -51,12 +52,13 @@ OPERATORS: Mapping[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
     **quantize.OPERATORS,
     **reduce.OPERATORS,
     **resize.OPERATORS,
+    **scatter.OPERATORS,
 }
 
 ON_SHAPES = frozenset({
     *constant.OPERATORS, *elementwise.OPERATORS, *functions.OPERATORS, *gather.OPERATORS,
     *logic.OPERATORS, *movement.OPERATORS, *places.OPERATORS, *quantize.OPERATORS,
-    *reduce.OPERATORS,
+    *reduce.OPERATORS, *scatter.OPERATORS,
 })  # fmt: skip
 """Operators that exporters compute shapes with, on integers and on tensors without elements, which
 no kernel supports.  For other operators, onnx's reference implementation ignores some attributes

@@ -47,10 +47,8 @@ def pinned_shapes(
         shape = extents if given is None else _given(name, given, extents)
         open_dims += [f"{name}[{d}] ({e})" for d, e in enumerate(shape) if isinstance(e, str)]
         result[name] = tuple(e for e in shape if isinstance(e, int))
-        if any(e < 1 for e in result[name]):
-            raise UsageError(
-                f"input {name} has shape {result[name]}; every size must be at least 1"
-            )
+        if any(e < 0 for e in result[name]):
+            raise UsageError(f"input {name} has shape {result[name]}; no size may be negative")
     if open_dims:
         raise UsageError(f"the model has dynamic dimensions: {', '.join(open_dims)}",
                          hint=_pin_hint(declared, open_dims))  # fmt: skip
@@ -65,7 +63,7 @@ def _declared(info: ValueInfoProto, dims: Mapping[str, int]) -> tuple[int | str,
     """Sizes from the model and *dims*; the name of a dimension (``?`` for none) if still open."""
     return tuple(
         d.dim_value
-        if d.HasField("dim_value") and d.dim_value > 0
+        if d.HasField("dim_value") and d.dim_value >= 0
         else int(dims[d.dim_param]) if d.dim_param in dims else d.dim_param or "?"
         for d in _dims(info)
     )  # fmt: skip

@@ -94,7 +94,8 @@ def broadcast(shapes: Sequence[Shape]) -> Shape:
     """The numpy broadcast of *shapes*; raises ``ValueError`` when two extents disagree."""
     rank = max(len(shape) for shape in shapes)
     aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
-    result = tuple(max(column) for column in zip(*aligned, strict=True))
+    columns = zip(*aligned, strict=True)
+    result = tuple(next((e for e in column if e != 1), 1) for column in columns)
     for shape in aligned:
         if any(e not in (1, r) for e, r in zip(shape, result, strict=True)):
             raise ValueError(f"shapes {list(shapes)} do not broadcast")

@@ -20,7 +20,10 @@ from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.packed import packed
 from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.errors import MissingDependency
+from ansorpy.graph.memory import ArenaPlan
+from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
 from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.metadata import read_metadata
@@ -50,7 +53,7 @@ import ansorpy as ap
 given = np.load(sys.argv[2])
 model = ap.load(sys.argv[1])
 for _ in range(3):
-    results = model.run(None, {"x": given["x"]})
+    results = model.run(None, dict(given))
 np.savez(sys.argv[3], *results)
 """
 
@@ -306,17 +309,34 @@ def test_kernels_are_exported_as_models_are(driver, tmp_path, rng):
     kernel = Kernel(task, target=GPU, threads=1).bind(W=w, B=b)
     path = kernel.export(tmp_path / "net.so")
     x = rng.standard_normal((programs.N, programs.K), dtype=np.float32)
-    np.savez(tmp_path / "given.npz", x=x)
-    caller = CALLER.replace('"x": given["x"]', '"X": given["x"]')
-    done = subprocess.run(
-        [sys.executable, "-c", caller, str(path), str(tmp_path / "given.npz"),
-         str(tmp_path / "results.npz")],
-        env=environment(driver), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    np.savez(tmp_path / "given.npz", X=x)
+    done = called(path, driver)
     assert done.returncode == 0, done.stderr
     with np.load(tmp_path / "results.npz") as results:
         want = programs.expected_dense(x, w, b)
         np.testing.assert_allclose(results["arr_0"], want, rtol=1e-5, atol=1e-5)
+
+
+def test_tensors_without_elements_take_no_memory(driver, tmp_path, rng):
+    rows, nothing = (programs.N, programs.M), (0, programs.M)
+    y, past = (TensorInfo(n, s, DType.FLOAT32) for n, s in (("y", rows), ("past", nothing)))
+    shapes = {"sums": rows[:1], "more": rows, "none": nothing}
+    outputs = tuple(TensorInfo(name, shape, DType.FLOAT32) for name, shape in shapes.items())
+    call = Call("tail", programs.tail(), ("y",), {}, ("sums", "more"))
+    values = {t.name: t for t in (y, past, *outputs)}
+    net = Network((y, past), outputs, values, (call,), ArenaPlan({}, 0))
+    [code] = emulated([("tail", programs.tail(), bound)], tmp_path / "kernels").values()
+    task = with_code(gpu_task(programs.tail(), "tail", bound), code)
+    model = Model.of(net, {call.key: task}, target=GPU, threads=1)
+    given = rng.standard_normal(rows, dtype=np.float32)
+    np.savez(tmp_path / "given.npz", y=given, past=np.zeros(nothing, np.float32))
+    done = called(model.export(tmp_path / "net.so"), driver)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "results.npz") as results:
+        sums, more, none = results.values()
+    np.testing.assert_allclose(sums, given.sum(axis=1), rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(more, given + 1, rtol=1e-5, atol=1e-5)
+    assert none.shape == nothing
 
 
 def test_codes_of_gpus_are_errors_with_a_way_out() -> None:

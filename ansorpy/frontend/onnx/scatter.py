@@ -1,0 +1,94 @@
+"""Writes at constant indices: each element of the result comes from the data or from one update."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported
+from ansorpy.graph.op import Fn, Gather, Shape
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["OPERATORS"]
+
+_REDUCTIONS = {"add": Fn.ADD, "max": Fn.MAX, "min": Fn.MIN, "mul": Fn.MUL}
+
+Places = NDArray[np.int64]
+
+
+def scatter_nd(ctx: NodeContext) -> str:
+    """Write parts of the tensor at index tuples, which name positions along its first axes."""
+    shape, indices = ctx.shape(), _indices(ctx)
+    depth = indices.shape[-1]
+    outer, inner = shape[:depth], shape[depth:]
+    columns = np.moveaxis(indices, -1, 0)
+    places = _flat([_wrapped(c, e) for c, e in zip(columns, outer, strict=True)], outer)
+    return _written(ctx, outer, np.broadcast_to(places, indices.shape[:-1]), inner)
+
+
+def scatter_elements(ctx: NodeContext) -> str:
+    """Write each update at its own index along ``axis``."""
+    shape, indices = ctx.shape(), _indices(ctx)
+    axis = ctx.axis(ctx.attr("axis", 0), len(shape))
+    where: list[Places] = [*np.indices(indices.shape, np.int64)]
+    where[axis] = _wrapped(indices, shape[axis])
+    return _written(ctx, shape, _flat(where, shape), ())
+
+
+def _indices(ctx: NodeContext) -> Places:
+    return np.asarray(ctx.constant(1, "indices"), np.int64)
+
+
+def _wrapped(indices: Places, extent: int) -> Places:
+    """*indices* with negative ones counted from the end; refuses those out of range."""
+    outside = indices[(indices < -extent) | (indices >= extent)]
+    if outside.size:
+        raise Unsupported(f"index {outside.flat[0]}", f"the axis has {extent} elements")
+    return np.where(indices < 0, indices + extent, indices)
+
+
+def _flat(where: list[Places], shape: Shape) -> Places:
+    """Row-major positions in *shape* of the indices *where*, one array per axis."""
+    return np.ravel_multi_index(where, shape) if where else np.zeros((), np.int64)
+
+
+def _written(ctx: NodeContext, outer: Shape, places: Places, inner: Shape) -> str:
+    """The data ``[*outer, *inner]`` with update number ``n`` at position ``places.flat[n]``.
+
+    Of several updates of one place the last remains; a reduction of them is refused.
+    """
+    flat = places.reshape(-1)
+    reduction = ctx.attr("reduction", "none")
+    if reduction != "none" and reduction not in _REDUCTIONS:
+        raise Unsupported(f"reduction={reduction}", f"use one of none, {', '.join(_REDUCTIONS)}")
+    if reduction != "none" and len(np.unique(flat)) < len(flat):
+        raise Unsupported(f"reduction={reduction}", "write each place once")
+    if not flat.size or not all(inner):
+        return ctx.input(0)
+    source = np.full(outer, -1, np.int64)
+    source.reshape(-1)[flat] = np.arange(len(flat))
+    updates = _gathered(ctx, ctx.reshape(ctx.input(2), (len(flat), *inner)), source)
+    if reduction != "none":
+        updates = ctx.apply(_REDUCTIONS[reduction], ctx.input(0), updates)
+    given = (source >= 0).reshape(*outer, *(1,) * len(inner))
+    if given.all():
+        return updates
+    return ctx.apply(Fn.WHERE, ctx.literal(given, DType.BOOL), updates, ctx.input(0))
+
+
+def _gathered(ctx: NodeContext, updates: str, source: Places) -> str:
+    """The rows of *updates* that *source* names, any row where it is negative."""
+    shape = (*source.shape, *ctx.builder.types[updates].shape[1:])
+    if np.array_equal(source.reshape(-1), np.arange(ctx.builder.types[updates].shape[0])):
+        return ctx.reshape(updates, shape)
+    indices = ctx.literal(np.maximum(source, 0), DType.INT64)
+    return ctx.emit(Gather(0), [updates, indices])
+
+
+OPERATORS: dict[str, Callable[[NodeContext], str]] = {
+    "Scatter": scatter_elements,
+    "ScatterElements": scatter_elements,
+    "ScatterND": scatter_nd,
+}

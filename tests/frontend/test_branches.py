@@ -1,0 +1,134 @@
+"""``If``: the branch that a constant condition takes is translated in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, helper, numpy_helper
+
+from ansorpy.errors import UnsupportedModel
+from ansorpy.frontend.onnx import load
+from ansorpy.graph import optimize, partition
+from tests.frontend.models import graph_model, node
+from tests.frontend.test_narrow import assert_same_as_reference, model_of, stored
+from tests.graph.executor import Array, assert_same_as_onnxruntime
+
+Branch = tuple[Sequence[NodeProto], dict[str, Array]]
+
+
+def branching(condition: str, output: str, then: Branch, other: Branch) -> NodeProto:
+    """An ``If``; each branch has nodes and constants, and gives what its last node makes."""
+    bodies = {
+        name: helper.make_graph(
+            nodes, name, [],
+            [helper.make_tensor_value_info(nodes[-1].output[0], TensorProto.FLOAT, None)],
+            [numpy_helper.from_array(array, key) for key, array in held.items()],
+        )
+        for name, (nodes, held) in (("then_branch", then), ("else_branch", other))
+    }  # fmt: skip
+    return node("If", [condition], [output], **bodies)
+
+
+def ints(*values: int) -> Array:
+    return np.asarray(values, np.int64)
+
+
+def squeezing(x: str, output: str, prefix: str) -> list[NodeProto]:
+    """``x.squeeze(1)`` as TorchScript exports it: the axis goes if it has one element."""
+    then: Branch = [node("Squeeze", [x, "axis"], [f"{prefix}_a"])], {}
+    other: Branch = [node("Identity", [x], [f"{prefix}_b"])], {}
+    return [
+        node("Shape", [x], [f"{prefix}_shape"]),
+        node("Gather", [f"{prefix}_shape", "axis"], [f"{prefix}_size"], axis=0),
+        node("Equal", [f"{prefix}_size", "axis"], [f"{prefix}_is_one"]),
+        branching(f"{prefix}_is_one", output, then, other),
+    ]
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_squeeze_is_decided_by_the_shape(size: int, rng: np.random.Generator) -> None:
+    nodes = [node("Exp", ["x"], ["e"]), *squeezing("e", "s", "p"), node("Neg", ["s"], ["y"])]
+    model = graph_model(nodes, {"x": (2, "n", 4)}, ["y"], {"axis": ints(1)})
+    network = partition(optimize(load(model, dims={"n": size})))
+    assert_same_as_onnxruntime(model, rng, network)
+    assert network.outputs[0].shape == ((2, 4) if size == 1 else (2, 3, 4))
+
+
+@pytest.mark.parametrize("outer", [True, False])
+@pytest.mark.parametrize("inner", [True, False])
+def test_branches_may_use_the_same_names_and_have_branches(
+    outer: bool, inner: bool, rng: np.random.Generator
+) -> None:
+    def scaled(x: str, factor: float) -> Branch:
+        constants = {"w": np.full(4, factor, np.float32)}
+        return [node("Mul", [x, "w"], ["m"]), node("Add", ["m", "x"], ["r"])], constants
+
+    nested = branching("inner", "n", scaled("e", 5), scaled("x", 7))
+    nodes = [
+        node("Exp", ["x"], ["e"]),
+        branching("outer", "a", scaled("e", 2), scaled("x", 3)),
+        branching("outer", "b", ([nested, node("Neg", ["n"], ["r"])], {}), scaled("a", 4)),
+        node("Sub", ["a", "b"], ["y"]),
+    ]
+    held: dict[str, Array] = {"outer": np.asarray(outer), "inner": np.asarray([inner])}
+    assert_same_as_onnxruntime(graph_model(nodes, {"x": (3, 4)}, ["y"], held), rng)
+
+
+def test_a_branch_may_give_values_from_outside_and_constants(rng: np.random.Generator) -> None:
+    table: dict[str, Array] = {"t": rng.standard_normal((2, 3)).astype(np.float32)}
+    passing = branching("yes", "p", ([node("Identity", ["x"], ["i"])], {}),
+                        ([node("Identity", ["t"], ["i"])], table))  # fmt: skip
+    giving = branching("no", "g", ([node("Identity", ["x"], ["i"])], {}),
+                       ([node("Exp", ["t"], ["i"])], table))  # fmt: skip
+    nodes = [passing, giving, node("Add", ["p", "g"], ["y"])]
+    held: dict[str, Array] = {"yes": np.asarray(True), "no": np.asarray(False)}
+    assert_same_as_onnxruntime(graph_model(nodes, {"x": (2, 3)}, ["y"], held), rng)
+
+
+def test_a_branch_may_give_constants_of_narrow_types(rng: np.random.Generator) -> None:
+    weight = stored("FLOAT8E4M3FN", (10,), rng, "q")
+    branch: Branch = [node("Constant", [], ["q"], value=weight)], {}
+    one = branching("yes", "n", branch, branch)
+    for attribute in one.attribute:
+        attribute.g.output[0].type.tensor_type.elem_type = TensorProto.FLOAT8E4M3FN
+    nodes = [one, node("Cast", ["n"], ["w"], to=TensorProto.FLOAT)]
+    yes = numpy_helper.from_array(np.asarray(True), "yes")
+    assert_same_as_reference(model_of(nodes, [yes]), rng)
+
+
+def test_a_condition_computed_at_run_time_is_refused_in_plain_words() -> None:
+    nodes = [
+        node("ReduceMax", ["x"], ["most"], keepdims=0),
+        node("Less", ["most", "zero"], ["below"]),
+        branching(
+            "below", "y", ([node("Neg", ["x"], ["n"])], {}), ([node("Exp", ["x"], ["e"])], {})
+        ),
+    ]
+    model = graph_model(nodes, {"x": (2, 3)}, ["y"], {"zero": np.zeros((), np.float32)})
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model)
+    (row,) = caught.value.rows
+    assert (row.op, row.attribute) == ("If", "condition")
+    assert "must be a constant" in row.advice
+
+
+@pytest.mark.parametrize("domain", ["", "com.example"])
+def test_only_the_branch_that_is_taken_has_to_be_supported(
+    domain: str, rng: np.random.Generator
+) -> None:
+    strange = node("Det" if not domain else "Fused", ["x"], ["d"], domain=domain)
+    good: Branch = [node("ReduceMax", ["x"], ["d"], keepdims=0)], {}
+    bad: Branch = [strange], {}
+
+    def model(yes: bool) -> TensorProto:
+        nodes = [branching("yes", "y", bad, good), node("Exp", ["y"], ["z"])]
+        made = graph_model(nodes, {"x": (2, 2)}, ["z"], {"yes": np.asarray(yes)})
+        made.graph.output[0].type.tensor_type.elem_type = TensorProto.FLOAT
+        return made
+
+    assert [n.op.label for n in load(model(False)).nodes] == ["reduce_max", "exp"]
+    with pytest.raises(UnsupportedModel) as caught:
+        load(model(True))
+    assert [row.op for row in caught.value.rows] == ["com.example.Fused" if domain else "Det"]
