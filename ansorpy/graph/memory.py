@@ -35,22 +35,66 @@ class ArenaPlan:
 
 
 def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
-    """Place values, largest first, at the lowest offset free during their lifetime.
+    """Place values, largest first, where they are free during their lifetime.
 
     Greedy by size: within a few percent of the optimum on networks (Pisarchyk and Lee, 2020,
-    "Efficient memory management for deep neural net inference", strategy *greedy by size*).
+    "Efficient memory management for deep neural net inference", strategy *greedy by size*).  A
+    value lies at the lowest free offset, or with its middle on that of a large one, if more of it
+    is then written by the core that wrote there before (:class:`_Halves`).
     **Cost:** O(n log n) for each hole between the values placed.
     """
     order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
     offsets: dict[str, int] = {}
     placed = _Placed(max((lifetime.last for lifetime in lifetimes.values()), default=0) + 1)
+    halves, total = _Halves(), 0
     for name in order:
-        mine = lifetimes[name]
-        offset = _first_gap(sorted(placed.during(mine)), mine.size_bytes)
-        placed.add(mine, (offset, offset + padded(mine.size_bytes)))
+        mine, size = lifetimes[name], padded(lifetimes[name].size_bytes)
+        taken = sorted(placed.during(mine))
+        lowest = _first_gap(taken, size)
+        total = max(total, lowest + size)
+        others = (at for at in halves.centred(size, total) if _is_free(taken, at, size))
+        offset = min((lowest, *others), key=lambda at: (halves.swapped(at, size), at))
+        placed.add(mine, (offset, offset + size))
+        halves.add(offset, size)
         offsets[name] = offset
-    total = max((offsets[n] + padded(lifetimes[n].size_bytes) for n in offsets), default=0)
     return ArenaPlan(offsets, total)
+
+
+class _Halves:
+    """Where the halves of the largest values lie.
+
+    Threads write contiguous shares of a result, in order, so one core mostly writes the first half
+    of each value and another the second.  A line that another core holds comes from its cache,
+    which takes longer, and several times as long between two last-level caches.
+    """
+
+    _MOST = 32
+    """Later values are small; what they swap does not matter."""
+
+    def __init__(self) -> None:
+        self._places: list[tuple[int, int, int]] = []
+
+    def add(self, offset: int, size: int) -> None:
+        if len(self._places) < self._MOST:
+            self._places.append((offset, offset + size // 2, offset + size))
+
+    def centred(self, size: int, end: int) -> Iterator[int]:
+        """Offsets of a value of *size* bytes, up to *end*, with the middle of one that is there."""
+        for _, middle, _ in self._places:
+            offset = (middle - size // 2) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
+            if 0 <= offset <= end - size:
+                yield offset
+
+    def swapped(self, offset: int, size: int) -> int:
+        """Bytes in another half of the values there than of one of *size* at *offset*, in all."""
+        swapped, own = 0, offset + size // 2
+        for start, middle, end in self._places:
+            low, high = (
+                max(start, offset, min(middle, own)),
+                min(end, offset + size, max(middle, own)),
+            )
+            swapped += max(0, high - low)
+        return swapped
 
 
 class _Placed:
@@ -115,6 +159,11 @@ def _first_gap(taken: Sequence[Interval], size_bytes: int) -> int:
             break
         offset = max(offset, end)
     return offset
+
+
+def _is_free(taken: Sequence[Interval], offset: int, size: int) -> bool:
+    """True when *size* bytes at *offset* meet none of the intervals *taken*."""
+    return all(end <= offset or offset + size <= start for start, end in taken)
 
 
 def padded(size_bytes: int) -> int:
