@@ -57,6 +57,14 @@ def test_infinities_and_zeros_are_ranked(largest: int) -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize(("largest", "order"), [(0, [2, 3, 0, 1, 4]), (1, [1, 4, 0, 3, 2])])
+def test_what_is_no_number_is_above_all(largest: int, order: list[int]) -> None:
+    x = np.asarray([[3.0, np.nan, -np.inf, 1.0, np.nan]], np.float32)
+    values, places = run_network(compiled(top(x.shape, 5, largest=largest)), {"x": x})
+    np.testing.assert_array_equal(places, [order])
+    np.testing.assert_array_equal(values, x[:, order])
+
+
 def test_none_of_them_is_nothing(rng: np.random.Generator) -> None:
     assert assert_same_as_onnxruntime(top((2, 5), 0), rng).calls == ()
 

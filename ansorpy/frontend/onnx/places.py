@@ -69,7 +69,7 @@ def top_k(ctx: NodeContext) -> tuple[str, str]:
     """The largest or smallest elements along an axis, in order, and their places.
 
     The rank of an element is the number of those before it; of equal elements the first is before
-    the others.  This compares all pairs, and ranks no NaN.
+    the others, and NaN is above all numbers.  This compares all pairs.
     """
     shape = ctx.shape()
     axis = ctx.axis(ctx.attr("axis", -1), len(shape))
@@ -104,12 +104,20 @@ def _ranks(ctx: NodeContext, axis: int, largest: bool) -> str:
     low, high = (own, other) if largest else (other, own)
     earlier = np.tri(extent, k=-1, dtype=bool)  # the other stands before
     earlier = earlier.reshape(extent, extent, *(1,) * (len(shape) - axis - 1))
+    above = ctx.apply(Fn.NOT, _at_most(ctx, high, low))
     before = ctx.apply(
-        Fn.WHERE, ctx.literal(earlier, DType.BOOL), ctx.apply(Fn.LESS_EQUAL, low, high),
-        ctx.apply(Fn.LESS, low, high),
+        Fn.WHERE, ctx.literal(earlier, DType.BOOL), _at_most(ctx, low, high), above
     )  # fmt: skip
     counted = ctx.emit(Cast(DType.INT32), [before])
     return ctx.emit(Reduce(ReduceOp.SUM, (axis + 1,), False), [counted])
+
+
+def _at_most(ctx: NodeContext, a: str, b: str) -> str:
+    """Whether *a* is at most *b*; a NaN is above all numbers, so that every element has a rank."""
+    found = ctx.apply(Fn.LESS_EQUAL, a, b)
+    if not ctx.type().dtype.is_float:
+        return found
+    return ctx.apply(Fn.OR, found, ctx.apply(Fn.IS_NAN, b))
 
 
 OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
