@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import gcd, prod
 
@@ -12,12 +12,12 @@ from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Var, as_expr
 from ansorpy.ir.flops import flops
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
-from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+from ansorpy.ir.tensor import ComputeOp, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
+from ansorpy.rules.algorithms.fitted import fit, groups_of, read_where, slots_of, stage
 from ansorpy.rules.algorithms.transposed import (
     SparseWindow,
     Transposed,
-    axes_of,
     counted,
     find_transposed,
 )
@@ -169,10 +169,7 @@ class _Stages:
         self.as_groups = as_groups
         self.phases = [_Phase(w) for w in conv.windows]
         self.strided = [phase for phase in self.phases if phase.window.stride > 1]
-        slots: list[tuple[int, Slot]] = [(phase.window.dim, phase) for phase in self.phases]
-        slots += conv.data_axes
-        slots.sort(key=lambda found: found[0])
-        self.order = [slot for _, slot in slots if slot not in conv.channels]
+        self.order: list[Slot] = slots_of(conv, self.phases)
 
     def result(self) -> ComputeOp:
         """The operator that takes the transposed convolution's place."""
@@ -193,10 +190,10 @@ class _Stages:
     def parts(self) -> ComputeOp:
         """``[kept, places and residues..., outputs...]``."""
         conv, weight = self.conv, self._weight()
-        fitted = self._shifted() if self.as_groups else self._fitted()
+        fitted = self._shifted() if self.as_groups else fit(conv, [*self.order, *conv.channels])
         taps = {p: reduce_axis(p.taps, name=f"t{k}") for k, p in enumerate(self.phases)
                 if p.taps > 1}  # fmt: skip
-        depth = [reduce_axis(a.extent, name=a.name) for a in conv.channels]
+        depth = [reduce_axis(a.extent, name=f"c{k}") for k, a in enumerate(conv.channels)]
         shape: list[int] = []
         for slot in self.order:
             shape += _extents(slot)
@@ -218,58 +215,23 @@ class _Stages:
                     moved[phase] = simplify(moved[phase] + phase.shift(a))
             data = [*residue.values()] if self.as_groups else []
             data += [moved[slot] for slot in self.order]
-            shared = [at[a] for a in self._shared()]
+            shared = [at[a] for a in groups_of(conv)]
             read = fitted[(*data, *depth)]
             product = read * weight[(*taps.values(), *residue.values(), *shared, *depth, *rest)]
             met = [c for p in self.phases
                    for c in p.is_met(taps.get(p, zero), residue.get(p, zero))]  # fmt: skip
             if met and not self.as_groups:
-                product = builders.select(builders.all_of(*met), product, 0.0)
+                product = read_where(met, product)
             summed = [*taps.values(), *depth]
             return builders.sum(product, axis=summed) if summed else product
 
-        return self._stage("parts", [*shape, *(a.extent for a in conv.out_channels)], value)
-
-    def _fitted(self) -> Tensor:
-        """The data to the extent that taps reach, channels last."""
-        conv = self.conv
-        order: list[Slot] = [*self.order, *conv.channels]
-        shape = [slot.reach if isinstance(slot, _Phase) else slot.extent for slot in order]
-        source = conv.data.source
-        assert isinstance(source, Tensor)
-        plain = [x for _, x in sorted(((d, x) for d, x in self._dims(order)), key=lambda f: f[0])]
-        whole = all(not isinstance(s, _Phase) or s.first == 0 for s in order)
-        if plain == order and whole and tuple(shape) == source.shape:
-            return source
-
-        def value(*i: Expr) -> Expr:
-            by_slot = dict(zip(order, i, strict=True))
-            axes: dict[Var, Expr] = {a: x for a, x in by_slot.items() if isinstance(a, Axis)}
-            indices = [substitute(index, axes) for index in conv.data.indices]
-            inside: list[Expr] = []
-            for phase in self.phases:
-                dim, x = phase.window.dim, by_slot[phase]
-                at = x + phase.first if phase.first else x
-                indices[dim] = at
-                size = source.shape[dim]
-                inside += [at >= 0] * (phase.first < 0)
-                inside += [at < size] * (phase.first + phase.reach > size)
-            read = Load(source, tuple(indices))
-            return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
-
-        return self._stage("fit", shape, value)
-
-    def _dims(self, order: Sequence[Slot]) -> list[tuple[int, Slot]]:
-        """The dimension of the data of each of *order*."""
-        found: list[tuple[int, Slot]] = [(phase.window.dim, phase) for phase in self.phases]
-        found += self.conv.data_axes
-        by_slot = {slot: dim for dim, slot in found}
-        return [(by_slot[slot], slot) for slot in order]
+        return stage(conv, "parts", [*shape, *(a.extent for a in conv.out_channels)], value)
 
     def _shifted(self) -> ComputeOp:
         """``[residues..., kept and places..., channels...]``: the data that each residue reads."""
-        fitted, n = self._fitted(), len(self.strided)
-        order: list[Slot] = [*self.order, *self.conv.channels]
+        conv, n = self.conv, len(self.strided)
+        order: list[Slot] = [*self.order, *conv.channels]
+        fitted = fit(conv, order)
         shape = [p.window.stride for p in self.strided]
         shape += [
             s.places + s.dilation * (s.taps - 1) if isinstance(s, _Phase) else s.extent
@@ -282,12 +244,12 @@ class _Stages:
                 at[phase] = simplify(at[phase] + phase.shift(a))
             return fitted[tuple(at[slot] for slot in order)]
 
-        return self._stage("shifted", shape, value)
+        return stage(conv, "shifted", shape, value)
 
     def _weight(self) -> ComputeOp:
         """``[taps..., residues..., kept..., channels..., outputs...]``, zero for missing taps."""
         conv = self.conv
-        rest = [*self._shared(), *conv.channels, *conv.out_channels]
+        rest = [*groups_of(conv), *conv.channels, *conv.out_channels]
         summed = [p for p in self.phases if p.taps > 1]
         shape = [*(p.taps for p in summed), *(p.window.stride for p in self.strided)]
         zero = as_expr(0)
@@ -303,20 +265,9 @@ class _Stages:
                 where = taps.get(phase, zero), residue.get(phase, zero)
                 indices[phase.window.weight_dim] = phase.tap(*where)
                 inside += phase.is_met(*where)
-            read = Load(conv.weight.source, tuple(indices))
-            return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
+            return read_where(inside, Load(conv.weight.source, tuple(indices)))
 
-        return self._stage("weight", [*shape, *(a.extent for a in rest)], value)
-
-    def _shared(self) -> list[Axis]:
-        """Kept axes that also index the weight: groups."""
-        read = {e for index in self.conv.weight.indices for e in axes_of(index)}
-        return [a for a in self.conv.kept if a in read]
-
-    def _stage(self, part: str, shape: Sequence[int], fn: Callable[..., Expr]) -> ComputeOp:
-        names = [f"i{d}" for d in range(len(shape))]
-        assert prod(shape) > 0
-        return compute(shape, fn, name=f"{self.conv.op.name}.{part}", names=names)
+        return stage(conv, "weight", [*shape, *(a.extent for a in rest)], value)
 
 
 def _extents(slot: Slot) -> list[int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
@@ -11,12 +11,12 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Var, as_expr
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
-from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
+from ansorpy.ir.tensor import ComputeOp, Tensor, reduce_axis
 from ansorpy.rules.algorithms.base import Algorithm, Definition
+from ansorpy.rules.algorithms.fitted import fit, groups_of, read_where, slots_of, stage
 from ansorpy.rules.algorithms.transposed import (
     SparseWindow,
     Transposed,
-    axes_of,
     counted,
     find_transposed,
 )
@@ -83,16 +83,21 @@ class _Phase:
     """How a window is decomposed: ``out = stride * place + residue``, up to the offset.
 
     Args:
-        first: Lowest place; *places* of them are computed.
+        lowest: Lowest place; *places* of them are computed.
         taps: Number of taps of a residue.
-        start: Index of the data that place 0 reads with its first tap.
+        first: Index of the data that the lowest place reads with its first tap.
     """
 
     window: SparseWindow
-    first: int
+    lowest: int
     places: int
     taps: int
-    start: int
+    first: int
+
+    @property
+    def reach(self) -> int:
+        """The number of elements of the data from ``first`` to the last one read."""
+        return self.places + self.taps - 1
 
     def place(self, y: Expr) -> Expr:
         """The place that an output belongs to, from 0."""
@@ -108,9 +113,9 @@ class _Phase:
         return (w.stride - 1) - self._shifted(y) % w.stride
 
     def _shifted(self, y: Expr) -> Expr:
-        """``y + offset`` relative to the first place, rounded up if taps run forward."""
+        """``y + offset`` relative to the lowest place, rounded up if taps run forward."""
         w = self.window
-        shift = w.offset - w.stride * self.first + (w.stride - 1) * (w.step > 0)
+        shift = w.offset - w.stride * self.lowest + (w.stride - 1) * (w.step > 0)
         return y + shift if shift else y
 
     def tap(self, t: Expr, residue: Expr) -> Expr:
@@ -123,10 +128,11 @@ class _Phase:
 def _phase(window: SparseWindow) -> _Phase:
     s, forward = window.stride, window.step > 0
     up = s - 1 if forward else 0
-    first = (window.offset + up) // s
+    lowest = (window.offset + up) // s
     last = (window.extent - 1 + window.offset + up) // s
     taps = -(-window.taps // s)
-    return _Phase(window, first, last - first + 1, taps, first - (0 if forward else taps - 1))
+    first = lowest - (0 if forward else taps - 1)
+    return _Phase(window, lowest, last - lowest + 1, taps, first)
 
 
 Slot = Axis | _Phase
@@ -139,10 +145,7 @@ class _Stages:
     def __init__(self, conv: Transposed) -> None:
         self.conv = conv
         self.phases = [_phase(w) for w in conv.windows]
-        self.dims: dict[Slot, int] = {axis: dim for dim, axis in conv.data_axes}
-        self.dims |= {phase: phase.window.dim for phase in self.phases}
-        slots = sorted(self.dims, key=lambda slot: self.dims[slot])
-        self.order = [slot for slot in slots if slot not in conv.channels]
+        self.order: list[Slot] = slots_of(conv, self.phases)
         # Outputs come last; a depthwise one's residues precede its channels, which are vectorized.
         self.last = len(self.order)
         if not conv.out_channels:
@@ -150,7 +153,8 @@ class _Stages:
 
     def result(self) -> ComputeOp:
         """The operator that takes the transposed convolution's place."""
-        conv, parts = self.conv, self._parts(self._fitted(), self._weight())
+        conv = self.conv
+        parts = self._parts(fit(conv, [*self.order, *conv.channels]), self._weight())
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in conv.op.axes)
         at = dict(zip(conv.op.axes, axes, strict=True))
         outs = {phase: counted([at[a] for a in phase.window.outs]) for phase in self.phases}
@@ -169,38 +173,10 @@ class _Stages:
     def _strided(self) -> list[_Phase]:
         return [phase for phase in self.phases if phase.window.stride > 1]
 
-    def _fitted(self) -> Tensor:
-        """The data to the extent that taps reach, channels last."""
-        conv = self.conv
-        order: list[Slot] = [*self.order, *conv.channels]
-        dims = [self.dims[slot] for slot in order]
-        shape = [s.places + s.taps - 1 if isinstance(s, _Phase) else s.extent for s in order]
-        starts = [s.start if isinstance(s, _Phase) else 0 for s in order]
-        source = conv.data.source
-        assert isinstance(source, Tensor)
-        if tuple(shape) == source.shape and not any(starts) and dims == sorted(dims):
-            return source
-
-        def value(*i: Expr) -> Expr:
-            by_slot = dict(zip(order, i, strict=True))
-            axes: dict[Var, Expr] = {a: x for a, x in by_slot.items() if isinstance(a, Axis)}
-            indices = [substitute(index, axes) for index in conv.data.indices]
-            inside: list[Expr] = []
-            for phase in self.phases:
-                dim, start = phase.window.dim, phase.start
-                at = by_slot[phase] + start if start else by_slot[phase]
-                indices[dim] = at
-                size, reach = source.shape[dim], start + phase.places + phase.taps - 1
-                inside += [at >= 0] * (start < 0) + [at < size] * (reach > size)
-            read = Load(source, tuple(indices))
-            return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
-
-        return self._stage("fit", shape, value)
-
     def _weight(self) -> Tensor:
         """``[taps..., kept..., channels..., residues and outputs]``, zero beyond the last tap."""
         conv = self.conv
-        rest, summed = [*self._shared(), *conv.channels], [p for p in self.phases if p.taps > 1]
+        rest, summed = [*groups_of(conv), *conv.channels], [p for p in self.phases if p.taps > 1]
         shape = [*(p.taps for p in summed), *(a.extent for a in rest), self._mixed_extent()]
 
         def value(*i: Expr) -> Expr:
@@ -216,15 +192,9 @@ class _Stages:
                 indices[w.weight_dim] = tap
                 if w.taps % w.stride:
                     inside.append(tap < w.taps)
-            read = Load(conv.weight.source, tuple(indices))
-            return builders.select(builders.all_of(*inside), read, 0.0) if inside else read
+            return read_where(inside, Load(conv.weight.source, tuple(indices)))
 
-        return self._stage("weight", shape, value)
-
-    def _shared(self) -> list[Axis]:
-        """Kept axes that also index the weight: groups."""
-        read = {e for index in self.conv.weight.indices for e in axes_of(index)}
-        return [a for a in self.conv.kept if a in read]
+        return stage(conv, "weight", shape, value)
 
     def _mixed_extent(self) -> int:
         strides = prod(phase.window.stride for phase in self.phases)
@@ -242,7 +212,8 @@ class _Stages:
 
     def _parts(self, fitted: Tensor, weight: Tensor) -> ComputeOp:
         """The convolution, with places as windows, residues and outputs as output channels."""
-        conv, shared = self.conv, self._shared()
+        conv = self.conv
+        shared = groups_of(conv)
         taps = {
             phase: reduce_axis(phase.taps, name=f"t{k}")
             for k, phase in enumerate(self.phases)
@@ -260,8 +231,4 @@ class _Stages:
             other = weight[(*taps.values(), *(at[a] for a in shared), *depth, i[self.last])]
             return builders.sum(read * other, axis=[*taps.values(), *depth])
 
-        return self._stage("parts", extents, value)
-
-    def _stage(self, part: str, shape: Sequence[int], fn: Callable[..., Expr]) -> ComputeOp:
-        names = [f"i{d}" for d in range(len(shape))]
-        return compute(shape, fn, name=f"{self.conv.op.name}.{part}", names=names)
+        return stage(conv, "parts", extents, value)
