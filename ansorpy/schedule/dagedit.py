@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import count
 
 from ansorpy.ir.dag import ComputeDAG, loads_of
 from ansorpy.ir.expr import Expr, Load
@@ -38,9 +39,11 @@ def replace_ops(
 ) -> tuple[ComputeDAG, dict[Tensor, Tensor]]:
     """*dag* with some operators replaced, and what each of its operators became.
 
-    Replacements may read operators that are not in *dag*.
+    Replacements may read operators that are not in *dag*; those are renamed if theirs are taken.
     """
     became: dict[Tensor, Tensor] = {}
+    known = {*dag.ops, *new.values()}
+    taken = {op.name for op in dag.ops}
 
     def current(load: Load) -> Expr:
         source = load.source
@@ -56,7 +59,14 @@ def replace_ops(
             if producer not in became and isinstance(producer, ComputeOp) and producer not in fresh:
                 became[producer] = renew(producer)
         fresh.add(op)
-        return with_body(op, map_loads(op.body, current))
+        made = with_body(op, map_loads(op.body, current))
+        if op in known or op.name not in taken:
+            taken.add(op.name)
+            return made
+        names = (f"{op.name}.{number}" for number in count(1))
+        name = next(name for name in names if name not in taken)
+        taken.add(name)
+        return ComputeOp(name, made.shape, made.axes, made.reduce_axes, made.body, made.attrs)
 
     for op in dag.ops:
         if isinstance(op, PlaceholderOp):
