@@ -103,7 +103,7 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     vector = {n: mask & view.vector[n] for n, mask in inside.items() if n in view.vector}
     row_loops = {n: _without(mask, view.vector.get(n)) for n, mask in inside.items()}
     length, tile_rows = _extent_of(view, vector), _extent_of(view, row_loops)
-    lanes = machine.vector_bits / 8 / view.written.elem_bytes
+    lanes = _lanes(view, machine)
     loose = _any((_without(m, view.unroll.get(n)) for n, m in row_loops.items()), rows)
     unrolled = ~loose | (tile_rows <= np.maximum(view.max_unroll, 1))
     steps = view.evaluations / (length * tile_rows)
@@ -128,6 +128,11 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     )
 
 
+def _lanes(view: LeafView, machine: MachineModel) -> float:
+    """Lanes of a vector: the widest element read or written fills one (``codegen.vectors``)."""
+    return machine.vector_bits / 8 / max(buffer.elem_bytes for buffer in view.buffers)
+
+
 def _without(mask: Masks, other: Masks | None) -> Masks:
     return mask if other is None else mask & ~other
 
@@ -149,7 +154,7 @@ def _inside(
     (:mod:`ansorpy.codegen.promote`).
     """
     inside: dict[int, Masks] = {}
-    lanes = machine.vector_bits / 8 / view.written.elem_bytes
+    lanes = _lanes(view, machine)
     limit = np.maximum(view.max_unroll, 1)
     open_ = expanded = np.ones(view.rows, dtype=bool)
     body = sums = vectors = length = np.ones(view.rows)
