@@ -13,7 +13,7 @@ from ansorpy.ir.expr import Axis, Binary, BinaryOp, Const, Expr, Load, Reduce, S
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
 from ansorpy.ir.interpret.numerics import Value
 
-__all__ = ["conjuncts", "held_at", "share_held", "skip_condition"]
+__all__ = ["conjuncts", "held_at", "least_added", "share_held", "skip_condition"]
 
 _MOST_POINTS = 1 << 22
 
@@ -34,12 +34,25 @@ def skip_condition(reduction: Reduce) -> Expr | None:
     return source.cond if skips and not _loads(source.cond) else None
 
 
+def least_added(reduction: Reduce) -> float:
+    """The least share of its terms that a program of *reduction* adds; 0 if that is unknown."""
+    source = reduction.source
+    if not any(isinstance(e, Select) for e in walk(source)):
+        return 1.0
+    condition = skip_condition(reduction)
+    if not isinstance(source, Select) or condition is None:
+        return 0.0
+    if any(isinstance(e, Select) for e in walk(source.then)):
+        return 0.0
+    return share_held(condition, unknown=0.0)
+
+
 @lru_cache(maxsize=1024)
-def share_held(*conditions: Expr) -> float:
+def share_held(*conditions: Expr, unknown: float = 1.0) -> float:
     """The fraction of the axes' values for which all *conditions*, which load nothing, hold.
 
     Conjuncts with no axis in common are independent of each other.  The result is exact, except
-    that a group of axes with more than four million values counts as if its conditions always held.
+    that the conditions of a group of axes with more than four million values count as *unknown*.
 
     >>> from ansorpy.ir.expr import AxisKind
     >>> h, k = Axis("h", 7, AxisKind.SPACE), Axis("k", 3, AxisKind.REDUCE)
@@ -48,8 +61,8 @@ def share_held(*conditions: Expr) -> float:
     """
     share = 1.0
     for axes, parts in _independent([part for c in conditions for part in conjuncts(c)]):
-        if prod(axis.extent for axis in axes) <= _MOST_POINTS:
-            share *= float(held_at(axes, parts).mean())
+        is_known = prod(axis.extent for axis in axes) <= _MOST_POINTS
+        share *= float(held_at(axes, parts).mean()) if is_known else unknown
     return share
 
 

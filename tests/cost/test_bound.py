@@ -13,9 +13,10 @@ from ansorpy.cost.bound import least_seconds
 from ansorpy.ir.builders import select, sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Cast
+from ansorpy.ir.expr import Cast, Expr
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.nest import build_nest
 from ansorpy.target import Target
@@ -58,8 +59,36 @@ def test_narrow_operands_may_be_packed() -> None:
 
 def test_what_a_condition_may_skip_costs_nothing() -> None:
     a, k = placeholder((64, 64), name="A"), reduce_axis(64, name="k")
-    c = compute((64,), lambda i: sum(select((k % 2).equal(0), a[i, k], 0.0), axis=k), name="C")
-    assert bound([a, c]) == 0
+
+    def least(condition: Expr) -> float:
+        c = compute((64,), lambda i: sum(select(condition, a[i, k], 0.0), axis=k), name="C")
+        return bound([a, c])
+
+    assert least((k % 2).equal(0)) == least(k >= 0) / 2 > 0
+    assert least(a[0, k] >= 0.0) == 0
+
+
+def test_taps_that_are_skipped_are_not_counted() -> None:
+    conv = convolution((13, 13), (3, 3), 64, 64, pad=1)
+    [clipped] = Clipped().rewrite(ComputeDAG.of(conv), TARGET)
+    share = 1 - 2 / (13 * 3)  # of the rows of taps: the first and the last meet the padding once
+    whole = bound(conv)
+    assert least_seconds(task(conv), clipped.dag) == pytest.approx(share * whole)
+
+
+def test_rows_of_a_table_are_not_the_table() -> None:
+    table = placeholder((1 << 20, 64), name="T", constant=True)
+    rows = placeholder((10,), "int64", name="rows")
+    found = compute((10, 64), lambda i, j: table[rows[i], j], name="R")
+    assert bound([table, rows, found], cold=True) <= 10 * 64 * 8 / MACHINE.dram_bytes_per_s
+
+
+def test_what_exceeds_the_second_level_comes_from_the_last() -> None:
+    a = placeholder((2048, 1024), name="A")
+    twice = [a, compute((2048, 1024), lambda i, j: a[i, j] * 2.0, name="B")]
+    beyond = 2 * 2048 * 1024 * 4 - 2 * 2 * TARGET.l2_bytes
+    expected = beyond / (2 * MACHINE.l3_bandwidth * MACHINE.clock_hz)
+    assert bound(twice) == pytest.approx(expected)
 
 
 def test_cold_constants_come_from_memory() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorpy.ir import builders as ap
-from ansorpy.ir.conditions import conjuncts, held_at, share_held, skip_condition
+from ansorpy.ir.conditions import conjuncts, held_at, least_added, share_held, skip_condition
 from ansorpy.ir.expr import Axis, AxisKind, Expr, Reduce
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
 
@@ -35,6 +35,7 @@ def test_where_conditions_hold() -> None:
 def test_more_values_than_can_be_counted_hold_always() -> None:
     i, j = axis("i", 1 << 12), axis("j", 1 << 12)
     assert share_held(i + j < 5) == 1.0
+    assert share_held(i + j < 5, unknown=0.0) == 0.0
 
 
 def summed(value: Expr, k: Axis) -> Reduce:
@@ -52,3 +53,13 @@ def test_what_a_sum_skips() -> None:
     assert skip_condition(summed(ap.select(x[k] >= 0.0, x[k], 0.0), k)) is None
     assert skip_condition(summed(x[k], k)) is None
     assert np.isclose(share_held(inside), 5 / 8)
+
+
+def test_the_least_that_a_sum_adds() -> None:
+    x = placeholder((8,), name="x")
+    k = reduce_axis(8, name="k")
+    positive = ap.select(x[k] >= 0.0, x[k], 0.0)
+    assert least_added(summed(x[k], k)) == 1.0
+    assert least_added(summed(ap.select(k >= 3, x[k], 0.0), k)) == 5 / 8
+    assert least_added(summed(positive, k)) == 0.0
+    assert least_added(summed(ap.select(k >= 3, positive, 0.0), k)) == 0.0

@@ -17,9 +17,10 @@ import numpy as np
 from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.statement import Asked, Statement, fills
 from ansorpy.cost.view import Floats, LeafView
+from ansorpy.ir.conditions import least_added
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Reduce, Select, walk
+from ansorpy.ir.expr import Reduce
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.warp_choice import (
     best_choice,
@@ -93,9 +94,7 @@ def _least_cycles(op: ComputeOp, target: Target, machine: GpuMachine) -> float:
     body = op.body
     if not isinstance(body, Reduce) or op.dtype is not DType.FLOAT32:
         return 0.0
-    if any(isinstance(e, Select) for e in walk(body.source)):
-        return 0.0
-    products = op.size * prod(axis.extent for axis in body.axes)
+    products = op.size * prod(axis.extent for axis in body.axes) * least_added(body)
     found = best_choice(op) if has_warp_products(target) else None
     if found is None or not may_round(op, found):
         return products / (machine.schedulers * machine.warp)
