@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto
 
-from ansorpy.frontend.onnx import logic
+from ansorpy.frontend.onnx import logic, quantized
 from ansorpy.frontend.onnx.registry import OPERATORS
 from tests.frontend.models import operator_model
 from tests.graph.executor import Array, assert_same_as_onnxruntime
@@ -408,6 +408,7 @@ def test_every_importer_is_tried() -> None:
     elsewhere |= {"LSTM", "GRU", "RNN", "Einsum", "Resize", "Upsample"}  # in files of their own
     elsewhere |= {"Attention", "RotaryEmbedding"}  # test_attention
     elsewhere |= {"DequantizeLinear", "QuantizeLinear"}  # test_quantize
+    elsewhere |= {"DynamicQuantizeLinear", *quantized.OPERATORS}  # test_quantized
     elsewhere |= {"Scatter", "ScatterElements", "ScatterND"}  # test_scatter
     elsewhere |= {"TopK"}  # test_top_k
     elsewhere |= {"IsInf", "IsNaN", "Mod", "OneHot", "Swish"}  # test_onnx_cases

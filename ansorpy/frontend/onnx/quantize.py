@@ -1,12 +1,14 @@
-"""Quantization to small integers and back; everything in between is computed in floats."""
+"""Quantization to small integers and back."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
-from ansorpy.graph.op import Cast, Fn, Repeat, Shape
+from ansorpy.graph.op import Fn, Reduce, ReduceOp, Repeat, Shape
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["OPERATORS"]
+__all__ = ["OPERATORS", "rounded"]
 
 
 def dequantize_linear(ctx: NodeContext) -> str:
@@ -14,11 +16,11 @@ def dequantize_linear(ctx: NodeContext) -> str:
     scale = _along(ctx, 1)
     dtype = ctx.type(1).dtype
     wanted = ctx.attr("output_dtype", 0)
-    value = _cast(ctx, ctx.input(), dtype)
+    value = ctx.cast(ctx.input(), dtype)
     if ctx.has_input(2):
-        value = ctx.apply(Fn.SUB, value, _cast(ctx, _along(ctx, 2), dtype))
+        value = ctx.apply(Fn.SUB, value, ctx.cast(_along(ctx, 2), dtype))
     value = ctx.apply(Fn.MUL, value, scale)
-    return _cast(ctx, value, dtype_of(wanted)) if wanted else value
+    return ctx.cast(value, dtype_of(wanted)) if wanted else value
 
 
 def quantize_linear(ctx: NodeContext) -> str:
@@ -29,19 +31,40 @@ def quantize_linear(ctx: NodeContext) -> str:
     dtype = ctx.type(2).dtype if ctx.has_input(2) else dtype
     if not dtype.is_int or dtype.bits > 16:
         raise Unsupported(f"element type {dtype.value}", "quantize to 8 or 16 bits")
-    real = ctx.type().dtype
-    if ctx.type(1).dtype is not real:
+    if ctx.type(1).dtype is not ctx.type().dtype:
         raise Unsupported("y_scale", "give scales of the element type of the data")
-    value = ctx.apply(Fn.ROUND, ctx.apply(Fn.DIV, ctx.input(), _along(ctx, 1)))
-    if ctx.has_input(2):
-        value = ctx.apply(Fn.ADD, value, _cast(ctx, _along(ctx, 2), real))
+    zero = _along(ctx, 2) if ctx.has_input(2) else None
+    return rounded(ctx, ctx.apply(Fn.DIV, ctx.input(), _along(ctx, 1)), zero, dtype)
+
+
+def dynamic_quantize_linear(ctx: NodeContext) -> tuple[str, str, str]:
+    """Quantize to 8 bits so that the data, and zero, just fill the range."""
+    ctx.require_float()
+    every = tuple(range(len(ctx.shape())))
+    zero = ctx.literal(0)
+    low, high = (
+        ctx.apply(fn, ctx.emit(Reduce(op, every, True), [ctx.input()]), zero)
+        for fn, op in ((Fn.MIN, ReduceOp.MIN), (Fn.MAX, ReduceOp.MAX))
+    )
+    spread = ctx.apply(Fn.SUB, high, low)
+    is_flat = ctx.apply(Fn.EQUAL, spread, zero)
+    step = ctx.apply(Fn.DIV, spread, ctx.literal(255))
+    scale = ctx.apply(Fn.WHERE, is_flat, ctx.literal(1), step)
+    below = ctx.apply(Fn.NEG, ctx.apply(Fn.DIV, low, scale))
+    offset = rounded(ctx, below, None, DType.UINT8)
+    data = rounded(ctx, ctx.apply(Fn.DIV, ctx.input(), scale), offset, DType.UINT8)
+    return data, ctx.reshape(scale, ()), ctx.reshape(offset, ())
+
+
+def rounded(ctx: NodeContext, value: str, zero: str | None, dtype: DType) -> str:
+    """*value* rounded, halves to even, plus *zero*, clipped to the range of *dtype*."""
+    real = ctx.builder.types[value].dtype
+    value = ctx.apply(Fn.ROUND, value)
+    if zero is not None:
+        value = ctx.apply(Fn.ADD, value, ctx.cast(zero, real))
     low = -(1 << (dtype.bits - 1)) if dtype.is_signed else 0
     bounds = (float(low), float(low + (1 << dtype.bits) - 1))
-    return _cast(ctx, ctx.apply(Fn.CLIP, value, params=bounds), dtype)
-
-
-def _cast(ctx: NodeContext, value: str, dtype: DType) -> str:
-    return value if ctx.builder.types[value].dtype is dtype else ctx.emit(Cast(dtype), [value])
+    return ctx.cast(ctx.apply(Fn.CLIP, value, params=bounds), dtype)
 
 
 def _along(ctx: NodeContext, index: int) -> str:
@@ -62,4 +85,8 @@ def _along(ctx: NodeContext, index: int) -> str:
     return ctx.reshape(ctx.input(index), shape)
 
 
-OPERATORS = {"DequantizeLinear": dequantize_linear, "QuantizeLinear": quantize_linear}
+OPERATORS: dict[str, Callable[[NodeContext], str | tuple[str, ...]]] = {
+    "DequantizeLinear": dequantize_linear,
+    "DynamicQuantizeLinear": dynamic_quantize_linear,
+    "QuantizeLinear": quantize_linear,
+}

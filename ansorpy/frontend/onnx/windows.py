@@ -26,12 +26,12 @@ class Windows:
     declared_end: Shape
 
 
-def kernel_of(ctx: NodeContext, divided: str) -> tuple[Shape, int]:
-    """The weight's spatial extents and the number of groups.
+def kernel_of(ctx: NodeContext, divided: str, operand: int = 1) -> tuple[Shape, int]:
+    """The spatial extents of the weight, which is the given operand, and the number of groups.
 
     *divided* names what the weight's first axis counts, for messages; groups must divide it.
     """
-    weight = ctx.shape(1)
+    weight = ctx.shape(operand)
     if not 3 <= len(weight) <= 5:
         raise Unsupported(f"weight shape {weight}", "one to three spatial axes are supported")
     if len(ctx.shape()) != len(weight):
@@ -45,12 +45,13 @@ def kernel_of(ctx: NodeContext, divided: str) -> tuple[Shape, int]:
     return kernel, groups
 
 
-def biased(ctx: NodeContext, result: str, channels: int) -> str:
-    """*result* ``[n, channels, ..]`` plus the third operand, a bias per channel, if present."""
-    if not ctx.has_input(2):
+def biased(ctx: NodeContext, result: str, channels: int, operand: int = 2) -> str:
+    """*result* ``[n, channels, ..]`` plus the given operand, a bias per channel, if present."""
+    if not ctx.has_input(operand):
         return result
     rank = len(ctx.builder.types[result].shape)
-    return ctx.apply(Fn.ADD, result, ctx.reshape(ctx.input(2), (channels, *(1,) * (rank - 2))))
+    bias = ctx.reshape(ctx.input(operand), (channels, *(1,) * (rank - 2)))
+    return ctx.apply(Fn.ADD, result, bias)
 
 
 def windows_of(ctx: NodeContext, spatial: Shape, kernel: Shape) -> Windows:

@@ -9,7 +9,7 @@ has no transposes or bias of its own.
 from __future__ import annotations
 
 from ansorpy.graph.op.attention import Attention
-from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast
+from ansorpy.graph.op.base import NARROW, Op, Pattern, Shape, TensorType, broadcast
 from ansorpy.graph.op.conv import Conv, ConvTranspose, windows
 from ansorpy.graph.op.elementwise import Cast, Elementwise, Fn
 from ansorpy.graph.op.gather import Gather, GatherElements, GatherND
@@ -32,6 +32,7 @@ from ansorpy.graph.op.resample import Resample
 from ansorpy.graph.op.scan import CumSum
 
 __all__ = [
+    "NARROW",
     "ArgReduce",
     "Attention",
     "Cast",

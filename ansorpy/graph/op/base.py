@@ -11,7 +11,13 @@ from typing import ClassVar
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["Op", "Pattern", "Shape", "TensorType", "broadcast", "common_dtype", "pick", "runs"]
+__all__ = [
+    "NARROW", "Op", "Pattern", "Shape", "TensorType", "broadcast", "common_dtype", "pick",
+    "product_dtype", "runs",
+]  # fmt: skip
+
+NARROW = (DType.INT8, DType.UINT8)
+"""Products of these are summed as int32, which is exact; their signs may differ."""
 
 Shape = tuple[int, ...]
 
@@ -83,6 +89,11 @@ def common_dtype(inputs: Sequence[TensorType]) -> DType:
         names = ", ".join(sorted(dtype.value for dtype in found))
         raise ValueError(f"operands have different element types: {names}")
     return inputs[0].dtype
+
+
+def product_dtype(inputs: Sequence[TensorType]) -> DType:
+    """The element type of sums of products of *inputs*."""
+    return DType.INT32 if all(t.dtype in NARROW for t in inputs) else common_dtype(inputs)
 
 
 def pick(values: Shape, perm: Shape) -> Shape:

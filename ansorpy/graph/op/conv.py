@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, common_dtype
+from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, common_dtype, product_dtype
 
 __all__ = ["Conv", "ConvTranspose", "windows"]
 
@@ -44,7 +44,7 @@ class Conv(Op):
                 )
         out = windows(spatial, kernel, self.strides, self.pads_begin, self.pads_end, self.dilations)
         shape = (batch, *out, channels) if self.channels_last else (batch, channels, *out)
-        return TensorType(shape, common_dtype(inputs))
+        return TensorType(shape, product_dtype(inputs))
 
     @property
     def is_padded(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast, common_dtype
+from ansorpy.graph.op.base import Op, Pattern, Shape, TensorType, broadcast, product_dtype
 
 __all__ = ["MatMul"]
 
@@ -28,4 +28,4 @@ class MatMul(Op):
         batch = broadcast([a.shape[:-2], b.shape[:-2]])
         shape = (*batch, a.shape[-2], b.shape[-1])
         turned = tuple(shape[p] for p in self.perm) if self.perm else shape
-        return TensorType(turned, common_dtype(inputs))
+        return TensorType(turned, product_dtype(inputs))

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ansorpy.graph.op import Conv, Shape
 from ansorpy.graph.op import windows as count_windows
 from ansorpy.graph.ops.names import Names, spatial_axes
+from ansorpy.graph.ops.product import times
 from ansorpy.graph.ops.windows import kernel_axes, pad_spatial, position
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.expr import Axis, Expr, ExprLike
@@ -56,7 +57,7 @@ def convolution(op: Conv, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
         read = _input_channel(channel, tail, _tap(ci))
         element = weight[(*map(_tap, taps), *_weight_channel(channel, tail, _tap(ci)))]
         axes = [axis for axis in (*taps, ci) if axis is not None]
-        return sum_over(padded[(batch, *where, read)] * element, axis=axes)
+        return sum_over(times(padded[(batch, *where, read)], element), axis=axes)
 
     channel_names = ("co",) if len(channels) == 1 and len(tail) > 1 else ("g", "co")
     channel_names = ("c",) if len(tail) == 1 else channel_names

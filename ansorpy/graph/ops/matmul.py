@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ansorpy.graph.op import MatMul, broadcast
 from ansorpy.graph.ops.names import Names
+from ansorpy.graph.ops.product import times
 from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.builders import widened
@@ -36,7 +37,7 @@ def matmul(
         left = broadcast_index(a.shape[:-2], outer, batch)
         right = broadcast_index(b.shape[:-2], outer, batch)
         x, y = a[(*left, i, k)], b[(*right, k, j)]
-        return sum_over(widened(x) * widened(y) if wide else x * y, axis=k)
+        return sum_over(widened(x) * widened(y) if wide else times(x, y), axis=k)
 
     return compute(
         tuple(shape[p] for p in perm),
@@ -55,6 +56,6 @@ def grouped_matmul(data: Tensor, weight: Tensor, names: Names) -> ComputeOp:
     ci = reduce_axis(depth, name="ci")
     return compute(
         (data.shape[0], groups, width),
-        lambda i, g, co: sum_over(data[i, g * depth + ci] * weight[g, ci, co], axis=ci),
+        lambda i, g, co: sum_over(times(data[i, g * depth + ci], weight[g, ci, co]), axis=ci),
         name=names.fresh("conv"),
     )
