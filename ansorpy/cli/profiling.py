@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from ansorpy.cli.models import from_records, is_library
 from ansorpy.cost.bound import least_seconds
 from ansorpy.errors import UsageError
+from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.report.inputs import random_value
 from ansorpy.report.profile import CallTime
 
@@ -36,10 +38,11 @@ def profile_of(
     network = finished.project.network
     feeds = {i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()}
     programs = dict(zip((w.key for w in network.workloads()), finished.chosen, strict=True))
+    machine = calibrated(finished.project.target)
     calls = []
     for call, (name, seconds) in zip(network.calls, model.profile(feeds), strict=True):
         program = programs[call.key]
         # By the definition that was scheduled: Winograd takes fewer products than the original.
-        least_s = least_seconds(program.task, program.state.base)
+        least_s = least_seconds(replace(program.task, target=machine), program.state.base)
         calls.append(CallTime(name, seconds, program.median_s, least_s))
     return calls

@@ -19,6 +19,10 @@ from onnx import TensorProto, helper
 
 from ansorpy.cli.main import main
 from ansorpy.measure.database import Database
+from ansorpy.measure.probe import calibrate
+from ansorpy.rates import Rates
+from ansorpy.report.bench import turns
+from ansorpy.report.bench.turns import Timing
 from ansorpy.report.profile import CallTime, profile_table
 from ansorpy.report.randomize import random_weights
 from ansorpy.tasks.tune import Ending
@@ -69,6 +73,22 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]  # fmt: skip
     assert main(arguments) == 0
     return folder
+
+
+@pytest.fixture
+def no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``bench`` finds a millisecond for ours, without running anything."""
+    timing = Timing("1", 0, [[1e-3]], [1e-3])
+    monkeypatch.setattr(turns, "compare", lambda *given, **options: {"ansorpy": timing})
+
+
+@pytest.fixture
+def slow_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This machine is taken for one with a clock of 1 MHz."""
+    rates = Rates(1e6, 2.0, 2.5, 1.0, 60.0, 25.0, 1e11, 3e10, 5e10, 1e-6)
+    monkeypatch.setenv("ANSORPY_CALIBRATE", "1")
+    monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path))
+    monkeypatch.setattr(calibrate, "measure_rates", lambda: rates)
 
 
 def test_compile_writes_library_and_header(folder: Path) -> None:
@@ -171,6 +191,19 @@ def test_bench_profiles_the_calls_of_a_network(
     assert table.rows[-1][:2] == ("all", f"{inside_ms * 1e3:.1f}")
 
 
+@pytest.mark.usefixtures("no_turns", "slow_machine")
+def test_a_profile_has_the_roofline_of_this_machine(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "bench", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
+        "--threads", "2", "--profile", "--json", "-",
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    calls = json.loads(capsys.readouterr().out)["calls"]
+    assert max(call["least_s"] for call in calls) > 1e-7
+
+
 def test_calls_too_short_for_the_clock_have_no_share() -> None:
     table = profile_table([CallTime("a", 0.0, None, 0.0), CallTime("b", 2e-6, 1e-6, 1e-6)])
     assert [row[-2:] for row in table.rows] == [
@@ -208,6 +241,16 @@ def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str])
     text = capsys.readouterr().out
     assert "MultiLevelTiling" in text and "sketch 0:" in text
     assert re.search(r"definition direct, takes at least [0-9.e-]+ ms", text)
+
+
+@pytest.mark.usefixtures("slow_machine")
+def test_explain_knows_the_rates_of_this_machine(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]
+    assert main([*command, "--threads", "1"]) == 0
+    [least_ms, *_] = re.findall(r"takes at least ([0-9.e-]+) ms", capsys.readouterr().out)
+    assert float(least_ms) > 1e-2
 
 
 def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
