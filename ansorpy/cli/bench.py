@@ -34,6 +34,7 @@ def bench(
     ] = False,
 ) -> None:
     """Time a network beside other engines, one at a time, in alternating bursts."""
+    from ansorpy.cli.files import check_writable
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
     from ansorpy.measure.probe.cores import Cores
@@ -42,6 +43,9 @@ def bench(
     from ansorpy.report.profile import profile_table
     from ansorpy.report.tables import show
 
+    prints_json = json_file == Path("-")
+    if json_file is not None and not prints_json:
+        check_writable(json_file)
     used = threads or default_threads()
     calls = []
     if profile:
@@ -56,14 +60,14 @@ def bench(
     if profile:
         result["calls"] = [call.to_dict() for call in calls]
     text = json.dumps(result, indent=2)
-    if json_file == Path("-"):
+    if prints_json:
         print(text)
         return
-    if json_file is not None:
-        json_file.write_text(text + "\n")
     show(comparison.table())
     if profile:
         show(profile_table(calls))
+    if json_file is not None:
+        json_file.write_text(text + "\n")
 
 
 def _contenders(

@@ -128,6 +128,7 @@ def _replay(database: Database, run: int | None, plugin: Plugins, as_json: bool)
 
 def _model(database: Database, output: Path | None, target: str, as_json: bool) -> None:
     from ansorpy.api.learned import learned
+    from ansorpy.cli.files import check_writable
     from ansorpy.errors import UsageError
     from ansorpy.report.ranking import figures, overall_table
     from ansorpy.report.tables import show
@@ -137,6 +138,7 @@ def _model(database: Database, output: Path | None, target: str, as_json: bool) 
         raise UsageError(
             "a model needs a file", hint=f"write: ansorpy db model {database.path} -o model.txt"
         )
+    check_writable(output)
     found = learned(database, Target.parse(target))
     found.save(output)
     model = found.model

@@ -27,11 +27,13 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Run a compiled network once; inputs not given are random with seed 0."""
-    from ansorpy.cli.files import feeds, save_arrays
+    from ansorpy.cli.files import check_writable, feeds, save_arrays
     from ansorpy.cli.models import open_model
     from ansorpy.report.outputs import outputs_json, outputs_table
     from ansorpy.report.tables import show
 
+    if save is not None:
+        check_writable(save)
     opened = open_model(model, threads=threads, db=db, shape=shape, dim=dim)
     fed = feeds(opened.get_inputs(), inputs or ())
     names = [output.name for output in opened.get_outputs()]

@@ -17,6 +17,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from ansorpy.api import learned
+from ansorpy.cli import models
 from ansorpy.cli.main import main
 from ansorpy.measure.database import Database
 from ansorpy.measure.probe import calibrate
@@ -169,6 +171,34 @@ def test_bench_writes_the_documented_json(folder: Path) -> None:
     assert data["threads"] == 1 and list(data["engines"]) == ["ansorpy", "onnxruntime"]
     for engine in data["engines"].values():
         assert 0 < engine["min_ms"] <= engine["median_ms"] and engine["runs"] >= 25
+
+
+def test_files_that_cannot_be_written_are_refused_before_the_work(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*given: object, **options: object) -> None:
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr(turns, "compare", work)
+    monkeypatch.setattr(models, "open_model", work)
+    monkeypatch.setattr(learned, "learned", work)
+    absent, net = str(folder / "no" / "file"), str(folder / "net.so")
+    for command in (
+        ["bench", net, "--json", absent],
+        ["run", net, "--save", absent],
+        ["db", "model", str(folder / "t.db"), "-o", absent],
+    ):
+        assert main(command) == 2
+        assert f"cannot write {absent}" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_turns")
+def test_bench_prints_its_table_even_if_the_disk_is_full(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", str(folder / "net.so"), "--json", "/dev/full"]) == 6
+    said = capsys.readouterr()
+    assert "No space left" in said.err and "median ms" in said.out and "1.000" in said.out
 
 
 def test_bench_profiles_the_calls_of_a_network(
