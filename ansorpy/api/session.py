@@ -79,7 +79,7 @@ class Session:
         if budget is None:
             return None
         tasks = {self._on_machine(task): weight for task, weight in weights.items()}
-        return plan(tasks, budget, before(self.database, tasks))
+        return plan(tasks, budget, before(self.database, tasks), self.request.preset)
 
     def tune(
         self,

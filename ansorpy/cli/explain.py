@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ansorpy.cli.options import Dim, ModelFile, Shape, TargetName, TaskName, Threads
+from ansorpy.cli.options import (
+    Dim,
+    ModelFile,
+    Precision,
+    PrecisionOption,
+    Shape,
+    TargetName,
+    TaskName,
+    Threads,
+)
 
 if TYPE_CHECKING:
     from ansorpy.ir.task import Task
@@ -21,18 +31,21 @@ def explain(
     threads: Threads = None,
     dim: Dim = None,
     shape: Shape = None,
+    precision: PrecisionOption = Precision.default,
 ) -> None:
     """Print rule by stage by verdict by reason, then the sketches, of a network's tasks.
 
-    Each definition is shown with the least time it can take: once a program is faster than that,
-    the search ignores the definition's sketches.
+    Each definition is shown with the least time it can take: once a program is clearly faster than
+    that, the search ignores the definition's sketches.
     """
     from ansorpy.cli.searching import make_request, project_of
     from ansorpy.cli.tasks import selected
+    from ansorpy.measure.probe.calibrate import calibrated
     from ansorpy.rules.derive import explain as explained
     from ansorpy.rules.presets import preset_for
 
-    request = make_request(target=target, threads=threads)
+    request = make_request(target=target, threads=threads, precision=precision)
+    request = replace(request, target=calibrated(request.target))
     project = project_of(model, request, shape, dim)
     for chosen in selected(project.all_tasks, task):
         print(f"task {chosen.name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -9,23 +10,38 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ansorpy.cli.options import DEFAULT_DB
 from ansorpy.errors import ForeignFile, UsageError
 from ansorpy.measure.database import Database
 from ansorpy.report.inputs import random_value
 from ansorpy.runtime.ports import Port, described
 
-__all__ = ["feeds", "library_path", "open_database", "save_arrays"]
+__all__ = [
+    "check_writable", "existing_records", "feeds", "library_path", "open_database", "save_arrays",
+]  # fmt: skip
 
 Array = NDArray[np.generic]
 
 
 def open_database(path: Path) -> Database:
     """Open the database *path*, which must exist: reading never creates one."""
+    _demand_database(path)
+    return Database(path)
+
+
+def existing_records(named: Path | None) -> Path | None:
+    """The database *named*, which must exist; without a name the default one, if it exists."""
+    if named is not None:
+        _demand_database(named)
+        return named
+    return DEFAULT_DB if DEFAULT_DB.exists() else None
+
+
+def _demand_database(path: Path) -> None:
     if not path.exists():
         raise ForeignFile(
             f"there is no database {path}", hint="name another file, or tune something first"
         )
-    return Database(path)
 
 
 def library_path(model: Path, output: Path | None) -> Path:
@@ -38,6 +54,20 @@ def library_path(model: Path, output: Path | None) -> Path:
     if library.exists() and model.exists() and library.samefile(model):
         raise UsageError(f"the library would replace the model {model}", hint="name another file")
     return library
+
+
+def check_writable(path: Path) -> None:
+    """Call this before work whose result is written to *path*, to fail early.
+
+    Raises:
+        UsageError: It is a folder, its folder does not exist, or it may not be written to.
+    """
+    if path.exists():
+        is_possible = not path.is_dir() and os.access(path, os.W_OK)
+    else:
+        is_possible = path.parent.is_dir() and os.access(path.parent, os.W_OK)
+    if not is_possible:
+        raise UsageError(f"cannot write {path}", hint="name a file in a folder you may write to")
 
 
 def save_arrays(path: Path, arrays: Mapping[str, Array]) -> None:

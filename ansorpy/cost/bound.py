@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 
 from ansorpy.cost.analytic.machine import MachineModel
@@ -11,8 +12,14 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Load, Reduce, walk
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.rules.algorithms.base import Definition
 
-__all__ = ["least_seconds"]
+__all__ = ["least_seconds", "roofline_seconds"]
+
+
+def roofline_seconds(task: Task, definitions: Iterable[Definition]) -> float:
+    """Least seconds that any program of *task* can take, by the fastest of its *definitions*."""
+    return min(least_seconds(task, definition.dag) for definition in definitions)
 
 
 def least_seconds(task: Task, dag: ComputeDAG) -> float:

@@ -25,12 +25,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class TaskSummary:
-    """One task as recorded; ``weight`` is the number of times the current network calls it."""
+    """One task as recorded; ``weight``: calls in the networks asked about, None without networks.
+
+    ``target`` and ``between_bytes`` are as :class:`~ansorpy.measure.records.TaskRow` has them.
+    """
 
     key: str
     name: str
-    weight: float
+    weight: float | None
     threads: int
+    precision: str
+    target: str
+    between_bytes: int
     flops: float
     trials: int
     best_s: float | None
@@ -56,6 +62,9 @@ class TaskSummary:
             "name": self.name,
             "weight": self.weight,
             "threads": self.threads,
+            "precision": self.precision,
+            "target": self.target,
+            "between_bytes": self.between_bytes,
             "flops": self.flops,
             "trials": self.trials,
             "best_ms": None if self.best_s is None else self.best_s * 1e3,
@@ -75,8 +84,11 @@ def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> 
     return TaskSummary(
         key=row.key,
         name=row.name,
-        weight=weights.get(row.key, 1),
+        weight=weights.get(row.key),
         threads=row.threads,
+        precision=row.precision,
+        target=row.target,
+        between_bytes=row.between_bytes,
         flops=row.flops,
         trials=database.trials(row.key),
         best_s=None if best is None else best.result.median_s,
@@ -85,22 +97,48 @@ def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> 
 
 
 def tasks_table(tasks: Sequence[TaskSummary], title: str = "") -> Table:
-    """One row per task in the order given, and the total of those that have a time."""
-    heading = ("#", "task", "calls", "trials", "failed", "best us", "GFLOP/s", "share")
-    total = sum(t.weight * (t.best_s or 0.0) for t in tasks)
-    rows = [_row(number, t, total) for number, t in enumerate(tasks)]
-    calls, trials = sum(t.weight for t in tasks), sum(t.trials for t in tasks)
-    failed = sum(t.failed for t in tasks)
-    last = ("", "all", f"{calls:g}", str(trials), str(failed), f"{total * 1e6:.1f}", "", "")
-    return Table(title, heading, (*rows, last), numeric=frozenset(heading) - {"task"})
+    """One row per task in the order given, and the sums of the columns that have one.
+
+    Tasks of networks have calls, and shares of the time of all calls.  Tasks of a whole database
+    have the conditions they were tuned for instead, and no total time: they may be of any networks.
+    """
+    weights = [t.weight for t in tasks if t.weight is not None]
+    has_calls = len(weights) == len(tasks)
+    columns = {"#": [*map(str, range(len(tasks))), ""], "task": [*(t.name for t in tasks), "all"]}
+    if has_calls:
+        columns["calls"] = [f"{calls:g}" for calls in (*weights, sum(weights))]
+    else:
+        columns |= _conditions(tasks)
+    columns["trials"] = [*(str(t.trials) for t in tasks), str(sum(t.trials for t in tasks))]
+    columns["failed"] = [*(str(t.failed) for t in tasks), str(sum(t.failed for t in tasks))]
+    columns["best us"] = [*(_figure(t.best_s, 1e6) for t in tasks), ""]
+    columns["GFLOP/s"] = [*(_figure(t.gflops) for t in tasks), ""]
+    if has_calls:
+        seconds = [w * (t.best_s or 0.0) for w, t in zip(weights, tasks, strict=True)]
+        total = sum(seconds)
+        columns["best us"][-1] = _figure(total, 1e6)
+        columns["share"] = [*(f"{s / total:.0%}" if s else "-" for s in seconds), ""]
+    numeric = frozenset(columns) - {"task", "precision", "target"}
+    return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), numeric)
 
 
-def _row(number: int, task: TaskSummary, total: float) -> tuple[str, ...]:
-    fixed = (str(number), task.name, f"{task.weight:g}", str(task.trials), str(task.failed))
-    if task.best_s is None or task.gflops is None:
-        return (*fixed, "-", "-", "-")
-    share = task.weight * task.best_s / total if total else 0.0
-    return (*fixed, f"{task.best_s * 1e6:.1f}", f"{task.gflops:.1f}", f"{share:.0%}")
+def _conditions(tasks: Sequence[TaskSummary]) -> dict[str, list[str]]:
+    """Columns of what the tasks were tuned for: threads, and whatever else is not the same."""
+    found = {
+        "threads": [str(t.threads) for t in tasks],
+        "precision": [t.precision for t in tasks],
+        "target": [" ".join(t.target.split()[:2]) for t in tasks],
+        "between MiB": [f"{t.between_bytes / (1 << 20):.4g}" for t in tasks],
+    }
+    return {
+        name: [*cells, ""]
+        for name, cells in found.items()
+        if name == "threads" or len(set(cells)) > 1
+    }
+
+
+def _figure(value: float | None, unit: float = 1.0) -> str:
+    return "-" if value is None else f"{value * unit:.1f}"
 
 
 def failures_table(tasks: Sequence[TaskSummary]) -> Table:

@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.bound import roofline_seconds
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
+from ansorpy.rules.algorithms.base import definitions
+from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.pace import FIRST_X, RETIME_S, ROUND_S, TRIAL_S, USUAL_ROUND
 
@@ -39,7 +41,7 @@ class PlannedTask:
     Args:
         weight: Calls in all networks, multiplied by their weights.
         alike: Tasks of the run with the same structure, including this one.
-        least_s: Roofline bound: no program can take fewer seconds.
+        least_s: Roofline bound of its fastest definition: no program can take fewer seconds.
         before: What earlier runs found for it.
         share: Its part of the expected total time.  Tasks of earlier runs take their best time, the
             others as many times their roofline bound as those, by the median.
@@ -65,15 +67,19 @@ class Plan:
 
 
 def plan(
-    weights: Mapping[Task, float], budget: Budget, known: Mapping[str, Before] | None = None
+    weights: Mapping[Task, float],
+    budget: Budget,
+    known: Mapping[str, Before] | None = None,
+    preset: Preset | None = None,
 ) -> Plan:
     """Estimate what *budget* allows for the tasks, given what is *known* from earlier runs.
 
-    The whole of a time limit is used unless every task stops improving earlier.
+    The whole of a time limit is used unless every task stops improving earlier.  *preset* has the
+    rules of the search; None stands for those of each task's target.
     """
     tasks = list(weights)
     earlier = [(known or {}).get(task.key, Before()) for task in tasks]
-    least = [least_seconds(task, task.dag) for task in tasks]
+    least = [_least_s(task, preset or preset_for(task.target)) for task in tasks]
     expected = _expected(least, earlier)
     total_s = sum(w * s for w, s in zip(weights.values(), expected, strict=True))
     trials = _trials(budget, earlier)
@@ -91,6 +97,11 @@ def plan(
     if budget.time_limit_s is not None:
         seconds = min(seconds, budget.time_limit_s)
     return Plan(tuple(rows), trials, seconds)
+
+
+def _least_s(task: Task, preset: Preset) -> float:
+    ways = definitions(task.dag, preset.algorithms, task.target, task.precision)
+    return roofline_seconds(task, ways)
 
 
 def _expected(least: list[float], earlier: list[Before]) -> list[float]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from ansorpy.cost import saved
 from ansorpy.cost.boosted import BoostedTrees
-from ansorpy.cost.bound import least_seconds
+from ansorpy.cost.bound import roofline_seconds
 from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.deadline import until
 from ansorpy.ir.task import Task
@@ -172,10 +172,7 @@ class _Run:
         trials = self.trials = Trials(self.runner, self.database, self.journal)
         self.pace = Pace(self.budget, len(self.tasks))
         self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)
-        self.least_s = [
-            min(least_seconds(e.task, definition.dag) for definition in e.source.definitions)
-            for e in self.tasks
-        ]
+        self.least_s = [roofline_seconds(e.task, e.source.definitions) for e in self.tasks]
         self.is_overtime = False
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model

@@ -17,8 +17,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+from ansorpy.api import learned
+from ansorpy.cli import comparison, models
+from ansorpy.cli.engine import Ours
+from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.main import main
+from ansorpy.errors import UsageError
 from ansorpy.measure.database import Database
+from ansorpy.measure.probe import calibrate
+from ansorpy.rates import Rates
+from ansorpy.report.bench import turns
+from ansorpy.report.bench.turns import Timing
 from ansorpy.report.profile import CallTime, profile_table
 from ansorpy.report.randomize import random_weights
 from ansorpy.tasks.tune import Ending
@@ -71,6 +80,31 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The working folder: an empty one, so there is no default database."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.fixture
+def no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``bench`` finds a millisecond for ours, without running anything."""
+    timing = Timing("1", 0, [[1e-3]], [1e-3])
+    monkeypatch.setattr(turns, "compare", lambda *given, **options: {"ansorpy": timing})
+
+
+@pytest.fixture
+def slow_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """This machine is taken for one with a clock of 1 MHz."""
+    rates = Rates(1e6, 2.0, 2.5, 1.0, 60.0, 25.0, 1e11, 3e10, 5e10, 1e-6)
+    monkeypatch.setenv("ANSORPY_CALIBRATE", "1")
+    monkeypatch.setenv("ANSORPY_CACHE", str(tmp_path))
+    monkeypatch.setattr(calibrate, "measure_rates", lambda: rates)
+
+
 def test_compile_writes_library_and_header(folder: Path) -> None:
     assert (folder / "net.so").read_bytes()[:4] == b"\x7fELF"
     assert "_run" in (folder / "net.h").read_text()
@@ -120,11 +154,12 @@ def test_the_library_is_verified(
 
 
 def test_the_network_is_verified_with_other_weights(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["verify", str(folder / "net.onnx"), "--random-weights", "5", "--dim", "batch=1"]
-    assert main([*arguments, "--db", str(folder / "v.db"), "--json"]) == 0
+    assert main([*arguments, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
+    assert not [*elsewhere.iterdir()]
     assert {o["name"] for o in data["outputs"]} == {"p", "z"}
     assert all(o["error"] < 2e-5 for o in data["outputs"])
 
@@ -151,6 +186,34 @@ def test_bench_writes_the_documented_json(folder: Path) -> None:
         assert 0 < engine["min_ms"] <= engine["median_ms"] and engine["runs"] >= 25
 
 
+def test_files_that_cannot_be_written_are_refused_before_the_work(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(*given: object, **options: object) -> None:
+        raise AssertionError("the work began")
+
+    monkeypatch.setattr(turns, "compare", work)
+    monkeypatch.setattr(models, "open_model", work)
+    monkeypatch.setattr(learned, "learned", work)
+    absent, net = str(folder / "no" / "file"), str(folder / "net.so")
+    for command in (
+        ["bench", net, "--json", absent],
+        ["run", net, "--save", absent],
+        ["db", "model", str(folder / "t.db"), "-o", absent],
+    ):
+        assert main(command) == 2
+        assert f"cannot write {absent}" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("no_turns")
+def test_bench_prints_its_table_even_if_the_disk_is_full(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", str(folder / "net.so"), "--json", "/dev/full"]) == 6
+    said = capsys.readouterr()
+    assert "No space left" in said.err and "median ms" in said.out and "1.000" in said.out
+
+
 def test_bench_profiles_the_calls_of_a_network(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +232,19 @@ def test_bench_profiles_the_calls_of_a_network(
     inside_ms = sum(call["inside_s"] for call in calls) * 1e3
     table = profile_table([CallTime(**call) for call in calls])
     assert table.rows[-1][:2] == ("all", f"{inside_ms * 1e3:.1f}")
+
+
+@pytest.mark.usefixtures("no_turns", "slow_machine")
+def test_a_profile_has_the_roofline_of_this_machine(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "bench", str(folder / "net.onnx"), "--dim", "batch=1", "--db", str(folder / "t.db"),
+        "--threads", "2", "--profile", "--json", "-",
+    ]  # fmt: skip
+    assert main(arguments) == 0
+    calls = json.loads(capsys.readouterr().out)["calls"]
+    assert max(call["least_s"] for call in calls) > 1e-7
 
 
 def test_calls_too_short_for_the_clock_have_no_share() -> None:
@@ -210,6 +286,16 @@ def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str])
     assert re.search(r"definition direct, takes at least [0-9.e-]+ ms", text)
 
 
+@pytest.mark.usefixtures("slow_machine")
+def test_explain_knows_the_rates_of_this_machine(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]
+    assert main([*command, "--threads", "1"]) == 0
+    [least_ms, *_] = re.findall(r"takes at least ([0-9.e-]+) ms", capsys.readouterr().out)
+    assert float(least_ms) > 1e-2
+
+
 def test_export_uses_the_records(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["export", str(folder / "net.onnx"), "-o", str(folder / "again.so"), "--dim",
                  "batch=1", "--db", str(folder / "t.db"), "--threads", "2"]  # fmt: skip
@@ -225,6 +311,8 @@ def test_too_little_memory_is_refused_with_what_would_do(
     network, db = str(folder / "net.onnx"), str(tmp_path / "t.db")
     shared = ["--dim", "batch=1", "--threads", "1", "--db", db]
     library = ["-o", str(tmp_path / "net.so")]
+    with Database(db):
+        pass  # to export from
     for verb in (["tune"], ["export", *library], ["compile", *library]):
         assert main([verb[0], network, *verb[1:], *shared, "--memory", "1KiB"]) == 2
         assert "allow 1 MiB or more with --memory" in capsys.readouterr().err
@@ -324,6 +412,105 @@ def test_compile_ends_at_its_bound(
     assert f"ended: {Ending.GOAL.value}" in capsys.readouterr().err
     with Database(db) as database:
         assert sum(database.trials(t.key) for t in database.tasks()) < 400
+
+
+def test_records_of_another_precision_are_found(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, db, shared = str(folder / "net.onnx"), tmp_path / "t.db", ["--dim", "batch=1"]
+    shared += ["--threads", "1", "--db", str(db)]
+
+    def spent() -> int:
+        with Database(db) as database:
+            return sum(database.trials(task.key) for task in database.tasks())
+
+    assert main(["tune", net, "--trials", "8", *shared, "--precision", "strict"]) == 0
+    for verb in (["run", net], ["export", net, "-o", str(tmp_path / "net.so")]):
+        assert main([*verb, *shared, "--precision", "strict"]) == 0
+        assert "predicted" not in capsys.readouterr().err and spent() == 8
+    assert main(["show", net, *shared, "--precision", "strict", "--json"]) == 0
+    assert sum(task["trials"] for task in json.loads(capsys.readouterr().out)["tasks"]) == 8
+    assert main(["run", net, *shared]) == 0
+    assert "are predicted, not tuned" in capsys.readouterr().err
+
+
+def test_bench_and_verify_pass_the_precision_on(
+    folder: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def stop(given: Lookup | list[turns.Contender], *rest: object, **options: object) -> None:
+        asked.append(given.precision if isinstance(given, Lookup) else given[0].arguments)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(turns, "compare", stop)
+    monkeypatch.setattr(comparison, "verify_model", stop)
+    for verb in ("bench", "verify"):
+        assert main([verb, str(folder / "net.onnx"), "--precision", "strict"]) == 2
+    arguments, precision = asked
+    assert isinstance(arguments, dict) and arguments["precision"] == precision == "strict"
+    monkeypatch.setattr("ansorpy.cli.engine.open_model", stop)
+    with pytest.raises(UsageError):
+        Ours(**arguments)
+    assert asked[-1] == "strict"
+
+
+def test_explain_leaves_out_what_the_precision_forbids(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    f32, info = TensorProto.FLOAT, helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["w"]),
+        helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "convolution",
+        [info("x", f32, [1, 64, 14, 14])],
+        [info("y", f32, [1, 64, 14, 14])],
+        [helper.make_tensor("shape", TensorProto.INT64, [4], [64, 64, 3, 3])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(random_weights(model, 0), tmp_path / "net.onnx")
+    command = ["explain", str(tmp_path / "net.onnx"), "--task", "0"]
+    assert main(command) == 0
+    assert "winograd" in capsys.readouterr().out
+    assert main([*command, "--precision", "strict"]) == 0
+    assert "winograd" not in capsys.readouterr().out
+
+
+def test_a_named_database_must_exist(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, db = str(folder / "net.onnx"), tmp_path / "absent.db"
+    for verb in ("run", "bench", "verify", "export", "show"):
+        assert main([verb, net, "--dim", "batch=1", "--db", str(db)]) == 6
+        assert f"there is no database {db}" in capsys.readouterr().err
+    assert not db.exists()
+
+
+def test_predictions_are_said_until_a_search_has_tried_the_tasks(
+    folder: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = ["--dim", "batch=1", "--threads", "1"]
+    run = ["run", str(folder / "net.onnx"), *shared]
+
+    def warning() -> str:
+        assert main(run) == 0
+        return capsys.readouterr().err.partition("\n")[0]
+
+    said = warning()
+    assert re.match(r"warning: the programs of (\d+) of \1 tasks are predicted, not tuned; ", said)
+    assert not [*elsewhere.iterdir()]
+    assert main(["compile", *run[1:], "--effort", "none"]) == 0
+    assert capsys.readouterr() and (elsewhere / "ansorpy.db").exists()
+    recorded = warning()
+    assert recorded == said.replace("--threads", "--db ansorpy.db --threads")
+    command = shlex.split(recorded.partition("tune them: ")[2])[1:]
+    assert main(["show", *run[1:], "--task", "0"]) == 0
+    assert "of 1 of 1 tasks" in capsys.readouterr().err
+    assert main([*command, "--trials-per-task", "4"]) == 0
+    assert capsys.readouterr() and not warning()
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:

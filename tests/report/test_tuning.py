@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from ansorpy.cli.main import main
+from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.phases import Part
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
+from ansorpy.target import Target
 from tests.measure.definitions import matmul, task_of, tiled
 
 
@@ -66,6 +68,40 @@ def test_tables(tuned: Path) -> None:
     failures = {row[0]: row for row in failures_table([task]).rows}
     assert failures["crash"][1] == "1"
     assert failures["crash"][2].endswith("signal 11")
+
+
+def test_tasks_of_no_network_are_told_apart_and_have_no_total(tuned: Path) -> None:
+    dag = matmul()
+    with Database(tuned) as database:
+        alone = tasks_table(summaries(database))
+        for task in (task_of(dag, 2), task_of(dag, 2, precision="strict")):
+            record = database.start(task, tiled(dag, 1, 1))
+            database.complete(record, MeasureResult(TrialKind.OK, (1e-3,)))
+        tasks = summaries(database)
+    assert alone.heading == ("#", "task", "threads", "trials", "failed", "best us", "GFLOP/s")
+    assert [task.weight for task in tasks] == [None] * 3
+    table = tasks_table(tasks)
+    assert table.heading[2:5] == ("threads", "precision", "trials")
+    assert sorted(row[2:7] for row in table.rows) == [
+        ("", "", "6", "1", ""),
+        ("1", "default", "4", "1", "2000.0"),
+        ("2", "default", "1", "0", "1000.0"),
+        ("2", "strict", "1", "0", "1000.0"),
+    ]
+
+
+def test_targets_and_cold_constants_tell_tasks_apart(tmp_path: Path) -> None:
+    dag = matmul()
+    arm = Target.parse("cortex-a76")
+    with Database(tmp_path / "t.db") as database:
+        for task in (task_of(dag), task_of(dag, between_bytes=3 << 20), Task(dag, arm, 1)):
+            database.add_task(task)
+        table = tasks_table(summaries(database))
+    assert table.heading[2:5] == ("threads", "target", "between MiB")
+    assert {row[3:5] for row in table.rows} >= {
+        (f"{arm.triple} cortex-a76", "0"),
+        (f"{Target.host().triple} {Target.host().cpu}", "3"),
+    }
 
 
 def test_the_verbs_that_read(tuned: Path, capsys: pytest.CaptureFixture[str]) -> None:

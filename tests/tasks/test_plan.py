@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from ansorpy.cost.bound import least_seconds
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.report.plan import plan_table
+from ansorpy.rules.presets import CPU
+from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from ansorpy.tasks.budget import LONGEST_S, Budget
 from ansorpy.tasks.pace import Pace
 from ansorpy.tasks.plan import Before, before, plan
-from tests.search.tasks import matmul, scale
+from tests.rules.algorithms.convolutions import convolution
+from tests.search.tasks import TARGET, matmul, scale
 from tests.tasks.standings import standing
 
 WEIGHTS = {matmul(512, 512, 512): 3.0, matmul(64, 64, 64): 1.0, scale(64): 1.0}
@@ -72,6 +79,19 @@ def test_a_database_says_what_was_found_before(tmp_path: Path) -> None:
         assert before(database, [task, other]) == {
             task.key: Before(1, 2e-3), other.key: Before(),
         }  # fmt: skip
+
+
+def test_rooflines_are_of_the_fastest_definition_that_the_search_has() -> None:
+    """Winograd's products are fewer than the direct definition's."""
+    dag = ComputeDAG.of(convolution((14, 14), (3, 3), 64, 64, pad=1))
+    free, strict = Task(dag, TARGET, 1), Task(dag, TARGET, 1, "strict")
+    exact, without = least_seconds(free, dag), replace(CPU, algorithms=())
+    least = [planned.least_s for planned in plan({free: 1.0, strict: 1.0}, Budget(trials=1)).tasks]
+    ways = StructureSampler(free).definitions
+    assert least == [min(least_seconds(free, way.dag) for way in ways), exact]
+    assert least[0] < 0.6 * exact
+    [only] = plan({free: 1.0}, Budget(trials=1), preset=without).tasks
+    assert only.least_s == exact
 
 
 def test_the_table() -> None:
