@@ -192,7 +192,7 @@ class TaskSearch:
             if new.ok
         ]
         if timed:
-            scale = finalists[0].seconds / min(new.median_s for _, new in timed)
+            scale = min(old.seconds for old, _ in timed) / min(new.median_s for _, new in timed)
             again = [Best(old.state, _rescaled(old.result, new, scale)) for old, new in timed]
             self.history.replace_finalists(again)
             for best in again:
