@@ -130,6 +130,8 @@ def tune_tasks(
     if journal is None:
         journal = Unrecorded() if database is None else Recorded(database)
     chosen = options or TuneOptions()
+    if database is not None:
+        database.note_ending("")
     interrupted, ended = False, Ending.INTERRUPTED
     with Phases() as phases:
         run = _Run(tasks, budget, runner, database, chosen, listener, journal, phases)

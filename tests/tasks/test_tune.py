@@ -180,12 +180,36 @@ def test_the_database_keeps_why_a_run_ended(tmp_path: Path) -> None:
         assert database.sessions()[0].reason == Ending.TRIALS.value
     with Database(tmp_path / "tune.db") as database:
         tune_tasks([weighted(scale(5))], Budget(trials=500), FormulaRunner(), database=database)
-    with pytest.raises(ZeroDivisionError), Database(tmp_path / "tune.db") as database:
+    with Database(tmp_path / "tune.db") as database:
+        assert database.sessions()[1].reason == Ending.NOTHING_LEFT.value
+
+
+def raising(error: BaseException) -> FormulaRunner:
+    """A runner that raises *error* at its second trial."""
+
+    def fails(state: State, number: int) -> MeasureResult | None:
+        if number == 2:
+            raise error
+        return None
+
+    return FormulaRunner(fails=fails)
+
+
+def test_what_is_raised_after_a_search_does_not_hide_why_it_ended(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    with pytest.raises(ZeroDivisionError), Database(path) as database:
         tune_tasks([TASKS[0]], Budget(trials=8), FormulaRunner(), database=database)
         raise ZeroDivisionError
-    with Database(tmp_path / "tune.db") as database:
+    with pytest.raises(ZeroDivisionError), Database(path) as database:
+        tune_tasks([TASKS[0]], Budget(trials=16), raising(KeyboardInterrupt()), database=database)
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), Database(path) as database:
+        tune_tasks([TASKS[0]], Budget(trials=16), FormulaRunner(), database=database)
+        runner = raising(ZeroDivisionError())
+        tune_tasks([TASKS[0]], Budget(trials=24), runner, database=database)
+    with Database(path) as database:
         reasons = [run.reason for run in database.sessions()]
-    assert reasons == [Ending.TRIALS.value, Ending.NOTHING_LEFT.value, "ZeroDivisionError"]
+    assert reasons == [Ending.TRIALS.value, Ending.INTERRUPTED.value, "ZeroDivisionError"]
 
 
 def test_a_resumed_run_sees_a_plateau_in_its_own_trials(tmp_path: Path) -> None:
