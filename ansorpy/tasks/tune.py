@@ -179,6 +179,9 @@ class _Run:
             for e in self.tasks
         ]
         self.is_overtime = False
+        # Reports come after every trial, but few change a task's best time.
+        self.totalled: list[float | None] = []
+        self.total_s: float | None = None
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model
         self.searches = [
@@ -345,11 +348,18 @@ class _Run:
         limit = self.budget.time_limit_s if self.options.retime else None
         return 0.0 if limit is None else min(limit / 10, RETIME_S * len(self.searches))
 
+    def _total_s(self) -> float | None:
+        """Seconds of all networks, weighted; None while one cannot run yet."""
+        tasks = self._live()
+        if not all(is_known(goal, tasks) for goal in self.goals):
+            return None
+        return sum(goal.weight * latency_s(goal, tasks) for goal in self.goals)
+
     def _report(self, progress: Progress) -> None:
         """Pass a report on, with the figures of the whole run added."""
-        tasks, total = self._live(), None
-        if all(is_known(goal, tasks) for goal in self.goals):
-            total = sum(goal.weight * latency_s(goal, tasks) for goal in self.goals)
+        best = [search.history.best_s for search in self.searches]
+        if best != self.totalled:
+            self.totalled, self.total_s = best, self._total_s()
         limit = self.budget.trials
         if limit is None and self.budget.trials_per_task is not None:
             limit = self.budget.trials_per_task * len(self.searches)
@@ -359,7 +369,7 @@ class _Run:
                 progress,
                 total_trials=self._spent,
                 trial_limit=limit,
-                total_s=total,
+                total_s=self.total_s,
                 left_s=None if time_s is None else time_s - self.journal.shown_s(),
                 seconds=self.phases.seconds,
             )

@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Floats, Goal
 from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.rerun import rerun
 from ansorpy.tasks.scheduler import TaskScheduler
@@ -40,6 +42,7 @@ from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.standing import Standing
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, WeightedTask, tune_tasks
+from ansorpy.tasks.ways import Either
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
@@ -435,6 +438,35 @@ def test_reports_carry_the_whole_run() -> None:
     assert 0 < last.left_s < 100 and last.total_s > 0
     trials = [r.total_trials for r in reports]
     assert trials == sorted(trials)
+
+
+@dataclass(frozen=True)
+class Counted(Either):
+    """Ways that count how often their times are added up."""
+
+    sums: list[float] = field(default_factory=list)
+
+    def seconds(self, tasks: Sequence[Standing]) -> Floats:
+        self.sums.append(1.0)
+        return super().seconds(tasks)
+
+
+def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
+    either = Counted(((1.0, 0.0), (0.0, 1.0)))
+    options = replace(SAMPLING, goals=(Goal((0.0, 0.0), eithers=(either,)),))
+    reports: list[tuple[Progress, int]] = []
+    tune_tasks(
+        TASKS[:2], Budget(trials=96), FormulaRunner(), options=options,
+        listener=lambda progress: reports.append((progress, len(either.sums))),
+    )  # fmt: skip
+    unchanged = [
+        after - before
+        for (one, before), (other, after) in pairwise(reports)
+        if one.phase is other.phase is Phase.SEARCHING and one.best_s == other.best_s
+    ]
+    assert len(unchanged) > 48 and not any(unchanged)
+    totals = [progress.total_s for progress, _ in reports if progress.total_s is not None]
+    assert totals == sorted(totals, reverse=True) and totals[0] > totals[-1] > 0
 
 
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:
