@@ -252,6 +252,11 @@ class Database:
             self.log("retimed", {"record": record.id, "seconds": before.seconds})
             self._set_times(record.id, result)
 
+    def retimed_trials(self) -> frozenset[object]:
+        """Numbers of the trials whose times :meth:`retimed` replaced."""
+        rows = self._do("SELECT * FROM events WHERE kind = 'retimed'")
+        return frozenset(read_row(Event, row, self.path).body.get("record") for row in rows)
+
     def abandon(self, record: Record) -> None:
         """Take back :meth:`start`: the trial did not run, because the user stopped the work.
 

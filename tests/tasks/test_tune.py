@@ -375,6 +375,48 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
 
 
 @dataclass
+class Retimes(FormulaRunner):
+    """Notes which tasks are timed again."""
+
+    again: list[str] = field(default_factory=list)
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult] | None:
+        self.again.append(task.key)
+        return super().retime(task, candidates, rounds=rounds)
+
+
+def test_finalists_are_timed_again_once(tmp_path: Path) -> None:
+    def again(trials: int, options: TuneOptions = QUICK) -> list[str]:
+        runner = Retimes(noise=0.2, seed=trials)
+        with Database(tmp_path / "tune.db") as database:
+            tune_tasks(TASKS[:2], Budget(trials=trials), runner, database=database, options=options)
+            [replayed] = rerun(database, database.session, NoBuilds(), options=options)
+            assert replayed.divergence == ""
+        return sorted(runner.again)
+
+    both = sorted(entry.task.key for entry in TASKS[:2])
+    assert again(24, replace(QUICK, retime=False)) == []
+    assert again(24) == both
+    assert again(24) == []
+    assert again(96) and again(96) == []
+
+
+def test_only_a_faster_program_than_the_last_finalist_is_compared() -> None:
+    state = State.initial(TASKS[0].task.dag)
+    history = History(keep=2)
+    for seconds in (3.0, 2.0):
+        history.add(state, MeasureResult(TrialKind.OK, (seconds,)))
+    assert not history.retimed
+    history.replace_finalists(history.finalists)
+    history.add(state, MeasureResult(TrialKind.OK, (4.0,)))
+    assert history.retimed
+    history.take_over(state, MeasureResult(TrialKind.OK, (2.5,)))
+    assert not history.retimed
+
+
+@dataclass
 class Behind(FormulaRunner):
     """Another tuner has just measured every program asked for, until it made ``lead`` trials.
 
