@@ -244,7 +244,7 @@ def _timed(
     if timing.is_slow and request.incumbent_s is not None:
         kind = TrialKind.SLOW
         ratio = timing.seconds[0] / request.incumbent_s
-        reason = f"stopped after one run: {ratio:.1f} times the best so far"
+        reason = f"stopped early: {ratio:.1f} times the best so far"
     return Message(
         "measured",
         {

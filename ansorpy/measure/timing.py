@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import inf, sqrt
 from statistics import fmean, stdev
 
 __all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved"]
 
 Burst = Callable[[int], float]
 """Runs a kernel that many times in a row inside compiled code; returns the seconds it took."""
+
+
+_AGREEING = 8
+"""So many bursts of the length of a sample that take the same show that a program is slow ..."""
+
+_AGREE = 1.1
+"""... where the longest takes at most so many times as long as the shortest."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class TimingPolicy:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call, one number per sample; ``is_slow`` if it was stopped after one call."""
+    """Seconds per call, one number per sample; ``is_slow`` if it was stopped early."""
 
     seconds: tuple[float, ...]
     is_slow: bool = False
@@ -96,16 +104,9 @@ def time_calls(
     *fresh_bytes* of its memory are untouched when it is called first.  It is called *unit* times
     or a multiple of that.
     """
-    first = burst(unit)
-    limit = float("inf") if incumbent_s is None else unit * policy.slow_factor * incumbent_s
-    doubt_s = limit + 2 * policy.cold_s(fresh_bytes)
-    spent = first
-    while first > limit and spent <= doubt_s:
-        # Perhaps only the cold start was slow, or another process had a core meanwhile.
-        seconds = burst(unit)
-        spent += seconds
-        first = min(first, seconds)
-    if first > limit:
+    limit_s = inf if incumbent_s is None else unit * policy.slow_factor * incumbent_s
+    first = _first(burst, policy, limit_s, limit_s + 2 * policy.cold_s(fresh_bytes), unit)
+    if first > limit_s:
         return Timing((first / unit,), is_slow=True)
     number = _calls_per_sample(burst, first, policy, unit)
     samples: list[float] = []
@@ -145,6 +146,33 @@ def time_interleaved(
 
     turns = [undisturbed(taken) for _ in range(rounds)]
     return [Timing(tuple(samples)) for samples in zip(*turns, strict=True)]
+
+
+def _first(burst: Burst, policy: TimingPolicy, limit_s: float, doubt_s: float, unit: int) -> float:
+    """Seconds of the first *unit* calls, or the least of all tried while they exceed *limit_s*.
+
+    Perhaps only the cold start was slow, or another process had a core meanwhile.  So it goes on
+    for *doubt_s*, or until bursts in a row agree: disturbances come at times and differ.
+    """
+    first = spent = burst(unit)
+    calls, recent = unit, deque[float](maxlen=_AGREEING)
+    while first > limit_s and spent <= doubt_s and not _agree(recent, policy):
+        seconds = burst(calls)
+        spent += seconds
+        first = min(first, seconds * unit / calls)
+        if seconds < policy.sample_s:
+            calls *= 2
+            recent.clear()
+        else:
+            recent.append(seconds)
+    return first
+
+
+def _agree(recent: Sequence[float], policy: TimingPolicy) -> bool:
+    """Whether *recent* bursts of equally many calls suffice to call a program slow."""
+    if len(recent) < _AGREEING or sum(recent) < 2 * policy.warm_s:
+        return False
+    return max(recent) <= _AGREE * min(recent)
 
 
 def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:

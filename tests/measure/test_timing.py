@@ -16,10 +16,11 @@ class Clock:
 
     def __init__(self, seconds: float, *, cold_s: float = 0.0, cold_calls: int = 1) -> None:
         self.seconds, self.cold_s, self.cold_calls = seconds, cold_s, cold_calls
-        self.calls = 0
+        self.calls = self.bursts = 0
         self.total_s = 0.0
 
     def __call__(self, number: int) -> float:
+        self.bursts += 1
         cold = max(0, min(number, self.cold_calls - self.calls))
         self.calls += number
         seconds = number * self.seconds + cold * self.cold_s
@@ -95,6 +96,39 @@ def test_a_cold_start_alone_does_not_condemn_a_candidate():
 def test_a_core_shared_for_a_while_does_not_condemn_a_candidate():
     clock = Clock(1.4e-3, cold_s=6e-3, cold_calls=5)
     assert not time_calls(clock, TimingPolicy(), incumbent_s=1.6e-3).is_slow
+
+
+@pytest.mark.parametrize("seconds", [3e-6, 5e-5, 4e-4])
+def test_a_slow_candidate_costs_less_than_a_good_one(seconds):
+    slow, good = Clock(seconds, cold_s=0.002), Clock(seconds, cold_s=0.002)
+    assert time_calls(slow, TimingPolicy(), incumbent_s=seconds / 5).is_slow
+    assert not time_calls(good, TimingPolicy(), incumbent_s=seconds).is_slow
+    assert slow.total_s < 0.6 * good.total_s
+    assert slow.bursts < 20
+
+
+class Preempted(Clock):
+    """A kernel that loses its core to another process after each 0.3 ms, until *busy_s*."""
+
+    def __init__(self, seconds: float, busy_s: float) -> None:
+        super().__init__(seconds)
+        self.busy_s = busy_s
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, number: int) -> float:
+        seconds = super().__call__(number)
+        if self.total_s < self.busy_s:
+            lost_s = float(self.rng.uniform(3e-3, 5e-3, 1 + int(seconds / 3e-4)).sum())
+            self.total_s += lost_s
+            seconds += lost_s
+        return seconds
+
+
+def test_a_core_lost_again_and_again_does_not_condemn_a_short_kernel():
+    clock = Preempted(2e-5, busy_s=0.035)
+    timing = time_calls(clock, TimingPolicy(), incumbent_s=1.9e-5)
+    assert not timing.is_slow
+    assert timing.seconds == pytest.approx([2e-5] * len(timing.seconds))
 
 
 def test_memory_touched_for_the_first_time_is_allowed_for():
