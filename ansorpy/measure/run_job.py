@@ -125,6 +125,7 @@ class RunSession:
     def retime(self, message: Message) -> Message:
         """Time several candidates in turns; their results were compared when first measured."""
         request = RetimeRequest.model_validate(message.fields)
+        end = time.perf_counter() + request.within_s
         blobs = iter(message.blobs)
         with ExitStack() as loaded:
             candidates = []
@@ -140,6 +141,7 @@ class RunSession:
                 request.rounds,
                 self._undisturbed,
                 [candidate.unit for candidate in candidates],
+                lambda: end - time.perf_counter(),
             )
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
 

@@ -29,7 +29,7 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal, Objective, is_known, latency_s, misses
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
-from ansorpy.tasks.pace import RETIME_S, Pace
+from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
 from ansorpy.tasks.recall import recall_others
 from ansorpy.tasks.recorded import request_of, space_name
 from ansorpy.tasks.scheduler import TaskScheduler
@@ -259,16 +259,16 @@ class _Run:
         return Ending.TRIALS if reached else Ending.NOTHING_LEFT
 
     def finish(self) -> None:
-        """Re-time the finalists of each task, the costliest task first, while time is left."""
+        """Re-time the finalists of each task, the costliest task first, as far as time is left."""
         tasks = self._live()
         slopes = WeightedSum().slopes(self.goals, tasks)
         shares = [s * t.best_s if np.isfinite(t.best_s) else 0.0
                   for s, t in zip(slopes, tasks, strict=True)]  # fmt: skip
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
-            left_s = self._left_s(0.0)
-            if slopes[at] and (left_s is None or left_s > 0):
+            left_s, search = self._left_s(0.0), self.searches[at]
+            if slopes[at] and (left_s is None or left_s > least_retime_s(search.history)):
                 with phase(Part.RETIME), until(self._moment(0.0)):
-                    self.searches[at].retime()
+                    search.retime()
         self._report(Progress(Phase.FINISHED))
 
     def lacks(self, at: int) -> bool:
@@ -346,7 +346,9 @@ class _Run:
     def _reserved_s(self) -> float:
         """Seconds of the time limit reserved for :meth:`finish`, at most a tenth."""
         limit = self.budget.time_limit_s if self.options.retime else None
-        return 0.0 if limit is None else min(limit / 10, RETIME_S * len(self.searches))
+        if limit is None:
+            return 0.0
+        return min(limit / 10, sum(retime_s(search.history) for search in self.searches))
 
     def _total_s(self) -> float | None:
         """Seconds of all networks, weighted; None while one cannot run yet."""

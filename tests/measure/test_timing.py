@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ansorpy.measure.policies import POLICIES
-from ansorpy.measure.timing import TimingPolicy, time_calls, time_interleaved
+from ansorpy.measure.timing import TimingPolicy, interleaved_s, time_calls, time_interleaved
 
 
 class Clock:
@@ -172,6 +172,38 @@ def test_rounds_of_finalists_may_be_taken_again():
     clocks = [Clock(1e-3), Clock(2e-3)]
     a, b = time_interleaved(clocks, TimingPolicy(), 5, second_of_two)
     assert a.seconds == (1e-3,) * 5 and b.seconds == (2e-3,) * 5 and rounds == [2] * 5
+
+
+@pytest.mark.parametrize(("seconds", "rounds", "calls"), [(2.5e-2, 4, 5), (0.5, 3, 4), (4.0, 3, 4)])
+def test_long_kernels_take_few_rounds_and_no_untimed_calls(seconds, rounds, calls):
+    clocks = [Clock(seconds) for _ in range(4)]
+    timings = time_interleaved(clocks, TimingPolicy())
+    assert [len(timing.seconds) for timing in timings] == [rounds] * 4
+    assert [clock.calls for clock in clocks] == [calls] * 4
+    checks_s = 4 * seconds
+    planned_s = interleaved_s([seconds] * 4, TimingPolicy())
+    assert planned_s == pytest.approx(sum(clock.total_s for clock in clocks) + checks_s)
+
+
+def test_short_kernels_take_all_rounds():
+    clocks = [Clock(1e-4), Clock(5e-3, cold_s=0.05)]
+    timings = time_interleaved(clocks, TimingPolicy())
+    assert [len(timing.seconds) for timing in timings] == [9, 9]
+    assert clocks[1].calls == 1 + 1 + 8 * 2  # only its first call seemed long
+    spent_s = 5e-3 + 1e-4 + sum(clock.total_s for clock in clocks)
+    assert interleaved_s([1e-4, 5e-3], TimingPolicy()) < spent_s
+    assert interleaved_s([], TimingPolicy()) == 0.0
+
+
+@pytest.mark.parametrize(("limit_s", "rounds"), [(10.1, 3), (9.9, 2), (7.9, 1), (0.5, 1)])
+def test_rounds_that_time_is_left_for_count(limit_s: float, rounds: int) -> None:
+    clocks = [Clock(1.0), Clock(1.0)]
+
+    def left_s() -> float:
+        return limit_s - sum(clock.total_s for clock in clocks)
+
+    timings = time_interleaved(clocks, TimingPolicy(), left_s=left_s)
+    assert [len(timing.seconds) for timing in timings] == [rounds] * 2
 
 
 class NoisyClock:

@@ -403,6 +403,31 @@ def test_finalists_are_timed_again_once(tmp_path: Path) -> None:
     assert again(96) and again(96) == []
 
 
+@dataclass
+class Long(Retimes):
+    """All programs take about *length_s*."""
+
+    length_s: float = 0.0
+
+    def _answer(self, task: Task, state: State) -> MeasureResult:
+        result = super()._answer(task, state)
+        return replace(result, seconds=tuple(s + self.length_s for s in result.seconds))
+
+
+@pytest.mark.parametrize(
+    ("length_s", "trials", "again"), [(0.1, 98, 1), (0.3, 94, 1), (2.0, 90, 0)]
+)
+def test_long_kernels_leave_time_for_comparing_them(
+    length_s: float, trials: int, again: int
+) -> None:
+    """At least three rounds are planned for, in a tenth of the time at most."""
+    runner = Long(length_s=length_s)
+    budget, options = Budget(time_limit_s=100), replace(SAMPLING, round_size=1)
+    clock = TrialClock(runner=runner)
+    tune_tasks([TASKS[0]], budget, runner, options=options, journal=clock)
+    assert (len(runner.seen), len(runner.again)) == (trials, again)
+
+
 def test_only_a_faster_program_than_the_last_finalist_is_compared() -> None:
     state = State.initial(TASKS[0].task.dag)
     history = History(keep=2)
