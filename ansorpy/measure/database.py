@@ -85,16 +85,23 @@ class Database:
         self.close("" if kind is None else kind.__name__)
 
     def close(self, failure: str = "") -> None:
-        """End the session and close the file; *failure* becomes its reason (empty: it finished)."""
+        """End the session and close the file; *failure* (empty: it finished) is its reason if none
+        was noted: what ended its last search says more than what was raised after that.
+        """
         if self._session is not None:
-            if failure:
-                self.note_ending(failure)
-            self._do("UPDATE sessions SET ended_at = ? WHERE id = ?", (time.time(), self._session))
+            self._do(
+                "UPDATE sessions SET ended_at = ?, reason = coalesce(nullif(reason, ''), ?)"
+                " WHERE id = ?",
+                (time.time(), failure, self._session),
+            )
             self._session = None
         self._connection.close()
 
     def note_ending(self, reason: str) -> None:
-        """Record why this run, which is of several searches, measures no more; the last holds."""
+        """Record why this run, which is of several searches, measures no more; the last holds.
+
+        Empty: it measures again.
+        """
         if self._session is not None:
             self._do("UPDATE sessions SET reason = ? WHERE id = ?", (reason, self._session))
 
@@ -244,6 +251,11 @@ class Database:
                 return
             self.log("retimed", {"record": record.id, "seconds": before.seconds})
             self._set_times(record.id, result)
+
+    def retimed_trials(self) -> frozenset[object]:
+        """Numbers of the trials whose times :meth:`retimed` replaced."""
+        rows = self._do("SELECT * FROM events WHERE kind = 'retimed'")
+        return frozenset(read_row(Event, row, self.path).body.get("record") for row in rows)
 
     def abandon(self, record: Record) -> None:
         """Take back :meth:`start`: the trial did not run, because the user stopped the work.

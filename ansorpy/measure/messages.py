@@ -62,11 +62,15 @@ class MeasureRequest(_Message):
 
 
 class RetimeRequest(_Message):
-    """Fields of ``retime``: several candidates, each with a header and a number of blobs."""
+    """Fields of ``retime``: several candidates, each with a header and a number of blobs.
+
+    ``within_s``: Seconds within which to answer, with fewer rounds if need be.
+    """
 
     built: list[dict[str, object]]
     blobs: list[int]
     rounds: int
+    within_s: float
     policy: TimingPolicy
 
 

@@ -63,7 +63,8 @@ class TaskRow(_Row):
 class Session(_Row):
     """One run of a tuner; ``ended_at`` is None while it runs, or when it was killed.
 
-    ``reason``: why its last search measured no more, or what failed; empty: it searched nothing.
+    ``reason``: why its last search measured no more, or what failed before it could tell; empty: it
+    searched nothing.
     """
 
     id: int

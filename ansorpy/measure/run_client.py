@@ -39,6 +39,8 @@ _GUARDED = (
     "an access outside its buffers is the usual cause: they end at guard pages in the first run"
 )
 _KEPT_REFERENCE_BYTES = 512 << 20
+_ROUNDS_SHARE = 0.9
+"""Share of a limit after which the worker begins no other round: its answer must come in time."""
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,8 @@ class RunClient:
     def retime(self, task: Task, builds: list[Built], rounds: int) -> list[MeasureResult]:
         """Time several candidates in turns; if one fails, all fail.
 
+        There are fewer *rounds* if the candidates take long or the deadline is near.
+
         Raises:
             AnsorpyError: The worker cannot open the task.
         """
@@ -170,15 +174,17 @@ class RunClient:
         except OutOfTime:
             return [out_of_time()] * len(builds)
         parts = [built.parts() for built in builds]
+        # Three rounds are no more calls of each than measuring it was.
+        timeout_s = run_limit_s(task, self.run_timeout_s, None) * len(builds) + CREDIT_S
         request = RetimeRequest(
             built=[header for header, _ in parts],
             blobs=[len(blobs) for _, blobs in parts],
             rounds=rounds,
+            within_s=_ROUNDS_SHARE * min(timeout_s, left_s()),
             policy=self.policy,
         )
         blobs = tuple(blob for _, blobs in parts for blob in blobs)
         message = Message("retime", request.model_dump(mode="json"), blobs)
-        timeout_s = self.run_timeout_s * len(builds) + CREDIT_S
         results = _retimed(self.worker.request(message, timeout_s), builds)
         self._distrust(results)
         return results

@@ -125,6 +125,7 @@ class RunSession:
     def retime(self, message: Message) -> Message:
         """Time several candidates in turns; their results were compared when first measured."""
         request = RetimeRequest.model_validate(message.fields)
+        end = time.perf_counter() + request.within_s
         blobs = iter(message.blobs)
         with ExitStack() as loaded:
             candidates = []
@@ -140,6 +141,7 @@ class RunSession:
                 request.rounds,
                 self._undisturbed,
                 [candidate.unit for candidate in candidates],
+                lambda: end - time.perf_counter(),
             )
         return Message("retimed", {"seconds": [timing.seconds for timing in timings]})
 
@@ -244,7 +246,7 @@ def _timed(
     if timing.is_slow and request.incumbent_s is not None:
         kind = TrialKind.SLOW
         ratio = timing.seconds[0] / request.incumbent_s
-        reason = f"stopped after one run: {ratio:.1f} times the best so far"
+        reason = f"stopped early: {ratio:.1f} times the best so far"
     return Message(
         "measured",
         {

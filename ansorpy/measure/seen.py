@@ -18,6 +18,8 @@ class Seen:
     Trials of other tuners and times they replace are left out: what a run does must not depend on
     when they did what, or it could not be replayed.
 
+    ``retimed`` are the numbers of those that earlier runs timed again.
+
     Args:
         past: *database* as it was when the run began; None: as it is now.
     """
@@ -27,6 +29,7 @@ class Seen:
         self._numbers: set[int] = set()
         self._ranked: dict[str, list[tuple[float, int, int]]] = {}
         """By task: seconds, number of trials seen so far, and the trial's number; fastest first."""
+        self.retimed = (past or database).retimed_trials()
         for key, seconds, number in (past or database).correct():
             self.add(key, seconds, number)
 

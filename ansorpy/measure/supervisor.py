@@ -210,7 +210,7 @@ class Worker:
             if self._worked_s() - worked < 0.5 * timeout_s * len(self.cores or (0,)):
                 later = min(time.monotonic() + 0.25 * timeout_s, begin + starved_s)
                 deadline = max(deadline, later)
-        return self.fail_timeout(timeout_s)
+        return self.fail_timeout(deadline - begin)
 
     def _worked_s(self) -> float:
         """CPU time the worker has used so far, over all threads."""
@@ -254,12 +254,12 @@ class Worker:
 
     def send(self, message: Message, deadline: float) -> Failure | None:
         """Write *message*; a Failure when the worker dies or stops reading before *deadline*."""
-        view = memoryview(encode(message))
+        view, begin = memoryview(encode(message)), time.monotonic()
         poll = select.poll()
         poll.register(self._to_worker, select.POLLOUT)
         while view:
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                return self.fail_timeout(0.0)
+                return self.fail_timeout(deadline - begin)
             try:
                 view = view[os.write(self._to_worker, view) :]
             except BlockingIOError:
@@ -294,7 +294,7 @@ class Worker:
     # Failures
 
     def fail_timeout(self, timeout_s: float) -> Failure:
-        """Kill the worker because it did not answer in time."""
+        """Kill the worker because it did not answer within *timeout_s*."""
         said = self._said()
         self.kill()
         return Failure("timeout", _joined(f"no answer within {timeout_s:.3g} s", said))

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, inf, sqrt
 from statistics import fmean, stdev
 
-__all__ = ["Burst", "Timing", "TimingPolicy", "time_calls", "time_interleaved"]
+__all__ = [
+    "Burst", "Timing", "TimingPolicy", "interleaved_s", "time_calls", "time_interleaved",
+]  # fmt: skip
 
 Burst = Callable[[int], float]
 """Runs a kernel that many times in a row inside compiled code; returns the seconds it took."""
+
+
+_AGREEING = 8
+"""So many bursts of the length of a sample that take the same show that a program is slow ..."""
+
+_AGREE = 1.1
+"""... where the longest takes at most so many times as long as the shortest."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +44,7 @@ class TimingPolicy:
         spread: If set, ``total_s`` is a maximum, and sampling ends as soon as the standard error of
             the mean is at most this fraction of it.  Source: AdaTune (NeurIPS 2020), which stops at
             a coefficient of variation and drops the extremes of five samples or more.
+        turns_s: Kernels timed in turns have enough when their samples add up to this on average.
         worse_factor: With a spread, sampling also ends when the mean exceeds this times the
             incumbent by two standard errors: a loser's time need not be known well.
     """
@@ -48,6 +59,7 @@ class TimingPolicy:
     max_samples: int = 60
     slow_factor: float = 3.0
     spread: float | None = None
+    turns_s: float = 0.1
     worse_factor: float = 1.25
 
     def more(self, samples: Sequence[float], spent_s: float, incumbent_s: float | None) -> bool:
@@ -78,7 +90,7 @@ class TimingPolicy:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds per call, one number per sample; ``is_slow`` if it was stopped after one call."""
+    """Seconds per call, one number per sample; ``is_slow`` if it was stopped early."""
 
     seconds: tuple[float, ...]
     is_slow: bool = False
@@ -96,16 +108,9 @@ def time_calls(
     *fresh_bytes* of its memory are untouched when it is called first.  It is called *unit* times
     or a multiple of that.
     """
-    first = burst(unit)
-    limit = float("inf") if incumbent_s is None else unit * policy.slow_factor * incumbent_s
-    doubt_s = limit + 2 * policy.cold_s(fresh_bytes)
-    spent = first
-    while first > limit and spent <= doubt_s:
-        # Perhaps only the cold start was slow, or another process had a core meanwhile.
-        seconds = burst(unit)
-        spent += seconds
-        first = min(first, seconds)
-    if first > limit:
+    limit_s = inf if incumbent_s is None else unit * policy.slow_factor * incumbent_s
+    first = _first(burst, policy, limit_s, limit_s + 2 * policy.cold_s(fresh_bytes), unit)
+    if first > limit_s:
         return Timing((first / unit,), is_slow=True)
     number = _calls_per_sample(burst, first, policy, unit)
     samples: list[float] = []
@@ -123,28 +128,82 @@ def time_interleaved(
     rounds: int = 9,
     undisturbed: Callable[[Callable[[], list[float]]], list[float]] = lambda taken: taken(),
     units: Sequence[int] | None = None,
+    left_s: Callable[[], float] = lambda: inf,
 ) -> list[Timing]:
     """Time several kernels in turns, one sample each, so that drift affects all alike.
 
-    Each is called a multiple of its one of *units* (1) times.  Every round goes through
-    *undisturbed*, which may take it again.
+    Each is called a multiple of its one of *units* (1) times.  There are at most so many *rounds*:
+    fewer if the kernels take long, and none after the first that might not end within *left_s*.
+    Every round goes through *undisturbed*, which may take it again.
     """
     least = units or [1] * len(bursts)
+    known = [burst(unit) for burst, unit in zip(bursts, least, strict=True)]
     numbers = [
-        _calls_per_sample(burst, burst(unit), policy, unit)
-        for burst, unit in zip(bursts, least, strict=True)
+        _calls_per_sample(burst, first, policy, unit)
+        for burst, first, unit in zip(bursts, known, least, strict=True)
     ]
 
     def taken() -> list[float]:
         samples = []
-        for burst, number, unit in zip(bursts, numbers, least, strict=True):
-            # The first call after another kernel's turn finds that one's data in the caches.
-            burst(unit)
+        for at, (burst, number, unit) in enumerate(zip(bursts, numbers, least, strict=True)):
+            if known[at] <= policy.pause_s:
+                # The first call after another kernel's turn finds that one's data in the caches.
+                burst(unit)
             samples.append(burst(number) / number)
+            known[at] = min(known[at], samples[-1] * unit)
         return samples
 
-    turns = [undisturbed(taken) for _ in range(rounds)]
+    turns: list[list[float]] = []
+    spent_s = longest_s = 0.0
+    while len(turns) < rounds:
+        turns.append(undisturbed(taken))
+        round_s = sum(number * s for number, s in zip(numbers, turns[-1], strict=True))
+        spent_s, longest_s = spent_s + round_s, max(longest_s, round_s)
+        is_enough = len(turns) >= policy.min_samples and spent_s >= policy.turns_s * len(known)
+        # Untimed calls may take as long as the timed ones, or the next round may be taken again.
+        if is_enough or left_s() <= 2 * longest_s:
+            break
     return [Timing(tuple(samples)) for samples in zip(*turns, strict=True)]
+
+
+def interleaved_s(seconds: Sequence[float], policy: TimingPolicy, rounds: int = 9) -> float:
+    """Seconds that timing kernels in turns takes, with their checks; *seconds* are those of a call.
+
+    The calls that warm short kernels up are left out.
+    """
+    if not seconds:
+        return 0.0
+    timed_s = sum(max(each, policy.sample_s) for each in seconds)
+    untimed_s = sum(each for each in seconds if each <= policy.pause_s)
+    enough = max(policy.min_samples, ceil(policy.turns_s * len(seconds) / timed_s))
+    return 2 * sum(seconds) + min(rounds, enough) * (timed_s + untimed_s)
+
+
+def _first(burst: Burst, policy: TimingPolicy, limit_s: float, doubt_s: float, unit: int) -> float:
+    """Seconds of the first *unit* calls, or the least of all tried while they exceed *limit_s*.
+
+    Perhaps only the cold start was slow, or another process had a core meanwhile.  So it goes on
+    for *doubt_s*, or until bursts in a row agree: disturbances come at times and differ.
+    """
+    first = spent = burst(unit)
+    calls, recent = unit, deque[float](maxlen=_AGREEING)
+    while first > limit_s and spent <= doubt_s and not _agree(recent, policy):
+        seconds = burst(calls)
+        spent += seconds
+        first = min(first, seconds * unit / calls)
+        if seconds < policy.sample_s:
+            calls *= 2
+            recent.clear()
+        else:
+            recent.append(seconds)
+    return first
+
+
+def _agree(recent: Sequence[float], policy: TimingPolicy) -> bool:
+    """Whether *recent* bursts of equally many calls suffice to call a program slow."""
+    if len(recent) < _AGREEING or sum(recent) < 2 * policy.warm_s:
+        return False
+    return max(recent) <= _AGREE * min(recent)
 
 
 def _mean_and_error(samples: Sequence[float]) -> tuple[float, float]:

@@ -152,6 +152,8 @@ class TaskSearch:
         earlier = earlier_trials(self.task, self.context.source, database, records)
         self.context.note(earlier.candidates.values())
         self.history.resume([record.result for record in records], earlier.state)
+        best = self.history.best
+        self.history.retimed = best is not None and self.trials.is_retimed(self.task, best.state)
         self.default_pending = earlier.default is None
         if self.options.transfer.own:
             found = [(c, records[n].result) for n, c in sorted(earlier.candidates.items())]
@@ -183,7 +185,7 @@ class TaskSearch:
         scaled to keep the best time comparable with the other trials.
         """
         finalists = self.history.finalists
-        if len(finalists) < 2:
+        if len(finalists) < 2 or self.history.retimed:
             return
         results = self.trials.retime(self.task, [best.state for best in finalists])
         timed = [
@@ -192,7 +194,7 @@ class TaskSearch:
             if new.ok
         ]
         if timed:
-            scale = finalists[0].seconds / min(new.median_s for _, new in timed)
+            scale = min(old.seconds for old, _ in timed) / min(new.median_s for _, new in timed)
             again = [Best(old.state, _rescaled(old.result, new, scale)) for old, new in timed]
             self.history.replace_finalists(again)
             for best in again:

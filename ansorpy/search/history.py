@@ -30,6 +30,7 @@ class History:
     """Trials of one task so far.
 
     ``finalists`` are its fastest correct programs, best first, other tuners' included.
+    ``retimed``: they were timed again beside each other, and no faster program came since.
     ``best_after`` holds the best seconds after each round (infinite until a program was correct),
     ``trials_after`` the trials.  ``since_gain`` counts trials since the best time last fell
     noticeably, by a total of ``gain`` of it.  ``earlier`` counts trials of previous runs, which are
@@ -42,6 +43,7 @@ class History:
     since_gain: int = 0
     gain: float = 0.01
     finalists: list[Best] = field(default_factory=list)
+    retimed: bool = False
     failures: dict[TrialKind, int] = field(default_factory=dict)
     reasons: dict[TrialKind, str] = field(default_factory=dict)
     best_after: list[float] = field(default_factory=list)
@@ -68,9 +70,11 @@ class History:
         self._rank(state, result)
 
     def _rank(self, state: State, result: MeasureResult) -> None:
-        self.finalists.append(Best(state, result))
+        found = Best(state, result)
+        self.finalists.append(found)
         self.finalists.sort(key=lambda best: best.seconds)
         del self.finalists[self.keep :]
+        self.retimed &= all(best is not found for best in self.finalists)
 
     def resume(
         self, results: Sequence[MeasureResult], replay: Callable[[int], State | None]
@@ -110,6 +114,7 @@ class History:
     def replace_finalists(self, timed: list[Best]) -> None:
         """Replace the finalists by the re-timed ones in *timed*, sorted by time."""
         self.finalists = sorted(timed, key=lambda best: best.seconds)
+        self.retimed = True
 
     def _count(self, result: MeasureResult) -> None:
         self.trials += 1

@@ -140,6 +140,11 @@ class Trials:
         if self.database is not None and record is not None:
             self.database.retimed(record, result)
 
+    def is_retimed(self, task: Task, state: State) -> bool:
+        """Whether *state* was timed again, beside the other finalists, before this run."""
+        number = self.number(task, state)
+        return self.seen is not None and number is not None and number in self.seen.retimed
+
     def _note(self, kind: str, task: Task, body: dict[str, object]) -> None:
         self.journal.note(kind, {"task": task.key, **body})
 

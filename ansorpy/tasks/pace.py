@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from ansorpy.measure.timing import TimingPolicy, interleaved_s
+from ansorpy.search.history import History
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.standing import Standing
 
-__all__ = ["FIRST_X", "RETIME_S", "ROUND_S", "TRIAL_S", "USUAL_ROUND", "Pace"]
+__all__ = [
+    "FIRST_X", "RETIME_S", "ROUND_S", "TRIAL_S", "USUAL_ROUND", "Pace", "least_retime_s",
+    "retime_s",
+]  # fmt: skip
 
 ROUND_S = 0.5
 """Seconds of a round apart from its trials: evolution, scoring, training (measured: 0.2 to
@@ -18,7 +23,8 @@ TRIAL_S = 0.05
 FIRST_X = 2.0
 """How many times longer a first round takes: it derives sketches and computes a reference."""
 RETIME_S = 0.4
-"""Planned seconds for re-timing one task's finalists (measured: 0.2 to 0.5)."""
+"""Planned seconds for re-timing one task's finalists, apart from their calls (measured: 0.2 to
+0.5)."""
 USUAL_ROUND = 16
 """Least trials of a round under a time limit, so that measuring takes most of its time."""
 
@@ -99,3 +105,15 @@ class Pace:
             return self._first.scale(FIRST_X, 2.0)
         overall = self._later.scale(1.0, 1.0)
         return self._each.get(at, _Seen()).scale(overall, 1.0)
+
+
+def retime_s(history: History) -> float:
+    """Planned seconds for re-timing the finalists of one task."""
+    if history.retimed:
+        return 0.0
+    return RETIME_S + interleaved_s([best.seconds for best in history.finalists], TimingPolicy())
+
+
+def least_retime_s(history: History) -> float:
+    """Seconds below which re-timing these finalists cannot end: a check, a first call, a sample."""
+    return 3 * sum(best.seconds for best in history.finalists)

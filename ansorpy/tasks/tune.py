@@ -29,7 +29,7 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal, Objective, is_known, latency_s, misses
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
-from ansorpy.tasks.pace import RETIME_S, Pace
+from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
 from ansorpy.tasks.recall import recall_others
 from ansorpy.tasks.recorded import request_of, space_name
 from ansorpy.tasks.scheduler import TaskScheduler
@@ -130,6 +130,8 @@ def tune_tasks(
     if journal is None:
         journal = Unrecorded() if database is None else Recorded(database)
     chosen = options or TuneOptions()
+    if database is not None:
+        database.note_ending("")
     interrupted, ended = False, Ending.INTERRUPTED
     with Phases() as phases:
         run = _Run(tasks, budget, runner, database, chosen, listener, journal, phases)
@@ -174,6 +176,9 @@ class _Run:
         self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)
         self.least_s = [roofline_seconds(e.task, e.source.definitions) for e in self.tasks]
         self.is_overtime = False
+        # Reports come after every trial, but few change a task's best time.
+        self.totalled: list[float | None] = []
+        self.total_s: float | None = None
         self.rng = np.random.default_rng(self.options.search.seed)
         self.model = model
         self.searches = [
@@ -251,16 +256,16 @@ class _Run:
         return Ending.TRIALS if reached else Ending.NOTHING_LEFT
 
     def finish(self) -> None:
-        """Re-time the finalists of each task, the costliest task first, while time is left."""
+        """Re-time the finalists of each task, the costliest task first, as far as time is left."""
         tasks = self._live()
         slopes = WeightedSum().slopes(self.goals, tasks)
         shares = [s * t.best_s if np.isfinite(t.best_s) else 0.0
                   for s, t in zip(slopes, tasks, strict=True)]  # fmt: skip
         for at in np.argsort(shares)[::-1] if self.options.retime else ():
-            left_s = self._left_s(0.0)
-            if slopes[at] and (left_s is None or left_s > 0):
+            left_s, search = self._left_s(0.0), self.searches[at]
+            if slopes[at] and (left_s is None or left_s > least_retime_s(search.history)):
                 with phase(Part.RETIME), until(self._moment(0.0)):
-                    self.searches[at].retime()
+                    search.retime()
         self._report(Progress(Phase.FINISHED))
 
     def lacks(self, at: int) -> bool:
@@ -338,13 +343,22 @@ class _Run:
     def _reserved_s(self) -> float:
         """Seconds of the time limit reserved for :meth:`finish`, at most a tenth."""
         limit = self.budget.time_limit_s if self.options.retime else None
-        return 0.0 if limit is None else min(limit / 10, RETIME_S * len(self.searches))
+        if limit is None:
+            return 0.0
+        return min(limit / 10, sum(retime_s(search.history) for search in self.searches))
+
+    def _total_s(self) -> float | None:
+        """Seconds of all networks, weighted; None while one cannot run yet."""
+        tasks = self._live()
+        if not all(is_known(goal, tasks) for goal in self.goals):
+            return None
+        return sum(goal.weight * latency_s(goal, tasks) for goal in self.goals)
 
     def _report(self, progress: Progress) -> None:
         """Pass a report on, with the figures of the whole run added."""
-        tasks, total = self._live(), None
-        if all(is_known(goal, tasks) for goal in self.goals):
-            total = sum(goal.weight * latency_s(goal, tasks) for goal in self.goals)
+        best = [search.history.best_s for search in self.searches]
+        if best != self.totalled:
+            self.totalled, self.total_s = best, self._total_s()
         limit = self.budget.trials
         if limit is None and self.budget.trials_per_task is not None:
             limit = self.budget.trials_per_task * len(self.searches)
@@ -354,7 +368,7 @@ class _Run:
                 progress,
                 total_trials=self._spent,
                 trial_limit=limit,
-                total_s=total,
+                total_s=self.total_s,
                 left_s=None if time_s is None else time_s - self.journal.shown_s(),
                 seconds=self.phases.seconds,
             )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,6 +17,7 @@ from ansorpy.measure.result import TrialKind
 from ansorpy.measure.run_client import RunClient
 from ansorpy.measure.supervisor import Failure, Outcome
 from ansorpy.measure.timing import TimingPolicy
+from ansorpy.measure.undisturbed import CREDIT_S
 from tests.measure.definitions import task_of
 from tests.measure.planted import N, doubling, planted
 
@@ -34,8 +36,11 @@ class Liar:
     is_alive: bool = True
     generation: int = 1
     opened: Mapping[str, object] = field(default_factory=dict)
+    asked: list[tuple[Mapping[str, object], float]] = field(default_factory=list)
+    """Fields and time limits of all requests."""
 
     def request(self, message: Message, timeout_s: float, *, starved_s: float = 0.0) -> Outcome:
+        self.asked.append((message.fields, timeout_s))
         if message.kind == "open":
             self.opened = message.fields
         return self.answers.get(message.kind, Message("opened"))
@@ -163,6 +168,22 @@ def test_turns_that_can_be_are_taken_in_order():
     client = opened(retime=Message("error", {"text": "no room"}))
     [failed] = client.retime(TASK, [planted("good")], 1)
     assert (failed.kind, failed.reason) == (TrialKind.RUN_ERROR, "no room")
+
+
+def test_the_worker_hears_how_long_turns_may_take() -> None:
+    def within(client: RunClient) -> tuple[float, float]:
+        client.retime(TASK, [planted("good"), planted("good too")], 9)
+        assert isinstance(client.worker, Liar)
+        fields, timeout_s = client.worker.asked[-1]
+        return float(str(fields["within_s"])), timeout_s
+
+    client = opened(retime=Message("retimed", {"seconds": [[1e-3], [3e-3]]}))
+    within_s, timeout_s = within(client)
+    assert timeout_s > 2 * client.run_timeout_s + CREDIT_S  # and what the operands' size allows
+    assert within_s == pytest.approx(0.9 * timeout_s)
+    with until(time.monotonic() + 1.0):
+        within_s, timeout_s = within(client)
+    assert 0 < within_s < 0.9 < timeout_s
 
 
 def test_the_worker_hears_what_is_touched_between_two_calls() -> None:

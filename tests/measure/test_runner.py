@@ -31,6 +31,7 @@ from ansorpy.measure.processes import is_running, process_identity
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.measure.timing import TimingPolicy
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.measure.definitions import matmul, task_of, tiled
@@ -98,6 +99,17 @@ def test_finalists_are_timed_in_turns(runner):
     assert slow.ok and good.ok and other.ok
     assert len(slow.seconds) == len(good.seconds) == 5
     assert good.median_s < slow.median_s
+
+
+def test_rounds_end_before_the_time_is_up(tmp_path):
+    states = [planted_state(DAG, kind) for kind in ("good", "good too")]
+    options = MeasureOptions(policy=TimingPolicy(turns_s=1e9), lock_folder=tmp_path)
+    with LocalRunner(options, PlantedBuilder()) as runner:
+        assert all(result.ok for result in runner.retime(TASK, states, rounds=1))
+        with until(time.monotonic() + 1.5):
+            results = runner.retime(TASK, states, rounds=10**6)
+    assert [result.kind for result in results] == [TrialKind.OK] * 2
+    assert 1 <= len(results[0].seconds) == len(results[1].seconds) < 10**6
 
 
 def test_a_reference_the_interpreter_contradicts_stops_everything(tmp_path):

@@ -190,6 +190,7 @@ def test_time_without_a_core_is_not_the_candidates(worker):
     assert isinstance(spun, Failure) and spun.kind == "timeout"
     slept = worker.request(Message("sleep", {"s": 20.0}), 0.1, starved_s=0.5)
     assert isinstance(slept, Failure) and slept.kind == "timeout"
+    assert "no answer within 0.5 s" in slept.reason
 
 
 @pytest.mark.usefixtures("interruptible")

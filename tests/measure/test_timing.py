@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ansorpy.measure.policies import POLICIES
-from ansorpy.measure.timing import TimingPolicy, time_calls, time_interleaved
+from ansorpy.measure.timing import TimingPolicy, interleaved_s, time_calls, time_interleaved
 
 
 class Clock:
@@ -16,10 +16,11 @@ class Clock:
 
     def __init__(self, seconds: float, *, cold_s: float = 0.0, cold_calls: int = 1) -> None:
         self.seconds, self.cold_s, self.cold_calls = seconds, cold_s, cold_calls
-        self.calls = 0
+        self.calls = self.bursts = 0
         self.total_s = 0.0
 
     def __call__(self, number: int) -> float:
+        self.bursts += 1
         cold = max(0, min(number, self.cold_calls - self.calls))
         self.calls += number
         seconds = number * self.seconds + cold * self.cold_s
@@ -97,6 +98,39 @@ def test_a_core_shared_for_a_while_does_not_condemn_a_candidate():
     assert not time_calls(clock, TimingPolicy(), incumbent_s=1.6e-3).is_slow
 
 
+@pytest.mark.parametrize("seconds", [3e-6, 5e-5, 4e-4])
+def test_a_slow_candidate_costs_less_than_a_good_one(seconds):
+    slow, good = Clock(seconds, cold_s=0.002), Clock(seconds, cold_s=0.002)
+    assert time_calls(slow, TimingPolicy(), incumbent_s=seconds / 5).is_slow
+    assert not time_calls(good, TimingPolicy(), incumbent_s=seconds).is_slow
+    assert slow.total_s < 0.6 * good.total_s
+    assert slow.bursts < 20
+
+
+class Preempted(Clock):
+    """A kernel that loses its core to another process after each 0.3 ms, until *busy_s*."""
+
+    def __init__(self, seconds: float, busy_s: float) -> None:
+        super().__init__(seconds)
+        self.busy_s = busy_s
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, number: int) -> float:
+        seconds = super().__call__(number)
+        if self.total_s < self.busy_s:
+            lost_s = float(self.rng.uniform(3e-3, 5e-3, 1 + int(seconds / 3e-4)).sum())
+            self.total_s += lost_s
+            seconds += lost_s
+        return seconds
+
+
+def test_a_core_lost_again_and_again_does_not_condemn_a_short_kernel():
+    clock = Preempted(2e-5, busy_s=0.035)
+    timing = time_calls(clock, TimingPolicy(), incumbent_s=1.9e-5)
+    assert not timing.is_slow
+    assert timing.seconds == pytest.approx([2e-5] * len(timing.seconds))
+
+
 def test_memory_touched_for_the_first_time_is_allowed_for():
     def timed(fresh_bytes: int) -> bool:
         clock = Clock(2e-3, cold_s=0.06)
@@ -138,6 +172,38 @@ def test_rounds_of_finalists_may_be_taken_again():
     clocks = [Clock(1e-3), Clock(2e-3)]
     a, b = time_interleaved(clocks, TimingPolicy(), 5, second_of_two)
     assert a.seconds == (1e-3,) * 5 and b.seconds == (2e-3,) * 5 and rounds == [2] * 5
+
+
+@pytest.mark.parametrize(("seconds", "rounds", "calls"), [(2.5e-2, 4, 5), (0.5, 3, 4), (4.0, 3, 4)])
+def test_long_kernels_take_few_rounds_and_no_untimed_calls(seconds, rounds, calls):
+    clocks = [Clock(seconds) for _ in range(4)]
+    timings = time_interleaved(clocks, TimingPolicy())
+    assert [len(timing.seconds) for timing in timings] == [rounds] * 4
+    assert [clock.calls for clock in clocks] == [calls] * 4
+    checks_s = 4 * seconds
+    planned_s = interleaved_s([seconds] * 4, TimingPolicy())
+    assert planned_s == pytest.approx(sum(clock.total_s for clock in clocks) + checks_s)
+
+
+def test_short_kernels_take_all_rounds():
+    clocks = [Clock(1e-4), Clock(5e-3, cold_s=0.05)]
+    timings = time_interleaved(clocks, TimingPolicy())
+    assert [len(timing.seconds) for timing in timings] == [9, 9]
+    assert clocks[1].calls == 1 + 1 + 8 * 2  # only its first call seemed long
+    spent_s = 5e-3 + 1e-4 + sum(clock.total_s for clock in clocks)
+    assert interleaved_s([1e-4, 5e-3], TimingPolicy()) < spent_s
+    assert interleaved_s([], TimingPolicy()) == 0.0
+
+
+@pytest.mark.parametrize(("limit_s", "rounds"), [(10.1, 3), (9.9, 2), (7.9, 1), (0.5, 1)])
+def test_rounds_that_time_is_left_for_count(limit_s: float, rounds: int) -> None:
+    clocks = [Clock(1.0), Clock(1.0)]
+
+    def left_s() -> float:
+        return limit_s - sum(clock.total_s for clock in clocks)
+
+    timings = time_interleaved(clocks, TimingPolicy(), left_s=left_s)
+    assert [len(timing.seconds) for timing in timings] == [rounds] * 2
 
 
 class NoisyClock:

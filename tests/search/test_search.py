@@ -185,6 +185,26 @@ def test_retiming_reorders_the_finalists() -> None:
     assert times[0] == pytest.approx(first_s)  # only ratios are taken over
 
 
+class Unbuilding(FormulaRunner):
+    """A runner that cannot build the first finalist again."""
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult]:
+        lost = MeasureResult(TrialKind.BUILD_ERROR, reason="no room")
+        timed = super().retime(task, candidates[1:], rounds=rounds)
+        assert timed is not None
+        return [lost, *timed]
+
+
+def test_a_finalist_that_is_lost_leaves_its_time_to_no_other() -> None:
+    found = rounds(search(matmul(48, 48, 48), Unbuilding(noise=0.5)), 24)
+    lost, second, *_ = found.history.finalists
+    found.retime()
+    assert lost.state not in [best.state for best in found.history.finalists]
+    assert found.history.best_s == pytest.approx(second.seconds) != lost.seconds
+
+
 class Alone(FormulaRunner):
     """A runner that has lost all its machines by the end."""
 

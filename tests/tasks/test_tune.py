@@ -6,6 +6,7 @@ import sqlite3
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from math import inf
 from pathlib import Path
 
@@ -33,6 +34,7 @@ from ansorpy.search.population import sample_valid, score
 from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.objective import Floats, Goal
 from ansorpy.tasks.predict import predicted_best
 from ansorpy.tasks.rerun import rerun
 from ansorpy.tasks.scheduler import TaskScheduler
@@ -40,6 +42,7 @@ from ansorpy.tasks.schedulers import SCHEDULERS
 from ansorpy.tasks.schedulers.round_robin import RoundRobin
 from ansorpy.tasks.standing import Standing
 from ansorpy.tasks.tune import PATIENCE, Ending, TuneOptions, WeightedTask, tune_tasks
+from ansorpy.tasks.ways import Either
 from tests.rules.algorithms.convolutions import convolution
 from tests.search.runners import FormulaRunner, true_seconds
 from tests.search.small import EVOLUTION, TREES
@@ -180,12 +183,36 @@ def test_the_database_keeps_why_a_run_ended(tmp_path: Path) -> None:
         assert database.sessions()[0].reason == Ending.TRIALS.value
     with Database(tmp_path / "tune.db") as database:
         tune_tasks([weighted(scale(5))], Budget(trials=500), FormulaRunner(), database=database)
-    with pytest.raises(ZeroDivisionError), Database(tmp_path / "tune.db") as database:
+    with Database(tmp_path / "tune.db") as database:
+        assert database.sessions()[1].reason == Ending.NOTHING_LEFT.value
+
+
+def raising(error: BaseException) -> FormulaRunner:
+    """A runner that raises *error* at its second trial."""
+
+    def fails(state: State, number: int) -> MeasureResult | None:
+        if number == 2:
+            raise error
+        return None
+
+    return FormulaRunner(fails=fails)
+
+
+def test_what_is_raised_after_a_search_does_not_hide_why_it_ended(tmp_path: Path) -> None:
+    path = tmp_path / "tune.db"
+    with pytest.raises(ZeroDivisionError), Database(path) as database:
         tune_tasks([TASKS[0]], Budget(trials=8), FormulaRunner(), database=database)
         raise ZeroDivisionError
-    with Database(tmp_path / "tune.db") as database:
+    with pytest.raises(ZeroDivisionError), Database(path) as database:
+        tune_tasks([TASKS[0]], Budget(trials=16), raising(KeyboardInterrupt()), database=database)
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), Database(path) as database:
+        tune_tasks([TASKS[0]], Budget(trials=16), FormulaRunner(), database=database)
+        runner = raising(ZeroDivisionError())
+        tune_tasks([TASKS[0]], Budget(trials=24), runner, database=database)
+    with Database(path) as database:
         reasons = [run.reason for run in database.sessions()]
-    assert reasons == [Ending.TRIALS.value, Ending.NOTHING_LEFT.value, "ZeroDivisionError"]
+    assert reasons == [Ending.TRIALS.value, Ending.INTERRUPTED.value, "ZeroDivisionError"]
 
 
 def test_a_resumed_run_sees_a_plateau_in_its_own_trials(tmp_path: Path) -> None:
@@ -348,6 +375,73 @@ def test_a_second_run_counts_the_first_ones_trials(tmp_path: Path) -> None:
 
 
 @dataclass
+class Retimes(FormulaRunner):
+    """Notes which tasks are timed again."""
+
+    again: list[str] = field(default_factory=list)
+
+    def retime(
+        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
+    ) -> list[MeasureResult] | None:
+        self.again.append(task.key)
+        return super().retime(task, candidates, rounds=rounds)
+
+
+def test_finalists_are_timed_again_once(tmp_path: Path) -> None:
+    def again(trials: int, options: TuneOptions = QUICK) -> list[str]:
+        runner = Retimes(noise=0.2, seed=trials)
+        with Database(tmp_path / "tune.db") as database:
+            tune_tasks(TASKS[:2], Budget(trials=trials), runner, database=database, options=options)
+            [replayed] = rerun(database, database.session, NoBuilds(), options=options)
+            assert replayed.divergence == ""
+        return sorted(runner.again)
+
+    both = sorted(entry.task.key for entry in TASKS[:2])
+    assert again(24, replace(QUICK, retime=False)) == []
+    assert again(24) == both
+    assert again(24) == []
+    assert again(96) and again(96) == []
+
+
+@dataclass
+class Long(Retimes):
+    """All programs take about *length_s*."""
+
+    length_s: float = 0.0
+
+    def _answer(self, task: Task, state: State) -> MeasureResult:
+        result = super()._answer(task, state)
+        return replace(result, seconds=tuple(s + self.length_s for s in result.seconds))
+
+
+@pytest.mark.parametrize(
+    ("length_s", "trials", "again"), [(0.1, 98, 1), (0.3, 94, 1), (2.0, 90, 0)]
+)
+def test_long_kernels_leave_time_for_comparing_them(
+    length_s: float, trials: int, again: int
+) -> None:
+    """At least three rounds are planned for, in a tenth of the time at most."""
+    runner = Long(length_s=length_s)
+    budget, options = Budget(time_limit_s=100), replace(SAMPLING, round_size=1)
+    clock = TrialClock(runner=runner)
+    tune_tasks([TASKS[0]], budget, runner, options=options, journal=clock)
+    assert (len(runner.seen), len(runner.again)) == (trials, again)
+
+
+def test_only_a_faster_program_than_the_last_finalist_is_compared() -> None:
+    state = State.initial(TASKS[0].task.dag)
+    history = History(keep=2)
+    for seconds in (3.0, 2.0):
+        history.add(state, MeasureResult(TrialKind.OK, (seconds,)))
+    assert not history.retimed
+    history.replace_finalists(history.finalists)
+    history.add(state, MeasureResult(TrialKind.OK, (4.0,)))
+    assert history.retimed
+    history.take_over(state, MeasureResult(TrialKind.OK, (2.5,)))
+    assert not history.retimed
+
+
+@dataclass
 class Behind(FormulaRunner):
     """Another tuner has just measured every program asked for, until it made ``lead`` trials.
 
@@ -411,6 +505,35 @@ def test_reports_carry_the_whole_run() -> None:
     assert 0 < last.left_s < 100 and last.total_s > 0
     trials = [r.total_trials for r in reports]
     assert trials == sorted(trials)
+
+
+@dataclass(frozen=True)
+class Counted(Either):
+    """Ways that count how often their times are added up."""
+
+    sums: list[float] = field(default_factory=list)
+
+    def seconds(self, tasks: Sequence[Standing]) -> Floats:
+        self.sums.append(1.0)
+        return super().seconds(tasks)
+
+
+def test_latencies_are_added_up_only_where_a_best_time_changed() -> None:
+    either = Counted(((1.0, 0.0), (0.0, 1.0)))
+    options = replace(SAMPLING, goals=(Goal((0.0, 0.0), eithers=(either,)),))
+    reports: list[tuple[Progress, int]] = []
+    tune_tasks(
+        TASKS[:2], Budget(trials=96), FormulaRunner(), options=options,
+        listener=lambda progress: reports.append((progress, len(either.sums))),
+    )  # fmt: skip
+    unchanged = [
+        after - before
+        for (one, before), (other, after) in pairwise(reports)
+        if one.phase is other.phase is Phase.SEARCHING and one.best_s == other.best_s
+    ]
+    assert len(unchanged) > 48 and not any(unchanged)
+    totals = [progress.total_s for progress, _ in reports if progress.total_s is not None]
+    assert totals == sorted(totals, reverse=True) and totals[0] > totals[-1] > 0
 
 
 def test_predictions_are_the_models_best_and_end_with_the_default() -> None:

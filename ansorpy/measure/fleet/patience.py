@@ -67,7 +67,8 @@ class Deadlines:
 
     def retime_s(self, task: Task, n: int) -> float:
         """Time limit in seconds of timing *n* finalists in turns, including rebuilding each."""
-        each_s = self.options.build_timeout_s + self.options.run_timeout_s
+        run_s = run_limit_s(task, self.options.run_timeout_s, None)
+        each_s = self.options.build_timeout_s + run_s
         return self.patience.grace_s + self._prepare_s(task) + n * each_s
 
     def _prepare_s(self, task: Task) -> float:

@@ -22,7 +22,7 @@ def test_limits_are_those_of_the_workers_added_up():
     assert [deadlines.build_s(n, 4) for n in (1, 4, 5, 9)] == [10.0, 10.0, 17.0, 24.0]
     want = 3.0 + prepare_s + STARVED * (11.0 + BYTES_S)
     assert deadlines.run_s(TASK, None) == pytest.approx(want)
-    assert deadlines.retime_s(TASK, 3) == pytest.approx(3.0 + prepare_s + 3 * 18.0)
+    assert deadlines.retime_s(TASK, 3) == pytest.approx(3.0 + prepare_s + 3 * (18.0 + BYTES_S))
 
 
 def test_preparing_a_task_takes_no_node_much_longer_than_another():
@@ -31,7 +31,7 @@ def test_preparing_a_task_takes_no_node_much_longer_than_another():
         deadlines.note(TASK, seconds)
     run_s = STARVED * run_limit_s(TASK, 11.0, 1e-3)
     assert deadlines.run_s(TASK, 1e-3) == pytest.approx(3.0 + 4.0 * 2.0 + run_s)
-    assert deadlines.retime_s(TASK, 1) == pytest.approx(3.0 + 4.0 * 2.0 + 18.0)
+    assert deadlines.retime_s(TASK, 1) == pytest.approx(3.0 + 4.0 * 2.0 + 18.0 + BYTES_S)
     other = task_of(matmul(25))
     assert deadlines.run_s(other, None) > 400.0
     deadlines.note(TASK, 1e6)
