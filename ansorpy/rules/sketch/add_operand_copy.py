@@ -10,6 +10,7 @@ from ansorpy.rules.annotation.unroll import origins
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.relations import consumers, is_tiled
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -69,7 +70,7 @@ def moving_dimensions(state: State, stage: Stage, reader: Stage) -> tuple[int, .
     op = reader.compute
     inner = origins(reader, reader.iters[-1].name)
     moving = {axis for axis in op.axes if axis.name in inner}
-    tuples = state.dag.reads(op)[stage.op]
+    tuples = effective(state).index_tuples(reader.name, stage.name)
     if len(tuples) != 1:
         return None
     found = [index_terms(index, (*op.axes, *op.reduce_axes)) for index in tuples[0]]

@@ -119,9 +119,12 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
 
 
 def _keeps_rows(stage: Stage) -> bool:
-    """True when single axes or constants index the input, the last axis its last dimension."""
+    """True when single axes or constants index the input, the last axis its last dimension.
+
+    A single element is no row.
+    """
     body = stage.compute.body
     assert isinstance(body, Load)
     used = [index for index in body.indices if not isinstance(index, Const)]
     plain = all(isinstance(index, Axis) for index in used) and len(used) == len(set(used))
-    return plain and body.indices[-1] is stage.compute.axes[-1]
+    return plain and bool(used) and body.indices[-1] is stage.compute.axes[-1]
