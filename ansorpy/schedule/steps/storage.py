@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
@@ -24,7 +25,7 @@ __all__ = [
     "CacheWriteStep",
     "PackStep",
     "RfactorStep",
-    "free_name",
+    "free_names",
     "insert_stages",
 ]
 
@@ -48,7 +49,7 @@ class CacheWriteStep(Step):
                 hint="call cache_write before tiling",
             )  # fmt: skip
         op = stage.compute
-        name = free_name(state, f"{self.stage}.{self.scope}")
+        name = free_names(state)(f"{self.stage}.{self.scope}")
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes))
@@ -87,7 +88,7 @@ class CacheReadStep(Step):
                     f'"{reader}" does not read "{self.stage}"',
                     step=self.call(), stage=stage.name, program=state.text(),
                 )  # fmt: skip
-        name = free_name(state, f"{self.stage}.{self.scope}")
+        name = free_names(state)(f"{self.stage}.{self.scope}")
         axes = tuple(Axis(f"i{d}", op.shape[d], AxisKind.SPACE) for d in order)
         source = tuple(axes[order.index(d)] for d in range(op.ndim))
         shape = tuple(axis.extent for axis in axes)
@@ -161,7 +162,7 @@ class RfactorStep(Step):
         for guard in overshoot(reduction, values, iter_extents(reduction, reduction.root_extents)):
             source = Select(guard, source, as_expr(body.kind.identity(source.dtype), source.dtype))
         new_axes = (*axes[: self.factor_axis], factored, *axes[self.factor_axis :])
-        name = free_name(state, f"{self.stage}.rf")
+        name = free_names(state)(f"{self.stage}.rf")
         partial = ComputeOp(
             name, tuple(a.extent for a in new_axes), new_axes, rest,
             Reduce(body.kind, source, rest) if rest else source, op.attrs,
@@ -257,9 +258,14 @@ def _reduce_relations(stage: Stage) -> Stage:
     return replace(stage, relations=tuple(kept))
 
 
-def free_name(state: State, name: str) -> str:
-    """*name*, with a number appended if a stage has that name already."""
+def free_names(state: State) -> Callable[[str], str]:
+    """Makes names that no stage has, for several new stages: each name once."""
     taken = {stage.name for stage in state.stages}
-    if name not in taken:
-        return name
-    return next(f"{name}.{n}" for n in range(1, len(taken) + 2) if f"{name}.{n}" not in taken)
+
+    def name(wanted: str) -> str:
+        others = (f"{wanted}.{n}" for n in count(1))
+        found = next(n for n in chain([wanted], others) if n not in taken)
+        taken.add(found)
+        return found
+
+    return name
