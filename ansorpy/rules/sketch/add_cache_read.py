@@ -41,6 +41,8 @@ class AddCacheRead(SketchRule):
         readers = consumers(state, stage)
         if not readers:
             return Verdict.skip("nothing reads it")
+        if stage.op.size == 1:
+            return Verdict.skip("a single element: a register holds it")
         if any(reader.fragment is not None for reader in readers):
             return Verdict.apply_and_skip_rest("warps load fragments of it again and again")
         reader = readers[0]

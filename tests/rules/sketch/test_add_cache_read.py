@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansorpy.ir import builders as ap
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
@@ -11,6 +13,7 @@ from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from tests import workloads
 from tests.rules.asking import ALONE, CUDA, SKIP, ask, derive
+from tests.rules.gpu_workloads import scaled_matmul
 
 RULE = AddCacheRead()
 
@@ -74,3 +77,10 @@ def test_rows_of_a_copy_are_those_of_its_source() -> None:
         [(state, _)] = derive(rule, state, "A", CUDA)
         shapes[rule.by_source] = [state.stage(f"{n}.shared").op.shape for n in ("view", "A")]
     assert shapes == {False: [(24, 32), (16, 24)], True: [(32, 24), (16, 24)]}
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_single_element_is_not_copied(shape: tuple[int, ...]) -> None:
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), scaled_matmul(8, shape), "C", CUDA)
+    assert ask(RULE, tiled, "s", CUDA).reason == "a single element: a register holds it"
+    assert ask(RULE, tiled, "A", CUDA).answer is ALONE
