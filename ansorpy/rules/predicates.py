@@ -48,7 +48,7 @@ __all__ = [
     "is_cache_write_stage", "is_repeated_in_tiles",
     "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
-    "reduce_extent", "space_extent",
+    "reads_in_place", "reduce_extent", "space_extent",
 ]  # fmt: skip
 
 JOBS_PER_CORE = 16
@@ -67,16 +67,23 @@ class AxisAccess:
     missing: bool
     duplicated: bool
     same_order: bool
+    shifted: bool
 
     @property
     def elementwise(self) -> bool:
         """Every axis exactly once, in order."""
         return self.same_order and not (self.missing or self.duplicated)
 
+    @property
+    def in_place(self) -> bool:
+        """The element at the reader's own indices."""
+        return self.elementwise and not self.shifted
+
 
 def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
     """The access; None unless each index is a constant or one space axis plus a constant."""
     used: list[int] = []
+    shifted = False
     for index in indices:
         found = index_terms(index, (*op.axes, *op.reduce_axes))
         if found is None:
@@ -87,10 +94,12 @@ def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
         if axis is None or axis not in op.axes:
             return None
         used.append(op.axes.index(axis))
+        shifted = shifted or found[1] != 0
     return AxisAccess(
         missing=len(set(used)) < len(op.axes),
         duplicated=len(set(used)) < len(used),
         same_order=used == sorted(used),
+        shifted=shifted,
     )
 
 
@@ -243,6 +252,17 @@ def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
         return False
     accesses = [axis_access(op, i) for i in definition.index_tuples(readers[0], stage.name)]
     return all(access is not None and access.elementwise for access in accesses)
+
+
+def reads_in_place(state: State, reader: Stage, stage: Stage) -> bool:
+    """True when each element of *reader* depends only on the element of *stage* at its own indices.
+
+    Inlined stages between them count as part of *reader*.
+    """
+    definition = effective(state)
+    tuples = definition.index_tuples(reader.name, stage.name)
+    accesses = [axis_access(definition.ops[reader.name], indices) for indices in tuples]
+    return all(access is not None and access.in_place for access in accesses)
 
 
 def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) -> Stage | None:
