@@ -255,7 +255,7 @@ class ChainTiling:
         """The loop of the only reader inside which no element of *name* is computed twice.
 
         None unless the reader selects between formulas that fold: only then do all uses of an
-        element lie in one small body.
+        element lie in one small body.  Also None if the reader has no loop around that body.
         """
         state = self._state
         readers = consumers(state, state.stage(name))
@@ -266,14 +266,14 @@ class ChainTiling:
             op = self.ops[reader.name]
             kept = {a.name for a in op.axes if a.name not in periods(op)}
             folds = bool(chosen_by_remainder(op)) or bool(branch_axes(op))
-            host = self.block.tile[-1]
+            host: Iter | None = self.block.tile[-1]
         else:
             op = reader.compute
             inside = branch_axes(op) | passed_axes(state, op)
             kept = {a.name for a in op.axes} - inside
             folds = bool(inside)
             host = _last_outside(reader, inside)
-        if not folds or not _is_pointwise(op, state.stage(name), kept, periods(op)):
+        if host is None or not folds or not _is_pointwise(op, state.stage(name), kept, periods(op)):
             return None
         return reader.name, host
 
@@ -348,10 +348,10 @@ def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
     return frozenset(found)
 
 
-def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter:
+def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter | None:
     """The innermost loop not in *inside*; the last loop, the vector loop, counts as inside."""
     outside = [it for it in stage.iters[:-1] if it.name not in inside]
-    return outside[-1]
+    return outside[-1] if outside else None
 
 
 def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, int]) -> bool:
