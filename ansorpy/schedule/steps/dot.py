@@ -30,7 +30,7 @@ class DotStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         form = dot_form(stage.op)
-        if form is None or stage.relations or stage.inlined or state.attached(stage):
+        if form is None or stage.is_arranged or state.attached(stage):
             raise ScheduleError(
                 "only an untiled sum of products of 8-bit integers or bfloat16 is a dot product",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr
-from ansorpy.ir.loops import Scope
+from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.axes import axis_exprs, iter_extents, overshoot
@@ -42,11 +42,11 @@ class CacheWriteStep(Step):
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
-        if stage.relations or stage.inlined or state.attached(stage):
+        if stage.is_arranged or state.attached(stage):
             raise ScheduleError(
-                "only a stage with its first loops can be given a write cache",
+                "only a stage whose loops are as given can have a write cache",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
-                hint="call cache_write before tiling",
+                hint="call cache_write first, then schedule the two stages it leaves",
             )  # fmt: skip
         op = stage.compute
         name = free_names(state)(f"{self.stage}.{self.scope}")
@@ -177,10 +177,13 @@ class RfactorStep(Step):
 
     def _refuse_arranged(self, state: State, stage: Stage) -> None:
         """Refuse a stage scheduled further, as both stages start anew with their initial loops."""
-        reduction = _reduce_relations(stage).relations
-        marked = stage.parallel or stage.vectorize or stage.lanes or stage.tensorized
-        hosts = state.attached(stage)
-        if stage.relations != reduction or marked or stage.packed or hosts:
+        reduction, given = _reduce_relations(stage).relations, initial_stage(stage.op)
+        space = len(stage.compute.axes)
+        reduced = replace(stage, iters=given.iters, relations=())
+        serial = all(it.annotation is ForKind.SERIAL for it in stage.iters)
+        plain = serial and stage.iters[:space] == given.iters[:space]
+        alone = stage.relations == reduction and not state.attached(stage)
+        if reduced.is_arranged or not (plain and alone):
             raise ScheduleError(
                 "only its reduce loops may be split or fused before one is factored out",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
@@ -228,7 +231,10 @@ def insert_stage(
 def insert_stages(
     state: State, old: ComputeOp, new: ComputeOp, extra: Sequence[ComputeOp]
 ) -> State:
-    """Replace *old* by *new*, which reads the new operators *extra*, staged just before it."""
+    """Replace *old* by *new*, which reads the new operators *extra*, staged just before it.
+
+    All have the loops of their axes; the new one stays where the old one was.
+    """
     dag, became = replace_ops(state.dag, {old: new})
     stages: list[Stage] = []
     for stage in state.stages:
@@ -236,7 +242,7 @@ def insert_stages(
             stages += [initial_stage(op) for op in extra]
             replaced = became[old]
             assert isinstance(replaced, ComputeOp)
-            stages.append(replace(initial_stage(replaced), attach=stage.attach))
+            stages.append(replace(initial_stage(replaced), attach=stage.attach, scope=stage.scope))
         else:
             stages.append(stage.with_op(became[stage.op]))
     return state.with_dag(dag, tuple(stages))

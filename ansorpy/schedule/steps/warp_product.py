@@ -44,7 +44,7 @@ class WarpProductStep(Step):
     def apply(self, state: State) -> State:
         stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
         form = self._form(stage)
-        if form is None or stage.relations or stage.inlined or state.attached(stage):
+        if form is None or stage.is_arranged or state.attached(stage):
             raise self._error(state, "it is not an untiled sum of products over these axes")
         if not by.fragments or by.types[1:] != (form.left.dtype, form.right.dtype):
             raise self._error(state, f"{by.name} does not multiply such values in a warp")
