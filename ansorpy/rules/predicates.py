@@ -6,6 +6,7 @@ an index qualifies when it is one axis plus a constant, whatever the axis's exte
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -46,7 +47,7 @@ __all__ = [
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
     "is_cache_write_stage", "is_repeated_in_tiles",
-    "is_strictly_inlineable", "needs_cross_thread_reduction",
+    "is_strictly_inlineable", "loads_by_axes", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reads_in_place", "reduce_extent", "space_extent",
 ]  # fmt: skip
@@ -185,23 +186,34 @@ def reads_in_order(state: State, stage: Stage) -> bool:
 def has_data_reuse(state: State, stage: Stage) -> bool:
     """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
 
-    An input is broadcast when some non-unit space axis appears in none of its indices.  The
-    condition holds with two broadcast inputs, or with one and a reduction.
+    A read is broadcast when some non-unit space axis appears in none of its indices.  The
+    condition holds with two broadcast reads, or with one and a reduction.  Reads of one tensor
+    along the same axes count as one.
     Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; the
-    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``).
+    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which unites
+    all reads of a tensor, so that it finds no reuse in ``A[i, k] * A[j, k]``.
     """
     if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}
-    broadcast = sum(not space <= _axes_in(reads) for reads in state.dag.reads(op).values())
+    broadcast = sum(
+        not space <= axes
+        for producer in state.dag.reads(op)
+        for axes in loads_by_axes(state, stage, producer)
+    )
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
 
 
-def _axes_in(accesses: tuple[tuple[Expr, ...], ...]) -> set[Axis]:
-    return {
-        e for indices in accesses for index in indices for e in walk(index) if isinstance(e, Axis)
-    }
+def loads_by_axes(
+    state: State, stage: Stage, producer: Tensor
+) -> Mapping[frozenset[Axis], tuple[int, ...]]:
+    """The numbers of *stage*'s loads of *producer*, in order of appearance, by their axes."""
+    found: dict[frozenset[Axis], tuple[int, ...]] = {}
+    for number, indices in enumerate(state.dag.reads(stage.op)[producer]):
+        axes = frozenset(e for index in indices for e in walk(index) if isinstance(e, Axis))
+        found[axes] = (*found.get(axes, ()), number)
+    return found
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:

@@ -102,6 +102,8 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "vector_rows": vector_matmul(2, 19, 260, transposed=True),
     "channel_means": channel_means(2, 5, 7, 13),
     "scaled_matmul": scaled_matmul(18),
+    "gram": workloads.gram(37, 12),
+    "gram_of_columns": workloads.gram(32, 40, by_columns=True),
     "two_matmuls": workloads.double_matmul(8),
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),
