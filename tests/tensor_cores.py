@@ -126,6 +126,17 @@ def activated(n: int, m: int, k: int) -> list[Tensor]:
     return [x, y, compute((n, m), lambda i, j: c[i, j] * b.tanh(c[i, j]), name="D")]
 
 
+def shifted(n: int, k: int, *, twice: bool) -> list[Tensor]:
+    """What follows a product reads the row above each of its own, with *twice* its own too."""
+    x, y, c = matmul("float16", n, n, k)
+
+    def above(i: Expr, j: Expr) -> Expr:
+        other = b.select(i >= 1, c[i - 1, j], 0.0)
+        return other + c[i, j] if twice else other
+
+    return [x, y, compute((n, n), above, name="D")]
+
+
 def convolution(
     size: Sequence[int], ci: int, co: int, taps: int, *, stride: int = 1, pad: int = 0
 ) -> list[Tensor]:
@@ -171,6 +182,8 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "viewed": viewed(32, 24, 40),
     "heads": heads(2, 18, 13, 3, 24),
     "activated": activated(18, 27, 20),
+    "above": shifted(20, 33, twice=False),
+    "with_above": shifted(18, 24, twice=True),
     "convolution": convolution((5, 9), 20, 14, 3, pad=1),
     "strided": convolution((7, 21), 12, 8, 3, stride=2),
     "pointwise": convolution((3, 17), 33, 10, 1),

@@ -14,7 +14,7 @@ from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.chain import Chain
 from ansorpy.rules.predicates import has_data_reuse, reads_along
 from ansorpy.rules.relations import consumers
-from ansorpy.rules.sketch.add_operand_copy import vector_dimension
+from ansorpy.rules.sketch.add_operand_copy import moving_load, with_operand_copy
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import VECTOR
@@ -225,11 +225,10 @@ class ChainTiling:
         for producer in self._state.dag.reads(self._state.stage(name).op):
             stage = self._state.stage(producer.name)
             given = stage.is_placeholder and producer not in self._state.dag.constant_ops
-            last = vector_dimension(self._state, stage, self._state.stage(name)) if given else None
-            if last is None or last == producer.ndim - 1:
-                continue
-            order = [*(d for d in range(producer.ndim) if d != last), last]
-            self._state, _ = self._state.cache_read(producer.name, "local", [name], order)
+            reader = self._state.stage(name)
+            load = moving_load(self._state, stage, reader) if given else None
+            if load is not None and load.dimension != producer.ndim - 1:
+                self._state = with_operand_copy(self._state, stage, reader, "local")
 
     def _followed(self, name: str) -> dict[str, Part]:
         """Axes of *name* whose region starts at a block of the result, or at a quotient of one.
@@ -255,7 +254,7 @@ class ChainTiling:
         """The loop of the only reader inside which no element of *name* is computed twice.
 
         None unless the reader selects between formulas that fold: only then do all uses of an
-        element lie in one small body.
+        element lie in one small body.  Also None if the reader has no loop around that body.
         """
         state = self._state
         readers = consumers(state, state.stage(name))
@@ -266,14 +265,14 @@ class ChainTiling:
             op = self.ops[reader.name]
             kept = {a.name for a in op.axes if a.name not in periods(op)}
             folds = bool(chosen_by_remainder(op)) or bool(branch_axes(op))
-            host = self.block.tile[-1]
+            host: Iter | None = self.block.tile[-1]
         else:
             op = reader.compute
             inside = branch_axes(op) | passed_axes(state, op)
             kept = {a.name for a in op.axes} - inside
             folds = bool(inside)
             host = _last_outside(reader, inside)
-        if not folds or not _is_pointwise(op, state.stage(name), kept, periods(op)):
+        if host is None or not folds or not _is_pointwise(op, state.stage(name), kept, periods(op)):
             return None
         return reader.name, host
 
@@ -348,10 +347,10 @@ def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
     return frozenset(found)
 
 
-def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter:
+def _last_outside(stage: Stage, inside: frozenset[str]) -> Iter | None:
     """The innermost loop not in *inside*; the last loop, the vector loop, counts as inside."""
     outside = [it for it in stage.iters[:-1] if it.name not in inside]
-    return outside[-1]
+    return outside[-1] if outside else None
 
 
 def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, int]) -> bool:

@@ -6,6 +6,7 @@ an index qualifies when it is one axis plus a constant, whatever the axis's exte
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -46,9 +47,9 @@ __all__ = [
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
     "is_cache_write_stage", "is_repeated_in_tiles",
-    "is_strictly_inlineable", "needs_cross_thread_reduction",
+    "is_strictly_inlineable", "loads_by_axes", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
-    "reduce_extent", "space_extent",
+    "reads_in_place", "reduce_extent", "space_extent",
 ]  # fmt: skip
 
 JOBS_PER_CORE = 16
@@ -67,16 +68,23 @@ class AxisAccess:
     missing: bool
     duplicated: bool
     same_order: bool
+    shifted: bool
 
     @property
     def elementwise(self) -> bool:
         """Every axis exactly once, in order."""
         return self.same_order and not (self.missing or self.duplicated)
 
+    @property
+    def in_place(self) -> bool:
+        """The element at the reader's own indices."""
+        return self.elementwise and not self.shifted
+
 
 def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
     """The access; None unless each index is a constant or one space axis plus a constant."""
     used: list[int] = []
+    shifted = False
     for index in indices:
         found = index_terms(index, (*op.axes, *op.reduce_axes))
         if found is None:
@@ -87,10 +95,12 @@ def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
         if axis is None or axis not in op.axes:
             return None
         used.append(op.axes.index(axis))
+        shifted = shifted or found[1] != 0
     return AxisAccess(
         missing=len(set(used)) < len(op.axes),
         duplicated=len(set(used)) < len(used),
         same_order=used == sorted(used),
+        shifted=shifted,
     )
 
 
@@ -176,23 +186,34 @@ def reads_in_order(state: State, stage: Stage) -> bool:
 def has_data_reuse(state: State, stage: Stage) -> bool:
     """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
 
-    An input is broadcast when some non-unit space axis appears in none of its indices.  The
-    condition holds with two broadcast inputs, or with one and a reduction.
+    A read is broadcast when some non-unit space axis appears in none of its indices.  The
+    condition holds with two broadcast reads, or with one and a reduction.  Reads of one tensor
+    along the same axes count as one.
     Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; the
-    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``).
+    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which unites
+    all reads of a tensor, so that it finds no reuse in ``A[i, k] * A[j, k]``.
     """
     if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}
-    broadcast = sum(not space <= _axes_in(reads) for reads in state.dag.reads(op).values())
+    broadcast = sum(
+        not space <= axes
+        for producer in state.dag.reads(op)
+        for axes in loads_by_axes(state, stage, producer)
+    )
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
 
 
-def _axes_in(accesses: tuple[tuple[Expr, ...], ...]) -> set[Axis]:
-    return {
-        e for indices in accesses for index in indices for e in walk(index) if isinstance(e, Axis)
-    }
+def loads_by_axes(
+    state: State, stage: Stage, producer: Tensor
+) -> Mapping[frozenset[Axis], tuple[int, ...]]:
+    """The numbers of *stage*'s loads of *producer*, in order of appearance, by their axes."""
+    found: dict[frozenset[Axis], tuple[int, ...]] = {}
+    for number, indices in enumerate(state.dag.reads(stage.op)[producer]):
+        axes = frozenset(e for index in indices for e in walk(index) if isinstance(e, Axis))
+        found[axes] = (*found.get(axes, ()), number)
+    return found
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
@@ -243,6 +264,17 @@ def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
         return False
     accesses = [axis_access(op, i) for i in definition.index_tuples(readers[0], stage.name)]
     return all(access is not None and access.elementwise for access in accesses)
+
+
+def reads_in_place(state: State, reader: Stage, stage: Stage) -> bool:
+    """True when each element of *reader* depends only on the element of *stage* at its own indices.
+
+    Inlined stages between them count as part of *reader*.
+    """
+    definition = effective(state)
+    tuples = definition.index_tuples(reader.name, stage.name)
+    accesses = [axis_access(definition.ops[reader.name], indices) for indices in tuples]
+    return all(access is not None and access.in_place for access in accesses)
 
 
 def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) -> Stage | None:

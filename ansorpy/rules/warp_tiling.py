@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.ir.expr import Axis, AxisKind
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.fragments import Digit, fragment_lanes, fragment_shape
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import ForKind
@@ -172,11 +173,12 @@ def _digits(stage: Stage) -> dict[str, tuple[Digit, ...]]:
 
 
 def _axes_of_sum(state: State, name: str, source: str) -> dict[str, str]:
-    """The axes of the sum *source*, keyed by those of stage *name*, which reads it elementwise."""
-    made = state.stage(source).compute
-    indices = effective(state).index_tuples(name, source)[0]
+    """The axes of the sum *source*, keyed by those of stage *name*, which reads it in place."""
+    definition = effective(state)
+    indices = definition.index_tuples(name, source)[0]
+    found = [index_terms(index, definition.ops[name].axes) for index in indices]
     return {
         index.name: axis.name
-        for index, axis in zip(indices, made.axes, strict=True)
-        if isinstance(index, Axis)
+        for terms, axis in zip(found, state.stage(source).compute.axes, strict=True)
+        for index in (() if terms is None else terms[0])
     }

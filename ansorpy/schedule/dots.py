@@ -135,6 +135,7 @@ class _Words:
         self.word = Axis(form.axis.name, self.count, AxisKind.REDUCE)
         self.axes = tuple(self.word if k is form.axis else k for k in op.reduce_axes)
         self.made: list[ComputeOp] = []
+        self.laid_out: dict[tuple[Tensor, int, bool], ComputeOp] = {}
 
     def moved(self, loads: Sequence[Load], constant: Sequence[bool]) -> int | None:
         """Which operand to move by 128 so that the types fit, preferably not a constant one."""
@@ -173,8 +174,11 @@ class _Words:
         return Call(Function.WORD, tuple(parts))
 
     def _stage(self, load: Load, dim: int, moved: bool) -> ComputeOp:
+        """The words of what *load* reads along *dim*; a tensor read twice is laid out once."""
         source = load.source
         assert isinstance(source, ComputeOp | PlaceholderOp)
+        if (source, dim, moved) in self.laid_out:
+            return self.laid_out[source, dim, moved]
         shape = tuple(self.count if d == dim else n for d, n in enumerate(source.shape))
 
         def body(*at: Expr) -> Expr:
@@ -183,6 +187,7 @@ class _Words:
 
         made = compute(shape, body, name=self.name(f"{source.name}.words"))
         self.made.append(made)
+        self.laid_out[source, dim, moved] = made
         return made
 
     def reduction(self, parts: Sequence[Expr]) -> Reduce:

@@ -161,6 +161,29 @@ class Stage:
             tuple(replace(it, annotation=annotation) if it is wanted else it for it in self.iters)
         )
 
+    def how(self, name: str) -> str | None:
+        """What a step has made of loop *name*, such as "parallel"; None for a plain loop."""
+        annotation = self.iter(name).annotation
+        if annotation is not ForKind.SERIAL:
+            unrolled = annotation is ForKind.UNROLLED
+            return annotation.value if unrolled else f"bound to {annotation.value}"
+        named = {
+            "parallel": self.parallel.iters if self.parallel else (),
+            "vectorized": self.vectorize.iters if self.vectorize else (),
+            "the lanes of a reduction": (self.lanes,),
+            "tensorized": self.tensorized[:1] if self.tensorized else (),
+            "pipelined": self.pipeline[:1] if self.pipeline else (),
+        }
+        return next((how for how, loops in named.items() if name in loops), None)
+
+    @property
+    def is_arranged(self) -> bool:
+        """True once a step has changed the loops, their order or how they run.
+
+        Where the stage is computed and what memory keeps its result do not count.
+        """
+        return replace(self, attach=None, scope=None) != initial_stage(self.op)
+
     @property
     def root_extents(self) -> Mapping[str, int]:
         """Extent of every axis of the operator, space axes first."""

@@ -9,7 +9,7 @@ from tests import workloads
 from tests.rules.algorithms.convolutions import convolution, first_layout
 from tests.rules.attentions import heads_attend
 
-__all__ = ["WORKLOADS"]
+__all__ = ["WORKLOADS", "scaled_matmul"]
 
 
 def batch_matmul(batch: int, n: int, m: int, k: int) -> list[Tensor]:
@@ -80,6 +80,14 @@ def viewed_matmul(n: int, m: int, k: int) -> list[Tensor]:
     return [a, b, made]
 
 
+def scaled_matmul(n: int, shape: tuple[int, ...] = ()) -> list[Tensor]:
+    """``C = s A B``, where ``s`` is one element of the given *shape*."""
+    a, b, s = (placeholder(e, name=x) for e, x in (((n, n), "A"), ((n, n), "B"), (shape, "s")))
+    r, at = reduce_axis(n, name="k"), tuple(0 for _ in shape)
+    made = compute((n, n), lambda i, j: ap.sum(a[i, r] * b[r, j] * s[at], axis=r), name="C")
+    return [a, b, s, made]
+
+
 WORKLOADS: dict[str, list[Tensor]] = {
     "matmul": workloads.matmul(12, 20, 6, constant=True),
     "even_matmul": workloads.matmul(64, 32, 16),
@@ -93,6 +101,9 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "vector_matmul": vector_matmul(1, 37, 300, transposed=False),
     "vector_rows": vector_matmul(2, 19, 260, transposed=True),
     "channel_means": channel_means(2, 5, 7, 13),
+    "scaled_matmul": scaled_matmul(18),
+    "gram": workloads.gram(37, 12),
+    "gram_of_columns": workloads.gram(32, 40, by_columns=True),
     "two_matmuls": workloads.double_matmul(8),
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),

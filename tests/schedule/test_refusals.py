@@ -9,8 +9,11 @@ import pytest
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.builders import exp, sum
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.schedule.lower import lower
+from ansorpy.schedule.stage import Attach
 from ansorpy.schedule.state import StageRef, State
 
 
@@ -151,3 +154,70 @@ def test_no_loops_to_reorder_are_no_change() -> None:
     state = State.initial(two_outputs())
     assert state.reorder("D", []).text() == state.text()
     lower(state.reorder("D", []))
+
+
+def of_one_product() -> State:
+    a, w = placeholder((6, 4), name="A"), placeholder((4, 6), name="W")
+    k = reduce_axis(4, name="k")
+    c = compute((6, 6), lambda i, j: sum(a[i, k] * w[k, j], axis=k), name="C")
+    return State.initial([a, w, compute((6, 6), lambda i, j: c[i, j] * 2.0, name="D")])
+
+
+SAID: dict[str, tuple[str, Callable[[State], State]]] = {
+    "parallel": ("i", lambda s: s.parallel("C", ["i"])),
+    "vectorized": ("j", lambda s: s.reorder("C", ["i", "k", "j"]).vectorize("C", ["j"])),
+    "unrolled": ("k", lambda s: s.unroll("C", "k")),
+    "bound to blockIdx.x": ("i", lambda s: s.bind("C", "i", "blockIdx.x")),
+    "the lanes of a reduction": ("k.1", lambda s: s.split_lanes("C", "k", 2)[0]),
+    "tensorized": ("j", lambda s: s.tensorize("C", "j", "vnni")),
+    "pipelined": ("k", lambda s: s.pipeline("C", "k", 2)),
+}
+
+
+@pytest.mark.parametrize("how", SAID)
+def test_a_loop_of_which_is_said_how_it_runs_is_not_replaced(how: str) -> None:
+    loop, said = SAID[how]
+    state = said(of_one_product())
+    names = [it.name for it in state.stage("C").iters]
+    at = max(names.index(loop), 1)
+    replacements: list[Callable[[], object]] = [
+        lambda: state.split("C", loop, (2,)),
+        lambda: state.split_by("C", loop, 2),
+        lambda: state.split("D", "i", (2,))[0].follow_split("C", loop, ("D", "i"), 1),
+        lambda: state.split("D", "i", (2,))[0].follow_fused_split("C", loop, [("D", "i")], 0),
+    ]
+    if state.stage("C").iter(names[at - 1]).kind is state.stage("C").iter(names[at]).kind:
+        replacements.append(lambda: state.fuse("C", names[at - 1 : at + 1]))
+    for replacement in replacements:
+        with pytest.raises(ScheduleError, match=f'loop "{loop}" is {how}, and what replaced it'):
+            replacement()
+
+
+ARRANGED: dict[str, Callable[[State], State]] = {
+    **{how: said for how, (_, said) in SAID.items()},
+    "reordered": lambda s: s.reorder("C", ["j", "i"]),
+    "to be unrolled": lambda s: s.pragma_unroll("C", 16),
+    "split": lambda s: s.split("C", "i", (2,))[0],
+}
+
+
+@pytest.mark.parametrize("how", ARRANGED)
+def test_stages_that_start_anew_do_not_lose_how_their_loops_run(how: str) -> None:
+    state = ARRANGED[how](of_one_product())
+    with pytest.raises(ScheduleError, match="loops are as given"):
+        state.cache_write("C", "local")
+    reduction = next(it for it in state.stage("C").iters if it.kind is AxisKind.REDUCE)
+    with pytest.raises(ScheduleError, match="only its reduce loops may be split or fused"):
+        state.rfactor("C", reduction)
+
+
+@pytest.mark.parametrize(
+    "derive",
+    [lambda s: s.cache_write("C", "local"), lambda s: s.rfactor("C", "k")],
+    ids=["cache_write", "rfactor"],
+)
+def test_a_result_stays_where_it_is_kept(derive: Callable[[State], tuple[State, str]]) -> None:
+    state, made = derive(of_one_product().compute_at("C", "D", "i").set_scope("C", "local"))
+    assert state.stage("C").scope is Scope.LOCAL
+    assert state.stage("C").attach == Attach("D", "i")
+    assert state.stage(made).attach is None

@@ -35,7 +35,7 @@ class Clipped(Algorithm):
     would have to select between lanes or rows.
 
     Args:
-        most_kept: A window stays padded if more than this share of its taps read data.
+        most_kept: A window stays padded if more than this share of its taps read data, or none do.
     """
 
     most_kept: float = 0.95
@@ -46,7 +46,7 @@ class Clipped(Algorithm):
             if padding is None:
                 continue
             share = {w: _taps_inside(conv, w, padding) for w in conv.windows[:-1]}
-            windows = [w for w, kept in share.items() if kept <= self.most_kept]
+            windows = [w for w, kept in share.items() if 0 < kept <= self.most_kept]
             if windows:
                 yield clipped(dag, conv, windows)
 
@@ -58,7 +58,7 @@ def _taps_inside(conv: Convolution, window: Window, padding: _Padding) -> float:
 
 def _conditions(conv: Convolution, window: Window, padding: _Padding) -> list[Expr]:
     """Conditions on a window's output and tap for reading data."""
-    at: dict[Var, Expr] = {padding.op.axes[window.dim]: _index(conv, window)}
+    at: dict[Var, Expr] = {padding.op.axes[window.dim]: conv.read.indices[window.dim]}
     return [simplify(substitute(c, at)) for c in padding.conditions.get(window.dim, [])]
 
 
@@ -96,7 +96,7 @@ def _summed(
     assert isinstance(body, Reduce) and isinstance(body.source, Binary)
 
     def moved(load: Load) -> Expr:
-        if load.source is not conv.data:
+        if load is not conv.read:
             return load
         at = (simplify(index - first.get(d, 0)) for d, index in enumerate(load.indices))
         return Load(rows, tuple(at))
@@ -104,13 +104,6 @@ def _summed(
     zero = Const(0.0 if body.dtype.is_float else 0, body.dtype)
     value = Select(builders.all_of(*conditions), map_loads(body.source, moved), zero)
     return with_body(conv.op, Reduce(body.kind, value, body.axes))
-
-
-def _index(conv: Convolution, window: Window) -> Expr:
-    """The index into the padded data along *window*'s dimension."""
-    body = conv.op.body
-    loads = [e for e in walk(body) if isinstance(e, Load) and e.source is conv.data]
-    return loads[0].indices[window.dim]
 
 
 @dataclass(frozen=True)

@@ -34,18 +34,25 @@ class Convolution:
     """``op[...] = sum(data[...] * weight[...])`` with one or more windows.
 
     Args:
+        read: The load of the data; that of the weight may be of the same tensor.
         data_axes: Dimensions of the data with the single axis that indexes each, windows left out.
         weight_axes: The axis of each dimension of the weight.
         channels: Reduce axes that are not taps.
     """
 
     op: ComputeOp
-    data: Tensor
+    read: Load
     weight: Tensor
     windows: tuple[Window, ...]
     data_axes: tuple[tuple[int, Axis], ...]
     weight_axes: tuple[Axis, ...]
     channels: tuple[Axis, ...]
+
+    @property
+    def data(self) -> Tensor:
+        """The tensor in which the windows lie."""
+        assert isinstance(self.read.source, Tensor)
+        return self.read.source
 
     @property
     def kept(self) -> tuple[Axis, ...]:
@@ -116,7 +123,7 @@ def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | No
         return None
     assert isinstance(weight.source, Tensor)
     return Convolution(
-        op, data.source, weight.source, tuple(windows), tuple(data_axes), weight_axes, channels
+        op, data, weight.source, tuple(windows), tuple(data_axes), weight_axes, channels
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ansorpy.ir.expr import Load, Select
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse
+from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse, loads_by_axes
 from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
 from ansorpy.rules.tiling import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
@@ -28,7 +28,8 @@ class AddCacheRead(SketchRule):
 
     Returns the same stage number: the copy itself is never visited.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
-    aborts, is left alone, as are all consumers that are not tiled reductions.  With ``by_source``,
+    aborts, is left alone, as are all consumers that are not tiled reductions; an input that is
+    read along different axes (``A[i, k] * A[j, k]``) has a copy for each.  With ``by_source``,
     the copy of a transposed view keeps the source's row order, so that it is copied by vectors; if
     rows run along the reduction, several steps are loaded at once.
     """
@@ -41,6 +42,8 @@ class AddCacheRead(SketchRule):
         readers = consumers(state, stage)
         if not readers:
             return Verdict.skip("nothing reads it")
+        if stage.op.size == 1:
+            return Verdict.skip("a single element: a register holds it")
         if any(reader.fragment is not None for reader in readers):
             return Verdict.apply_and_skip_rest("warps load fragments of it again and again")
         reader = readers[0]
@@ -57,13 +60,25 @@ class AddCacheRead(SketchRule):
             reader = state.stage(found.name)
             if not _takes_tiles(state, reader):
                 continue
-            order = _order(state.stage(stage_id), reader, by_source=self.by_source)
-            state, cached = state.cache_read(stage_id, self.scope, [reader.name], order=order)
-            owner = reader.name if reader.attach is None else reader.attach.stage
-            tiled = state.stage(owner if reader.fragment is not None else reader.name)
-            host = last_of_outermost_reduce_tile(tiled)
-            state = state.compute_at(cached, tiled.name, host)
+            tiles = loads_by_axes(state, reader, state.stage(stage_id).op)
+            for left in reversed(range(len(tiles))):
+                state = self._copied(state, stage_id, reader.name, is_last=left == 0)
         yield state, stage_id
+
+    def _copied(self, state: State, stage_id: int, name: str, *, is_last: bool) -> State:
+        """*state* with a tile for the first of *name*'s loads, and those along the same axes.
+
+        The last tile serves all loads that are left.
+        """
+        stage, reader = state.stage(stage_id), state.stage(name)
+        first = next(iter(loads_by_axes(state, reader, stage.op).values()))
+        order = _order(stage, reader, by_source=self.by_source)
+        state, cached = state.cache_read(
+            stage_id, self.scope, [name], order, () if is_last else first
+        )
+        owner = name if reader.attach is None else reader.attach.stage
+        tiled = state.stage(owner if reader.fragment is not None else name)
+        return state.compute_at(cached, tiled.name, last_of_outermost_reduce_tile(tiled))
 
 
 def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:

@@ -115,13 +115,17 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
     (reader,) = readers
     if not (is_tiled(reader) and reader.compute.reduce_axes) or state.dag.is_output(stage.op):
         return False
-    return _keeps_rows(stage) and moving_dimensions(state, stage, reader) == ()
+    tuples = effective(state).index_tuples(reader.name, stage.name)
+    return _keeps_rows(stage) and all(moving_dimensions(reader, i) == () for i in tuples)
 
 
 def _keeps_rows(stage: Stage) -> bool:
-    """True when single axes or constants index the input, the last axis its last dimension."""
+    """True when single axes or constants index the input, the last axis its last dimension.
+
+    A single element is no row.
+    """
     body = stage.compute.body
     assert isinstance(body, Load)
     used = [index for index in body.indices if not isinstance(index, Const)]
     plain = all(isinstance(index, Axis) for index in used) and len(used) == len(set(used))
-    return plain and body.indices[-1] is stage.compute.axes[-1]
+    return plain and bool(used) and body.indices[-1] is stage.compute.axes[-1]

@@ -173,8 +173,9 @@ def _rows_of(state: State, last: str, product: str) -> frozenset[str]:
     """The axes of *last* along which *product* re-reads some operand."""
     op = state.stage(product).compute
     used = [
-        {e for indices in tuples for index in indices for e in walk(index) if isinstance(e, Axis)}
+        {e for index in indices for e in walk(index) if isinstance(e, Axis)}
         for tuples in state.dag.reads(op).values()
+        for indices in tuples
     ]
     (indices,) = effective(state).index_tuples(last, product)
     pairs = zip(indices, op.axes, strict=True)

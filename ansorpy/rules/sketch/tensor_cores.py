@@ -11,6 +11,7 @@ from ansorpy.rules.predicates import (
     attrs_of,
     fusible_consumer,
     is_cache_write_stage,
+    reads_in_place,
 )
 from ansorpy.rules.relations import is_input, is_tiled
 from ansorpy.rules.tiling import last_of_outermost_reduce_tile
@@ -100,7 +101,7 @@ class TensorCores(SketchRule):
         left, right, total = (state.stages[at - n].name for n in (3, 2, 1))
         host = stage.name
         consumer = fusible_consumer(state, state.stage(host), once_inlined=True)
-        if consumer is not None:
+        if consumer is not None and reads_in_place(state, consumer, state.stage(host)):
             state, host = state.compute_inline(host), consumer.name
         state = tile_for_warps(state, total, found.by.name, found.depth.name)
         state, loop = tile_like_warps(state, host, total)

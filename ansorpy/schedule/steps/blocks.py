@@ -50,7 +50,7 @@ class SplitByStep(Step):
         it = stage.iter(self.iter)
         at_least(1, self.number, self, state)
         number, decisions = opened(self._column, self.number)
-        return split_into(state, stage, it, (number,), self.tail).open(*decisions)
+        return split_into(state, self, it, (number,), self.tail).open(*decisions)
 
     def call(self) -> str:
         options = "" if self.tail == "guard" else f", tail={self.tail!r}"

@@ -9,7 +9,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.dots import DOTS
 from ansorpy.schedule.dots import dot_form, function_for, in_words
 from ansorpy.schedule.steps.base import Step, compute_stage, named
-from ansorpy.schedule.steps.storage import free_name, insert_stages
+from ansorpy.schedule.steps.storage import free_names, insert_stages
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -30,7 +30,7 @@ class DotStep(Step):
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
         form = dot_form(stage.op)
-        if form is None or stage.relations or stage.inlined or state.attached(stage):
+        if form is None or stage.is_arranged or state.attached(stage):
             raise ScheduleError(
                 "only an untiled sum of products of 8-bit integers or bfloat16 is a dot product",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
@@ -39,8 +39,7 @@ class DotStep(Step):
         possible = [fn for fn in DOTS if function_for(form, {fn}.__contains__) is fn]
         function = named("dot product of these types", self.function, self, possible)
         new, extra = in_words(
-            stage.compute, form, function, tuple(state.dag.constant_ops),
-            lambda name: free_name(state, name),
+            stage.compute, form, function, tuple(state.dag.constant_ops), free_names(state)
         )  # fmt: skip
         return insert_stages(state, stage.compute, new, extra)
 

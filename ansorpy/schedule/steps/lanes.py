@@ -59,7 +59,7 @@ class SplitLanesStep(Step):
             )  # fmt: skip
         at_least(1, self.lanes, self, state)
         lanes, decisions = opened(self._column, self.lanes)
-        state = split_into(state, stage, it, (lanes,), "guard")
+        state = split_into(state, self, it, (lanes,), "guard")
         split = replace(state.stage(self.stage), lanes=f"{self.iter}.1")
         return state.replace_stage(split).open(*decisions)
 

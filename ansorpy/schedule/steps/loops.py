@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
@@ -60,7 +60,7 @@ class SplitStep(Step):
             (f,) if f is not None else (next(columns),) for f in self.factors
         )
         decisions = () if not self.columns else (self._decision(it, state),)
-        return split_into(state, stage, it, products, self.tail).open(*decisions)
+        return split_into(state, self, it, products, self.tail).open(*decisions)
 
     def _check_tail(self, state: State, stage: Stage, it: Iter) -> None:
         if self.tail not in ("guard", "cover", "whole") and it.name not in {
@@ -139,7 +139,7 @@ class FollowSplitStep(Step):
             )  # fmt: skip
         last: Product = tuple(f for p in factors[self.n_split - 1 :] for f in p)
         followed = (*factors[: self.n_split - 1], last)
-        return split_into(state, stage, stage.iter(self.iter), followed, source.tail)
+        return split_into(state, self, stage.iter(self.iter), followed, source.tail)
 
     def call(self) -> str:
         return (
@@ -172,7 +172,7 @@ class FollowFusedSplitStep(Step):
                     step=self.call(), stage=stage.name, program=state.text(stage.name),
                 )  # fmt: skip
             factor += factors[self.level]
-        return split_into(state, stage, stage.iter(self.iter), (factor,), "guard")
+        return split_into(state, self, stage.iter(self.iter), (factor,), "guard")
 
     def call(self) -> str:
         return (
@@ -212,6 +212,7 @@ class FuseStep(Step):
         if hosts & set(self.iters[:-1]):
             raise self._error(state, "another stage is computed between these loops",
                               "move it with compute_at or compute_root first")  # fmt: skip
+        refuse_unless_plain(state, self, self.iters)
         child = Iter(self.fused, kinds.pop(), _known_product(fused))
         iters = (*stage.iters[:first], child, *stage.iters[first + len(fused) :])
         relation = FuseRelation(self.iters, child.name)
@@ -266,9 +267,15 @@ def find_split(state: State, source: tuple[str, str], call: str) -> SplitRelatio
 
 
 def split_into(
-    state: State, stage: Stage, it: Iter, factors: tuple[Product, ...], tail: Tail
+    state: State, step: Step, it: Iter, factors: tuple[Product, ...], tail: Tail
 ) -> State:
-    """Replace *it* by an outer loop and one loop per factor, named ``it.0 .. it.n``."""
+    """Replace *it* of *step*'s stage by an outer loop and one per factor: ``it.0 .. it.n``.
+
+    Raises:
+        ScheduleError: It is no plain loop.
+    """
+    stage = state.stage(step.stage)
+    refuse_unless_plain(state, step, [it.name])
     extents = _extents(it.extent, [_number(product) for product in factors], tail)
     children = tuple(Iter(f"{it.name}.{k}", it.kind, extent) for k, extent in enumerate(extents))
     at = stage.index(it.name)
@@ -281,6 +288,19 @@ def split_into(
         )
     )
     return state.move_attached(stage.name, it.name, children[-1].name)
+
+
+def refuse_unless_plain(state: State, step: Step, names: Sequence[str]) -> None:
+    """Refuse a *step* that would replace a loop of which an earlier one said how it runs."""
+    stage = state.stage(step.stage)
+    for name in names:
+        how = stage.how(name)
+        if how is not None:
+            raise ScheduleError(
+                f'loop "{name}" is {how}, and what replaced it would not be',
+                step=step.call(), stage=stage.name, program=state.text(stage.name, {name}),
+                hint="split and fuse loops first, then say how the new ones run",
+            )  # fmt: skip
 
 
 def _extents(extent: int | None, factors: list[int], tail: Tail) -> tuple[int | None, ...]:

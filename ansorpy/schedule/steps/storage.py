@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr
-from ansorpy.ir.loops import Scope
+from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr, walk
+from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.axes import axis_exprs, iter_extents, overshoot
@@ -24,7 +25,7 @@ __all__ = [
     "CacheWriteStep",
     "PackStep",
     "RfactorStep",
-    "free_name",
+    "free_names",
     "insert_stages",
 ]
 
@@ -41,14 +42,14 @@ class CacheWriteStep(Step):
 
     def apply(self, state: State) -> State:
         stage = compute_stage(state, self.stage, self)
-        if stage.relations or stage.inlined or state.attached(stage):
+        if stage.is_arranged or state.attached(stage):
             raise ScheduleError(
-                "only a stage with its first loops can be given a write cache",
+                "only a stage whose loops are as given can have a write cache",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
-                hint="call cache_write before tiling",
+                hint="call cache_write first, then schedule the two stages it leaves",
             )  # fmt: skip
         op = stage.compute
-        name = free_name(state, f"{self.stage}.{self.scope}")
+        name = free_names(state)(f"{self.stage}.{self.scope}")
         cached = ComputeOp(name, op.shape, op.axes, op.reduce_axes, op.body, op.attrs)
         axes = tuple(Axis(a.name, a.extent, AxisKind.SPACE) for a in op.axes)
         copy = ComputeOp(op.name, op.shape, axes, (), Load(cached, axes))
@@ -63,12 +64,14 @@ class CacheReadStep(Step):
     """Copy *stage* into a new stage ``<name>.<scope>`` that *readers* read instead.
 
     *order* permutes the copy: its dimension ``d`` is dimension ``order[d]`` of the source.  An
-    empty one keeps the source's order.
+    empty one keeps the source's order.  *loads* are the numbers of those loads of a single reader,
+    in order of appearance in its definition, that read the copy; all do if it is empty.
     """
 
     scope: str
     readers: tuple[str, ...]
     order: tuple[int, ...] = ()
+    loads: tuple[int, ...] = ()
     kind: Literal["cache_read"] = field(default="cache_read")
 
     def apply(self, state: State) -> State:
@@ -87,14 +90,15 @@ class CacheReadStep(Step):
                     f'"{reader}" does not read "{self.stage}"',
                     step=self.call(), stage=stage.name, program=state.text(),
                 )  # fmt: skip
-        name = free_name(state, f"{self.stage}.{self.scope}")
+        chosen = self._chosen(state, op)
+        name = free_names(state)(f"{self.stage}.{self.scope}")
         axes = tuple(Axis(f"i{d}", op.shape[d], AxisKind.SPACE) for d in order)
         source = tuple(axes[order.index(d)] for d in range(op.ndim))
         shape = tuple(axis.extent for axis in axes)
         copy = ComputeOp(name, shape, axes, (), Load(op, source))
 
         def redirect(load: Load) -> Expr:
-            if load.source is not op:
+            if load.source is not op or (chosen and load not in chosen):
                 return load
             return Load(copy, tuple(load.indices[d] for d in order))
 
@@ -111,8 +115,23 @@ class CacheReadStep(Step):
                 stages.append(replace(initial_stage(copy), scope=scope))
         return state.with_dag(dag, tuple(stages))
 
+    def _chosen(self, state: State, op: Tensor) -> frozenset[Load]:
+        """The loads of *op* that read the copy; none stands for all."""
+        if not self.loads:
+            return frozenset()
+        body = state.stage(self.readers[0]).compute.body
+        found = [e for e in walk(body) if isinstance(e, Load) and e.source is op]
+        if len(self.readers) > 1 or not set(self.loads) <= set(range(len(found))):
+            raise ScheduleError(
+                f'loads={self.loads} are not loads of "{self.stage}" by one reader',
+                step=self.call(), stage=self.stage, program=state.text(),
+                hint=f'"{self.readers[0]}" has {len(found)}, counted from 0',
+            )  # fmt: skip
+        return frozenset(found[number] for number in self.loads)
+
     def call(self) -> str:
         options = f", order={self.order}" if self.order else ""
+        options += f", loads={self.loads}" if self.loads else ""
         readers = list(self.readers)
         return f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {readers}{options})"
 
@@ -161,7 +180,7 @@ class RfactorStep(Step):
         for guard in overshoot(reduction, values, iter_extents(reduction, reduction.root_extents)):
             source = Select(guard, source, as_expr(body.kind.identity(source.dtype), source.dtype))
         new_axes = (*axes[: self.factor_axis], factored, *axes[self.factor_axis :])
-        name = free_name(state, f"{self.stage}.rf")
+        name = free_names(state)(f"{self.stage}.rf")
         partial = ComputeOp(
             name, tuple(a.extent for a in new_axes), new_axes, rest,
             Reduce(body.kind, source, rest) if rest else source, op.attrs,
@@ -176,10 +195,13 @@ class RfactorStep(Step):
 
     def _refuse_arranged(self, state: State, stage: Stage) -> None:
         """Refuse a stage scheduled further, as both stages start anew with their initial loops."""
-        reduction = _reduce_relations(stage).relations
-        marked = stage.parallel or stage.vectorize or stage.lanes or stage.tensorized
-        hosts = state.attached(stage)
-        if stage.relations != reduction or marked or stage.packed or hosts:
+        reduction, given = _reduce_relations(stage).relations, initial_stage(stage.op)
+        space = len(stage.compute.axes)
+        reduced = replace(stage, iters=given.iters, relations=())
+        serial = all(it.annotation is ForKind.SERIAL for it in stage.iters)
+        plain = serial and stage.iters[:space] == given.iters[:space]
+        alone = stage.relations == reduction and not state.attached(stage)
+        if reduced.is_arranged or not (plain and alone):
             raise ScheduleError(
                 "only its reduce loops may be split or fused before one is factored out",
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
@@ -227,7 +249,10 @@ def insert_stage(
 def insert_stages(
     state: State, old: ComputeOp, new: ComputeOp, extra: Sequence[ComputeOp]
 ) -> State:
-    """Replace *old* by *new*, which reads the new operators *extra*, staged just before it."""
+    """Replace *old* by *new*, which reads the new operators *extra*, staged just before it.
+
+    All have the loops of their axes; the new one stays where the old one was.
+    """
     dag, became = replace_ops(state.dag, {old: new})
     stages: list[Stage] = []
     for stage in state.stages:
@@ -235,7 +260,7 @@ def insert_stages(
             stages += [initial_stage(op) for op in extra]
             replaced = became[old]
             assert isinstance(replaced, ComputeOp)
-            stages.append(replace(initial_stage(replaced), attach=stage.attach))
+            stages.append(replace(initial_stage(replaced), attach=stage.attach, scope=stage.scope))
         else:
             stages.append(stage.with_op(became[stage.op]))
     return state.with_dag(dag, tuple(stages))
@@ -257,9 +282,14 @@ def _reduce_relations(stage: Stage) -> Stage:
     return replace(stage, relations=tuple(kept))
 
 
-def free_name(state: State, name: str) -> str:
-    """*name*, with a number appended if a stage has that name already."""
+def free_names(state: State) -> Callable[[str], str]:
+    """Makes names that no stage has, for several new stages: each name once."""
     taken = {stage.name for stage in state.stages}
-    if name not in taken:
-        return name
-    return next(f"{name}.{n}" for n in range(1, len(taken) + 2) if f"{name}.{n}" not in taken)
+
+    def name(wanted: str) -> str:
+        others = (f"{wanted}.{n}" for n in count(1))
+        found = next(n for n in chain([wanted], others) if n not in taken)
+        taken.add(found)
+        return found
+
+    return name

@@ -13,7 +13,7 @@ from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.steps.base import Step, compute_stage
-from ansorpy.schedule.steps.storage import free_name, insert_stages
+from ansorpy.schedule.steps.storage import free_names, insert_stages
 from ansorpy.schedule.warp_products import WarpProduct, axes_in, factors, in_fragments
 
 if TYPE_CHECKING:
@@ -44,21 +44,12 @@ class WarpProductStep(Step):
     def apply(self, state: State) -> State:
         stage, by = compute_stage(state, self.stage, self), intrinsic(self.intrinsic)
         form = self._form(stage)
-        if form is None or stage.relations or stage.inlined or state.attached(stage):
+        if form is None or stage.is_arranged or state.attached(stage):
             raise self._error(state, "it is not an untiled sum of products over these axes")
         if not by.fragments or by.types[1:] != (form.left.dtype, form.right.dtype):
             raise self._error(state, f"{by.name} does not multiply such values in a warp")
         tensors = operand_tensors(by.pattern)
-        taken: list[str] = []
-
-        def name(wanted: str) -> str:
-            found = free_name(state, wanted)
-            while found in taken:
-                found += ".1"
-            taken.append(found)
-            return found
-
-        new, extra = in_fragments(stage.compute, form, by, name)
+        new, extra = in_fragments(stage.compute, form, by, free_names(state))
         state = insert_stages(state, stage.compute, new, extra)
         found = zip(tensors, by.fragments, strict=True)
         for op, (tensor, fragment) in zip((extra[2], *extra[:2]), found, strict=True):

@@ -7,11 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.strategies import integers, lists, sampled_from
 
+from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.printer import text
 from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.presets import CPU as DEFAULT
 from ansorpy.rules.structure import StructureSampler
@@ -81,3 +84,49 @@ def test_its_structures_compute_the_convolution(seed: int) -> None:
     data = {a.name: rng.standard_normal(a.shape).astype(np.float32) for a in state.base.args}
     [got], [want] = run_native(lower(state), data), run_dag(dag, data)
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def self_correlation(n: int, taps: int, pad: int) -> ComputeDAG:
+    """An image correlated with its own corner, both read from the padded image."""
+    x = placeholder((n, n), name="X")
+
+    def padded(i: Expr, j: Expr) -> Expr:
+        inside = ap.all_of(i >= pad, i < n + pad, j >= pad, j < n + pad)
+        return ap.select(inside, x[i - pad, j - pad], 0.0)
+
+    p = compute((n + 2 * pad,) * 2, padded, name="pad")
+    ky, kx = reduce_axis(taps, name="ky"), reduce_axis(taps, name="kx")
+    out = compute(
+        (n + 2 * pad - taps + 1,) * 2,
+        lambda i, j: ap.sum(p[i + ky, j + kx] * p[ky, kx], axis=(ky, kx)),
+        name="conv",
+    )
+    return ComputeDAG.of([x, out])
+
+
+@pytest.mark.parametrize(("n", "taps", "pad"), [(8, 3, 1), (5, 4, 2)])
+def test_a_tensor_may_be_its_own_weight(
+    n: int, taps: int, pad: int, rng: np.random.Generator
+) -> None:
+    dag = self_correlation(n, taps, pad)
+    made = [d.dag for a in DEFAULT.algorithms for d in a.rewrite(dag, CPU)]
+    assert made
+    data = {"X": rng.standard_normal((n, n))}
+    [want] = run_dag(dag, data, dtype=DType.FLOAT64)
+    for other in made:
+        [got] = run_dag(other, data, dtype=DType.FLOAT64)
+        np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12)
+
+
+def test_a_window_that_reads_no_data_stays_padded() -> None:
+    x, w = placeholder((4, 4, 3), name="X"), placeholder((2, 2, 3, 5), name="W")
+    p = compute(
+        (4, 4, 3), lambda i, j, c: ap.select(ap.all_of(i >= 4, j >= 1), x[i, j, c], 0.0), name="pad"
+    )
+    ky, kx, rc = (reduce_axis(e, name=a) for e, a in ((2, "ky"), (2, "kx"), (3, "rc")))
+    conv = compute(
+        (3, 3, 5),
+        lambda i, j, o: ap.sum(p[i + ky, j + kx, rc] * w[ky, kx, rc, o], axis=(ky, kx, rc)),
+        name="conv",
+    )
+    assert not list(Clipped().rewrite(ComputeDAG.of([x, w, conv]), CPU))

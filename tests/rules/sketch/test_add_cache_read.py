@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from ansorpy.ir import builders as ap
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
@@ -11,6 +13,7 @@ from ansorpy.rules.sketch.cross_thread_reduction import CrossThreadReduction
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from tests import workloads
 from tests.rules.asking import ALONE, CUDA, SKIP, ask, derive
+from tests.rules.gpu_workloads import scaled_matmul
 
 RULE = AddCacheRead()
 
@@ -38,6 +41,24 @@ def test_every_reader_gets_its_own_copy() -> None:
     [(state, _)] = derive(RULE, tiled, "A", CUDA)
     copies = [s.attach and s.attach.stage for s in state.stages if s.scope is Scope.SHARED]
     assert sorted(str(name) for name in copies) == ["C", "D"]
+
+
+def test_reads_along_different_axes_have_tiles_of_their_own() -> None:
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), workloads.gram(8, 16), "C", CUDA)
+    [(state, following)] = derive(RULE, tiled, "A", CUDA)
+    assert following == "A"
+    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    assert read == {"A.shared": 1, "A.shared.1": 1}
+
+
+def test_reads_along_the_same_axes_share_a_tile() -> None:
+    a, w = placeholder((9, 8), name="A"), placeholder((8, 8), name="W")
+    k = reduce_axis(8, name="k")
+    c = compute((8, 8), lambda i, j: ap.sum((a[i, k] + a[i + 1, k]) * w[k, j], axis=k), name="C")
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), [a, w, c], "C", CUDA)
+    [(state, _)] = derive(RULE, tiled, "A", CUDA)
+    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    assert read == {"A.shared": 2, "W": 1}
 
 
 def test_not_without_a_tiled_reader() -> None:
@@ -74,3 +95,10 @@ def test_rows_of_a_copy_are_those_of_its_source() -> None:
         [(state, _)] = derive(rule, state, "A", CUDA)
         shapes[rule.by_source] = [state.stage(f"{n}.shared").op.shape for n in ("view", "A")]
     assert shapes == {False: [(24, 32), (16, 24)], True: [(32, 24), (16, 24)]}
+
+
+@pytest.mark.parametrize("shape", [(), (1,)])
+def test_a_single_element_is_not_copied(shape: tuple[int, ...]) -> None:
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), scaled_matmul(8, shape), "C", CUDA)
+    assert ask(RULE, tiled, "s", CUDA).reason == "a single element: a register holds it"
+    assert ask(RULE, tiled, "A", CUDA).answer is ALONE

@@ -119,6 +119,29 @@ def test_programs_without_the_copy_compute_the_definition(sizes: tuple[int, int,
             np.testing.assert_allclose(got, want, atol=1e-4)
 
 
+def product_of_copies(given: tuple[int, ...]) -> list[Tensor]:
+    """``Y[i, j]``, a product over k of ``W`` and a copy of a copy of ``X``, rows or one element."""
+    x, w = ap.placeholder(given, name="X"), ap.placeholder((16, 8), name="W")
+    a = ap.compute((8, 16), lambda i, k: x[0, i, k] if given else x[()], name="A")
+    b = ap.compute((8, 16), lambda i, k: a[i, k], name="B")
+    k = ap.reduce_axis(16, name="k")
+    return [x, w, ap.compute((8, 8), lambda i, j: ap.sum(b[i, k] * w[k, j], axis=k), name="Y")]
+
+
+@pytest.mark.parametrize("given", [(1, 8, 16), ()])
+def test_a_copy_of_a_copy_is_read_where_it_comes_from(
+    given: tuple[int, ...], rng: np.random.Generator
+) -> None:
+    dag = ComputeDAG.of(product_of_copies(given))
+    structure = StructureSampler(Task(dag, CPU, 2), DEFAULT).draw_one(rng)
+    assert structure.state.stage("A").inlined and structure.state.stage("B").inlined
+    table = structure.sample(16, rng)
+    state = structure.bind(table[structure.valid(table)][0])
+    inputs = inputs_of(state, rng)
+    [want], [got] = run_dag(dag, inputs), interpreted(lower(state), inputs)
+    np.testing.assert_allclose(got, want, atol=1e-4)
+
+
 def test_a_transform_that_many_blocks_read_is_a_kernel_of_its_own() -> None:
     state = State.initial(workloads.chosen_winograd(1, 8, 8, 16, 16))
     state, cached = state.cache_read("V", "shared", ["M"])

@@ -215,6 +215,39 @@ def test_a_chain_may_end_in_a_sum_and_hold_a_single_element(sizes: tuple[int, ..
             np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+def butterflies(n: int, k: int) -> list[Tensor]:
+    """Sums and differences, three times over, of both rows of a product of ``tanh(X)``."""
+    x, w, r = placeholder((2, k), name="X"), placeholder((k, n), name="W"), reduce_axis(k, name="r")
+    v = compute((2, k), lambda u, c: ap.tanh(x[u, c]), name="V")
+    read: Tensor = compute((2, n), lambda u, o: ap.sum(v[u, r] * w[r, o], axis=r), name="M")
+
+    def turned(t: Tensor, name: str) -> Tensor:
+        return compute(
+            (2, n),
+            lambda s, o: ap.select(s.equal(0), t[0, o] + t[1, o], t[0, o] - t[1, o]),
+            name=name,
+        )
+
+    for name in ("T1", "T2", "out"):
+        read = turned(read, name)
+    return [x, w, read]
+
+
+@pytest.mark.parametrize(("n", "k"), [(16, 8), (5, 3)])
+def test_a_reader_may_have_no_loops_but_those_that_select(
+    n: int, k: int, rng: np.random.Generator
+) -> None:
+    dag = ComputeDAG.of(butterflies(n, k))
+    assert derive(RULE, State.initial(dag), "out")
+    data = inputs_of(State.initial(dag), rng)
+    [want] = run_dag(dag, data)
+    for structure in StructureSampler(Task(dag, CPU, 2), DEFAULT).draw(4, rng):
+        table = structure.sample(64, rng)
+        for row in table[structure.valid(table)][:3]:
+            [got] = interpreted(lower(structure.bind(row)), data)
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
 CHAINS = {
     "winograd": lambda a, b, c, d: workloads.chosen_winograd(1 + d % 2, a, b, c, 3 * d),
     "pair": lambda a, b, c, d: workloads.depthwise_pointwise(1 + d % 2, a, b, c, 3 * d),

@@ -11,7 +11,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Call, Function, Load, walk
+from ansorpy.ir.expr import Call, Expr, Function, Load, walk
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
@@ -173,3 +173,26 @@ def test_a_convolution_sums_over_its_channels(channels: int, right: str, seed: i
         name="C",
     )
     check_random_program([x, w, out], VNNI, seed)
+
+
+def gram(n: int, k: int, kind: str, *, by_columns: bool) -> list[Tensor]:
+    """The products of all rows, or columns, of one matrix."""
+    a = placeholder((k, n) if by_columns else (n, k), kind, name="A")
+    out, r = "float32" if kind == "bfloat16" else "int32", reduce_axis(k, name="k")
+
+    def at(i: Expr) -> Expr:
+        return (a[r, i] if by_columns else a[i, r]).astype(out)
+
+    return [a, compute((n, n), lambda i, j: b.sum(at(i) * at(j), axis=r), name="C")]
+
+
+@pytest.mark.parametrize("by_columns", [True, False])
+@pytest.mark.parametrize("kind", ["int8", "uint8", "bfloat16"])
+@pytest.mark.parametrize(("n", "k"), [(8, 16), (5, 7)])
+def test_both_operands_may_be_one_tensor(n: int, k: int, kind: str, by_columns: bool) -> None:
+    check_random_program(gram(n, k, kind, by_columns=by_columns), VNNI, n)
+
+
+def test_one_tensor_is_laid_out_once() -> None:
+    [(state, _)] = RULE.apply(State.initial(gram(8, 7, "bfloat16", by_columns=True)), 1, VNNI)
+    assert [stage.name for stage in state.stages] == ["A", "A.words", "C"]

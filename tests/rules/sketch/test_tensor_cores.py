@@ -94,6 +94,15 @@ def test_what_follows_is_done_to_the_registers() -> None:
     assert total.attach is not None and total.attach.stage == "D"
 
 
+@pytest.mark.parametrize("name", ["above", "with_above"])
+def test_what_reads_other_elements_follows_in_a_kernel_of_its_own(name: str) -> None:
+    """Other lanes hold those elements."""
+    ((state, _),) = derive(RULE, WORKLOADS[name], "C", GPU)
+    total = state.stage("C.warp")
+    assert total.attach is not None and total.attach.stage == "C"
+    assert not state.stage("C").inlined
+
+
 def test_fragments_take_the_axes_they_fill_best() -> None:
     ((state, _),) = derive(RULE, matmul("float16", 40, 48, 64), "C", GPU)
     assert "'j', 'i', 'k'" in str(state.history)  # 48 rows are three fragments, 40 two and a half
