@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.ir.builders import abs as absolute
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from ansorpy.ir.interpret.program import run_program
@@ -122,6 +126,79 @@ def test_an_index_that_is_a_quotient_of_data(op: BinaryOp) -> None:
     table, got = np.arange(16), empty(a.shape, DType.INT64)
     Compiled(as_index(op))(a, b, table, got)
     np.testing.assert_array_equal(got, expected(op, DType.INT64, a, b) % 16)
+
+
+INDEX_TYPES = (DType.INT8, DType.UINT8, DType.INT32, DType.UINT32, DType.INT64)
+OF_DATA: tuple[Callable[[Expr, Expr], Expr], ...] = (
+    lambda i, j: (i * 3 + 1) % 10,
+    lambda i, j: (i * 3 + 1) // 2 % 10,
+    lambda i, j: (i + j) % 10,
+    lambda i, j: (i + j) // 2 % 10,
+    lambda i, j: (i - j * 5) // 7 % 10,
+    lambda i, j: (i * 30 - j * 4) % 10,
+    lambda i, j: (i * 6 + 4) // 4 % 10,
+    lambda i, j: i % 10 * 5 // 5,
+    lambda i, j: -i % 10,
+    lambda i, j: absolute(i) // 3 % 10,
+    lambda i, j: i // -3 % 10,
+    lambda i, j: i * 3 % -10 + 9,
+)
+
+
+def parts(dtype: DType, seed: int) -> Array:
+    """Numbers of *dtype* of every size, whose small multiples int64 holds."""
+    rng = np.random.default_rng(seed)
+    low, high = (max(min(end, 1 << 57), -(1 << 57)) for end in dtype.limits)
+    far = rng.integers(low, high, 40, endpoint=True)
+    near = rng.integers(-20 if low else 0, 20, 40)
+    return np.concatenate([far, near, [low, high]]).astype(dtype.numpy)
+
+
+def read_at(index: int, dtype: DType, kind: str) -> tuple[Program, list[Array], Array]:
+    """``out[k] = table[OF_DATA[index](x[k], y[k])]``, its inputs and what comes out."""
+    a, b = parts(dtype, 1), parts(dtype, 2)
+    n = len(a)
+    x, y = (buffer(name, n, dtype=dtype) for name in "xy")
+    table, out = (buffer(name, size, dtype=DType.INT64) for name, size in (("t", 10), ("o", n)))
+
+    def body(k: Var) -> Stmt:
+        i, j = (at(source, k).astype(DType.INT64) for source in (x, y))
+        return put(out, (k,), at(table, OF_DATA[index](i, j)))
+
+    source = program(nest(f"{kind}{n}", body), [x, y, table], [out])
+    arrays, want = [a, b, np.arange(10)], empty((n,), DType.INT64)
+    run_program(source, [*arrays, want])
+    return source, arrays, want
+
+
+@pytest.mark.parametrize("kind", ["s", "v"])
+@pytest.mark.parametrize("dtype", INDEX_TYPES, ids=str)
+@pytest.mark.parametrize("index", range(len(OF_DATA)))
+def test_an_index_that_divides_arithmetic_on_data(index: int, dtype: DType, kind: str) -> None:
+    source, arrays, want = read_at(index, dtype, kind)
+    got = empty(want.shape, DType.INT64)
+    Compiled(source)(*arrays, got)
+    np.testing.assert_array_equal(got, want)
+
+
+@needs_compiler
+def test_an_index_divides_arithmetic_on_data_on_a_gpu(tmp_path: Path) -> None:
+    made = {
+        f"index{n}_{dtype.value}": read_at(n, dtype, "s")
+        for n in range(len(OF_DATA)) for dtype in INDEX_TYPES
+    }  # fmt: skip
+    emulated = emulate({symbol: source for symbol, (source, _, _) in made.items()}, tmp_path)
+    for symbol, (_, arrays, want) in made.items():
+        got = empty(want.shape, DType.INT64)
+        emulated(symbol, [*arrays, got])
+        np.testing.assert_array_equal(got, want, err_msg=symbol)
+
+
+def test_an_index_of_narrow_data_is_divided_unsigned() -> None:
+    x, table, out = buffer("x", 64, dtype=DType.INT32), buffer("t", 10), buffer("out", 64)
+    body = nest("s64", lambda i: put(out, (i,), at(table, at(x, i).astype("int64") * 3 % 10)))
+    text = emit_llvm(program(body, [x, table], [out]), Target.parse("x86-64-v4"), "k")
+    assert "urem" in text and "srem" not in text
 
 
 @pytest.mark.parametrize("kind", ["s", "v"])

@@ -90,11 +90,11 @@ _DIVISIONS = {BinaryOp.FLOORDIV: ("/", "floor_div"), BinaryOp.FLOORMOD: ("%", "f
 
 def _binary(e: Emitter, expr: Binary) -> Code:
     a, b = index(e, expr.a), index(e, expr.b)
+    if not b.wide:
+        a = _widened(e, expr, a)
     wide = a.wide or b.wide
     if expr.op in _INFIX:
         sign, level = _INFIX[expr.op]
-        if not wide and not e.fits(expr):
-            a, wide = Code(f"(long long){a.at(UNARY)}", UNARY, True), True
         return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level, wide)
     if expr.op in _DIVISIONS:
         return _division(e, expr, a, b)
@@ -103,6 +103,13 @@ def _binary(e: Emitter, expr: Binary) -> Code:
         sides = ", ".join(kind + x.at(UNARY if wide else TERNARY) for x in (a, b))
         return Code(f"{expr.op.value}({sides})", ATOM, wide)
     raise CodegenError(f"an index cannot hold {expr.op.value}")
+
+
+def _widened(e: Emitter, expr: Expr, operand: Code) -> Code:
+    """*operand* of *expr* in the width that the result takes."""
+    if operand.wide or e.fits(expr):
+        return operand
+    return Code(f"(long long){operand.at(UNARY)}", UNARY, True)
 
 
 def _division(e: Emitter, expr: Binary, a: Code, b: Code) -> Code:
@@ -118,10 +125,10 @@ def _division(e: Emitter, expr: Binary, a: Code, b: Code) -> Code:
 
 def _call(e: Emitter, expr: Call) -> Code:
     if expr.fn is Function.NEG:
-        x = index(e, expr.args[0])
+        x = _widened(e, expr, index(e, expr.args[0]))
         return Code(f"-{x.at(UNARY + 1)}", UNARY, x.wide)
     if expr.fn is Function.ABS:
-        x = index(e, expr.args[0])
+        x = _widened(e, expr, index(e, expr.args[0]))
         return Code(f"abs({x.text})", ATOM, x.wide)
     raise CodegenError(f"an index cannot hold {expr.fn.value}")
 

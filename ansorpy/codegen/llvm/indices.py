@@ -31,14 +31,12 @@ from ansorpy.ir.expr import (
     Var,
     children,
 )
-from ansorpy.ir.interval import decided
+from ansorpy.ir.interval import INT64_MAX, INT64_MIN, bounds, decided
 
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
 
 __all__ = ["INDICES", "compare", "index_value", "is_index", "scalar", "vector"]
-
-_ANY = (-(1 << 63), (1 << 63) - 1)
 
 
 def is_index(e: Emitter, expr: Expr) -> bool:
@@ -73,14 +71,19 @@ def scalar(e: Emitter, index: Affine) -> tuple[str, int]:
     for term, coef in sorted(index.terms.items(), key=lambda item: item[0].level):
         part = term.text
         if coef != 1:
-            part = e.pure(term.level, f"mul i64 {part}, {coef}")
+            part = e.pure(term.level, f"mul i64 {part}, {_wrapped(coef)}")
         level = max(level, term.level)
         total = e.pure(level, f"add i64 {total}, {part}") if total else part
     if not total:
-        return str(index.const), 0
+        return str(_wrapped(index.const)), 0
     if index.const:
-        total = e.pure(level, f"add i64 {total}, {index.const}")
+        total = e.pure(level, f"add i64 {total}, {_wrapped(index.const)}")
     return total, level
+
+
+def _wrapped(number: int) -> int:
+    """*number* modulo 2**64 as an ``i64``, which is how instructions add and multiply."""
+    return (number - INT64_MIN) % (1 << 64) + INT64_MIN
 
 
 def vector(e: Emitter, index: Affine, element: str) -> Value:
@@ -92,7 +95,7 @@ def vector(e: Emitter, index: Affine, element: str) -> Value:
     if element == "i32" and base.startswith("%"):
         base = e.pure(level, f"trunc i64 {base} to i32")
     total = e.widened(Value(element, base, 0, level), lanes)
-    offsets = int_vector(element, lane_values(index, lanes))
+    offsets = int_vector(element, map(_wrapped, lane_values(index, lanes)))
     total = Value(element, e.pure(level, f"add {kind} {total.text}, {offsets}"), lanes, level)
     for term, coef in index.terms.items():
         if not term.lanes:
@@ -100,12 +103,14 @@ def vector(e: Emitter, index: Affine, element: str) -> Value:
         part, level = term.text, max(level, term.level)
         if element == "i32":
             part = e.pure(level, f"trunc <{lanes} x i64> {part} to {kind}")
-        part = e.pure(level, f"mul {kind} {part}, splat ({element} {coef})")
+        part = e.pure(level, f"mul {kind} {part}, splat ({element} {_wrapped(coef)})")
         total = Value(element, e.pure(level, f"add {kind} {total.text}, {part}"), lanes, level)
     return total
 
 
-def _opaque(e: Emitter, value: Value, low: int, high: int) -> Affine:
+def _opaque(value: Value, low: int, high: int) -> Affine:
+    """The form of *value*, which as an ``i64`` lies within the limits of one too."""
+    low, high = max(low, INT64_MIN), min(high, INT64_MAX)
     return symbol(Symbol(value.text, low, high, value.level, value.lanes))
 
 
@@ -114,7 +119,7 @@ def _from_value(e: Emitter, expr: Expr) -> Affine:
     value = e.value(expr)
     if not value.text.startswith("%") and not value.lanes:
         return constant(int(value.text))
-    return _opaque(e, value, *_ANY)
+    return _opaque(value, *bounds(expr, {}))
 
 
 def _const(e: Emitter, expr: Const) -> Affine:
@@ -147,22 +152,26 @@ def _instruction(e: Emitter, op: str, a: Affine, b: Affine, low: int, high: int)
         text = f"call {left.type} @{name}({left.typed}, {right.typed})"
     else:
         text = f"{op} {left.type} {left.text}, {right.text}"
-    return _opaque(e, Value("i64", e.pure(level, text), left.lanes, level), low, high)
+    return _opaque(Value("i64", e.pure(level, text), left.lanes, level), low, high)
 
 
 def _floordiv(e: Emitter, a: Affine, b: Affine) -> Affine:
     if not b.is_constant or b.const <= 0:
-        return _by_variable(e, BinaryOp.FLOORDIV, a, b)
+        return _in_signed(e, BinaryOp.FLOORDIV, a, b)
     even, rest = a.divided(b.const)
     rest, divisor = rest.reduced(b.const)
+    if not _can_lift(rest, divisor):
+        return _in_signed(e, BinaryOp.FLOORDIV, a, b)
     return even + _quotient(e, rest, divisor)
 
 
 def _floormod(e: Emitter, a: Affine, b: Affine) -> Affine:
     if not b.is_constant or b.const <= 0:
-        return _by_variable(e, BinaryOp.FLOORMOD, a, b)
+        return _in_signed(e, BinaryOp.FLOORMOD, a, b)
     _, rest = a.divided(b.const)
     smaller, divisor = rest.reduced(b.const)
+    if not _can_lift(smaller, divisor):
+        return _in_signed(e, BinaryOp.FLOORMOD, a, b)
     low, high = smaller.bounds()
     if not smaller.terms or low // divisor == high // divisor:
         return rest - _quotient(e, smaller, divisor).scaled(b.const)
@@ -170,6 +179,12 @@ def _floormod(e: Emitter, a: Affine, b: Affine) -> Affine:
         return rest - _quotient(e, smaller, divisor).scaled(b.const)
     lift = -(low // divisor) * divisor
     return _instruction(e, "urem", rest.shifted(lift), b, 0, b.const - 1)
+
+
+def _can_lift(a: Affine, divisor: int) -> bool:
+    """True if ``i64`` holds *a* plus the multiple of *divisor* that makes it never negative."""
+    low, high = a.bounds()
+    return high - low // divisor * divisor <= INT64_MAX
 
 
 def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
@@ -184,14 +199,17 @@ def _quotient(e: Emitter, a: Affine, divisor: int) -> Affine:
     return _instruction(e, "udiv", lifted, constant(divisor), 0, high - low).shifted(low)
 
 
-def _by_variable(e: Emitter, which: BinaryOp, a: Affine, b: Affine) -> Affine:
-    """A floor quotient or remainder by a divisor that is not a positive constant."""
+def _in_signed(e: Emitter, which: BinaryOp, a: Affine, b: Affine) -> Affine:
+    """A floor quotient or remainder of the whole of *a*, whatever *a* and *b* are."""
     low, high = b.bounds()
     divide = divided if low > 0 or high < -1 else integer_binary
     found = divide(e, which, DType.INT64, index_value(e, a), index_value(e, b))
     if which is BinaryOp.FLOORMOD:
-        return _opaque(e, found, min(low + 1, 0), max(high - 1, 0))
-    return _opaque(e, found, *_ANY)
+        return _opaque(found, min(low + 1, 0), max(high - 1, 0))
+    if low <= 0 <= high:
+        return _opaque(found, INT64_MIN, INT64_MAX)
+    ends = [x // y for x in a.bounds() for y in (low, high)]
+    return _opaque(found, min(ends), max(ends))
 
 
 def _extremum(op: str) -> Callable[[Emitter, Affine, Affine], Affine]:
@@ -250,7 +268,7 @@ def _select(e: Emitter, expr: Select) -> Affine:
     text = e.pure(level, f"select {cond.typed}, {a.typed}, {b.typed}")
     low = min(then.bounds()[0], other.bounds()[0])
     high = max(then.bounds()[1], other.bounds()[1])
-    return _opaque(e, Value("i64", text, lanes, level), low, high)
+    return _opaque(Value("i64", text, lanes, level), low, high)
 
 
 INDICES: Mapping[type, Callable[[Any, Any], Affine]] = {
