@@ -176,15 +176,19 @@ class Model:
     ) -> Callable[[], None]:
         """Return a function that computes all *outputs* from *feeds* each time it is called.
 
-        The arrays are checked once, here.  On a CPU the function has memory of its own and must not
-        be called from two threads at once.  On a GPU it has ``seconds(n)``, the GPU time of n runs.
+        The arrays are checked once, here, and read in place: what they hold at each call counts.
+        On a CPU the function has memory of its own and must not be called from two threads at once.
+        On a GPU it has ``seconds(n)``, the GPU time of n runs.
 
         Raises:
-            UsageError: As :meth:`run`.
+            UsageError: As :meth:`run`, or an input is not contiguous.
         """
+        arrays = self._in_order(feeds)
+        for port, array in zip(self._parts.inputs, arrays, strict=True):
+            self._check("input", port, array)
         given = self._given(self._parts.outputs, outputs)
         used = self._parts.threads if threads is None else threads
-        return self._executable().prepare(self._fed(feeds), given, used)
+        return self._executable().prepare(arrays, given, used)
 
     def profile(
         self, feeds: Mapping[str, Array], *, runs: int = 50, threads: int | None = None
@@ -255,15 +259,15 @@ class Model:
         return [self._outputs[name] for name in names]
 
     def _fed(self, feeds: Mapping[str, Any]) -> list[Any]:
-        ports = self._parts.inputs
-        if len(feeds) != len(ports):
+        """The arrays of a single run, copied where the code cannot read them in place."""
+        arrays = self._in_order(feeds)
+        return [self._accept(port, a) for port, a in zip(self._parts.inputs, arrays, strict=True)]
+
+    def _in_order(self, feeds: Mapping[str, Any]) -> list[Any]:
+        names = self._inputs
+        if len(feeds) != len(names) or any(name not in feeds for name in names):
             raise self._misnamed(feeds)
-        arrays = []
-        for port in ports:
-            if port.name not in feeds:
-                raise self._misnamed(feeds)
-            arrays.append(self._accept(port, feeds[port.name]))
-        return arrays
+        return [feeds[name] for name in names]
 
     def _misnamed(self, feeds: Mapping[str, Any]) -> UsageError:
         unknown = [name for name in feeds if name not in self._inputs]

@@ -49,6 +49,32 @@ def test_an_input_that_is_not_contiguous_is_copied(rng: Rng) -> None:
     np.testing.assert_allclose(first, programs.expected(layers, x)[0], rtol=1e-4, atol=1e-5)
 
 
+def test_a_prepared_run_reads_its_inputs_in_place(rng: Rng) -> None:
+    model, layers = programs.model(rng)
+    x = programs.feed(rng)
+    outputs = [np.zeros(port.shape, port.dtype) for port in model.get_outputs()]
+    run = model.prepare({"x": x}, outputs)
+    for _ in range(2):
+        x[...] = programs.feed(rng)
+        run()
+        for result, wanted in zip(outputs, programs.expected(layers, x), strict=True):
+            np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_what_a_prepared_run_would_have_to_copy_is_refused(rng: Rng) -> None:
+    model, _ = programs.model(rng)
+    x = programs.feed(rng)
+    outputs = [np.zeros(port.shape, port.dtype) for port in model.get_outputs()]
+    with pytest.raises(UsageError, match="input 'x' is not contiguous in memory"):
+        model.prepare({"x": np.asfortranarray(x)}, outputs)
+    with pytest.raises(UsageError, match="input 'x' must be a numpy array, got list"):
+        model.prepare({"x": x.tolist()}, outputs)
+    with pytest.raises(UsageError, match="takes 5x12 of float32, got 5x12 of float64"):
+        model.prepare({"x": x.astype(np.float64)}, outputs)
+    with pytest.raises(UsageError, match="was not given input 'x'"):
+        model.prepare({}, outputs)
+
+
 def test_ports_look_like_onnxruntimes(rng: Rng) -> None:
     model, _ = programs.model(rng)
     [x] = model.get_inputs()

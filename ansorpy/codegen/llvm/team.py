@@ -9,9 +9,8 @@ core, a region then takes a time slice: 92 ms a run were measured instead of 0.5
 
 Waiting threads spin, then yield the core, then sleep.  They keep off the caller's core
 (:mod:`ansorpy.codegen.llvm.team_cores`).  Threads start with the first region that wants them.  A
-team runs one region at a time: a caller that finds it busy runs its region alone, and so does a
-child process, which inherits the team's memory but not its threads, until it asks for more threads
-than its parent had and starts a team of its own.
+team runs one region at a time: a caller that finds it busy runs its region alone.  A child process
+starts a team of its own (:mod:`ansorpy.codegen.llvm.team_state`).
 
 States of a thread of the team (labels of ``@member``); ``seen`` is the last region it has handled:
 
@@ -46,6 +45,7 @@ from __future__ import annotations
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.team_cores import CORES, MOST
+from ansorpy.codegen.llvm.team_state import STATE
 from ansorpy.target import Target
 
 __all__ = ["STOP", "needs_team", "team_object"]
@@ -79,7 +79,7 @@ def team_object(target: Target, *, ends_with_library: bool) -> bytes:
     """
     ending = _ENDS_WITH_LIBRARY if ends_with_library else ""
     triple = f'target triple = "{target.triple}"\n'
-    return compile_ir(triple + _pause(target) + _SOURCE + CORES + ending, target)
+    return compile_ir(triple + _pause(target) + STATE + _SOURCE + CORES + ending, target)
 
 
 _PAUSES = {
@@ -96,7 +96,6 @@ def _pause(target: Target) -> str:
 
 _SOURCE = f"""
 declare i32 @sched_yield()
-declare i32 @getpid()
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(i64, ptr)
 declare i32 @pthread_sigmask(i32, ptr, ptr)
@@ -105,25 +104,10 @@ declare i32 @sem_init(ptr, i32, i32)
 declare i32 @sem_wait(ptr)
 declare i32 @sem_post(ptr)
 
-; The region: its number (from 1), what to call, with what, how many pieces, how many undone; then
-; the pieces: in region n 2 n while it is free and 2 n + 1 once it is taken, so that who comes late
-; with another n takes nothing.  For two or three threads all of it is one cache line.
-%region = type {{ i64, ptr, ptr, i64, i64, [{MOST} x i64] }}
-@region = internal global %region {{ i64 0, ptr null, ptr null, i64 1, i64 0,
-                                     [{MOST} x i64] zeroinitializer }}, align 64
-@busy = internal global i32 0, align 64
 @quit = internal global i32 0, align 64
-@members = internal global i64 0, align 64
-@owner = internal global i32 0, align 4
 @awake = internal global [{MOST} x i32] zeroinitializer, align 64
 @signs = internal global [{MOST} x [{_SEMAPHORE_BYTES} x i8]] zeroinitializer, align 64
 @threads = internal global [{MOST} x i64] zeroinitializer, align 64
-
-@function = internal alias ptr, getelementptr (%region, ptr @region, i32 0, i32 1)
-@data = internal alias ptr, getelementptr (%region, ptr @region, i32 0, i32 2)
-@count = internal alias i64, getelementptr (%region, ptr @region, i32 0, i32 3)
-@undone = internal alias i64, getelementptr (%region, ptr @region, i32 0, i32 4)
-@pieces = internal alias [{MOST} x i64], getelementptr (%region, ptr @region, i32 0, i32 5)
 
 define internal void @look_away(i64 %looks) {{
   %short = icmp ult i64 %looks, {_SPINS}
@@ -252,8 +236,8 @@ done:
   ret void
 }}
 
-; Start threads until there are %wanted; fewer where the system has no more.  In a child process the
-; members are its parent's, and none of its own.
+; Start threads until there are %wanted; fewer where the system has no more.  A child whose system
+; has not cleared the state runs its regions alone.
 define internal void @recruit(i64 %wanted) {{
 entry:
   %all = alloca [{_SIGNALS_BYTES} x i8], align 8
@@ -263,22 +247,9 @@ entry:
   br i1 %ends, label %done, label %begin
 begin:
   %pid = call i32 @getpid()
-  %owner = load i32, ptr @owner, align 4
+  %owner = load atomic i32, ptr @owner monotonic, align 4
   %inherits = icmp ne i32 %owner, %pid
-  br i1 %inherits, label %disown, label %ask
-disown:
-  store i32 %pid, ptr @owner, align 4
-  %gone = load atomic i64, ptr @members monotonic, align 8
-  store atomic i64 0, ptr @members monotonic, align 8
-  br label %clear
-clear:
-  %rank.gone = phi i64 [ 1, %disown ], [ %rank.next, %clearing ]
-  %clears = icmp ule i64 %rank.gone, %gone
-  br i1 %clears, label %clearing, label %ask
-clearing:
-  call void @forget(i64 %rank.gone)
-  %rank.next = add i64 %rank.gone, 1
-  br label %clear
+  br i1 %inherits, label %done, label %ask
 ask:
   ; Signals are for the threads of the program.
   %filled = call i32 @sigfillset(ptr %all)
@@ -294,6 +265,7 @@ start:
   %made = call i32 @sem_init(ptr %sign, i32 0, i32 0)
   %awake = getelementptr [{MOST} x i32], ptr @awake, i64 0, i64 %rank
   store atomic i32 1, ptr %awake seq_cst, align 4
+  call void @forget(i64 %rank)
   %thread = getelementptr [{MOST} x i64], ptr @threads, i64 0, i64 %rank
   %argument = inttoptr i64 %rank to ptr
   %failed = call i32 @pthread_create(ptr %thread, ptr null, ptr @member, ptr %argument)
@@ -314,11 +286,18 @@ entry:
   %asked = zext i32 %threads to i64
   %large = icmp ugt i64 %asked, {MOST}
   %count = select i1 %large, i64 {MOST}, i64 %asked
+  %owner = load atomic i32, ptr @owner acquire, align 4
+  %is.new = icmp eq i32 %owner, 0
+  br i1 %is.new, label %start, label %take
+start:
+  call void @own()
+  br label %take
+take:
   %pair = cmpxchg ptr @busy, i32 0, i32 1 acq_rel monotonic
   %mine = extractvalue {{ i32, i1 }} %pair, 1
   br i1 %mine, label %lead, label %alone
 alone:
-  %p = phi i64 [ 0, %entry ], [ %p.next, %alone ]
+  %p = phi i64 [ 0, %take ], [ %p.next, %alone ]
   call void %f(ptr %data, i64 %p, i64 %count)
   %p.next = add i64 %p, 1
   %more = icmp ult i64 %p.next, %count

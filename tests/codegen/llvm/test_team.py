@@ -139,8 +139,9 @@ def test_a_forked_child_computes_too() -> None:
     """)
 
 
+@pytest.mark.parametrize("threads", [2, 3, 5])  # its parent has three
 @pytest.mark.parametrize("pause", [0.0, 0.2])  # the parent's threads look for work, or sleep
-def test_a_forked_child_may_use_more_threads_than_its_parent(pause: float) -> None:
+def test_a_forked_child_has_threads_of_its_own(pause: float, threads: int) -> None:
     in_a_process(f"""
         import signal
         regions(cells.ctypes.data, 3, 10)
@@ -148,16 +149,61 @@ def test_a_forked_child_may_use_more_threads_than_its_parent(pause: float) -> No
         child = os.fork()
         if child:
             assert os.waitpid(child, 0)[1] == 0
+            regions(cells.ctypes.data, 3, 10)
+            assert (cells[:3, 0] == 20).all()
         else:
             signal.alarm(20)  # it ends in any case
             cores = os.sched_getaffinity(0)
+            cells[:] = 0
             for _ in range(4):
-                regions(cells.ctypes.data, 5, 10)
+                regions(cells.ctypes.data, {threads}, 10)
                 time.sleep(0.05)
-            assert (cells[:3, 0] == 50).all() and (cells[3:5, 0] == 40).all()
+            assert (cells[:{threads}, 0] == 40).all() and not cells[{threads}:].any()
             tasks = os.listdir("/proc/self/task")
-            assert len(tasks) == 5, tasks
+            assert len(tasks) == {threads}, tasks
             assert all(os.sched_getaffinity(int(task)) == cores for task in tasks)
+    """)
+
+
+def test_children_of_children_have_threads_of_their_own() -> None:
+    in_a_process("""
+        for generation in range(3):
+            regions(cells.ctypes.data, 3, 10)
+            assert (cells[:3, 0] == 10 * generation + 10).all()
+            if generation:  # the first has threads that are not the team's
+                assert len(os.listdir("/proc/self/task")) == 3
+            if child := os.fork():
+                assert os.waitpid(child, 0)[1] == 0
+                break
+    """)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_child_of_a_process_that_computes_meanwhile(threads: int) -> None:
+    in_a_process(f"""
+        import signal, threading
+        stop = threading.Event()
+        others = np.zeros((64, 2), dtype=np.int64)
+
+        def work():
+            while not stop.is_set():
+                regions(others.ctypes.data, {threads}, 5000)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        try:
+            for _ in range(20):
+                child = os.fork()
+                if not child:
+                    signal.alarm(20)
+                    others[:] = 0
+                    regions(cells.ctypes.data, 3, 500)
+                    right = (cells[:3] == [500, 3]).all() and not others.any()
+                    os._exit(not (right and len(os.listdir("/proc/self/task")) == 3))
+                assert os.waitpid(child, 0)[1] == 0
+        finally:
+            stop.set()
+            worker.join()
     """)
 
 
@@ -220,24 +266,12 @@ def test_signals_go_to_the_main_thread() -> None:
 
 
 def test_a_library_can_be_unloaded_while_its_threads_look_for_work(tmp_path: Path) -> None:
-    from ansorpy.runtime.linker import find_linker
-
-    target = Target.host()
-    parts = {
-        "team.o": team_object(target, ends_with_library=True),
-        "regions.o": compile_ir(f'target triple = "{target.triple}"\n{SOURCE}', target),
-    }
-    for name, content in parts.items():
-        (tmp_path / name).write_bytes(content)
-    find_linker(target).shared_library(
-        tmp_path / "net.so", "net.so", [tmp_path / name for name in parts],
-        exports=_exports(tmp_path), needs=("-pthread",),
-    )  # fmt: skip
+    path = linked(tmp_path)
     in_a_process(f"""
         import _ctypes
         before = os.listdir("/proc/self/task")
         for pause in (0.0, 0.1):
-            handle = ctypes.CDLL({str(tmp_path / "net.so")!r})
+            handle = ctypes.CDLL({str(path)!r})
             handle.regions(ctypes.c_void_p(cells.ctypes.data), 3, ctypes.c_int64(100))
             time.sleep(pause)
             _ctypes.dlclose(handle._handle)
@@ -246,9 +280,48 @@ def test_a_library_can_be_unloaded_while_its_threads_look_for_work(tmp_path: Pat
     """)
 
 
-def _exports(folder: Path) -> Path:
-    path = folder / "exports.map"
-    path.write_text("{ global: regions; local: *; };\n")
+def test_a_child_has_threads_of_its_own_for_a_library_and_unloads_it(tmp_path: Path) -> None:
+    path = linked(tmp_path)
+    in_a_process(f"""
+        import _ctypes, signal
+        handle = ctypes.CDLL({str(path)!r})
+        data = ctypes.c_void_p(cells.ctypes.data)
+        handle.regions(data, 3, ctypes.c_int64(100))
+        for _ in range(2):
+            child = os.fork()
+            if not child:
+                signal.alarm(20)
+                handle.regions(data, 3, ctypes.c_int64(100))
+                assert (cells[:3, 0] == 200).all()
+                assert len(os.listdir("/proc/self/task")) == 3
+                _ctypes.dlclose(handle._handle)
+                assert len(os.listdir("/proc/self/task")) == 1
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+        _ctypes.dlclose(handle._handle)
+        if not os.fork():
+            os._exit(0)  # nothing is called that was unloaded
+        assert os.wait()[1] == 0
+    """)
+
+
+def linked(folder: Path) -> Path:
+    """A library of the regions and a team that ends with it."""
+    from ansorpy.runtime.linker import find_linker
+
+    target = Target.host()
+    parts = {
+        "team.o": team_object(target, ends_with_library=True),
+        "regions.o": compile_ir(f'target triple = "{target.triple}"\n{SOURCE}', target),
+    }
+    for name, content in parts.items():
+        (folder / name).write_bytes(content)
+    exports = folder / "exports.map"
+    exports.write_text("{ global: regions; local: *; };\n")
+    path = folder / "net.so"
+    find_linker(target).shared_library(
+        path, path.name, [folder / name for name in parts], exports=exports, needs=("-pthread",)
+    )
     return path
 
 
