@@ -20,11 +20,12 @@ share it).  Three regions keep it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from ansorpy.errors import ScheduleError
+from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.blocks import is_bound
@@ -290,12 +291,13 @@ class Bounds:
         """
         if name == owner:
             return self.inside(name, level, among=among)
-        op = self.op(name)
+        op, masked, overshot = self.op(name), self.masked(name), self._overshot(owner)
         needs = self.needs(name, owner, level, among=among)
-        spans = {
-            axis.name: moved_inside(span, reach > axis.extent and not self.masked(name))
-            for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True)
-        }
+        spans: dict[str, Span] = {}
+        for axis, span, reach in zip(op.axes, needs, self._reach(name), strict=True):
+            moves = {part.axis for part, _ in span.origin.terms} if span.origin else set()
+            late = span.late or reach > axis.extent or bool(moves & overshot)
+            spans[axis.name] = moved_inside(span, late and not masked)
         return spans | {a.name: Span(ZERO, a.extent, 0) for a in op.reduce_axes}
 
     def region(self, name: str, owner: str, level: int) -> tuple[Span, ...]:
@@ -328,11 +330,23 @@ class Bounds:
         outer = owner.iters[: owner.index(stage.attach.iter) + 1]
         return any(is_bound(it.annotation) for it in outer) or self._is_in_launch(owner)
 
+    def _overshot(self, name: str) -> set[str]:
+        """The axes of *name* that its loops are known to run beyond, where guards skip the rest."""
+        stage, extents = self.state.stage(name), self.extents(name)
+        found: set[str] = set()
+        for relation in reversed(stage.relations):
+            if isinstance(relation, FuseRelation):
+                found |= set(relation.parents) if relation.child in found else set()
+                continue
+            tile, extent = self.number(sum(relation.factors, ())), extents[relation.parent]
+            ragged = relation.tail == "guard" and _is_ragged(extent, tile)
+            found |= {relation.parent} if ragged or found & set(relation.children) else set()
+        return found
+
     def ends(self, name: str) -> tuple[int, ...]:
         """Where all reads of tensor *name* end, by dimension; clipped to the shape.
 
-        Boxes are moved to end there at the latest.  They then start early enough for the last box
-        of a reader, which may be moved itself.
+        Boxes are moved to end there at the latest.
         """
         shape = self.state.stage(name).op.shape
         return tuple(min(end, n) for end, n in zip(self._reach(name), shape, strict=True))
@@ -341,14 +355,27 @@ class Bounds:
         """As :meth:`ends`, but not clipped: counts reads that a condition prevents."""
         if name not in self._reaches:
             reach = [1] * len(self.state.stage(name).op.shape)
-            for reader in self.definition.readers.get(name, ()):
-                op = self.op(reader)
-                whole = {a.name: Span(ZERO, a.extent, 0) for a in (*op.axes, *op.reduce_axes)}
-                for indices in self.definition.index_tuples(reader, name):
-                    found = [end_of(touched(index, op, whole)) for index in indices]
-                    reach = list(map(max, reach, found))
+            for reader, indices in self._readings(name):
+                reach = list(map(max, reach, self._ends_read(reader, indices)))
             self._reaches[name] = tuple(reach)
         return self._reaches[name]
+
+    def _readings(self, name: str) -> Iterator[tuple[str, tuple[Expr, ...]]]:
+        """The readers of tensor *name*, and the indices with which they read it."""
+        for reader in self.definition.readers.get(name, ()):
+            for indices in self.definition.index_tuples(reader, name):
+                yield reader, indices
+
+    def _ends_read(self, reader: str, indices: Sequence[Expr]) -> list[int]:
+        """Where all that *reader* reads at *indices* ends, by dimension; not clipped.
+
+        A box of the reader that is moved computes nothing beyond its :meth:`ends`.
+        """
+        op, clipped = self.op(reader), self.state.stage(reader).attach and not self.masked(reader)
+        ends = self.ends(reader) if clipped else [axis.extent for axis in op.axes]
+        whole = {a.name: Span(ZERO, end, 0) for a, end in zip(op.axes, ends, strict=True)}
+        whole.update((a.name, Span(ZERO, a.extent, 0)) for a in op.reduce_axes)
+        return [end_of(touched(index, op, whole)) for index in indices]
 
     def needs(self, name: str, owner: str, level: int, *, among: Kinds = ALONE) -> tuple[Span, ...]:
         """The box of tensor *name* that readers ask for; neither clipped nor moved.
@@ -363,16 +390,18 @@ class Bounds:
         return self._needs[key]
 
     def _reads_of(self, name: str, owner: str, level: int, among: Kinds) -> Iterable[Span]:
-        shape = self.state.stage(name).op.shape
+        shape, masked = self.state.stage(name).op.shape, self.masked(name)
         found: list[list[Span]] = [[] for _ in shape]
-        for reader in self.definition.readers.get(name, ()):
+        lags: list[list[int]] = [[] for _ in shape]
+        for reader, indices in self._readings(name):
             self._require_within(reader, name, owner, level)
             op, box = self.op(reader), self.box(reader, owner, level, among=among)
-            for indices in self.definition.index_tuples(reader, name):
-                for spans, index in zip(found, indices, strict=True):
-                    spans.append(touched(index, op, box))
-        for extent, spans in zip(shape, found, strict=True):
-            yield hull(spans, extent)
+            ends = self._ends_read(reader, indices)
+            for d, index in enumerate(indices):
+                found[d].append(touched(index, op, box))
+                lags[d].append(0 if masked else self._reach(name)[d] - ends[d])
+        for extent, spans, behind in zip(shape, found, lags, strict=True):
+            yield hull(spans, behind, extent)
 
     def _require_within(self, reader: str, name: str, owner: str, level: int) -> None:
         if not self.within(reader, owner, level):
@@ -382,6 +411,11 @@ class Bounds:
                 stage=name, program=self.state.text(),
                 hint=f'compute "{name}" at a loop around all of its readers, or at the root',
             )  # fmt: skip
+
+
+def _is_ragged(extent: Size, tile: Size) -> bool:
+    """True when *tile* does not divide *extent*; tiles still to be chosen are taken to divide."""
+    return isinstance(extent, int) and isinstance(tile, int) and extent % tile != 0
 
 
 def _untouched(stage: Stage, relation: FuseRelation, fixed: set[str]) -> set[str]:

@@ -7,7 +7,7 @@ of these; for any stage but the one that was tiled, there are far fewer of them 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -116,19 +116,15 @@ def _evaluated(statement: _Statement, rows: Ints, settings: Settings | None) -> 
     known = values.get
     accesses = [_access(a, known) for a in statement.accesses]
     leaf = statement.leaf
-    return Leaf(
-        leaf.stage,
-        leaf.op,
-        tuple(_loop(loop, known) for loop in leaf.loops),
-        tuple(accesses[at] for at in statement.reads),
-        accesses[-1],
-        leaf.body,
-        known(leaf.max_unroll, leaf.max_unroll),
-        leaf.own_from,
-        tuple(map(known, leaf.asks, leaf.asks)),
-        leaf.held,
-        settings,
-        known(leaf.instances, leaf.instances),
+    return replace(
+        leaf,
+        loops=tuple(_loop(loop, known) for loop in leaf.loops),
+        accesses=tuple(accesses[at] for at in statement.reads),
+        write=accesses[-1],
+        max_unroll=known(leaf.max_unroll, leaf.max_unroll),
+        asks=tuple(map(known, leaf.asks, leaf.asks)),
+        settings=settings,
+        instances=known(leaf.instances, leaf.instances),
     )
 
 
@@ -137,21 +133,13 @@ def _loop(loop: Loop, known: _Known) -> Loop:
     if all(isinstance(size, int) for size in sizes):
         return loop
     extent, parallel, vector, unroll = map(known, sizes, sizes)
-    return Loop(loop.stage, loop.name, loop.kind, extent, parallel, vector, unroll, loop.annotation)
+    return replace(loop, extent=extent, parallel=parallel, vector=vector, unroll=unroll)
 
 
 def _access(access: LeafAccess, known: _Known) -> LeafAccess:
-    return LeafAccess(
-        access.buffer,
-        tuple(map(known, access.shape, access.shape)),
-        access.elem_bytes,
-        tuple(tuple(map(known, coefs, coefs)) for coefs in access.coefs),
-        access.alloc_depth,
-        access.is_constant,
-        access.is_packed,
-        access.is_output,
-        access.exact,
-        access.moving,
+    return replace(
+        access,
+        shape=tuple(map(known, access.shape, access.shape)),
+        coefs=tuple(tuple(map(known, coefs, coefs)) for coefs in access.coefs),
         pad=known(access.pad, access.pad),
-        team=access.team,
     )

@@ -9,7 +9,7 @@ to the boxes passed in (:meth:`~ansorpy.schedule.bounds.Bounds.inside`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -48,8 +48,8 @@ class Span:
     """``extent`` elements of one dimension from ``origin``; None if the start is not affine.
 
     In every iteration of the loops outside, the start is ``origin.offset`` plus a multiple of
-    ``step`` (0: always the same start).  A *late* span may end beyond its tensor; its box is then
-    moved to start earlier.
+    ``step`` (0: always the same start).  A *late* span may end beyond where its box is moved to
+    end at the latest, and then starts earlier.
     """
 
     origin: Origin | None
@@ -85,7 +85,8 @@ def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
     step: Size = 0
     origin: dict[Part, int] = {}
     parts = list(parts)
-    if any(span.late for span, _ in parts) and _count_moving(parts) > 1:
+    late = any(span.late for span, _ in parts)
+    if late and _count_moving(parts) > 1:
         return NOWHERE  # if one box is moved, the sum starts early even in mid-tensor
     for span, c in parts:
         if c < 0 or span.origin is None:
@@ -95,7 +96,8 @@ def _sum(parts: Iterable[tuple[Span, int]], offset: int) -> Span:
         offset += c * span.origin.offset
         for part, k in span.origin.terms:
             origin[part] = origin.get(part, 0) + c * k
-    return Span(Origin(tuple(sorted((p, k) for p, k in origin.items() if k)), offset), extent, step)
+    start = Origin(tuple(sorted((p, k) for p, k in origin.items() if k)), offset)
+    return Span(start, extent, step, late)
 
 
 def _count_moving(parts: Iterable[tuple[Span, int]]) -> int:
@@ -109,13 +111,14 @@ def _quotient(span: Span, divisor: Expr) -> Span:
     c, (terms, offset) = int(divisor.value), (span.origin.terms, span.origin.offset)
     if all(k % c == 0 for _, k in terms):
         start = Origin(tuple((part, k // c) for part, k in terms), offset // c)
-        return Span(start, (span.extent + offset % c - 1) // c + 1)
+        before = c - 1 if span.late else offset % c  # a box that is moved may start anywhere
+        return Span(start, (span.extent + before - 1) // c + 1, late=span.late)
     if len(terms) > 1 or offset or terms[0][1] != 1:
         return NOWHERE
     (axis, inner), _ = terms[0]
     start = Origin(((Part(axis, inner * c), 1),), 0)
     # The worst start: as far into a group of c as a common divisor of all starts and c allows.
-    return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c))
+    return Span(start, ceil_div(span.extent + c - size_gcd(span.step, c), c), late=span.late)
 
 
 def end_of(span: Span) -> int:
@@ -131,23 +134,32 @@ def moved_inside(span: Span, late: bool) -> Span:
     box may end beyond its tensor and be moved back: the span is marked.
     """
     before = 0 if span.origin is None else max(0, -span.origin.offset)
-    return replace(span, extent=span.extent + before, late=late) if before or late else span
+    return (
+        replace(span, extent=span.extent + before, late=late)
+        if before or late != span.late
+        else span
+    )
 
 
-def hull(spans: list[Span], extent: int) -> Span:
-    """The smallest span that covers *spans*, not clipped.
+def hull(spans: Sequence[Span], lags: Sequence[int], extent: int) -> Span:
+    """The smallest span that covers *spans* and, where its box is moved, what they are moved to.
 
-    It is all *extent* elements where a start is unknown or two differ by more than a constant.
+    What reads a span ends so many (its number of *lags*) elements before the last reader of the
+    tensor, so its box may be moved back when a box of this tensor is not yet.  The hull is longer
+    by as much; not clipped.  It is all *extent* elements where a start is unknown or two differ
+    by more than a constant.
     """
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
     if len(known) < len(spans) or len({o.terms for o in known}) != 1:
         return Span(ZERO, extent, 0)
     low = min(o.offset for o in known)
+    shifts = [o.offset - low + lag for o, lag in zip(known, lags, strict=True)]
     reach: Size = 0
-    for span, origin in zip(spans, known, strict=True):
-        reach = size_max(reach, span.extent + (origin.offset - low))
-    return Span(Origin(known[0].terms, low), reach)
+    for span, shift in zip(spans, shifts, strict=True):
+        reach = size_max(reach, span.extent + shift)
+    late = len(set(shifts)) > 1 or any(span.late for span in spans)
+    return Span(Origin(known[0].terms, low), reach, late=late)
 
 
 def start_of(span: Span, values: Mapping[str, Expr]) -> Expr:

@@ -10,7 +10,7 @@ import numpy as np
 from ansorpy.errors import ScheduleError
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.expr import Axis, AxisKind, Expr
 from ansorpy.ir.strides import dense_strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.stage import Tail
@@ -102,8 +102,26 @@ def norms(rng: np.random.Generator) -> Tensors:
     return [x, compute((n, h, w), lambda i, j, k: x[i, j, k] / norm[i], name="unit")]
 
 
+def diamond(rng: np.random.Generator) -> Tensors:
+    """Two readers of one stage, each with its own length, halo and offset, and what reads both."""
+    n, offset, beyond = _extent(rng), int(rng.integers(4)), int(rng.integers(4))
+    x = placeholder((n + offset + beyond + 3,), name="X")
+    p = compute(x.shape, lambda i: x[i] * 2.0, name="P")
+    q = compute((n + beyond,), lambda i: p[i + offset] * 3.0, name="Q")
+    r = compute((n,), lambda i: p[i] + p[i + int(rng.integers(3))], name="R")
+    before, after = int(rng.integers(3)), int(rng.integers(3))
+
+    def both(i: Axis) -> Expr:
+        halo = b.select(i >= before, q[i - before], 0.0) + b.select(
+            i < n - after, q[i + after], 0.0
+        )
+        return r[i] + halo
+
+    return [x, compute((n,), both, name="D")]
+
+
 DEFINITIONS: tuple[Callable[[np.random.Generator], Tensors], ...] = (
-    matmul, conv, softmax, pool, elementwise, norms,
+    matmul, conv, softmax, pool, elementwise, norms, diamond,
 )  # fmt: skip
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis.strategies import integers
 
 from ansorpy.ir import builders as b
 from ansorpy.ir.interpret import run_dag
@@ -11,6 +13,7 @@ from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
+from tests.properties.random_dags import diamond
 from tests.properties.test_schedules import inputs_of, interpreted
 
 
@@ -32,7 +35,7 @@ def check(state: State) -> None:
     data = inputs_of(state, np.random.default_rng(0))
     (expected,) = run_dag(state.base, data)
     (found,) = interpreted(lower(state), data)
-    np.testing.assert_allclose(found, expected, rtol=1e-6)
+    np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("unread", [0, 9])
@@ -60,3 +63,73 @@ def test_a_region_is_no_larger_than_its_tensor_but_what_is_needed_may_be() -> No
     (needed,), (region,) = bounds.needs("c", "d", 0), bounds.region("c", "d", 0)
     assert needed.origin is not None and needed.origin.offset == -2
     assert (needed.extent, region.extent) == (11, 8)
+
+
+def attached(definition: list[Tensor], *names: str, tile: int) -> State:
+    """*names*, consumers first, each computed inside tiles of ``D``."""
+    state, (outer, _) = State.initial(definition).split("D", "i", (tile,))
+    for name in names:
+        state = state.compute_at(name, "D", outer)
+    return state
+
+
+@pytest.mark.parametrize("tile", [2, 3, 4, 7])
+def test_a_box_moves_back_as_far_as_the_one_of_each_reader(tile: int) -> None:
+    x = placeholder((20,), name="x")
+    p = compute((20,), lambda i: x[i] * 2.0, name="p")
+    r = compute((10,), lambda i: p[i] + 1.0, name="r")
+    q = compute((20,), lambda i: p[i] * 3.0, name="q")
+    d = compute((10,), lambda i: r[i] + q[i + 8], name="D")
+    check(attached([x, d], "r", "q", "p", tile=tile))
+
+
+@pytest.mark.parametrize("tile", [1, 2, 3, 5, 10])
+def test_a_box_moves_back_with_the_halo_of_one_reader(tile: int) -> None:
+    x = placeholder((13,), name="x")
+    p = compute((13,), lambda i: x[i] * 2.0, name="p")
+    r = compute((10,), lambda i: p[i + 3], name="r")
+    q = compute((10,), lambda i: p[i] + 1.0, name="q")
+    d = compute(
+        (10,),
+        lambda i: r[i] + b.select(i >= 1, q[i - 1], 0.0) + b.select(i < 9, q[i + 1], 0.0),
+        name="D",
+    )
+    check(attached([x, d], "r", "q", "p", tile=tile))
+
+
+@pytest.mark.parametrize("tile", [1, 3, 4])
+def test_a_box_moves_back_with_a_reader_that_is_not_read_to_its_end(tile: int) -> None:
+    x = placeholder((16,), name="x")
+    p = compute((16,), lambda i: x[i] * 2.0, name="p")
+    r = compute((16,), lambda i: p[i] + 1.0, name="r")
+    d = compute((10,), lambda i: r[i] * 0.5, name="D")
+    check(attached([x, d], "r", "p", tile=tile))
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=integers(0, 2**32 - 1), tile=integers(1, 8))
+def test_a_box_has_what_two_readers_with_their_own_ends_and_halos_read(
+    seed: int, tile: int
+) -> None:
+    check(attached(diamond(np.random.default_rng(seed)), "R", "Q", "P", tile=tile))
+
+
+@pytest.mark.parametrize("tile", [3, 4])
+def test_a_box_read_at_sums_of_two_moving_axes_is_there_when_one_is_moved(tile: int) -> None:
+    x = placeholder((160,), name="x")
+    p = compute((160,), lambda i: x[i] * 2.0, name="p")
+    r = compute((10, 16), lambda i, j: p[i * 16 + j] + 1.0, name="r")
+    d = compute((10, 16), lambda i, j: r[i, j] * 0.5, name="D")
+    state, (io, ii) = State.initial([x, d]).split("D", "i", (tile,))
+    state, (jo, ji) = state.split("D", "j", (4,))
+    state = state.reorder("D", [io, jo, ii, ji])
+    check(state.compute_at("r", "D", jo).compute_at("p", "D", jo))
+
+
+def test_the_box_of_quotients_follows_a_box_that_is_moved_between_their_steps() -> None:
+    x = placeholder((10,), name="x")
+    p = compute((10,), lambda i: x[i] * 2.0, name="p")
+    r = compute((38,), lambda i: p[i // 4] + 1.0, name="r")
+    d = compute((10,), lambda i: r[i * 4] + b.select(i * 4 + 3 < 38, r[i * 4 + 3], 0.0), name="D")
+    for tile in (1, 2, 4, 5):
+        check(attached([x, d], "r", "p", tile=tile))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.schedule.nest import Leaf, LeafAccess, build_nest
 from ansorpy.schedule.size import Column, Size, as_array
 from ansorpy.schedule.space import Space
@@ -52,6 +54,18 @@ def test_iterations_times_stride_cover_the_output_once():
     for loop in done.loops:
         total *= as_array(loop.extent, len(table))
     assert (total == 4 * 8).all()
+
+
+def test_the_nest_of_a_table_knows_the_strides_of_arguments_that_are_parts_of_larger_tensors():
+    a = placeholder((24, 16), name="a")
+    b = compute((24, 16), lambda i, j: a[i, j] * 2.0, name="b")
+    dag = ComputeDAG([b], [a], {"a": (32, 1), "b": (48, 1)})
+    state, _ = State.initial(dag).split("b", "i", (None,))
+    space = Space(state)
+    table = space.sample(5, np.random.default_rng(0))
+    [tabled], [built] = space.nest(table).leaves, build_nest(state, space.values(table)).leaves
+    assert [x.strides for x in (*tabled.accesses, tabled.write)] == [(32, 1), (48, 1)]
+    assert [x.strides for x in (*built.accesses, built.write)] == [(32, 1), (48, 1)]
 
 
 def test_sizes_refuse_to_be_branched_on():
