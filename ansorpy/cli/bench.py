@@ -9,9 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ansorpy.cli.options import Against, Dim, ModelOption, Records, RunThreads, Seed, Shape
+from ansorpy.cli.options import (
+    Against,
+    Dim,
+    ExistingRecords,
+    ModelOption,
+    Precision,
+    PrecisionOption,
+    RunThreads,
+    Seed,
+    Shape,
+)
 
 if TYPE_CHECKING:
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.report.bench.turns import Contender
 
 __all__ = ["bench"]
@@ -23,9 +34,10 @@ def bench(
     against: Against = None,
     threads: RunThreads = None,
     seed: Seed = 0,
-    db: Records = Path("ansorpy.db"),
+    db: ExistingRecords = None,
     dim: Dim = None,
     shape: Shape = None,
+    precision: PrecisionOption = Precision.default,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write the result here; - prints.")
     ] = None,
@@ -34,7 +46,8 @@ def bench(
     ] = False,
 ) -> None:
     """Time a network beside other engines, one at a time, in alternating bursts."""
-    from ansorpy.cli.files import check_writable
+    from ansorpy.cli.files import check_writable, existing_records
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.profiling import profile_of
     from ansorpy.config import default_threads
     from ansorpy.measure.probe.cores import Cores
@@ -46,11 +59,10 @@ def bench(
     prints_json = json_file == Path("-")
     if json_file is not None and not prints_json:
         check_writable(json_file)
-    used = threads or default_threads()
-    calls = []
-    if profile:
-        calls = profile_of(model, threads=used, seed=seed, db=db, shape=shape, dim=dim)
-    contenders = _contenders(model, original, against or [], used, seed, db, shape, dim)
+    used, records = threads or default_threads(), existing_records(db)
+    lookup = Lookup(model, records, threads=used, precision=precision, dim=dim, shape=shape)
+    calls = profile_of(lookup, seed) if profile else []
+    contenders = _contenders(lookup, original, against or [], used, seed)
     timings = compare(
         contenders, progress=lambda line: print(line, file=sys.stderr),
         is_disturbed=Cores(used).look,
@@ -71,29 +83,23 @@ def bench(
 
 
 def _contenders(
-    model: Path,
-    original: Path | None,
-    against: list[str],
-    threads: int,
-    seed: int,
-    db: Path,
-    shape: list[str] | None,
-    dim: list[str] | None,
+    lookup: Lookup, original: Path | None, against: list[str], threads: int, seed: int
 ) -> list[Contender]:
     """Ours first, then the peers in the given order; all with the same inputs and threads."""
     from ansorpy.cli.models import onnx_beside
     from ansorpy.cli.values import parse_dims, parse_shapes
     from ansorpy.report.bench.turns import Contender
 
-    shapes, dims = parse_shapes(shape or ()), parse_dims(dim or ())
+    shapes, dims = parse_shapes(lookup.shape or ()), parse_dims(lookup.dim or ())
     arguments = {
-        "path": str(model), "db": str(db), "threads": threads, "seed": seed,
-        "shape": shape, "dim": dim,
+        "path": str(lookup.model), "db": None if lookup.db is None else str(lookup.db),
+        "threads": threads, "precision": lookup.precision, "seed": seed,
+        "shape": lookup.shape, "dim": lookup.dim,
     }  # fmt: skip
     contenders = [Contender("ansorpy", "ansorpy.cli.engine:Ours", arguments)]
     for name in dict.fromkeys(against):
         peer = {
-            "name": name, "path": str(onnx_beside(model, original)), "threads": threads,
+            "name": name, "path": str(onnx_beside(lookup.model, original)), "threads": threads,
             "seed": seed, "shapes": shapes, "dims": dims,
         }  # fmt: skip
         contenders.append(Contender(name, "ansorpy.report.engines.protocol:open_peer", peer))

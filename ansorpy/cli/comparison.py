@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 import onnx
 
-from ansorpy.cli.models import is_library, open_model
+from ansorpy.cli.lookup import Lookup
+from ansorpy.cli.models import open_model
 from ansorpy.cli.values import parse_dims, parse_shapes
 from ansorpy.config import default_threads
 from ansorpy.errors import UsageError
@@ -21,7 +21,7 @@ __all__ = ["verify_model"]
 
 
 def verify_model(
-    given: Path,
+    lookup: Lookup,
     original: Path,
     folder: Path,
     *,
@@ -29,12 +29,8 @@ def verify_model(
     tolerance: float,
     weights_seed: int | None,
     input_seed: int,
-    threads: int | None,
-    db: Path,
-    shape: Sequence[str] | None,
-    dim: Sequence[str] | None,
 ) -> Verification:
-    """Compare *given* (a library, or *original* itself) with the engine *against*.
+    """Compare the model of *lookup* (a library, or *original* itself) with the engine *against*.
 
     *folder* receives the network as both engines read it: with random weights from *weights_seed*,
     if given, and with the inputs of its final softmaxes as additional outputs.
@@ -49,17 +45,15 @@ def verify_model(
     extended, softmaxes = softmax_inputs_as_outputs(model)
     reference = folder / original.name
     _save(extended, reference)
-    specs = input_specs(extended, parse_shapes(shape or ()), parse_dims(dim or ()))
+    specs = input_specs(extended, parse_shapes(lookup.shape or ()), parse_dims(lookup.dim or ()))
     feeds = random_feeds(specs, input_seed)
-    engine = open_engine(against, str(reference), feeds, threads or default_threads())
+    engine = open_engine(against, str(reference), feeds, lookup.threads or default_threads())
     engine.run()
     theirs = {name: value.copy() for name, value in engine.outputs().items()}
-    ours = open_model(
-        given if is_library(given) else reference, threads=threads, db=db, shape=shape, dim=dim
-    )
+    ours = open_model(lookup, instead=reference)
     names = [output.name for output in ours.get_outputs()]
-    results = dict(zip(names, ours.run(names, feeds, threads=threads), strict=True))
-    return compare_outputs(given.name, against, results, theirs, softmaxes, tolerance)
+    results = dict(zip(names, ours.run(names, feeds, threads=lookup.threads), strict=True))
+    return compare_outputs(lookup.model.name, against, results, theirs, softmaxes, tolerance)
 
 
 def _save(model: onnx.ModelProto, path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ansorpy.cli.options import (
+    DEFAULT_DB,
     Bound,
     CostModelName,
     Dim,
@@ -49,7 +50,7 @@ def compile(
     trials: Trials = None,
     trials_per_task: TrialsPerTask = None,
     time_limit: TimeLimit = None,
-    db: Records = Path("ansorpy.db"),
+    db: Records = DEFAULT_DB,
     target: TargetName = "host",
     threads: Threads = None,
     dim: Dim = None,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ansorpy.cli.options import AsJson, Plugins
+from ansorpy.cli.options import DEFAULT_DB, AsJson, Plugins
 
 if TYPE_CHECKING:
     from ansorpy.measure.database import Database
@@ -33,7 +33,7 @@ def db(
         list[str] | None,
         typer.Argument(
             metavar="[tasks|runs|replay|model] [DB]",
-            help="What to do (default: tasks), and the tuning database (default: ansorpy.db).",
+            help=f"What to do (default: tasks), and the tuning database (default: {DEFAULT_DB}).",
         ),
     ] = None,
     run: Annotated[
@@ -80,7 +80,7 @@ def _parsed(words: list[str]) -> tuple[Action, Path]:
             f"one database is read at a time, not {', '.join(files)}",
             hint=f"write: ansorpy db [{'|'.join(Action)}] [DB]",
         )
-    return Action(words[0]) if named else Action.tasks, Path(files[0] if files else "ansorpy.db")
+    return Action(words[0]) if named else Action.tasks, Path(files[0]) if files else DEFAULT_DB
 
 
 def _tasks(database: Database, as_json: bool) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from ansorpy import __version__
+from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
+from ansorpy.cli.options import Precision
 from ansorpy.report.engines.protocol import Array
 from ansorpy.report.inputs import random_value
 
@@ -24,11 +26,15 @@ class Ours:
         threads: int,
         seed: int = 0,
         db: str | None = None,
+        precision: str = "default",
         shape: list[str] | None = None,
         dim: list[str] | None = None,
     ) -> None:
-        records = None if db is None else Path(db)
-        model = open_model(Path(path), threads=threads, db=records, shape=shape, dim=dim)
+        lookup = Lookup(
+            Path(path), None if db is None else Path(db), threads=threads,
+            precision=Precision(precision), dim=dim, shape=shape,
+        )  # fmt: skip
+        model = open_model(lookup)
         self._model = model
         self._threads = threads
         self._feeds = {

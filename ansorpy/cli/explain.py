@@ -6,7 +6,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ansorpy.cli.options import Dim, ModelFile, Shape, TargetName, TaskName, Threads
+from ansorpy.cli.options import (
+    Dim,
+    ModelFile,
+    Precision,
+    PrecisionOption,
+    Shape,
+    TargetName,
+    TaskName,
+    Threads,
+)
 
 if TYPE_CHECKING:
     from ansorpy.ir.task import Task
@@ -22,6 +31,7 @@ def explain(
     threads: Threads = None,
     dim: Dim = None,
     shape: Shape = None,
+    precision: PrecisionOption = Precision.default,
 ) -> None:
     """Print rule by stage by verdict by reason, then the sketches, of a network's tasks.
 
@@ -34,7 +44,7 @@ def explain(
     from ansorpy.rules.derive import explain as explained
     from ansorpy.rules.presets import preset_for
 
-    request = make_request(target=target, threads=threads)
+    request = make_request(target=target, threads=threads, precision=precision)
     request = replace(request, target=calibrated(request.target))
     project = project_of(model, request, shape, dim)
     for chosen in selected(project.all_tasks, task):

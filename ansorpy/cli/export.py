@@ -9,11 +9,11 @@ import typer
 
 from ansorpy.cli.options import (
     Dim,
+    ExistingRecords,
     Memory,
     ModelFile,
     Precision,
     PrecisionOption,
-    Records,
     Shape,
     TargetName,
     Threads,
@@ -25,7 +25,7 @@ __all__ = ["export"]
 def export(
     model: ModelFile,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="The library.")] = None,
-    db: Records = Path("ansorpy.db"),
+    db: ExistingRecords = None,
     target: TargetName = "host",
     threads: Threads = None,
     dim: Dim = None,
@@ -35,12 +35,13 @@ def export(
 ) -> None:
     """Write the library of the best recorded programs; tasks without records are predicted."""
     from ansorpy.cli import searching
-    from ansorpy.cli.files import library_path
+    from ansorpy.cli.files import existing_records, library_path
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.values import parse_bytes
     from ansorpy.runtime.export import check_exportable
 
-    request = searching.make_request(db=db, target=target, threads=threads, precision=precision)
-    library = library_path(model, output)
+    lookup = Lookup(model, existing_records(db), target, threads, precision, dim, shape)
+    request, library = lookup.request, library_path(model, output)
     check_exportable(library, request.target)
-    project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))
+    project = lookup.project.fit(parse_bytes(memory))
     searching.export(searching.search(project, request), request, library)

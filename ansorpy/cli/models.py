@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,35 +41,23 @@ def onnx_beside(path: Path, model: Path | None) -> Path:
     return model
 
 
-def open_model(
-    path: Path,
-    *,
-    threads: int | None = None,
-    db: Path | None = None,
-    shape: Sequence[str] | None = None,
-    dim: Sequence[str] | None = None,
-) -> Model:
-    """Load the library *path*, or compile the ONNX file from records, without tuning."""
+def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
+    """Load the library, or compile the ONNX file from records, without tuning.
+
+    Args:
+        instead: An altered copy of the ONNX file, to be compiled in its place.
+    """
     from ansorpy.api import load
 
-    if is_library(path):
-        return load(path)
-    return from_records(path, threads=threads, db=db, shape=shape, dim=dim)[1]
+    if is_library(lookup.model):
+        return load(lookup.model)
+    return from_records(lookup if instead is None else replace(lookup, model=instead))[1]
 
 
-def from_records(
-    path: Path,
-    *,
-    threads: int | None = None,
-    db: Path | None = None,
-    shape: Sequence[str] | None = None,
-    dim: Sequence[str] | None = None,
-) -> tuple[Finished, Model]:
-    """Programs and model of the ONNX file *path* from the records in *db*, without tuning."""
+def from_records(lookup: Lookup) -> tuple[Finished, Model]:
+    """Programs and model of the ONNX file from the records, without tuning."""
     from ansorpy.api.assemble import model_of
-    from ansorpy.cli.searching import make_request, project_of, search
+    from ansorpy.cli.searching import search
 
-    request = make_request(db=db, threads=threads)
-    project = project_of(path, request, shape, dim)
-    finished = search(project, request, quiet=True)
-    return finished, model_of(finished.project, finished.chosen, request.threads)
+    finished = search(lookup.project, lookup.request, quiet=True)
+    return finished, model_of(finished.project, finished.chosen, lookup.request.threads)

@@ -11,12 +11,16 @@ import typer
 from ansorpy.config import SEED
 
 __all__ = [
-    "Against", "AsJson", "Baseline", "Bound", "CostModelName", "Dim", "Effort", "EffortOption",
-    "MeasureName", "Memory", "ModelFile", "ModelFiles", "ModelOption", "NetworkWeight",
-    "ObjectiveName", "Plugins", "Precision", "PrecisionOption", "Records", "RunThreads",
-    "SchedulerName", "Seed", "SelectorName", "Shape", "StrategyName", "TargetName", "TaskName",
-    "Threads", "TimeLimit", "TransferName", "Trials", "TrialsPerTask", "Workers",
+    "DEFAULT_DB", "Against", "AsJson", "Baseline", "Bound", "CostModelName", "Dim", "Effort",
+    "EffortOption", "ExistingRecords", "MeasureName", "Memory", "ModelFile", "ModelFiles",
+    "ModelOption", "NetworkWeight", "ObjectiveName", "Plugins", "Precision", "PrecisionOption",
+    "Records", "RunThreads", "SchedulerName", "Seed", "SelectorName", "Shape", "StrategyName",
+    "TargetName", "TaskName", "Threads", "TimeLimit", "TransferName", "Trials", "TrialsPerTask",
+    "Workers",
 ]  # fmt: skip
+
+
+DEFAULT_DB = Path("ansorpy.db")
 
 
 class Effort(StrEnum):
@@ -68,6 +72,10 @@ Trials = Annotated[
 TrialsPerTask = Annotated[int | None, typer.Option(min=1, help="Programs to measure a task.")]
 TimeLimit = Annotated[str | None, typer.Option(metavar="DURATION", help="10m, 90s, 1h30m.")]
 Records = Annotated[Path, typer.Option("--db", help="Where trials are kept and resumed from.")]
+ExistingRecords = Annotated[
+    Path | None,
+    typer.Option("--db", help=f"Where trials were kept; default: {DEFAULT_DB}, if it exists."),
+]
 TargetName = Annotated[
     str, typer.Option(help="host, x86-64-v3, cortex-a76, rv64gcv, sm_90, a triple.")
 ]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
+from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import from_records, is_library
 from ansorpy.cost.bound import least_seconds
 from ansorpy.errors import UsageError
@@ -15,26 +15,18 @@ from ansorpy.report.profile import CallTime
 __all__ = ["profile_of"]
 
 
-def profile_of(
-    path: Path,
-    *,
-    threads: int,
-    seed: int,
-    db: Path,
-    shape: list[str] | None,
-    dim: list[str] | None,
-) -> list[CallTime]:
-    """Time each call of the network *path*, compiled from the records in *db*.
+def profile_of(lookup: Lookup, seed: int) -> list[CallTime]:
+    """Time each call of the network, compiled from its records, on inputs drawn with *seed*.
 
     Raises:
-        UsageError: *path* is a library, whose calls are inside a single function.
+        UsageError: The file is a library, whose calls are inside a single function.
     """
-    if is_library(path):
+    if is_library(lookup.model):
         raise UsageError(
-            f"{path} is a library: its calls cannot be timed one by one",
+            f"{lookup.model} is a library: its calls cannot be timed one by one",
             hint="give the ONNX file instead, with --db naming the records it was made from",
         )
-    finished, model = from_records(path, threads=threads, db=db, shape=shape, dim=dim)
+    finished, model = from_records(lookup)
     network = finished.project.network
     feeds = {i.name: random_value(i.shape, i.dtype, seed, i.name) for i in model.get_inputs()}
     programs = dict(zip((w.key for w in network.workloads()), finished.chosen, strict=True))

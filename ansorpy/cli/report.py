@@ -8,15 +8,13 @@ from typing import Annotated
 
 import typer
 
-from ansorpy.cli.options import AsJson
+from ansorpy.cli.options import DEFAULT_DB, AsJson
 
 __all__ = ["report"]
 
 
 def report(
-    file: Annotated[Path, typer.Argument(metavar="DB", help="A tuning database.")] = Path(
-        "ansorpy.db"
-    ),
+    file: Annotated[Path, typer.Argument(metavar="DB", help="A tuning database.")] = DEFAULT_DB,
     as_json: AsJson = False,
 ) -> None:
     """Sum up a tuning database: best times by task, failures by kind with their first reason."""

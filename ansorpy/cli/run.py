@@ -8,7 +8,15 @@ from typing import Annotated
 
 import typer
 
-from ansorpy.cli.options import AsJson, Dim, Records, RunThreads, Shape
+from ansorpy.cli.options import (
+    AsJson,
+    Dim,
+    ExistingRecords,
+    Precision,
+    PrecisionOption,
+    RunThreads,
+    Shape,
+)
 
 __all__ = ["run"]
 
@@ -21,20 +29,24 @@ def run(
     ] = None,
     save: Annotated[Path | None, typer.Option(help="Write the outputs to this .npz.")] = None,
     threads: RunThreads = None,
-    db: Records = Path("ansorpy.db"),
+    db: ExistingRecords = None,
     dim: Dim = None,
     shape: Shape = None,
+    precision: PrecisionOption = Precision.default,
     as_json: AsJson = False,
 ) -> None:
     """Run a compiled network once; inputs not given are random with seed 0."""
-    from ansorpy.cli.files import check_writable, feeds, save_arrays
+    from ansorpy.cli.files import check_writable, existing_records, feeds, save_arrays
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import open_model
     from ansorpy.report.outputs import outputs_json, outputs_table
     from ansorpy.report.tables import show
 
     if save is not None:
         check_writable(save)
-    opened = open_model(model, threads=threads, db=db, shape=shape, dim=dim)
+    records = existing_records(db)
+    lookup = Lookup(model, records, threads=threads, precision=precision, dim=dim, shape=shape)
+    opened = open_model(lookup)
     fed = feeds(opened.get_inputs(), inputs or ())
     names = [output.name for output in opened.get_outputs()]
     results = dict(zip(names, opened.run(names, fed, threads=threads), strict=True))

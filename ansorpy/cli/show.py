@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,8 +11,10 @@ import typer
 from ansorpy.cli.options import (
     AsJson,
     Dim,
+    ExistingRecords,
     ModelFile,
-    Records,
+    Precision,
+    PrecisionOption,
     Shape,
     TargetName,
     TaskName,
@@ -46,25 +47,26 @@ def show(
     form: Annotated[
         Form, typer.Option("--as", help="What to print of the task given with --task.")
     ] = Form.nest,
-    db: Records = Path("ansorpy.db"),
+    db: ExistingRecords = None,
     target: TargetName = "host",
     threads: Threads = None,
     dim: Dim = None,
     shape: Shape = None,
+    precision: PrecisionOption = Precision.default,
     as_json: AsJson = False,
 ) -> None:
     """List a network's tasks, or print the best program of one as loops, steps or code."""
     from ansorpy.api.session import open_session
-    from ansorpy.cli.searching import make_request, project_of
+    from ansorpy.cli.files import existing_records
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.tasks import selected
 
-    request = make_request(db=db if db.exists() else None, target=target, threads=threads)
-    project = project_of(model, request, shape, dim)
-    with open_session(request) as session:
+    lookup = Lookup(model, existing_records(db), target, threads, precision, dim, shape)
+    with open_session(lookup.request) as session:
         if task is None:
-            _list(project, session, as_json)
+            _list(lookup.project, session, as_json)
             return
-        for chosen in selected(project.all_tasks, task):
+        for chosen in selected(lookup.project.all_tasks, task):
             text = _text(chosen, session, form)
             print(json.dumps({"task": chosen.name, form.value: text}) if as_json else text)
 

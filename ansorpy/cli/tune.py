@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ansorpy.cli.options import (
+    DEFAULT_DB,
     Baseline,
     Bound,
     CostModelName,
@@ -39,6 +38,7 @@ from ansorpy.cli.options import (
 
 if TYPE_CHECKING:
     from ansorpy.api.several import Finished
+    from ansorpy.cli.lookup import Lookup
 
 __all__ = ["tune"]
 
@@ -53,7 +53,7 @@ def tune(
     trials: Trials = None,
     trials_per_task: TrialsPerTask = None,
     time_limit: TimeLimit = None,
-    db: Records = Path("ansorpy.db"),
+    db: Records = DEFAULT_DB,
     target: TargetName = "host",
     threads: Threads = None,
     dim: Dim = None,
@@ -72,6 +72,7 @@ def tune(
 ) -> None:
     """Tune the tasks of networks and keep the records; no library is written."""
     from ansorpy.api.several import Several
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.parts import chosen_parts
     from ansorpy.cli.searching import accounted, aims_of, make_request, project_of, search_all
     from ansorpy.cli.values import network_names, parse_bytes
@@ -100,28 +101,15 @@ def tune(
         finished = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
     for model, done in zip(models, finished, strict=True):
-        library = f"{done.project.name.replace(os.sep, '-').lstrip('.-')}.so"
-        words = _export(model, library, db, target, threads, precision, memory, dim, shape)
-        _show(done, words)
+        _show(done, Lookup(model, db, target, threads, precision, dim, shape), memory)
 
 
-def _show(finished: Finished, export: str) -> None:
+def _show(finished: Finished, lookup: Lookup, memory: Memory) -> None:
+    """Print what the kernels take, and the command that finds the same tasks."""
     from ansorpy.cli.searching import total_text
 
-    print(f"{finished.project.name}: {total_text(finished) or 'not timed'}")
-    print(f"write the library with: {export}")
-
-
-def _export(
-    model: Path, library: str, db: Path, target: str, threads: int | None, precision: Precision,
-    memory: Memory, dim: Dim, shape: Shape,
-) -> str:  # fmt: skip
-    """The ``export`` command line that finds the same tasks."""
-    words = ["ansorpy", "export", str(model), "-o", library, "--db", str(db)]
-    words += [] if target == "host" else ["--target", target]
-    words += [] if threads is None else ["--threads", str(threads)]
-    words += [] if precision is Precision.default else ["--precision", precision.value]
-    words += [] if memory is None else ["--memory", memory]
-    for option, values in (("--dim", dim), ("--shape", shape)):
-        words += [word for value in values or () for word in (option, value)]
-    return shlex.join(words)
+    name = finished.project.name
+    options = ["-o", f"{name.replace(os.sep, '-').lstrip('.-')}.so"]
+    options += [] if memory is None else ["--memory", memory]
+    print(f"{name}: {total_text(finished) or 'not timed'}")
+    print(f"write the library with: {lookup.command('export', *options)}")

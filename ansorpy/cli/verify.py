@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ansorpy.cli.options import AsJson, Dim, ModelOption, Records, RunThreads, Seed, Shape
+from ansorpy.cli.options import (
+    AsJson,
+    Dim,
+    ExistingRecords,
+    ModelOption,
+    Precision,
+    PrecisionOption,
+    RunThreads,
+    Seed,
+    Shape,
+)
 
 if TYPE_CHECKING:
     from ansorpy.report.verify import Verification
@@ -30,13 +40,16 @@ def verify(
     ] = None,
     threads: RunThreads = None,
     seed: Seed = 0,
-    db: Records = Path("ansorpy.db"),
+    db: ExistingRecords = None,
     dim: Dim = None,
     shape: Shape = None,
+    precision: PrecisionOption = Precision.default,
     as_json: AsJson = False,
 ) -> None:
     """Compare a network's outputs with onnxruntime's or the reference evaluator's."""
     from ansorpy.cli.comparison import verify_model
+    from ansorpy.cli.files import existing_records
+    from ansorpy.cli.lookup import Lookup
     from ansorpy.cli.models import is_library, onnx_beside
     from ansorpy.errors import UsageError
     from ansorpy.report.tables import show
@@ -45,19 +58,17 @@ def verify(
         raise UsageError(
             "a library has its weights inside", hint="give the .onnx file with --random-weights"
         )
+    records = existing_records(db)
+    lookup = Lookup(model, records, threads=threads, precision=precision, dim=dim, shape=shape)
     with TemporaryDirectory(prefix="ansorpy-") as folder:
         result: Verification = verify_model(
-            model,
+            lookup,
             onnx_beside(model, original),
             Path(folder),
             against=against,
             tolerance=tolerance,
             weights_seed=random_weights,
             input_seed=seed,
-            threads=threads,
-            db=db,
-            shape=shape,
-            dim=dim,
         )
     if as_json:
         print(json.dumps(result.to_dict(), indent=2))

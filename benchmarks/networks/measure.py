@@ -14,6 +14,7 @@ from ansorpy.api.deciding import fastest
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.cli.comparison import verify_model
+from ansorpy.cli.lookup import Lookup
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
@@ -144,9 +145,8 @@ def _checked(path: Path, threads: int, settings: Settings) -> float:
     """The largest error of any output; raises if one is beyond the tolerance."""
     with TemporaryDirectory(prefix="networks-") as folder:
         found = verify_model(
-            path, path, Path(folder), against="onnxruntime", tolerance=DEFAULT_TOLERANCE,
-            weights_seed=None, input_seed=settings.seed, threads=threads, db=settings.db,
-            shape=None, dim=None,
+            Lookup(path, settings.db, threads=threads), path, Path(folder), against="onnxruntime",
+            tolerance=DEFAULT_TOLERANCE, weights_seed=None, input_seed=settings.seed,
         )  # fmt: skip
     found.demand()
     return max(check.error for check in found.checks)

@@ -18,8 +18,11 @@ import pytest
 from onnx import TensorProto, helper
 
 from ansorpy.api import learned
-from ansorpy.cli import models
+from ansorpy.cli import comparison, models
+from ansorpy.cli.engine import Ours
+from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.main import main
+from ansorpy.errors import UsageError
 from ansorpy.measure.database import Database
 from ansorpy.measure.probe import calibrate
 from ansorpy.rates import Rates
@@ -74,6 +77,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--trials", "6", "--dim", "batch=1", "--db", f"{folder / 't.db'}", "--threads", "2",
     ]  # fmt: skip
     assert main(arguments) == 0
+    return folder
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The working folder: an empty one, so there is no default database."""
+    folder = tmp_path / "empty"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
     return folder
 
 
@@ -142,11 +154,12 @@ def test_the_library_is_verified(
 
 
 def test_the_network_is_verified_with_other_weights(
-    folder: Path, capsys: pytest.CaptureFixture[str]
+    folder: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["verify", str(folder / "net.onnx"), "--random-weights", "5", "--dim", "batch=1"]
-    assert main([*arguments, "--db", str(folder / "v.db"), "--json"]) == 0
+    assert main([*arguments, "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
+    assert not [*elsewhere.iterdir()]
     assert {o["name"] for o in data["outputs"]} == {"p", "z"}
     assert all(o["error"] < 2e-5 for o in data["outputs"])
 
@@ -298,6 +311,8 @@ def test_too_little_memory_is_refused_with_what_would_do(
     network, db = str(folder / "net.onnx"), str(tmp_path / "t.db")
     shared = ["--dim", "batch=1", "--threads", "1", "--db", db]
     library = ["-o", str(tmp_path / "net.so")]
+    with Database(db):
+        pass  # to export from
     for verb in (["tune"], ["export", *library], ["compile", *library]):
         assert main([verb[0], network, *verb[1:], *shared, "--memory", "1KiB"]) == 2
         assert "allow 1 MiB or more with --memory" in capsys.readouterr().err
@@ -397,6 +412,79 @@ def test_compile_ends_at_its_bound(
     assert f"ended: {Ending.GOAL.value}" in capsys.readouterr().err
     with Database(db) as database:
         assert sum(database.trials(t.key) for t in database.tasks()) < 400
+
+
+def test_records_of_another_precision_are_found(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, db, shared = str(folder / "net.onnx"), tmp_path / "t.db", ["--dim", "batch=1"]
+    shared += ["--threads", "1", "--db", str(db)]
+
+    def spent() -> int:
+        with Database(db) as database:
+            return sum(database.trials(task.key) for task in database.tasks())
+
+    assert main(["tune", net, "--trials", "8", *shared, "--precision", "strict"]) == 0
+    for verb in (["run", net], ["export", net, "-o", str(tmp_path / "net.so")]):
+        assert main([*verb, *shared, "--precision", "strict"]) == 0
+        assert capsys.readouterr() and spent() == 8
+    assert main(["show", net, *shared, "--precision", "strict", "--json"]) == 0
+    assert sum(task["trials"] for task in json.loads(capsys.readouterr().out)["tasks"]) == 8
+
+
+def test_bench_and_verify_pass_the_precision_on(
+    folder: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def stop(given: Lookup | list[turns.Contender], *rest: object, **options: object) -> None:
+        asked.append(given.precision if isinstance(given, Lookup) else given[0].arguments)
+        raise UsageError("enough")
+
+    monkeypatch.setattr(turns, "compare", stop)
+    monkeypatch.setattr(comparison, "verify_model", stop)
+    for verb in ("bench", "verify"):
+        assert main([verb, str(folder / "net.onnx"), "--precision", "strict"]) == 2
+    arguments, precision = asked
+    assert isinstance(arguments, dict) and arguments["precision"] == precision == "strict"
+    monkeypatch.setattr("ansorpy.cli.engine.open_model", stop)
+    with pytest.raises(UsageError):
+        Ours(**arguments)
+    assert asked[-1] == "strict"
+
+
+def test_explain_leaves_out_what_the_precision_forbids(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    f32, info = TensorProto.FLOAT, helper.make_tensor_value_info
+    nodes = [
+        helper.make_node("ConstantOfShape", ["shape"], ["w"]),
+        helper.make_node("Conv", ["x", "w"], ["y"], pads=[1, 1, 1, 1]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "convolution",
+        [info("x", f32, [1, 64, 14, 14])],
+        [info("y", f32, [1, 64, 14, 14])],
+        [helper.make_tensor("shape", TensorProto.INT64, [4], [64, 64, 3, 3])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=7)
+    onnx.save(random_weights(model, 0), tmp_path / "net.onnx")
+    command = ["explain", str(tmp_path / "net.onnx"), "--task", "0"]
+    assert main(command) == 0
+    assert "winograd" in capsys.readouterr().out
+    assert main([*command, "--precision", "strict"]) == 0
+    assert "winograd" not in capsys.readouterr().out
+
+
+def test_a_named_database_must_exist(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    net, db = str(folder / "net.onnx"), tmp_path / "absent.db"
+    for verb in ("run", "bench", "verify", "export", "show"):
+        assert main([verb, net, "--dim", "batch=1", "--db", str(db)]) == 6
+        assert f"there is no database {db}" in capsys.readouterr().err
+    assert not db.exists()
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:
