@@ -44,4 +44,5 @@ def export(
     request, library = lookup.request, library_path(model, output)
     check_exportable(library, request.target)
     project = lookup.project.fit(parse_bytes(memory))
+    lookup.warn_of_predictions()
     searching.export(searching.search(project, request), request, library)

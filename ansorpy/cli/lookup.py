@@ -1,8 +1,9 @@
-"""A network and the options that lead to its records."""
+"""A network and its records: the options that lead to them, and what the records lack."""
 
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,7 @@ from ansorpy.cli.options import Precision
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
     from ansorpy.api.request import Request
+    from ansorpy.ir.task import Task
 
 __all__ = ["Lookup"]
 
@@ -59,3 +61,25 @@ class Lookup:
         for option, values in (("--dim", self.dim), ("--shape", self.shape)):
             words += [word for value in values or () for word in (option, value)]
         return shlex.join(words)
+
+    def warn_of_predictions(self, tasks: Sequence[Task] | None = None) -> None:
+        """Say on stderr how many of *tasks* (default: the network's) no search found a program for.
+
+        Predicted programs are recorded when they are checked, and do not count.
+        """
+        from ansorpy.api.deciding import fastest
+        from ansorpy.measure.database import Database
+
+        tuned: dict[str, float] = {}
+        if self.db is not None:
+            with Database(self.db) as database:
+                tuned = database.tuned()
+        if tasks is None:
+            tasks = fastest(self.project, lambda task: tuned.get(task.key)).tasks
+        missing = sum(task.key not in tuned for task in tasks)
+        if missing:
+            print(
+                f"warning: the programs of {missing} of {len(tasks)} tasks are predicted, not "
+                f"tuned; to tune them: {self.command('tune')}",
+                file=sys.stderr,
+            )

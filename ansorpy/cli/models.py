@@ -51,6 +51,7 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
 
     if is_library(lookup.model):
         return load(lookup.model)
+    lookup.warn_of_predictions()
     return from_records(lookup if instead is None else replace(lookup, model=instead))[1]
 
 

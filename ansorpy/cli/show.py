@@ -67,6 +67,8 @@ def show(
             _list(lookup.project, session, as_json)
             return
         for chosen in selected(lookup.project.all_tasks, task):
+            if form is not Form.definition:
+                lookup.warn_of_predictions([chosen])
             text = _text(chosen, session, form)
             print(json.dumps({"task": chosen.name, form.value: text}) if as_json else text)
 

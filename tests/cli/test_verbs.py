@@ -427,9 +427,11 @@ def test_records_of_another_precision_are_found(
     assert main(["tune", net, "--trials", "8", *shared, "--precision", "strict"]) == 0
     for verb in (["run", net], ["export", net, "-o", str(tmp_path / "net.so")]):
         assert main([*verb, *shared, "--precision", "strict"]) == 0
-        assert capsys.readouterr() and spent() == 8
+        assert "predicted" not in capsys.readouterr().err and spent() == 8
     assert main(["show", net, *shared, "--precision", "strict", "--json"]) == 0
     assert sum(task["trials"] for task in json.loads(capsys.readouterr().out)["tasks"]) == 8
+    assert main(["run", net, *shared]) == 0
+    assert "are predicted, not tuned" in capsys.readouterr().err
 
 
 def test_bench_and_verify_pass_the_precision_on(
@@ -485,6 +487,30 @@ def test_a_named_database_must_exist(
         assert main([verb, net, "--dim", "batch=1", "--db", str(db)]) == 6
         assert f"there is no database {db}" in capsys.readouterr().err
     assert not db.exists()
+
+
+def test_predictions_are_said_until_a_search_has_tried_the_tasks(
+    folder: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shared = ["--dim", "batch=1", "--threads", "1"]
+    run = ["run", str(folder / "net.onnx"), *shared]
+
+    def warning() -> str:
+        assert main(run) == 0
+        return capsys.readouterr().err.partition("\n")[0]
+
+    said = warning()
+    assert re.match(r"warning: the programs of (\d+) of \1 tasks are predicted, not tuned; ", said)
+    assert not [*elsewhere.iterdir()]
+    assert main(["compile", *run[1:], "--effort", "none"]) == 0
+    assert capsys.readouterr() and (elsewhere / "ansorpy.db").exists()
+    recorded = warning()
+    assert recorded == said.replace("--threads", "--db ansorpy.db --threads")
+    command = shlex.split(recorded.partition("tune them: ")[2])[1:]
+    assert main(["show", *run[1:], "--task", "0"]) == 0
+    assert "of 1 of 1 tasks" in capsys.readouterr().err
+    assert main([*command, "--trials-per-task", "4"]) == 0
+    assert capsys.readouterr() and not warning()
 
 
 def test_ctrl_c_saves_and_the_same_command_goes_on(folder: Path, tmp_path: Path) -> None:
