@@ -38,6 +38,7 @@ from ansorpy.cli.options import (
 
 if TYPE_CHECKING:
     from ansorpy.api.several import Finished
+    from ansorpy.cli.lookup import Lookup
 
 __all__ = ["tune"]
 
@@ -100,14 +101,15 @@ def tune(
         finished = search_all(several, request)
     print(f"tuned {len(several.tasks)} tasks")
     for model, done in zip(models, finished, strict=True):
-        library = f"{done.project.name.replace(os.sep, '-').lstrip('.-')}.so"
-        options = ["-o", library] if memory is None else ["-o", library, "--memory", memory]
-        lookup = Lookup(model, db, target, threads, precision, dim, shape)
-        _show(done, lookup.command("export", *options))
+        _show(done, Lookup(model, db, target, threads, precision, dim, shape), memory)
 
 
-def _show(finished: Finished, export: str) -> None:
+def _show(finished: Finished, lookup: Lookup, memory: Memory) -> None:
+    """Print what the kernels take, and the command that finds the same tasks."""
     from ansorpy.cli.searching import total_text
 
-    print(f"{finished.project.name}: {total_text(finished) or 'not timed'}")
-    print(f"write the library with: {export}")
+    name = finished.project.name
+    options = ["-o", f"{name.replace(os.sep, '-').lstrip('.-')}.so"]
+    options += [] if memory is None else ["--memory", memory]
+    print(f"{name}: {total_text(finished) or 'not timed'}")
+    print(f"write the library with: {lookup.command('export', *options)}")
