@@ -32,6 +32,21 @@ template <typename T> {_INLINE} T floor_mod(T a, T b) {{
   return off != 0 && (off < 0) != (b < 0) ? off + b : off;
 }}"""
 
+_FLOAT_DIVISION = f"""\
+// Exact remainders with the sign of the divisor, and the quotients that belong to them.
+template <typename T> {_INLINE} bool opposed(T off, T b) {{
+  return off != 0 && (off < 0) != (b < 0);
+}}
+template <typename T> {_INLINE} T float_mod(T a, T b) {{
+  const T off = fmod(a, b);
+  return opposed(off, b) ? off + b : copysign(off, b);
+}}
+template <typename T> {_INLINE} T float_div(T a, T b) {{
+  const T off = fmod(a, b), ratio = a / b;
+  const T near = (a - off) / b - (opposed(off, b) ? T(1) : T(0)), whole = floor(near);
+  return b == 0 ? ratio : copysign(near - whole > T(0.5) ? whole + T(1) : whole, ratio);
+}}"""
+
 _INTEGERS = "\n".join(
     ["// Towards zero, to the nearest that the type has; NaN to 0."]
     + [
@@ -111,6 +126,23 @@ struct bfloat16 {{
   return narrow;
 }}"""
 
+_ODD = "\n".join(
+    [
+        "// Towards zero, with the last bit set where that cut something off: rounded further, it",
+        "// becomes what x is rounded to.",
+        f"template <typename T> {_INLINE} float odd(T x, float cut) {{",
+        "  return __uint_as_float(__float_as_uint(cut) | (unsigned)((T)cut != x));",
+        "}",
+    ]
+    + [
+        f"{_INLINE} float to_odd({kind} x) {{ return odd(x, __{short}2float_rz(x)); }}"
+        for kind, short in (
+            ("double", "double"), ("int", "int"), ("unsigned", "uint"), ("long long", "ll"),
+            ("unsigned long long", "ull"),
+        )
+    ]
+)  # fmt: skip
+
 _WORD = f"""\
 // The bits of parts in a word, the first lowest.
 {_INLINE} unsigned word(int a, int b, int c, int d) {{
@@ -183,12 +215,14 @@ template <int Pending> {_INLINE} void wait_copies() {{
 
 HELPERS: Mapping[str, str] = {
     "division": _DIVISION,
+    "float_division": _FLOAT_DIVISION,
     "integers": _INTEGERS,
     "extrema": _EXTREMA,
     "vec": _VEC,
     "copies": _COPIES,
     "float16": _FLOAT16,
     "bfloat16": _BFLOAT16,
+    "odd": _ODD,
     "word": _WORD,
     "dot_s8s8": _DOT_S8S8,
     "dot_u8s8": _DOT_U8S8,
