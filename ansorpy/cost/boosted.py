@@ -58,7 +58,8 @@ class BoostedOptions:
     corrections' sign means far more than their size.  Measured on held-out records
     (docs/cost_models.md)."""
     refit_share: float = 0.05
-    """Retrain when new programs are at least this share of those learned in this run ..."""
+    """Retrain when new programs are at least this share of those of the model's own tasks, which
+    were learned in this run or, as if it had never stopped, in earlier ones ..."""
     refit_least: float = 0.02
     """... and this share of all, including recalled ones, which make training slower."""
     base_programs: int = 400
@@ -134,7 +135,6 @@ class BoostedTrees:
         self._base = tuple((trees.weight, _read_trees(trees.text)) for trees in base)
         self._booster: _Blend | None = _Blend(self._base) if base else None
         self._trained_on = 0
-        self._learnt = 0
         self._own: set[str] = set()
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
@@ -198,7 +198,6 @@ class BoostedTrees:
         """Remember samples, as :meth:`samples` makes them, as this model's own."""
         self.recall({task_key: samples})
         self._own.add(task_key)
-        self._learnt += len(samples)
 
     def samples(self, task: Task, nest: Nest, seconds: Floats) -> Samples:
         """The training samples of these candidates."""
@@ -225,7 +224,7 @@ class BoostedTrees:
         programs, options = len(self.data), self.options
         if programs < options.min_programs:
             return
-        wanted = max(options.refit_share * self._learnt, options.refit_least * programs)
+        wanted = max(options.refit_share * self._own_programs, options.refit_least * programs)
         if self._booster is not None and programs - self._trained_on < wanted:
             return
         self._trained_on = programs
@@ -247,9 +246,13 @@ class BoostedTrees:
     def _blended(self, grown: Booster) -> _Blend:
         """The trees *grown* here combined with the initial ones."""
         known = self.options.base_programs if self._base else 0
-        learnt = sum(len(self.data.tasks[key].seconds) for key in self._own)
-        doubt = known / (known + learnt) if known else 0.0
+        doubt = known / (known + self._own_programs) if known else 0.0
         return _Blend((*((doubt * w, booster) for w, booster in self._base), (1 - doubt, grown)))
+
+    @property
+    def _own_programs(self) -> int:
+        """Number of programs of the tasks learned in this run, those of earlier runs included."""
+        return sum(len(self.data.tasks[key].seconds) for key in self._own)
 
     def trees(self) -> tuple[WeightedTrees, ...]:
         """All trees, the initial ones first; measured programs are not included."""

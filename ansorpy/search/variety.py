@@ -24,6 +24,9 @@ _REACH = 4.0
 _SHORTLIST = 256
 """Least number of candidates to compare; at least twice those wanted."""
 
+_AT_ONCE = 1024
+"""Tried programs compared with all candidates at once: so many fit the caches."""
+
 
 def varied(
     groups: Sequence[Scored],
@@ -47,9 +50,7 @@ def varied(
         return []
     names = list(dict.fromkeys(name for c in offered for name in c.structure.space.slices))
     here, before = np.split(_codes([*offered, *tried], names), [len(offered)])
-    apart = np.full(len(offered), len(names) + 1)
-    for row in before:
-        np.minimum(apart, _differing(here, row), out=apart)
+    apart = _nearest(here, before)
     scores = np.array([c.score for c in offered])
     logarithm = np.log(np.maximum(scores, np.finfo(np.float64).tiny))
     left = np.ones(len(offered), dtype=np.bool_)
@@ -67,6 +68,21 @@ def _unknown(apart: Codes) -> Floats:
     """The share of the error left unknown by a program that differs in *apart* decisions."""
     share: Floats = 1 - np.exp(-apart / _REACH)
     return share
+
+
+def _nearest(codes: Codes, others: Codes) -> Codes:
+    """Number of columns in which each row of *codes* differs from the nearest row of *others*.
+
+    All columns where there are no others.
+    """
+    nearest = np.full(len(codes), codes.shape[1])
+    for first in range(0, len(others), _AT_ONCE):
+        part = others[first : first + _AT_ONCE]
+        apart = np.zeros((len(codes), len(part)), dtype=np.int16)
+        for column, other in zip(codes.T, part.T, strict=True):
+            apart += column[:, None] != other
+        np.minimum(nearest, apart.min(axis=1), out=nearest)
+    return nearest
 
 
 def _differing(codes: Codes, row: Codes) -> Codes:

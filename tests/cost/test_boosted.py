@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.cost.boosted import BoostedTrees, WeightedTrees
+from ansorpy.cost.boosted import BoostedOptions, BoostedTrees, WeightedTrees
 from ansorpy.cost.dataset import Dataset
 from ansorpy.errors import ForeignFile
 from tests.cost.populations import SHAPE, population, rank_correlation, trained, true_seconds
@@ -31,7 +31,7 @@ def test_equal_records_give_equal_scores() -> None:
 
 
 def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
-    task, other = matmul_task(*SHAPE), matmul_task(64, 64, 64)
+    task, other = matmul_task(*SHAPE), matmul_task(32, 64, 64)
     nest, columns = population(400, 3)
     recalled = BoostedTrees().learn(other, nest, true_seconds(columns))
     model = BoostedTrees()
@@ -48,6 +48,23 @@ def test_a_few_new_programs_beside_many_recalled_ones_are_learnt() -> None:
     model.refit()
     nest, _ = population(16, 4)
     np.testing.assert_array_equal(model.predict(task, nest, 16), after)
+
+
+def test_a_resumed_run_trains_as_often_as_one_that_never_stopped() -> None:
+    task = matmul_task(*SHAPE)
+    nest, columns = population(400, 3)
+    whole, resumed = BoostedTrees(BoostedOptions(8)), BoostedTrees(BoostedOptions(8))
+    resumed.recall({task.key: whole.learn(task, nest, true_seconds(columns))})
+    trained: dict[BoostedTrees, list[int]] = {whole: [], resumed: []}
+    for programs in range(6, 60, 6):
+        nest, columns = population(6, programs)
+        for model, after in trained.items():
+            before = model.trees()
+            model.learn(task, nest, true_seconds(columns))
+            model.refit()
+            if model.trees() != before:
+                after.append(programs)
+    assert trained[whole] == trained[resumed] == [6, 30, 54]
 
 
 def test_a_few_programs_of_noise_do_not_turn_the_order_around(rng: np.random.Generator) -> None:

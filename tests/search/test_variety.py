@@ -7,8 +7,9 @@ import pytest
 
 from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.search import variety
 from ansorpy.search.population import Candidate, Scored, sample_valid, score_all, top
-from ansorpy.search.variety import varied
+from ansorpy.search.variety import Codes, varied
 from tests.search.tasks import dense_relu
 
 
@@ -63,6 +64,29 @@ def test_of_programs_nearly_the_same_a_few_are_tried_first() -> None:
         for chosen in (trusting, doubting)
     ]
     assert apart[1] > apart[0]
+
+
+def test_many_tried_programs_are_compared_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[int] = []
+
+    def differing_rows(codes: Codes, row: Codes) -> Codes:
+        compared.append(len(codes))
+        found: Codes = np.count_nonzero(codes != row, axis=1)
+        return found
+
+    monkeypatch.setattr(variety, "_differing", differing_rows)
+    tried = [c for g in groups(6, rows=500) for c in g.candidates()]
+    assert len(varied(groups(5), 12, tried, set(), 0.5)) == len(compared) == 12 < len(tried)
+
+
+@pytest.mark.parametrize("others", [0, 1, 1024, 2311])
+def test_the_nearest_of_many(others: int, rng: np.random.Generator) -> None:
+    codes, tried = rng.integers(0, 9, (37, 11)), rng.integers(0, 9, (others, 11))
+    want = [
+        min((sum(a != b for a, b in zip(code, row, strict=True)) for row in tried), default=11)
+        for code in codes
+    ]
+    assert variety._nearest(codes, tried).tolist() == want
 
 
 def test_what_was_tried_makes_its_neighbours_wait() -> None:
