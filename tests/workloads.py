@@ -41,6 +41,16 @@ def transposed_matmul(n: int = 128, m: int = 128, k: int = 64) -> list[Tensor]:
     return [a, b, compute((n, m), lambda i, j: ap.sum(a[i, r] * b[j, r], axis=r), name="C")]
 
 
+def gram(n: int, k: int, *, by_columns: bool = False) -> list[Tensor]:
+    """The products of all rows, or columns, of one matrix with each other."""
+    a, r = placeholder((k, n) if by_columns else (n, k), name="A"), reduce_axis(k, name="k")
+
+    def at(i: Expr) -> Expr:
+        return a[r, i] if by_columns else a[i, r]
+
+    return [a, compute((n, n), lambda i, j: ap.sum(at(i) * at(j), axis=r), name="C")]
+
+
 def double_matmul(n: int = 512) -> list[Tensor]:
     """``E = (A B) C``, square."""
     a, b, d = matmul(n, n, n)

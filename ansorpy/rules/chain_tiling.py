@@ -14,7 +14,7 @@ from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
 from ansorpy.rules.chain import Chain
 from ansorpy.rules.predicates import has_data_reuse, reads_along
 from ansorpy.rules.relations import consumers
-from ansorpy.rules.sketch.add_operand_copy import vector_dimension
+from ansorpy.rules.sketch.add_operand_copy import moving_load, with_operand_copy
 from ansorpy.rules.tiling import multi_level_tile
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import VECTOR
@@ -225,11 +225,10 @@ class ChainTiling:
         for producer in self._state.dag.reads(self._state.stage(name).op):
             stage = self._state.stage(producer.name)
             given = stage.is_placeholder and producer not in self._state.dag.constant_ops
-            last = vector_dimension(self._state, stage, self._state.stage(name)) if given else None
-            if last is None or last == producer.ndim - 1:
-                continue
-            order = [*(d for d in range(producer.ndim) if d != last), last]
-            self._state, _ = self._state.cache_read(producer.name, "local", [name], order)
+            reader = self._state.stage(name)
+            load = moving_load(self._state, stage, reader) if given else None
+            if load is not None and load.dimension != producer.ndim - 1:
+                self._state = with_operand_copy(self._state, stage, reader, "local")
 
     def _followed(self, name: str) -> dict[str, Part]:
         """Axes of *name* whose region starts at a block of the result, or at a quotient of one.

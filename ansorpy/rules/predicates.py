@@ -185,23 +185,24 @@ def reads_in_order(state: State, stage: Stage) -> bool:
 def has_data_reuse(state: State, stage: Stage) -> bool:
     """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
 
-    An input is broadcast when some non-unit space axis appears in none of its indices.  The
-    condition holds with two broadcast inputs, or with one and a reduction.
+    A read is broadcast when some non-unit space axis appears in none of its indices.  The
+    condition holds with two broadcast reads, or with one and a reduction.  Reads of one tensor
+    along the same axes count as one.
     Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; the
-    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``).
+    threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which unites
+    all reads of a tensor, so that it finds no reuse in ``A[i, k] * A[j, k]``.
     """
     if is_input(state, stage) or attrs_of(stage.op).unroll_axes:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}
-    broadcast = sum(not space <= _axes_in(reads) for reads in state.dag.reads(op).values())
+    reads = [axes for tuples in state.dag.reads(op).values() for axes in set(map(_axes_in, tuples))]
+    broadcast = sum(not space <= axes for axes in reads)
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
 
 
-def _axes_in(accesses: tuple[tuple[Expr, ...], ...]) -> set[Axis]:
-    return {
-        e for indices in accesses for index in indices for e in walk(index) if isinstance(e, Axis)
-    }
+def _axes_in(indices: tuple[Expr, ...]) -> frozenset[Axis]:
+    return frozenset(e for index in indices for e in walk(index) if isinstance(e, Axis))
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:

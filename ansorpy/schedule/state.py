@@ -314,14 +314,17 @@ class State:
         return self.do(place.ComputeRootStep(self._on(stage)))
 
     def cache_read(
-        self, stage: StageRef, scope: str, readers: Sequence[StageRef], order: Sequence[int] = ()
-    ) -> tuple[State, str]:
+        self, stage: StageRef, scope: str, readers: Sequence[StageRef], order: Sequence[int] = (),
+        loads: Sequence[int] = (),
+    ) -> tuple[State, str]:  # fmt: skip
         """Copy a tensor into a new stage that *readers* read instead; returns its name.
 
         Dimension ``d`` of the copy is dimension ``order[d]`` of the tensor (default: the same).
+        *loads* limits it to some loads of one reader, numbered in order of appearance: the second
+        operand of ``A[i, k] * A[j, k]`` is load 1.
         """
         names = tuple(map(self._on, readers))
-        step = storage.CacheReadStep(self._on(stage), scope, names, tuple(order))
+        step = storage.CacheReadStep(self._on(stage), scope, names, tuple(order), tuple(loads))
         state = self.do(step)
         return state, state.stages[self.index(stage) + 1].name
 

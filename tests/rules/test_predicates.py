@@ -91,7 +91,8 @@ def test_is_strictly_inlineable(at: Callable[..., Expr], answer: bool) -> None:
     [
         (lambda i, j: A[i, j] + R[j], False),  # one broadcast input, no reduction
         (lambda i, j: R[i] * Q[j], True),  # two
-        (lambda i, j: R[i] * R[j], False),  # one tensor whose accesses name every axis
+        (lambda i, j: R[i] * R[j], True),  # one tensor, read along either axis
+        (lambda i, j: R[j] * R[j], False),  # twice along one
         (lambda i, j: A[i, j] * A[j, i], False),
     ],
 )

@@ -32,6 +32,8 @@ WORKLOADS = {
     "matmul": workloads.matmul(12, 20, 6, constant=True),
     "deep_matmul": workloads.matmul(2, 4, 36),
     "primes": workloads.matmul(7, 13, 11),
+    "gram": workloads.gram(17, 9),
+    "gram_of_columns": workloads.gram(12, 21, by_columns=True),
     "chain": workloads.double_matmul(6),
     "conv": workloads.conv2d_bn_relu(1, 6, 5, 3, 4),
     "strided_conv": workloads.conv2d_bn_relu(2, 7, 7, 2, 3, stride=2),

@@ -147,6 +147,7 @@ def test_unknown_names_are_answered_with_the_known_ones():
         (lambda s: s.set_scope("C", "global"), '"global" is not a memory scope'),
         (lambda s: s.cache_read("A", "shared", ["D"]), '"D" does not read "A"'),
         (lambda s: s.cache_read("A", "local", ["C"], (1, 1)), "each of the 2 dimensions once"),
+        (lambda s: s.cache_read("A", "local", ["C"], loads=(1,)), 'not loads of "A" by one'),
         (lambda s: s.bind("C", "k", "blockIdx.x"), "a reduce iterator cannot be bound"),
         (lambda s: s.set_scope("D", "local"), "an output lives in the caller's memory"),
         (lambda s: s.reorder("C", ["i", "i"]), "a loop is named twice"),

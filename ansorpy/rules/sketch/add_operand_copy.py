@@ -6,23 +6,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ansorpy.ir.affine import index_terms
+from ansorpy.ir.expr import Expr
 from ansorpy.rules.annotation.unroll import origins
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.relations import consumers, is_tiled
 from ansorpy.rules.verdict import Verdict
-from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["AddOperandCopy", "moving_dimensions", "vector_dimension"]
+__all__ = ["AddOperandCopy", "moving_dimensions", "moving_load", "with_operand_copy"]
 
 
 @dataclass(frozen=True)
 class AddOperandCopy(SketchRule):
     """Copy an input into ``<name>.local``, with the dimension along the vector loop last.
 
-    For operands of a tiled reduction that are indexed by its vector loop.  A copied tile is
+    For operands of a tiled reduction that are indexed by its vector loop.  Other loads of the same
+    input (``A[i, k] * A[j, k]``) read it where it is.  A copied tile is
     contiguous, so its rows share no cache set, and a transposed operand (``B[j, k]`` where ``j``
     is the vector loop) is gathered once instead of once per tile.  The copy's location, from the
     root to the innermost tile that still re-reads it, is drawn with those of other stages.
@@ -43,37 +44,57 @@ class AddOperandCopy(SketchRule):
         (reader,) = readers
         if not is_tiled(reader) or not reader.compute.reduce_axes:
             return Verdict.skip(f'"{reader.name}" is not a tiled reduction')
-        if vector_dimension(state, stage, reader) is None:
+        if moving_load(state, stage, reader) is None:
             return Verdict.skip(f'the vector loop of "{reader.name}" does not move along it')
         return Verdict.apply(f'tiles of "{reader.name}" read it again and again')
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         stage = state.stage(stage_id)
         (reader,) = consumers(state, stage)
-        last = vector_dimension(state, stage, reader)
-        order = [d for d in range(stage.op.ndim) if d != last]
-        assert last is not None, stage.name
-        yield state.cache_read(stage_id, self.scope, [reader.name], [*order, last])[0], stage_id - 1
+        yield with_operand_copy(state, stage, reader, self.scope), stage_id - 1
 
 
-def vector_dimension(state: State, stage: Stage, reader: Stage) -> int | None:
-    """The dimension of *stage* that *reader*'s innermost loop moves along; None unless only one."""
-    along = moving_dimensions(state, stage, reader)
-    return along[0] if along is not None and len(along) == 1 else None
+@dataclass(frozen=True)
+class MovingLoad:
+    """A load of an operand, by its number in the reader, and the dimension it moves along."""
+
+    number: int
+    dimension: int
 
 
-def moving_dimensions(state: State, stage: Stage, reader: Stage) -> tuple[int, ...] | None:
-    """The dimensions of *stage* that the innermost loop of *reader* moves along.
+def moving_load(state: State, stage: Stage, reader: Stage) -> MovingLoad | None:
+    """The load of *stage* that moves with *reader*'s innermost loop.
 
-    None when it reads several elements at a time or an index is not affine in the axes.
+    None unless it is the only one and moves along one dimension.
+    """
+    found = []
+    for number, indices in enumerate(state.dag.reads(reader.op)[stage.op]):
+        along = moving_dimensions(reader, indices)
+        if along is None:
+            return None
+        found += [MovingLoad(number, dimension) for dimension in along]
+    return found[0] if len(found) == 1 else None
+
+
+def with_operand_copy(state: State, stage: Stage, reader: Stage, scope: str) -> State:
+    """*state* with a copy of *stage* for its :func:`moving_load`, whose dimension comes last."""
+    load = moving_load(state, stage, reader)
+    assert load is not None, stage.name
+    order = [*(d for d in range(stage.op.ndim) if d != load.dimension), load.dimension]
+    alone = len(state.dag.reads(reader.op)[stage.op]) == 1
+    loads = () if alone else (load.number,)
+    return state.cache_read(stage.name, scope, [reader.name], order, loads)[0]
+
+
+def moving_dimensions(reader: Stage, indices: tuple[Expr, ...]) -> tuple[int, ...] | None:
+    """The dimensions in which a load at *indices* moves with the innermost loop of *reader*.
+
+    None when an index is not affine in the axes.
     """
     op = reader.compute
     inner = origins(reader, reader.iters[-1].name)
     moving = {axis for axis in op.axes if axis.name in inner}
-    tuples = effective(state).index_tuples(reader.name, stage.name)
-    if len(tuples) != 1:
-        return None
-    found = [index_terms(index, (*op.axes, *op.reduce_axes)) for index in tuples[0]]
+    found = [index_terms(index, (*op.axes, *op.reduce_axes)) for index in indices]
     if any(terms is None for terms in found):
         return None
     return tuple(

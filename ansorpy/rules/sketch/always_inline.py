@@ -115,7 +115,8 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
     (reader,) = readers
     if not (is_tiled(reader) and reader.compute.reduce_axes) or state.dag.is_output(stage.op):
         return False
-    return _keeps_rows(stage) and moving_dimensions(state, stage, reader) == ()
+    tuples = effective(state).index_tuples(reader.name, stage.name)
+    return _keeps_rows(stage) and all(moving_dimensions(reader, i) == () for i in tuples)
 
 
 def _keeps_rows(stage: Stage) -> bool:

@@ -8,7 +8,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
-from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr
+from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr, walk
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
@@ -64,12 +64,14 @@ class CacheReadStep(Step):
     """Copy *stage* into a new stage ``<name>.<scope>`` that *readers* read instead.
 
     *order* permutes the copy: its dimension ``d`` is dimension ``order[d]`` of the source.  An
-    empty one keeps the source's order.
+    empty one keeps the source's order.  *loads* are the numbers of those loads of a single reader,
+    in order of appearance in its definition, that read the copy; all do if it is empty.
     """
 
     scope: str
     readers: tuple[str, ...]
     order: tuple[int, ...] = ()
+    loads: tuple[int, ...] = ()
     kind: Literal["cache_read"] = field(default="cache_read")
 
     def apply(self, state: State) -> State:
@@ -88,6 +90,7 @@ class CacheReadStep(Step):
                     f'"{reader}" does not read "{self.stage}"',
                     step=self.call(), stage=stage.name, program=state.text(),
                 )  # fmt: skip
+        chosen = self._chosen(state, op)
         name = free_names(state)(f"{self.stage}.{self.scope}")
         axes = tuple(Axis(f"i{d}", op.shape[d], AxisKind.SPACE) for d in order)
         source = tuple(axes[order.index(d)] for d in range(op.ndim))
@@ -95,7 +98,7 @@ class CacheReadStep(Step):
         copy = ComputeOp(name, shape, axes, (), Load(op, source))
 
         def redirect(load: Load) -> Expr:
-            if load.source is not op:
+            if load.source is not op or (chosen and load not in chosen):
                 return load
             return Load(copy, tuple(load.indices[d] for d in order))
 
@@ -112,8 +115,23 @@ class CacheReadStep(Step):
                 stages.append(replace(initial_stage(copy), scope=scope))
         return state.with_dag(dag, tuple(stages))
 
+    def _chosen(self, state: State, op: Tensor) -> frozenset[Load]:
+        """The loads of *op* that read the copy; none stands for all."""
+        if not self.loads:
+            return frozenset()
+        body = state.stage(self.readers[0]).compute.body
+        found = [e for e in walk(body) if isinstance(e, Load) and e.source is op]
+        if len(self.readers) > 1 or not set(self.loads) <= set(range(len(found))):
+            raise ScheduleError(
+                f'loads={self.loads} are not loads of "{self.stage}" by one reader',
+                step=self.call(), stage=self.stage, program=state.text(),
+                hint=f'"{self.readers[0]}" has {len(found)}, counted from 0',
+            )  # fmt: skip
+        return frozenset(found[number] for number in self.loads)
+
     def call(self) -> str:
         options = f", order={self.order}" if self.order else ""
+        options += f", loads={self.loads}" if self.loads else ""
         readers = list(self.readers)
         return f"state, _ = state.cache_read({self.stage!r}, {self.scope!r}, {readers}{options})"
 

@@ -43,6 +43,24 @@ def test_every_reader_gets_its_own_copy() -> None:
     assert sorted(str(name) for name in copies) == ["C", "D"]
 
 
+def test_reads_along_different_axes_have_tiles_of_their_own() -> None:
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), workloads.gram(8, 16), "C", CUDA)
+    [(state, following)] = derive(RULE, tiled, "A", CUDA)
+    assert following == "A"
+    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    assert read == {"A.shared": 1, "A.shared.1": 1}
+
+
+def test_reads_along_the_same_axes_share_a_tile() -> None:
+    a, w = placeholder((9, 8), name="A"), placeholder((8, 8), name="W")
+    k = reduce_axis(8, name="k")
+    c = compute((8, 8), lambda i, j: ap.sum((a[i, k] + a[i + 1, k]) * w[k, j], axis=k), name="C")
+    [(tiled, _)] = derive(MultiLevelTiling("SSSRRSRS"), [a, w, c], "C", CUDA)
+    [(state, _)] = derive(RULE, tiled, "A", CUDA)
+    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    assert read == {"A.shared": 2, "W": 1}
+
+
 def test_not_without_a_tiled_reader() -> None:
     assert ask(RULE, workloads.matmul(), "C", CUDA).reason == "nothing reads it"
     verdict = ask(RULE, workloads.min_reduce(), "A", CUDA)

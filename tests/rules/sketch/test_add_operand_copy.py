@@ -11,7 +11,9 @@ from ansorpy.rules.placement.compute_location import locations
 from ansorpy.rules.relations import is_operand_copy
 from ansorpy.rules.sketch.add_operand_copy import AddOperandCopy
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.schedule.decisions import OneOf
 from ansorpy.schedule.lower import lower
+from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.rules.asking import APPLY, SKIP, ask, derive
@@ -48,6 +50,18 @@ def test_a_copy_is_made_only_where_its_tile_is_read_again() -> None:
     [(state, _)] = derive(RULE, tiled(workloads.transposed_matmul(6, 10, 8)), "B")
     found = [at.iter for at in locations(state, state.stage("B.local"))]
     assert found == ["j.0", "j.1", "k.0"], "i.2 re-reads the tile inside these, not inside j.2"
+
+
+def test_only_the_load_that_moves_with_the_vector_loop_reads_the_copy() -> None:
+    [(state, _)] = derive(RULE, tiled(workloads.gram(12, 8)), "A")
+    read = {op.name: len(found) for op, found in state.dag.reads(state.stage("C").op).items()}
+    assert read == {"A": 1, "A.local": 1}
+    assert state.stage("A.local").op.shape == (8, 12)
+    again = State.replay(state.base, steps_from_json(steps_to_json(state.history)))
+    assert again.text() == state.text() and str(again.history) == str(state.history)
+    made: dict[str, object] = {"state": State.initial(state.base), "OneOf": OneOf}
+    exec(str(state.history), made)
+    assert str(made["state"]) == state.text()
 
 
 @pytest.mark.parametrize("at", ["root", "j.0", "j.1", "k.0"])
