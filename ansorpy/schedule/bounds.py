@@ -36,6 +36,7 @@ from ansorpy.schedule.size import (
     ceil_div,
     product,
     size_gcd,
+    size_max,
     size_min,
     split_extents,
 )
@@ -363,16 +364,35 @@ class Bounds:
         return self._needs[key]
 
     def _reads_of(self, name: str, owner: str, level: int, among: Kinds) -> Iterable[Span]:
-        shape = self.state.stage(name).op.shape
-        found: list[list[Span]] = [[] for _ in shape]
+        for dim, spans in enumerate(self._touched(name, owner, level, among)):
+            span = hull(spans)
+            yield self._anywhere(name, dim, among) if span is None else span
+
+    def _touched(self, name: str, owner: str, level: int, among: Kinds) -> list[list[Span]]:
+        """By dimension of tensor *name*, the span of each load."""
+        found: list[list[Span]] = [[] for _ in self.state.stage(name).op.shape]
         for reader in self.definition.readers.get(name, ()):
             self._require_within(reader, name, owner, level)
             op, box = self.op(reader), self.box(reader, owner, level, among=among)
             for indices in self.definition.index_tuples(reader, name):
                 for spans, index in zip(found, indices, strict=True):
                     spans.append(touched(index, op, box))
-        for extent, spans in zip(shape, found, strict=True):
-            yield hull(spans, extent)
+        return found
+
+    def _anywhere(self, name: str, dim: int, among: Kinds) -> Span:
+        """A whole dimension of tensor *name*, for loads whose starts are unknown or lie apart.
+
+        A :meth:`masked` box also covers what threads beyond the end of the dimension read.
+        """
+        stage = self.state.stage(name)
+        extent: Size = stage.op.shape[dim]
+        if self.masked(name):
+            while stage.attach is not None:
+                stage = self.state.stage(stage.attach.stage)
+            for span in self._touched(name, stage.name, -1, among)[dim]:
+                if span.origin is not None:  # before all loops, every axis starts at 0
+                    extent = size_max(extent, span.extent + span.origin.offset)
+        return Span(ZERO, extent, 0)
 
     def _require_within(self, reader: str, name: str, owner: str, level: int) -> None:
         if not self.within(reader, owner, level):

@@ -134,15 +134,15 @@ def moved_inside(span: Span, late: bool) -> Span:
     return replace(span, extent=span.extent + before, late=late) if before or late else span
 
 
-def hull(spans: list[Span], extent: int) -> Span:
+def hull(spans: list[Span]) -> Span | None:
     """The smallest span that covers *spans*, not clipped.
 
-    It is all *extent* elements where a start is unknown or two differ by more than a constant.
+    None where a start is unknown or two differ by more than a constant.
     """
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
     if len(known) < len(spans) or len({o.terms for o in known}) != 1:
-        return Span(ZERO, extent, 0)
+        return None
     low = min(o.offset for o in known)
     reach: Size = 0
     for span, origin in zip(spans, known, strict=True):

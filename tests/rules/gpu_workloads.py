@@ -90,6 +90,19 @@ def symmetric_matmul(n: int, m: int) -> list[Tensor]:
     return [a, b, compute((n, m), at, name="C")]
 
 
+def two_grams(batch: int, n: int, k: int) -> list[Tensor]:
+    """The products of all rows of a matrix, and of all rows of those."""
+
+    def products(t: Tensor, name: str) -> Tensor:
+        r = reduce_axis(t.shape[-1], name="k")
+        return compute(
+            (batch, n, n), lambda s, i, j: ap.sum(t[s, i, r] * t[s, j, r], axis=r), name=name
+        )
+
+    a = placeholder((batch, n, k), name="A")
+    return [a, products(products(a, "C"), "D")]
+
+
 def two_scaled_matmuls(n: int) -> list[Tensor]:
     """``D = s A B C``, where ``s`` is one element and scales the first product."""
     *given, c = scaled_matmul(n)
@@ -124,6 +137,7 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "gram": workloads.gram(37, 12),
     "gram_of_columns": workloads.gram(32, 40, by_columns=True),
     "symmetric": symmetric_matmul(37, 19),
+    "two_grams": two_grams(11, 3, 11),
     "two_matmuls": workloads.double_matmul(8),
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),
