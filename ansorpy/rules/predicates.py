@@ -6,7 +6,6 @@ an index qualifies when it is one axis plus a constant, whatever the axis's exte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -47,7 +46,7 @@ __all__ = [
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
     "is_cache_write_stage", "is_repeated_in_tiles",
-    "is_strictly_inlineable", "loads_by_axes", "needs_cross_thread_reduction",
+    "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reads_in_place", "reduce_extent", "space_extent",
 ]  # fmt: skip
@@ -197,23 +196,13 @@ def has_data_reuse(state: State, stage: Stage) -> bool:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}
-    broadcast = sum(
-        not space <= axes
-        for producer in state.dag.reads(op)
-        for axes in loads_by_axes(state, stage, producer)
-    )
+    reads = [axes for tuples in state.dag.reads(op).values() for axes in set(map(_axes_in, tuples))]
+    broadcast = sum(not space <= axes for axes in reads)
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
 
 
-def loads_by_axes(
-    state: State, stage: Stage, producer: Tensor
-) -> Mapping[frozenset[Axis], tuple[int, ...]]:
-    """The numbers of *stage*'s loads of *producer*, in order of appearance, by their axes."""
-    found: dict[frozenset[Axis], tuple[int, ...]] = {}
-    for number, indices in enumerate(state.dag.reads(stage.op)[producer]):
-        axes = frozenset(e for index in indices for e in walk(index) if isinstance(e, Axis))
-        found[axes] = (*found.get(axes, ()), number)
-    return found
+def _axes_in(indices: tuple[Expr, ...]) -> frozenset[Axis]:
+    return frozenset(e for index in indices for e in walk(index) if isinstance(e, Axis))
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:

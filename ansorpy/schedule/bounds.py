@@ -37,6 +37,7 @@ from ansorpy.schedule.size import (
     ceil_div,
     product,
     size_gcd,
+    size_max,
     size_min,
     split_extents,
 )
@@ -390,18 +391,39 @@ class Bounds:
         return self._needs[key]
 
     def _reads_of(self, name: str, owner: str, level: int, among: Kinds) -> Iterable[Span]:
-        shape, masked = self.state.stage(name).op.shape, self.masked(name)
-        found: list[list[Span]] = [[] for _ in shape]
-        lags: list[list[int]] = [[] for _ in shape]
+        for dim, found in enumerate(self._touched(name, owner, level, among)):
+            span = hull([span for span, _ in found], [lag for _, lag in found])
+            yield self._anywhere(name, dim, among) if span is None else span
+
+    def _touched(
+        self, name: str, owner: str, level: int, among: Kinds
+    ) -> list[list[tuple[Span, int]]]:
+        """By dimension of tensor *name*, the span of each load and its lag (:func:`hull`)."""
+        found: list[list[tuple[Span, int]]] = [[] for _ in self.state.stage(name).op.shape]
+        masked = self.masked(name)
         for reader, indices in self._readings(name):
             self._require_within(reader, name, owner, level)
             op, box = self.op(reader), self.box(reader, owner, level, among=among)
             ends = self._ends_read(reader, indices)
             for d, index in enumerate(indices):
-                found[d].append(touched(index, op, box))
-                lags[d].append(0 if masked else self._reach(name)[d] - ends[d])
-        for extent, spans, behind in zip(shape, found, lags, strict=True):
-            yield hull(spans, behind, extent)
+                lag = 0 if masked else self._reach(name)[d] - ends[d]
+                found[d].append((touched(index, op, box), lag))
+        return found
+
+    def _anywhere(self, name: str, dim: int, among: Kinds) -> Span:
+        """A whole dimension of tensor *name*, for loads whose starts are unknown or lie apart.
+
+        A :meth:`masked` box also covers what threads beyond the end of the dimension read.
+        """
+        stage = self.state.stage(name)
+        extent: Size = stage.op.shape[dim]
+        if self.masked(name):
+            while stage.attach is not None:
+                stage = self.state.stage(stage.attach.stage)
+            for span, _ in self._touched(name, stage.name, -1, among)[dim]:
+                if span.origin is not None:  # before all loops, every axis starts at 0
+                    extent = size_max(extent, span.extent + span.origin.offset)
+        return Span(ZERO, extent, 0)
 
     def _require_within(self, reader: str, name: str, owner: str, level: int) -> None:
         if not self.within(reader, owner, level):

@@ -141,18 +141,17 @@ def moved_inside(span: Span, late: bool) -> Span:
     )
 
 
-def hull(spans: Sequence[Span], lags: Sequence[int], extent: int) -> Span:
+def hull(spans: Sequence[Span], lags: Sequence[int]) -> Span | None:
     """The smallest span that covers *spans* and, where its box is moved, what they are moved to.
 
     What reads a span ends so many (its number of *lags*) elements before the last reader of the
     tensor, so its box may be moved back when a box of this tensor is not yet.  The hull is longer
-    by as much; not clipped.  It is all *extent* elements where a start is unknown or two differ
-    by more than a constant.
+    by as much; not clipped.  None where a start is unknown or two differ by more than a constant.
     """
     origins = [span.origin for span in spans]
     known = [o for o in origins if o is not None]
     if len(known) < len(spans) or len({o.terms for o in known}) != 1:
-        return Span(ZERO, extent, 0)
+        return None
     low = min(o.offset for o in known)
     shifts = [o.offset - low + lag for o, lag in zip(known, lags, strict=True)]
     reach: Size = 0

@@ -80,6 +80,37 @@ def viewed_matmul(n: int, m: int, k: int) -> list[Tensor]:
     return [a, b, made]
 
 
+def symmetric_matmul(n: int, m: int) -> list[Tensor]:
+    """``C = (A + A^T) B``."""
+    a, b, r = placeholder((n, n), name="A"), placeholder((n, m), name="B"), reduce_axis(n, name="k")
+
+    def at(i: Expr, j: Expr) -> Expr:
+        return ap.sum((a[i, r] + a[r, i]) * b[r, j], axis=r)
+
+    return [a, b, compute((n, m), at, name="C")]
+
+
+def two_grams(batch: int, n: int, k: int) -> list[Tensor]:
+    """The products of all rows of a matrix, and of all rows of those."""
+
+    def products(t: Tensor, name: str) -> Tensor:
+        r = reduce_axis(t.shape[-1], name="k")
+        return compute(
+            (batch, n, n), lambda s, i, j: ap.sum(t[s, i, r] * t[s, j, r], axis=r), name=name
+        )
+
+    a = placeholder((batch, n, k), name="A")
+    return [a, products(products(a, "C"), "D")]
+
+
+def two_scaled_matmuls(n: int) -> list[Tensor]:
+    """``D = s A B C``, where ``s`` is one element and scales the first product."""
+    *given, c = scaled_matmul(n)
+    w, r = placeholder((n, n), name="W"), reduce_axis(n, name="k")
+    made = compute((n, n), lambda i, j: ap.sum(c[i, r] * w[r, j], axis=r), name="D")
+    return [*given, w, made]
+
+
 def scaled_matmul(n: int, shape: tuple[int, ...] = ()) -> list[Tensor]:
     """``C = s A B``, where ``s`` is one element of the given *shape*."""
     a, b, s = (placeholder(e, name=x) for e, x in (((n, n), "A"), ((n, n), "B"), (shape, "s")))
@@ -102,8 +133,11 @@ WORKLOADS: dict[str, list[Tensor]] = {
     "vector_rows": vector_matmul(2, 19, 260, transposed=True),
     "channel_means": channel_means(2, 5, 7, 13),
     "scaled_matmul": scaled_matmul(18),
+    "two_scaled_matmuls": two_scaled_matmuls(12),
     "gram": workloads.gram(37, 12),
     "gram_of_columns": workloads.gram(32, 40, by_columns=True),
+    "symmetric": symmetric_matmul(37, 19),
+    "two_grams": two_grams(11, 3, 11),
     "two_matmuls": workloads.double_matmul(8),
     "activated_matmul": workloads.activated_matmul(9, 13, 10),
     "conv1d": convolution((13,), (3,), 5, 6, pad=1),

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import Load, Select
+from ansorpy.ir.affine import index_terms
+from ansorpy.ir.expr import Axis, Expr, Load, Select, walk
 from ansorpy.rules.base import Derived, SketchRule
-from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse, loads_by_axes
+from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse
 from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
 from ansorpy.rules.tiling import last_of_outermost_reduce_tile
 from ansorpy.rules.verdict import Verdict
 from ansorpy.rules.warp_choice import matrix_dims
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import Attach, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["AddCacheRead", "source_order"]
+__all__ = ["AddCacheRead", "source_order", "with_tiles"]
 
 
 @dataclass(frozen=True)
@@ -28,8 +29,8 @@ class AddCacheRead(SketchRule):
 
     Returns the same stage number: the copy itself is never visited.
     Source: TVM's RuleAddCacheRead.  Differs: a tiled consumer without a reduction, where TVM
-    aborts, is left alone, as are all consumers that are not tiled reductions; an input that is
-    read along different axes (``A[i, k] * A[j, k]``) has a copy for each.  With ``by_source``,
+    aborts, is left alone, as are all consumers that are not tiled reductions; an input of
+    which loads move apart (``A[i, k] * A[j, k]``) has a copy for each.  With ``by_source``,
     the copy of a transposed view keeps the source's row order, so that it is copied by vectors; if
     rows run along the reduction, several steps are loaded at once.
     """
@@ -60,25 +61,47 @@ class AddCacheRead(SketchRule):
             reader = state.stage(found.name)
             if not _takes_tiles(state, reader):
                 continue
-            tiles = loads_by_axes(state, reader, state.stage(stage_id).op)
-            for left in reversed(range(len(tiles))):
-                state = self._copied(state, stage_id, reader.name, is_last=left == 0)
+            order = _order(state.stage(stage_id), reader, by_source=self.by_source)
+            owner = reader.name if reader.attach is None else reader.attach.stage
+            tiled = state.stage(owner if reader.fragment is not None else reader.name)
+            host = last_of_outermost_reduce_tile(tiled)
+            name = state.stage(stage_id).name
+            state = with_tiles(
+                state, name, reader.name, self.scope, order, Attach(tiled.name, host.name)
+            )
         yield state, stage_id
 
-    def _copied(self, state: State, stage_id: int, name: str, *, is_last: bool) -> State:
-        """*state* with a tile for the first of *name*'s loads, and those along the same axes.
 
-        The last tile serves all loads that are left.
-        """
-        stage, reader = state.stage(stage_id), state.stage(name)
-        first = next(iter(loads_by_axes(state, reader, stage.op).values()))
-        order = _order(stage, reader, by_source=self.by_source)
-        state, cached = state.cache_read(
-            stage_id, self.scope, [name], order, () if is_last else first
-        )
-        owner = name if reader.attach is None else reader.attach.stage
-        tiled = state.stage(owner if reader.fragment is not None else name)
-        return state.compute_at(cached, tiled.name, last_of_outermost_reduce_tile(tiled))
+def with_tiles(
+    state: State, name: str, reader: str, scope: str, order: tuple[int, ...], at: Attach
+) -> State:
+    """*state* with copies of the parts of stage *name* that *reader* reads, made at loop *at*.
+
+    Loads that move apart have a copy each: one copy would span all that lies between them.
+    """
+    for left in reversed(range(len(_loads_alike(state, name, reader)))):
+        loads = _loads_alike(state, name, reader)[0] if left else ()
+        state, copy = state.cache_read(name, scope, [reader], order, loads)
+        state = state.compute_at(copy, at.stage, at.iter)
+    return state
+
+
+def _loads_alike(state: State, name: str, reader: str) -> list[tuple[int, ...]]:
+    """The numbers of *reader*'s loads of stage *name*, those that differ by constants together."""
+    op = state.stage(reader).compute
+    found: dict[object, tuple[int, ...]] = {}
+    for number, indices in enumerate(state.dag.reads(op)[state.stage(name).op]):
+        moves = tuple(_moves(index, (*op.axes, *op.reduce_axes)) for index in indices)
+        found[moves] = (*found.get(moves, ()), number)
+    return list(found.values())
+
+
+def _moves(index: Expr, axes: tuple[Axis, ...]) -> frozenset[object]:
+    """How *index* moves: the coefficients of axes, or which axes it has if it is not affine."""
+    found = index_terms(index, axes)
+    return frozenset(
+        found[0].items() if found is not None else {e for e in walk(index) if e in axes}
+    )
 
 
 def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:

@@ -12,10 +12,10 @@ from ansorpy.rules.predicates import fusible_consumer, has_data_reuse
 from ansorpy.rules.relations import has_reduce_iters
 from ansorpy.rules.row_blocks import Kernel, RowBlock, is_single, row_kernel
 from ansorpy.rules.rowwise import is_evaluated_once
-from ansorpy.rules.sketch.add_cache_read import source_order
+from ansorpy.rules.sketch.add_cache_read import source_order, with_tiles
 from ansorpy.rules.verdict import Verdict
 from ansorpy.schedule.inlining import effective
-from ansorpy.schedule.stage import Stage
+from ansorpy.schedule.stage import Attach, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -62,7 +62,8 @@ class ChainInRows(SketchRule):
     def _sum_up(self, made: RowBlock, name: str, host: str, at: str) -> None:
         """Accumulate product *name* in registers at loop *at* of *host*, which stores the results.
 
-        Operands that the block does not compute are read from tiles in shared memory.
+        Operands that the block does not compute are read from tiles in shared memory, unless they
+        are single elements.
         """
         state = made.state.compute_at(name, host, at)
         steps, inner = [], []
@@ -75,13 +76,12 @@ class ChainInRows(SketchRule):
         state = state.reorder(name, [*steps, *inner, *space])
         for it in space:
             state = state.unroll(name, it)
-        given = [
-            p for p in state.dag.reads(state.stage(name).op) if p.name not in made.kernel.members
-        ]
+        read = state.dag.reads(state.stage(name).op)
+        given = [p for p in read if p.size > 1 and p.name not in made.kernel.members]
         for producer in given:
             order = source_order(state.stage(producer.name))
-            state, tile = state.cache_read(producer.name, "shared", [name], order)
-            state = state.compute_at(tile, name, steps[-1])
+            place = Attach(name, steps[-1].name)
+            state = with_tiles(state, producer.name, name, "shared", order, place)
         made.state = state
 
 
