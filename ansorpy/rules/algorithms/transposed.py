@@ -7,7 +7,7 @@ elsewhere.  The step is usually -1; dilation makes it larger in magnitude.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -27,6 +27,7 @@ from ansorpy.ir.expr import (
     Reduce,
     ReduceKind,
     Select,
+    Var,
     walk,
 )
 from ansorpy.ir.interpret.evaluate import Evaluator, Frame, Mask
@@ -154,6 +155,7 @@ def _as_transposed(
     op: ComputeOp, data: Load, weight: Load, conditions: Sequence[Expr]
 ) -> Transposed | None:
     rest, windows, plain = list(conditions), list[SparseWindow](), list[tuple[int, Axis]]()
+    readings: list[_Reading] = []
     for dim, index in enumerate(data.indices):
         alone = _counting(op, index)
         if alone:
@@ -164,11 +166,15 @@ def _as_transposed(
             return None
         own = [c for c in rest if axes_of(c) <= part.axes]
         rest = [c for c in rest if c not in own]
-        window = _window(part, data, weight, dim, own)
+        readings.append(_Reading(part, index, tuple(own)))
+        window = _window(readings[-1], weight, dim)
         if window is None:
             return None
         windows.append(window)
     if rest or not any(w.stride > 1 for w in windows):
+        return None
+    extents = data.source.shape
+    if not all(_holds(w, r, extents[w.dim]) for w, r in zip(windows, readings, strict=True)):
         return None
     return _assembled(op, data, weight, windows, plain)
 
@@ -241,49 +247,88 @@ def _part(op: ComputeOp, weight: Load, index: Expr) -> _Part | None:
     return _Part(outs, summed[0], *taps[0]) if outs and len(outs) + 1 == len(axes) else None
 
 
-def _window(
-    part: _Part, data: Load, weight: Load, dim: int, conditions: Sequence[Expr]
-) -> SparseWindow | None:
-    """The window, if its law predicts the reads at all points of its axes; else None."""
-    assert isinstance(data.source, Tensor) and isinstance(weight.source, Tensor)
-    reads = _reads(part, data.indices[dim], conditions)
-    law = None if reads is None else _law(reads)
-    if reads is None or law is None:
-        return None
-    stride, step, offset = law
-    taps = weight.source.shape[part.weight_dim]
-    window = SparseWindow(dim, part.outs, part.weight_dim, taps, part.summed, stride, step, offset)
-    out, tap = np.meshgrid(np.arange(window.extent), np.arange(taps), indexing="ij")
-    at = out + step * tap + offset
-    met = (at % stride == 0) & (at >= 0) & (at < stride * data.source.shape[dim])
-    wanted = np.stack([out[met], tap[met], at[met] // stride], axis=1)
-    order = np.lexsort(reads.T[::-1])
-    return window if np.array_equal(reads[order], wanted) else None
+@dataclass(frozen=True)
+class _Reading:
+    """How the data are read along a window: at *index*, where all *conditions* hold."""
+
+    part: _Part
+    index: Expr
+    conditions: tuple[Expr, ...]
+
+    @property
+    def depends_on_values(self) -> bool:
+        """True when an element decides what is read."""
+        parts = (self.index, self.part.tap, *self.conditions)
+        return any(isinstance(x, Load) for e in parts for x in walk(e))
+
+    def blocks(self) -> Iterator[tuple[range, Points]]:
+        """Consecutive outputs, and rows (out, tap, index) of all their reads."""
+        total = prod(axis.extent for axis in self.part.outs)
+        step = max(_POINTS // self.part.summed.extent, 1)
+        for first in range(0, total, step):
+            outs = range(first, min(first + step, total))
+            yield outs, self._reads(outs)
+
+    def _reads(self, outs: range) -> Points:
+        part, shape = self.part, (len(outs), self.part.summed.extent)
+        out = np.arange(outs.start, outs.stop)
+        places = np.unravel_index(out, [axis.extent for axis in part.outs])
+        values: dict[Var, Points] = {
+            a: place[:, None] for a, place in zip(part.outs, places, strict=True)
+        }
+        frame = Frame({**values, part.summed: np.arange(part.summed.extent)})
+        evaluator = _Indices()
+        met = np.ones(shape, dtype=np.bool_)
+        for condition in self.conditions:
+            met = met & np.asarray(evaluator.value(condition, frame), dtype=np.bool_)
+        columns = (out[:, None], *(evaluator.value(e, frame) for e in (part.tap, self.index)))
+        return np.stack([np.broadcast_to(x, shape)[met] for x in columns], axis=1).astype(np.int64)
+
+
+_POINTS = 1 << 16
+"""About as many pairs of an output and a tap are evaluated at once."""
 
 
 class _Indices(Evaluator):
     """Evaluates expressions that read nothing."""
 
     def load(self, source: Any, indices: tuple[Value, ...], frame: Frame, mask: Mask) -> Value:
-        raise LookupError
+        raise AssertionError("what is read does not depend on values")
 
 
-def _reads(part: _Part, index: Expr, conditions: Sequence[Expr]) -> Points | None:
-    """Rows (out, tap, index) of all reads; None when they depend on tensor values."""
-    axes = (*part.outs, part.summed)
-    shape = tuple(axis.extent for axis in axes)
-    grid = np.meshgrid(*(np.arange(extent) for extent in shape), indexing="ij")
-    frame = Frame(dict(zip(axes, grid, strict=True)))
-    evaluator = _Indices()
-    try:
-        met = np.ones(shape, dtype=np.bool_)
-        for condition in conditions:
-            met = met & np.asarray(evaluator.value(condition, frame), dtype=np.bool_)
-        tap, at = (np.broadcast_to(evaluator.value(e, frame), shape) for e in (part.tap, index))
-    except LookupError:
+def _window(reading: _Reading, weight: Load, dim: int) -> SparseWindow | None:
+    """The window by its first reads; :func:`_holds` says whether the others follow its law."""
+    assert isinstance(weight.source, Tensor)
+    law = None if reading.depends_on_values else _first_law(reading)
+    if law is None:
         return None
-    out = np.arange(prod(shape[:-1])).reshape(*shape[:-1], 1) + np.zeros(shape, dtype=np.int64)
-    return np.stack([out[met], tap[met], at[met]], axis=1).astype(np.int64)
+    part, (stride, step, offset) = reading.part, law
+    taps = weight.source.shape[part.weight_dim]
+    return SparseWindow(dim, part.outs, part.weight_dim, taps, part.summed, stride, step, offset)
+
+
+def _first_law(reading: _Reading) -> tuple[int, int, int] | None:
+    """The law suggested by the first block with reads, and the next one if they are too few."""
+    before: Points | None = None
+    for _, reads in reading.blocks():
+        known = reads if before is None else np.concatenate([before, reads])
+        law = _law(known)
+        if law is not None or before is not None:
+            return law
+        before = reads if len(reads) else None
+    return None
+
+
+def _holds(window: SparseWindow, reading: _Reading, extent: int) -> bool:
+    """True when the law of *window* predicts the reads of *extent* data at all of its points."""
+    for outs, reads in reading.blocks():
+        out, tap = np.meshgrid(np.array(outs), np.arange(window.taps), indexing="ij")
+        at = out + window.step * tap + window.offset
+        met = (at % window.stride == 0) & (at >= 0) & (at < window.stride * extent)
+        wanted = np.stack([out[met], tap[met], at[met] // window.stride], axis=1)
+        if not np.array_equal(reads[np.lexsort(reads.T[::-1])], wanted):
+            return False
+    return True
 
 
 def _law(reads: Points) -> tuple[int, int, int] | None:

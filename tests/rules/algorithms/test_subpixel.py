@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -16,6 +18,7 @@ from ansorpy.ir.flops import flops
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.algorithms import transposed
 from ansorpy.rules.algorithms.subpixel import Subpixel, subpixel
 from ansorpy.rules.algorithms.transposed import find_transposed
 from ansorpy.rules.presets import CPU as DEFAULT
@@ -63,6 +66,36 @@ def test_reads_that_obey_no_one_law_are_none() -> None:
         return ap.sum(ap.select((y % 4).equal(0), read, 0.0), axis=k)
 
     assert not find_transposed(ComputeDAG.of([x, w, compute((16, 3), summed, name="conv")]))
+
+
+def test_what_a_long_window_reads_is_never_held_at_once() -> None:
+    x, w = placeholder((8191,), name="x"), placeholder((4096,), name="w")
+    k = reduce_axis(4096, name="k")
+    y = compute((4096,), lambda i: ap.sum(x[i + k] * w[k], axis=k), name="y")
+    tracemalloc.start()
+    assert not find_transposed(ComputeDAG.of([x, w, y]))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4096 * 4096
+
+
+@pytest.mark.parametrize("points", [8, 30])
+def test_windows_read_in_blocks_have_the_same_laws(
+    points: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    definitions = [
+        gathered((14, 5), (4, 3), (2, 1), 1),
+        zeros_inserted((9,), (2,), (2,), 1),
+        by_residue(5, 5, 3, 2),
+    ]
+
+    def laws() -> list[list[tuple[int, int, int, int]]]:
+        found = [find_transposed(ComputeDAG.of(tensors)) for tensors in definitions]
+        return [[(w.dim, w.stride, w.step, w.offset) for w in conv.windows] for [conv] in found]
+
+    known = laws()
+    monkeypatch.setattr(transposed, "_POINTS", points)
+    assert laws() == known
 
 
 def assert_equal(tensors: list[Tensor], seed: int) -> None:
