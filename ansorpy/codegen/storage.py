@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from ansorpy.codegen.tiles import register_buffers
 from ansorpy.codegen.vectors import chunks, lanes_for, vector_space
 from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Load, walk
@@ -28,7 +29,7 @@ from ansorpy.ir.strides import dense_strides
 from ansorpy.target import Target
 
 __all__ = [
-    "ALIGNMENT", "STACK_BYTES", "StoragePlan", "allocated", "buffers_used",
+    "ALIGNMENT", "STACK_BYTES", "TILE_BYTES", "StoragePlan", "allocated", "buffers_used",
     "plan_storage",
 ]  # fmt: skip
 
@@ -36,14 +37,20 @@ ALIGNMENT = 64
 """Alignment in bytes: a cache line and the widest vector."""
 STACK_BYTES = 4096
 """Stack space per kernel; small, as a library's caller may run it on a small stack."""
+TILE_BYTES = 16384
+"""Register tiles per kernel: four that fill 32 registers of 512 bits twice.
+
+They take no stack beyond what LLVM spills; if it left all in memory, the stack would hold them
+besides ``STACK_BYTES``.
+"""
 
 
 @dataclass(frozen=True)
 class StoragePlan:
     """Byte offsets of workspace buffers (``shared``) and of large locals in thread scratch.
 
-    ``rows`` holds padded row lengths (in elements) of locals on the stack, so that the end of a
-    row needs no masked store.
+    ``stack`` holds the register tiles and the small locals.  ``rows`` holds padded row lengths (in
+    elements) of locals on the stack, so that the end of a row needs no masked store.
     """
 
     shared: Mapping[Buffer, int]
@@ -70,7 +77,7 @@ class StoragePlan:
 def plan_storage(program: Program, target: Target) -> StoragePlan:
     """Place every allocated buffer; buffers whose lifetimes are disjoint share bytes."""
     rows = _padded_rows(program.body, target)
-    stack = _on_stack(program.body, rows)
+    stack = _on_stack(program.body, rows, target)
     shared, shared_bytes = _stacked(program.body, Scope.WORKSPACE, frozenset())
     scratch, thread_bytes = _stacked(program.body, Scope.LOCAL, stack)
     rows = {buffer: row for buffer, row in rows.items() if buffer in stack}
@@ -130,17 +137,26 @@ def _padded_size(buffer: Buffer, rows: Mapping[Buffer, int]) -> int:
     return buffer.size if row is None else buffer.size // buffer.shape[-1] * row
 
 
-def _on_stack(body: Stmt, rows: Mapping[Buffer, int]) -> frozenset[Buffer]:
-    """The smallest locals, as many as fit in ``STACK_BYTES``."""
+def _on_stack(body: Stmt, rows: Mapping[Buffer, int], target: Target) -> frozenset[Buffer]:
+    """The register tiles, which LLVM promotes only from the stack, and the smallest other locals.
+
+    A tile is at most twice the register file: what is larger would be spilled element by element.
+    """
     local = [buffer for buffer in allocated(body) if buffer.scope is Scope.LOCAL]
-    chosen: list[Buffer] = []
-    used = 0
-    for buffer in sorted(local, key=lambda b: b.bytes):
-        size = _rounded(_padded_size(buffer, rows) * buffer.dtype.bytes)
-        if used + size <= STACK_BYTES:
-            chosen.append(buffer)
-            used += size
-    return frozenset(chosen)
+    bytes_of = {b: _rounded(_padded_size(b, rows) * b.dtype.bytes) for b in local}
+    fixed, most = register_buffers(body), 2 * target.vector_registers * target.vector_bits // 8
+    tiles = {b: size for b, size in bytes_of.items() if b in fixed and size <= most}
+    others = {b: size for b, size in bytes_of.items() if b not in tiles}
+    return frozenset({*_smallest(tiles, TILE_BYTES), *_smallest(others, STACK_BYTES)})
+
+
+def _smallest(sizes: Mapping[Buffer, int], space: int) -> Iterator[Buffer]:
+    """As many buffers as fit in *space* bytes, the smallest first."""
+    for buffer, size in sorted(sizes.items(), key=lambda item: item[1]):
+        space -= size
+        if space < 0:
+            return
+        yield buffer
 
 
 def _rounded(size: int) -> int:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis.strategies import integers
 
-from ansorpy.codegen.storage import STACK_BYTES, StoragePlan, plan_storage
+from ansorpy.codegen.promote import promote
+from ansorpy.codegen.storage import (
+    STACK_BYTES,
+    TILE_BYTES,
+    StoragePlan,
+    allocated,
+    plan_storage,
+)
 from ansorpy.codegen.vectors import chunks, lanes_for
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Var
-from ansorpy.ir.loops import Alloc, For, ForKind, Scope, Seq, Stmt
+from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, Scope, Seq, Stmt
 from ansorpy.target import Target
-from tests.codegen.programs import ZERO, at, buffer, nest, program, put
+from tests.codegen.programs import ZERO, add_to, at, buffer, nest, program, put
 
 V4 = Target.parse("x86-64-v4")
 
@@ -30,14 +39,65 @@ def test_small_locals_share_the_stack_and_large_ones_go_to_scratch() -> None:
     assert (plan.thread_bytes, plan.shared_bytes) == (20032, 0)
 
 
+def local(name: str, *shape: int) -> Buffer:
+    return buffer(name, *shape, scope=Scope.LOCAL)
+
+
+def within(locals_: Sequence[Buffer], body: Stmt) -> Stmt:
+    for inner in locals_:
+        body = Alloc(inner, body)
+    return body
+
+
+def walked(target: Buffer) -> Stmt:
+    """Fill *target* in a loop, so that it has to be in memory."""
+    return nest(f"s{target.size // 16} v16", lambda i, j: put(target, (i * 16 + j,), ZERO))
+
+
+def expanded(target: Buffer) -> Stmt:
+    rows, columns = target.shape
+    return nest(f"u{rows} v{columns}", lambda i, j: put(target, (i, j), ZERO))
+
+
 def test_the_stack_holds_no_more_than_its_share() -> None:
-    many = [buffer(f"b{n}", 256, scope=Scope.LOCAL) for n in range(9)]
-    body: Stmt = Seq(())
-    for local in many:
-        body = Alloc(local, body)
-    plan = planned(body)
+    many = [local(f"b{n}", 256) for n in range(9)]
+    plan = planned(within(many, Seq(tuple(walked(b) for b in many))))
     assert sum(b.bytes for b in plan.stack) == STACK_BYTES
     assert len(plan.scratch) == 5
+
+
+def test_register_tiles_are_on_the_stack_whatever_else_is() -> None:
+    tiles = [local("scores.acc", 14, 32), local("mixed.acc", 7, 64)]
+    many = [local(f"b{n}", 256) for n in range(4)]
+    body = Seq((*(expanded(t) for t in tiles), *(walked(b) for b in many)))
+    plan = planned(within([*tiles, *many], body))
+    assert plan.stack == {*tiles, *many}
+    assert not plan.scratch
+
+
+def test_a_tile_of_more_than_two_register_files_is_not_kept_on_the_stack() -> None:
+    fits, large = local("fits", 32, 32), local("large", 33, 32)
+    plan = planned(within([fits, large], Seq((expanded(fits), expanded(large)))))
+    assert plan.stack == {fits}
+    assert set(plan.scratch) == {large}
+
+
+def test_all_tiles_together_are_limited() -> None:
+    tiles = [local(f"t{n}", 32, 32) for n in range(6)]
+    plan = planned(within(tiles, Seq(tuple(expanded(t) for t in tiles))))
+    assert sum(b.bytes for b in plan.stack) == TILE_BYTES
+    assert len(plan.scratch) == 2
+
+
+def test_a_product_accumulates_in_registers_beside_other_locals() -> None:
+    a, total = buffer("A", 64, 14), local("total", 14, 32)
+    product = nest("s64 u14 v32", lambda k, i, j: add_to(total, (i, j), at(a, k, i)))
+    cleared = nest("s14 v32", lambda i, j: put(total, (i, j), ZERO))
+    many = [local("Y", 256), local("Y0", 384)]
+    body = within([total, *many], Seq((cleared, *(walked(b) for b in many), product)))
+    whole = promote(program(body, [a], []), V4)
+    [tile] = [b for b in allocated(whole.body) if b.name == "total.acc"]
+    assert tile in plan_storage(whole, V4).stack
 
 
 def test_workspace_of_disjoint_lifetimes_is_shared() -> None:
