@@ -14,6 +14,9 @@ class BinaryOp(Enum):
 
     Integers wrap around.  DIV rounds their quotients towards zero, FLOORDIV down.  Quotients and
     remainders by 0 are 0; the least number of a type by -1 is itself, without a remainder.
+
+    The FLOORMOD of floats is exact before it is rounded to the type, of the divisor's sign, and
+    FLOORDIV is ``(a - a % b) / b`` as a whole number: both as in numpy, bit for bit.
     """
 
     ADD = "+"

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.emit import emit_llvm
 from ansorpy.ir.builders import abs as absolute
-from ansorpy.ir.dtypes import DType
+from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Var
 from ansorpy.ir.interpret.program import run_program
 from ansorpy.ir.loops import Program, Seq, Stmt
@@ -224,3 +226,72 @@ def test_division_by_what_divides_everything_is_not_guarded() -> None:
     for body, corrections in ((of_data, 2), (of_indices, 1)):
         text = emit_llvm(program(body, [x], [out]), Target.parse("x86-64-v4"), "k")
         assert text.count("select") == corrections
+
+
+FLOATS = tuple(dtype for dtype in DType if dtype.is_float)
+
+
+def floats(dtype: DType) -> tuple[Array, Array]:
+    """Every pair of special values, and random ones whose quotients are of every size."""
+    rng = np.random.default_rng(3)
+    named = [0.0, -0.0, 0.1, 1.0, -1.0, 3.0, -7.0, 0.75, 1e9, np.inf, -np.inf, np.nan]
+    limits = ml_dtypes.finfo(dtype.numpy)
+    named += [float(limits.smallest_subnormal), float(limits.max), -float(limits.max)]
+    pairs = np.array(np.meshgrid(named, named)).reshape(2, -1)
+    span = float(np.log2(float(limits.max))) - 1
+    spread = rng.uniform(-1, 1, (2, 500)) * 2.0 ** rng.uniform(-span, span, (2, 500))
+    close = rng.uniform(-9, 9, (2, 500))
+    a, b = np.concatenate([pairs, spread, close], axis=1)
+    with np.errstate(all="ignore"):
+        b[-200:] = a[-200:] / np.rint(rng.uniform(1, 2**20, 200))  # near whole quotients
+        return a.astype(dtype.numpy), b.astype(dtype.numpy)
+
+
+def of_floats(op: BinaryOp, dtype: DType, loops: str) -> tuple[Program, Array, Array, Array]:
+    a, b = floats(dtype)
+    x, y, out = (buffer(name, len(a), dtype=dtype) for name in "xyz")
+    body = nest(loops.format(len(a)), lambda i: put(out, (i,), Binary(op, at(x, i), at(y, i))))
+    want = empty(a.shape, dtype)
+    source = program(body, [x, y], [out])
+    with np.errstate(all="ignore"):
+        run_program(source, [a, b, want])
+    return source, a, b, want
+
+
+def assert_same_floats(got: Array, want: Array, which: str = "") -> None:
+    """NaNs in the same places, equal numbers, and zeros of equal signs."""
+    found, exact = got.astype(np.float64), want.astype(np.float64)
+    np.testing.assert_array_equal(found, exact, which)
+    zero = exact == 0
+    np.testing.assert_array_equal(np.signbit(found[zero]), np.signbit(exact[zero]), which)
+
+
+@pytest.mark.parametrize("loops", ["v{}", "s{}"])
+@pytest.mark.parametrize("op", OPS[1:], ids=lambda op: op.value)
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_floats_divide_as_in_numpy(dtype: DType, op: BinaryOp, loops: str) -> None:
+    source, a, b, want = of_floats(op, dtype, loops)
+    got = empty(a.shape, dtype)
+    Compiled(source)(a, b, got)
+    assert_same_floats(got, want)
+
+
+def test_a_remainder_of_floats_is_exact() -> None:
+    a, b = floats(DType.FLOAT64)
+    known = np.isfinite(a) & np.isfinite(b) & (b != 0)
+    got = of_floats(BinaryOp.FLOORMOD, DType.FLOAT64, "s{}")[3][known]
+    exact = [float(Fraction(x) % Fraction(y)) for x, y in zip(a[known], b[known], strict=True)]
+    np.testing.assert_array_equal(got, exact)
+
+
+@needs_compiler
+def test_floats_divide_as_in_numpy_on_a_gpu(tmp_path: Path) -> None:
+    made = {
+        f"{op.name}_{dtype.value}": of_floats(op, dtype, "s{}")
+        for op in OPS[1:] for dtype in FLOATS
+    }  # fmt: skip
+    emulated = emulate({symbol: parts[0] for symbol, parts in made.items()}, tmp_path)
+    for symbol, (_, a, b, want) in made.items():
+        got = empty(want.shape, as_dtype(want.dtype))
+        emulated(symbol, [a, b, got])
+        assert_same_floats(got, want, symbol)

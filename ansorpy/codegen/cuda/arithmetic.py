@@ -57,10 +57,9 @@ def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
         return _extremum(e, op, kind, a, b)
     if op is BinaryOp.POW:
         return Code(f"pow{suffix}({a.text}, {b.text})")
-    rounded = f"floor{suffix}({_infix(BinaryOp.DIV, a, b).text})"
-    if op is BinaryOp.FLOORDIV:
-        return Code(rounded)
-    return _infix(BinaryOp.SUB, a, _infix(BinaryOp.MUL, Code(rounded), b))
+    e.need("float_division")
+    name = "float_mod" if op is BinaryOp.FLOORMOD else "float_div"
+    return Code(f"{name}<{kind}>({a.text}, {b.text})")
 
 
 def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:

@@ -32,6 +32,21 @@ template <typename T> {_INLINE} T floor_mod(T a, T b) {{
   return off != 0 && (off < 0) != (b < 0) ? off + b : off;
 }}"""
 
+_FLOAT_DIVISION = f"""\
+// Exact remainders with the sign of the divisor, and the quotients that belong to them.
+template <typename T> {_INLINE} bool opposed(T off, T b) {{
+  return off != 0 && (off < 0) != (b < 0);
+}}
+template <typename T> {_INLINE} T float_mod(T a, T b) {{
+  const T off = fmod(a, b);
+  return opposed(off, b) ? off + b : copysign(off, b);
+}}
+template <typename T> {_INLINE} T float_div(T a, T b) {{
+  const T off = fmod(a, b), ratio = a / b;
+  const T near = (a - off) / b - (opposed(off, b) ? T(1) : T(0)), whole = floor(near);
+  return b == 0 ? ratio : copysign(near - whole > T(0.5) ? whole + T(1) : whole, ratio);
+}}"""
+
 _INTEGERS = "\n".join(
     ["// Towards zero, to the nearest that the type has; NaN to 0."]
     + [
@@ -183,6 +198,7 @@ template <int Pending> {_INLINE} void wait_copies() {{
 
 HELPERS: Mapping[str, str] = {
     "division": _DIVISION,
+    "float_division": _FLOAT_DIVISION,
     "integers": _INTEGERS,
     "extrema": _EXTREMA,
     "vec": _VEC,

@@ -85,9 +85,36 @@ def _literal(value: Value) -> float:
 
 
 def _float_floormod(e: Emitter, a: Value, b: Value) -> Value:
-    """``a - floor(a / b) * b``, which has the sign of the divisor, as in Python and numpy."""
-    quotient = call(e, "floor", op(e, "fdiv", a, b))
-    return op(e, "fsub", a, op(e, "fmul", quotient, b))
+    rest, opposed = _rest(e, a, b)
+    return choose(e, opposed, op(e, "fadd", rest, b), call(e, "copysign", rest, b))
+
+
+def _float_floordiv(e: Emitter, a: Value, b: Value) -> Value:
+    rest, opposed = _rest(e, a, b)
+    one, half, zero = (number(x, rest) for x in (1.0, 0.5, 0.0))
+    near = op(e, "fdiv", op(e, "fsub", a, rest), b)
+    near = choose(e, opposed, op(e, "fsub", near, one), near)
+    whole = call(e, "floor", near)
+    is_above = _compare_floats(e, CompareOp.GT, op(e, "fsub", near, whole), half)
+    whole = choose(e, is_above, op(e, "fadd", whole, one), whole)
+    ratio = op(e, "fdiv", a, b)
+    by_zero = _compare_floats(e, CompareOp.EQ, b, zero)
+    return choose(e, by_zero, ratio, call(e, "copysign", whole, ratio))
+
+
+def _rest(e: Emitter, a: Value, b: Value) -> tuple[Value, Value]:
+    """The exact remainder with the sign of *a*, and whether it is none with the sign of *b*."""
+    rest = op(e, "frem", a, b)
+    zero = number(0.0, rest)
+    signs = [_compare_floats(e, CompareOp.LT, x, zero) for x in (rest, b)]
+    return rest, op(e, "and", op(e, "xor", *signs), _compare_floats(e, CompareOp.NE, rest, zero))
+
+
+def _compare_floats(e: Emitter, which: CompareOp, a: Value, b: Value) -> Value:
+    a, b = e.unified(a, b)
+    return e.text.value(
+        "i1", a.lanes, f"fcmp {_FLOAT_PREDICATE[which]} {a.type} {a.text}, {b.text}"
+    )
 
 
 FLOAT_BINARY: dict[BinaryOp, Callable[[Emitter, Value, Value], Value]] = {
@@ -95,7 +122,7 @@ FLOAT_BINARY: dict[BinaryOp, Callable[[Emitter, Value, Value], Value]] = {
     BinaryOp.SUB: lambda e, a, b: op(e, "fsub", a, b),
     BinaryOp.MUL: lambda e, a, b: op(e, "fmul", a, b),
     BinaryOp.DIV: lambda e, a, b: op(e, "fdiv", a, b),
-    BinaryOp.FLOORDIV: lambda e, a, b: call(e, "floor", op(e, "fdiv", a, b)),
+    BinaryOp.FLOORDIV: _float_floordiv,
     BinaryOp.FLOORMOD: _float_floormod,
     BinaryOp.MAX: _extremum("maximum", "ogt"),
     BinaryOp.MIN: _extremum("minimum", "olt"),
@@ -162,14 +189,12 @@ _ORDER = {CompareOp.LT: "lt", CompareOp.LE: "le", CompareOp.GT: "gt", CompareOp.
 
 def compare_values(e: Emitter, which: CompareOp, dtype: DType, a: Value, b: Value) -> Value:
     """``a which b`` as ``i1`` per lane; comparisons with NaN are false, except ``!=``."""
-    a, b = e.unified(a, b)
     if a.is_float:
-        text = f"fcmp {_FLOAT_PREDICATE[which]} {a.type} {a.text}, {b.text}"
-    else:
-        order = _ORDER.get(which)
-        predicate = which.name.lower() if order is None else _sign(dtype) + order
-        text = f"icmp {predicate} {a.type} {a.text}, {b.text}"
-    return e.text.value("i1", a.lanes, text)
+        return _compare_floats(e, which, a, b)
+    a, b = e.unified(a, b)
+    order = _ORDER.get(which)
+    predicate = which.name.lower() if order is None else _sign(dtype) + order
+    return e.text.value("i1", a.lanes, f"icmp {predicate} {a.type} {a.text}, {b.text}")
 
 
 def _sign(dtype: DType) -> str:

@@ -9,7 +9,6 @@ from ansorpy.graph.ops import angles
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir import builders as b
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Call, Const, Expr
 from ansorpy.ir.functions import Function
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
@@ -91,28 +90,13 @@ def _sign(x: Expr) -> Expr:
     return b.select(x > 0, 1, b.select(x < 0, -1, x))
 
 
-def _modulo(x: Expr, y: Expr) -> Expr:
-    """The remainder of ``x / y`` with the sign of *y*."""
-    if not x.dtype.is_float:
-        return x % y
-    left = _remainder(x, y)
-    return b.select(left * y < 0, left + y, left)
-
-
 def _remainder(x: Expr, y: Expr) -> Expr:
-    """The remainder of ``x / y`` with the sign of *x*, as ``fmod``.
-
-    That of floats is exact if the quotient is at most 2**24 (of float64: 2**53) and the target has
-    multiply-add instructions; larger quotients leave nothing that is right.
-    """
+    """The exact remainder of ``x / y`` with the sign of *x*, as ``fmod``."""
     if not x.dtype.is_float:
         return x - x / y * y
-    if x.dtype.bits < 32:
-        return _remainder(x.astype(DType.FLOAT32), y.astype(DType.FLOAT32)).astype(x.dtype)
     size, part = b.abs(x), b.abs(y)
-    left: Expr = Call(Function.FMA, (-b.floor(size / part), part, size))
-    # The quotient was rounded, so it may be one too large or too small.
-    left = b.select(left < 0, left + part, b.select(left >= part, left - part, left))
+    left = size % part
+    # What is smaller is its own remainder, also the zero below zero.
     return b.select(size < part, x, b.select(x < 0, -left, left))
 
 
@@ -158,7 +142,7 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.ASINH: angles.asinh,
     Fn.ACOSH: angles.acosh,
     Fn.ATANH: angles.atanh,
-    Fn.MOD: _modulo,
+    Fn.MOD: lambda x, y: x % y,
     Fn.REMAINDER: _remainder,
     Fn.IS_NAN: lambda x: x.not_equal(x),
     Fn.EQUAL: lambda x, y: x.equal(y),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -63,14 +62,14 @@ def remainders(dtype: str, x: Any, y: Any) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
-@pytest.mark.parametrize("exponent", [1, 4, 10, 20])
+@pytest.mark.parametrize("exponent", [1, 4, 10, 20, 50, 100])
 def test_a_remainder_of_floats_equals_that_of_numpy(dtype: str, exponent: int) -> None:
     rng = np.random.default_rng([exponent, *map(ord, dtype)])
     kind = as_dtype(dtype).numpy
     y = rng.uniform(0.05, 2.0, 2000) * rng.choice([-1, 1], 2000)
     x = rng.uniform(-1, 1, 2000) * 2.0**exponent * np.abs(y)
     x[::3] = y[::3] * np.rint(x[::3])  # multiples, within a rounding
-    limit = 60000 if dtype == "float16" else math.inf
+    limit = 60000 if dtype == "float16" else 1e38
     x, y = np.clip(x, -limit, limit).astype(kind), y.astype(kind)
     want = np.fmod(x.astype(np.float64), y.astype(np.float64)).astype(kind)
     for got in remainders(dtype, x, y):
@@ -81,10 +80,9 @@ def test_remainders_of_special_floats_equal_those_of_numpy() -> None:
     values = np.array([0, -0.0, 1e-40, 0.1, -0.7, 3, np.inf, -np.inf, np.nan], np.float32)
     x, y = (np.ascontiguousarray(v).reshape(-1) for v in np.meshgrid(values, values))
     with np.errstate(all="ignore"):
-        is_near = ~(np.abs(x / y) > 2**24) | np.isinf(x) | (y == 0)
         want = np.fmod(x, y)
     for got in remainders("float32", x, y):
-        np.testing.assert_array_equal(got[is_near], want[is_near])
+        np.testing.assert_array_equal(got, want)
         np.testing.assert_array_equal(np.signbit(got)[want == 0], np.signbit(want)[want == 0])
 
 
