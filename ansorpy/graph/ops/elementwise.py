@@ -80,7 +80,13 @@ def _selu(x: Expr, alpha: float, gamma: float) -> Expr:
 
 def _softplus(x: Expr) -> Expr:
     """``log(1 + exp(x))`` as ``max(x, 0) + log(1 + exp(-|x|))``, which cannot overflow."""
-    return b.maximum(x, 0) + b.log(1.0 + b.exp(-b.abs(x)))
+    return b.maximum(x, 0) + _log_above_one(b.exp(-b.abs(x)))
+
+
+def _log_above_one(x: Expr) -> Expr:
+    """``log(1 + x)`` of x >= 0: the quotient undoes the rounding of the sum."""
+    above = 1.0 + x
+    return b.select(above > 1, b.log(above) * (x / (above - 1.0)), x)
 
 
 def _sign(x: Expr) -> Expr:

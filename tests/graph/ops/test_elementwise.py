@@ -52,6 +52,20 @@ def test_literals_take_the_tensors_type() -> None:
     assert elementwise(Elementwise(Fn.MUL), [x, const(0.5, x.dtype)], Names()).dtype is x.dtype
 
 
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-6), ("float64", 1e-14)])
+def test_softplus_is_accurate_where_it_is_small(dtype: str, error: float) -> None:
+    numbers = np.array([0, 0.5, 3, 8, 10, 17, 20, 40, 80, np.inf, np.nan])
+    values = np.append(numbers, -numbers).astype(dtype)
+    x = placeholder(values.shape, dtype, name="x")
+    y = elementwise(Elementwise(Fn.SOFTPLUS), [x], Names())
+    state = State.initial(ComputeDAG([y])).vectorize(y.name, [y.axes[0].name])
+    with np.errstate(all="ignore"):
+        want = np.logaddexp(0, values.astype(np.float64))
+        found = [*run_dag(state.base, {"x": values}), *run_native(lower(state), {"x": values})]
+    for got in found:
+        np.testing.assert_allclose(got, want, rtol=error)
+
+
 def remainders(dtype: str, x: Any, y: Any) -> list[np.ndarray]:
     """``fmod(x, y)`` by the interpreter and as machine code."""
     a, b = (placeholder(x.shape, dtype, name=name) for name in "ab")
