@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any
 
 import ml_dtypes
 import numpy as np
+import numpy.typing as npt
 
 __all__ = ["DType", "as_dtype"]
 
@@ -82,8 +84,33 @@ class DType(Enum):
         )
         return found
 
+    def passes_float32(self, wanted: DType) -> bool:
+        """True if rounding to float32 first never changes what the 16-bit float *wanted* gets."""
+        if self.is_int and wanted is DType.FLOAT16:
+            return True  # integers that float32 has not are infinite in float16
+        return self.bits <= 16 or self is DType.FLOAT32
+
+    def rounded(self, x: npt.ArrayLike) -> npt.NDArray[Any]:
+        """Numbers as this floating-point type, rounded once: each to the nearest that it has."""
+        values = np.asarray(x)
+        with np.errstate(over="ignore"):
+            if self is DType.BFLOAT16 and not as_dtype(values.dtype).passes_float32(self):
+                values = _to_odd(values)  # which ml_dtypes would round to float32 first
+            return values.astype(self.numpy)
+
     def __repr__(self) -> str:
         return self.value
+
+
+def _to_odd(x: npt.NDArray[Any]) -> npt.NDArray[np.float32]:
+    """float32 numbers towards zero, whose last bit is set where that cut something off.
+
+    Rounded further, they become what the numbers themselves are rounded to.
+    """
+    exact = x.astype(np.longdouble)
+    near = np.asarray(exact.astype(np.float32))
+    bits = near.view(np.uint32) - (np.abs(near) > np.abs(exact))
+    return np.asarray(bits | (near != exact)).view(np.float32)
 
 
 _BITS = {

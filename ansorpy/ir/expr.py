@@ -234,7 +234,7 @@ class Select(Expr):
 
 @node
 class Cast(Expr):
-    """``x`` converted to ``type``; integers keep their low bits.
+    """``x`` converted to ``type``: rounded once to the nearest float; integers keep their low bits.
 
     Floats become integers towards zero: the nearest that :attr:`DType.of_floats` has (int32, int64
     or uint64), 0 for NaN; narrower types keep its low bits.

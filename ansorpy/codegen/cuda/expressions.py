@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from ansorpy.codegen.cuda.arithmetic import binary, function
@@ -119,18 +118,12 @@ def _const(e: Emitter, expr: Const) -> Code:
     if dtype is DType.BOOL:
         return Code("true" if expr.value else "false")
     if dtype.is_float:
-        return _float(_rounded(float(expr.value), dtype), dtype)
+        return _float(float(dtype.rounded(float(expr.value))), dtype)
     number = int(expr.value)
     suffix = {DType.UINT32: "u", DType.INT64: "LL", DType.UINT64: "ULL"}.get(dtype, "")
     if dtype in (DType.INT32, DType.INT64) and number == -(1 << (dtype.bits - 1)):
         return Code(f"(-{-number - 1}{suffix} - 1)")
     return Code(f"{number}{suffix}", ATOM if number >= 0 else UNARY)
-
-
-def _rounded(number: float, dtype: DType) -> float:
-    """*number* as a constant of *dtype* has it."""
-    kinds = {DType.FLOAT16: np.float16, DType.BFLOAT16: ml_dtypes.bfloat16}
-    return float(kinds[dtype](number)) if dtype in kinds else number
 
 
 def _float(number: float, dtype: DType) -> Code:
@@ -187,12 +180,20 @@ def _cast(e: Emitter, expr: Cast) -> Code:
     if wanted is DType.BOOL:
         return Code(f"{x.at(COMPARE + 1)} != 0", COMPARE)
     if wanted in HALF:
-        return Code(f"to_float({narrowed(e, _as(x, 'float'), wanted).text})")
+        return Code(f"to_float({narrowed(e, _float_of(e, x, source, wanted), wanted).text})")
     if source.is_float and wanted.is_int:
         e.need("integers")
         whole = Code(f"{_NEAREST[wanted.of_floats]}({x.text})")
         return whole if wanted.of_floats is wanted else _as(whole, register_type(wanted))
     return _as(x, register_type(wanted))
+
+
+def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
+    """*x* as a float that becomes the 16-bit float *wanted* to which *x* itself is rounded."""
+    if source.passes_float32(wanted):
+        return _as(x, "float")
+    e.need("odd")
+    return Code(f"to_odd({x.text})")
 
 
 def _as(x: Code, kind: str) -> Code:
@@ -214,7 +215,7 @@ def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
     if isinstance(expr, Load) and expr.dtype is dtype and expr not in e.known:
         return _place(e, expr)
     if isinstance(expr, Cast) and expr.type is dtype and expr not in e.repeated:
-        return narrowed(e, _as(value(e, expr.x), "float"), dtype)
+        return narrowed(e, _float_of(e, value(e, expr.x), expr.x.dtype, dtype), dtype)
     return narrowed(e, value(e, expr), dtype)
 
 

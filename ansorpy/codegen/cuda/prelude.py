@@ -126,6 +126,23 @@ struct bfloat16 {{
   return narrow;
 }}"""
 
+_ODD = "\n".join(
+    [
+        "// Towards zero, with the last bit set where that cut something off: rounded further, it",
+        "// becomes what x is rounded to.",
+        f"template <typename T> {_INLINE} float odd(T x, float cut) {{",
+        "  return __uint_as_float(__float_as_uint(cut) | (unsigned)((T)cut != x));",
+        "}",
+    ]
+    + [
+        f"{_INLINE} float to_odd({kind} x) {{ return odd(x, __{short}2float_rz(x)); }}"
+        for kind, short in (
+            ("double", "double"), ("int", "int"), ("unsigned", "uint"), ("long long", "ll"),
+            ("unsigned long long", "ull"),
+        )
+    ]
+)  # fmt: skip
+
 _WORD = f"""\
 // The bits of parts in a word, the first lowest.
 {_INLINE} unsigned word(int a, int b, int c, int d) {{
@@ -205,6 +222,7 @@ HELPERS: Mapping[str, str] = {
     "copies": _COPIES,
     "float16": _FLOAT16,
     "bfloat16": _BFLOAT16,
+    "odd": _ODD,
     "word": _WORD,
     "dot_s8s8": _DOT_S8S8,
     "dot_u8s8": _DOT_U8S8,

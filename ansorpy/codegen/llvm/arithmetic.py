@@ -10,7 +10,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.conversions import from_stored, to_stored
+from ansorpy.codegen.llvm.conversions import bitcast, from_stored, to_stored
 from ansorpy.codegen.llvm.module import mangled
 from ansorpy.codegen.llvm.text import Value, float_literal, register_type
 from ansorpy.ir.dtypes import DType
@@ -208,7 +208,9 @@ def convert(e: Emitter, value: Value, source: DType, wanted: DType) -> Value:
         zero = number(0.0, value) if value.is_float else Value(value.element, "0", 0, 0)
         return compare_values(e, CompareOp.NE, source, value, zero)
     if wanted in (DType.FLOAT16, DType.BFLOAT16) and source is not wanted:
-        return _rounded(e, _cast(e, value, source, "float"), wanted)
+        passes = source.passes_float32(wanted)
+        near = _cast(e, value, source, "float") if passes else _to_odd(e, value, source)
+        return _rounded(e, near, wanted)
     if value.is_float and wanted.is_int:
         wide = wanted.of_floats
         return _cast(e, _nearest_integer(e, value, wide), wide, result)
@@ -251,6 +253,37 @@ def _cast_name(value: Value, source: DType, result: str) -> str:
     if int(result[1:]) < int(value.element[1:]):
         return "trunc"
     return "sext" if signed else "zext"
+
+
+def _to_odd(e: Emitter, value: Value, source: DType) -> Value:
+    """*value* as a float that is rounded further as *value* itself would be.
+
+    Towards zero, with the last bit set where that cut something off.
+    """
+    if source.bits == 64 and source.is_int:
+        value = _in_53_bits(e, value, source)
+    exact = _cast(e, value, source, "double")
+    near = _cast(e, exact, DType.FLOAT64, "float")
+    found = _cast(e, near, DType.FLOAT32, "double")
+    sizes = call(e, "fabs", found), call(e, "fabs", exact)
+    is_beyond = _compare_floats(e, CompareOp.GT, *sizes)
+    is_inexact = _compare_floats(e, CompareOp.NE, found, exact)
+    cut = op(e, "sub", bitcast(e, near, "i32"), _cast(e, is_beyond, DType.BOOL, "i32"))
+    return bitcast(e, op(e, "or", cut, _cast(e, is_inexact, DType.BOOL, "i32")), "float")
+
+
+def _in_53_bits(e: Emitter, value: Value, dtype: DType) -> Value:
+    """A 64-bit integer as one that float64 has: of large ones, bit 11 stands for those below."""
+    step, zero = 1 << 11, Value("i64", "0", 0, 0)
+    low = op(e, "and", value, Value("i64", str(step - 1), 0, 0))
+    is_odd = compare_values(e, CompareOp.NE, dtype, low, zero)
+    high = op(e, "and", value, Value("i64", str(-step), 0, 0))
+    high = op(e, "or", high, choose(e, is_odd, Value("i64", str(step), 0, 0), zero))
+    end = 1 << 52
+    moved = op(e, "add", value, Value("i64", str(end), 0, 0)) if dtype.is_signed else value
+    limit = Value("i64", str(2 * end), 0, 0)
+    is_small = compare_values(e, CompareOp.LT, DType.UINT64, moved, limit)
+    return choose(e, is_small, value, high)
 
 
 def _rounded(e: Emitter, value: Value, dtype: DType) -> Value:

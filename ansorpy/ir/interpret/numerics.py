@@ -48,13 +48,14 @@ _floordiv, _floormod = _by_no_zero(operator.floordiv), _by_no_zero(operator.mod)
 
 def convert(x: Value, to: DType, *, wide: bool = False) -> Value:
     """*x* as *to*, as :class:`Cast` says it.  With *wide* every float is a float64."""
-    numpy_type = np.dtype(np.float64) if wide and to.is_float else to.numpy
     value = np.asarray(x)
     if to is DType.BOOL:
         return value != 0
-    if not to.is_float and value.dtype.kind in "fV":
+    if to.is_float:
+        return value.astype(np.float64) if wide else to.rounded(value)
+    if value.dtype.kind in "fV":
         value = _nearest(value.astype(np.float64), np.dtype(to.of_floats.value))
-    return value.astype(numpy_type)
+    return value.astype(to.numpy)
 
 
 def _nearest(x: Array, kind: np.dtype[Any]) -> Array:

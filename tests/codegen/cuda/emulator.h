@@ -334,6 +334,15 @@ static inline long long __float2ll_rz(float x) { return nearest<long long>(x); }
 static inline long long __double2ll_rz(double x) { return nearest<long long>(x); }
 static inline unsigned long long __float2ull_rz(float x) { return nearest<unsigned long long>(x); }
 static inline unsigned long long __double2ull_rz(double x) { return nearest<unsigned long long>(x); }
+template <typename From> static float towards_zero(From x) {
+  const float near = (float)x;
+  return fabsl((long double)near) > fabsl((long double)x) ? nextafterf(near, 0) : near;
+}
+static inline float __double2float_rz(double x) { return towards_zero(x); }
+static inline float __int2float_rz(int x) { return towards_zero(x); }
+static inline float __uint2float_rz(unsigned x) { return towards_zero(x); }
+static inline float __ll2float_rz(long long x) { return towards_zero(x); }
+static inline float __ull2float_rz(unsigned long long x) { return towards_zero(x); }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 template <typename T> static inline T min(T a, T b) { return a < b ? a : b; }
