@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.ir.builders import select
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Const, Expr, Var
 from ansorpy.ir.interpret.program import run_program
-from ansorpy.ir.loops import Program
+from ansorpy.ir.loops import Program, Seq, Stmt
 from ansorpy.target import Target
 from tests.codegen.cuda.emulator import emulate, needs_compiler
 from tests.codegen.programs import Array, Compiled, at, buffer, empty, nest, program, put
@@ -99,3 +101,43 @@ def test_what_float32_has_is_rounded_directly(source: DType) -> None:
 def cast_of_one(source: DType) -> Program:
     x, out = buffer("x", 4, dtype=source), buffer("out", 4, dtype=DType.FLOAT16)
     return program(nest("s4", lambda i: put(out, (i,), at(x, i).astype("float16"))), [x], [out])
+
+
+NUMBERS = (0.1, -0.3, 1e-9, 1 + 2.0**-8 + 2.0**-40, 65519.0, 7e4, -1e39)
+
+
+def compared(dtype: DType, loop: str) -> tuple[Program, Array, Array]:
+    """Whether the constants are at most, and at least, themselves as elements."""
+    values = np.array([nearest(x, dtype) for x in NUMBERS]).astype(dtype.numpy)
+    n = len(values)
+    x, out = buffer("x", n, dtype=dtype), buffer("out", n, 2 * n, dtype=DType.INT32)
+
+    def body(i: Var) -> Stmt:
+        constants = [Const(number, dtype) for number in NUMBERS]
+        bits: list[Expr] = [at(x, i) >= c for c in constants] + [at(x, i) <= c for c in constants]
+        counts = [select(bit, Const(1, DType.INT32), 0) for bit in bits]
+        return Seq(tuple(put(out, (i, n), count) for n, count in enumerate(counts)))
+
+    source = program(nest(f"{loop}{n}", body), [x], [out])
+    return source, values, np.concatenate([values[:, None] >= values, values[:, None] <= values], 1)
+
+
+@pytest.mark.parametrize("loop", ["s", "v"])
+@pytest.mark.parametrize("dtype", HALF, ids=str)
+def test_constants_are_those_of_their_type(dtype: DType, loop: str) -> None:
+    source, values, want = compared(dtype, loop)
+    got, interpreted = empty(want.shape, DType.INT32), empty(want.shape, DType.INT32)
+    Compiled(source)(values, got)
+    run_program(source, [values, interpreted])
+    np.testing.assert_array_equal(interpreted, want)
+    np.testing.assert_array_equal(got, want)
+
+
+@needs_compiler
+def test_constants_are_those_of_their_type_on_a_gpu(tmp_path: Path) -> None:
+    made = {dtype.value: compared(dtype, "s") for dtype in HALF}
+    emulated = emulate({symbol: parts[0] for symbol, parts in made.items()}, tmp_path)
+    for symbol, (_, values, want) in made.items():
+        got = empty(want.shape, DType.INT32)
+        emulated(symbol, [values, got])
+        np.testing.assert_array_equal(got, want)
