@@ -50,7 +50,9 @@ def _const(e: Emitter, expr: Const) -> Value:
     if element == "i1":
         return Value("i1", "true" if expr.value else "false", 0, 0)
     if expr.type.is_float:
-        number = float(expr.type.rounded(float(expr.value)))
+        number = float(expr.value)
+        if expr.type.bits == 16:  # in a register of more precision
+            number = float(expr.type.rounded(number))
         return Value(element, float_literal(number, element), 0, 0)
     return Value(element, str(int(expr.value)), 0, 0)
 
