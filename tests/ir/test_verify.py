@@ -7,7 +7,7 @@ import pytest
 from ansorpy.errors import LoweringError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Axis, AxisKind, Call, Function, Reduce, ReduceKind, Var, const
+from ansorpy.ir.expr import Axis, AxisKind, Call, Function, Reduce, ReduceKind, Select, Var, const
 from ansorpy.ir.loops import (
     Alloc,
     Barrier,
@@ -101,3 +101,10 @@ def test_parameters_are_global_and_in_calling_order() -> None:
 
 def test_what_bounds_cannot_decide_passes() -> None:
     verify(program(nest(If(i < 7, Store(OUT, (i + 1,), ONE, None), None)), [], [OUT]))
+
+
+def test_a_side_that_is_never_chosen_may_read_beyond_the_end() -> None:
+    verify(program(nest(Store(OUT, (i,), Select(i < 8, ONE, load(IN, i + 9)), None)), [IN], [OUT]))
+    wrong = nest(Store(OUT, (i,), Select(i < 7, ONE, load(IN, i + 9)), None))
+    with pytest.raises(LoweringError, match="x is accessed at"):
+        verify(program(wrong, [IN], [OUT]))

@@ -58,7 +58,7 @@ class Operators:
         actions = (
             self.unary, self.binary, self.rearranged, self.reduced, self.normalised, self.product,
             self.product, self.convolution, self.convolution, self.joined, self.gathered,
-            self.spread, self.narrow_product,
+            self.spread, self.narrow_product, self.copied, self.neighbours, self.own_product,
         )  # fmt: skip
         while not self.computes() or self.rng.random() < 0.75:
             self.pick(actions)()
@@ -127,8 +127,8 @@ class Operators:
         kind = int(self.rng.integers(3))
         if kind == 0:
             order = [int(d) for d in self.rng.permutation(t.ndim)]
-            shape = [t.shape[d] for d in order]
-            self.add(shape, lambda *i: t[tuple(i[order.index(d)] for d in range(t.ndim))] * 2.0)
+            moved = self.moved(t, order)
+            self.add([t.shape[d] for d in order], lambda *i: moved(*i) * 2.0)
         elif kind == 1:
             step, start = int(self.rng.integers(1, 4)), int(self.rng.integers(t.shape[0]))
             shape = [(t.shape[0] - start - 1) // step + 1, *t.shape[1:]]
@@ -137,6 +137,51 @@ class Operators:
             n = t.shape[1]
             shape = [t.shape[0] * n, *t.shape[2:]]
             self.add(shape, lambda i, *rest: t[(i // n, i % n, *rest)] + 0.5)
+
+    def copied(self) -> None:
+        """A copy of a copy, the axes perhaps in another order, as the operand of a product."""
+        t = self.recent()
+        order = [int(d) for d in self.rng.permutation(t.ndim)]
+        turned = self.add([t.shape[d] for d in order], self.moved(t, order))
+        self.add(turned.shape, self.moved(turned, sorted(order)))
+        self.product()
+
+    @staticmethod
+    def moved(t: Tensor, order: list[int]) -> Callable[..., Expr]:
+        """The elements of *t* with its dimensions in another order."""
+        return lambda *i: t[tuple(i[order.index(d)] for d in range(t.ndim))]
+
+    def neighbours(self) -> None:
+        """What lies before each element along an axis, alone or with the element itself."""
+        t = self.recent()
+        if t.ndim == 0:
+            return
+        along, both = int(self.rng.integers(t.ndim)), self.rng.random() < 0.5
+
+        def at(*i: Expr) -> Expr:
+            before = t[tuple(x - 1 if d == along else x for d, x in enumerate(i))]
+            other = b.select(i[along] >= 1, before, 0.0)
+            return other * 0.5 + t[i] if both else other
+
+        self.add(t.shape, at)
+
+    def own_product(self) -> None:
+        """The products of all rows, or columns, of one tensor, perhaps scaled by one element."""
+        t = self.recent()
+        if t.ndim < 2:
+            return
+        summed = int(self.pick([t.ndim - 2, t.ndim - 1]))
+        k, rows = reduce_axis(t.shape[summed], name="k"), t.shape[2 * t.ndim - 3 - summed]
+        scale = self.input(()) if self.rng.random() < 0.5 else None
+
+        def at(*i: Expr) -> Expr:
+            def row(x: Expr) -> Expr:
+                return t[(*i[:-2], k, x) if summed == t.ndim - 2 else (*i[:-2], x, k)]
+
+            both = row(i[-2]) * row(i[-1])
+            return b.sum(both if scale is None else both * scale[()], axis=k)
+
+        self.add((*t.shape[:-2], rows, rows), at)
 
     def reduced(self) -> None:
         t = self.recent()
@@ -255,11 +300,13 @@ class Operators:
         n, m, depth = (self.extent() for _ in range(3))
         kinds = [("uint8", "int8"), ("int8", "int8"), ("int8", "uint8"), ("uint8", "uint8")]
         left, right = self.pick(kinds)
-        x, w, k = self.input((n, depth), left), self.input((depth, m), right), depth
-        axis = reduce_axis(k, name="k")
-        total = compute(
-            (n, m),
-            lambda i, j: b.sum(x[i, axis].astype("int32") * w[axis, j].astype("int32"), axis=axis),
-            name=self.named("dot"),
-        )
+        x, axis = self.input((n, depth), left), reduce_axis(depth, name="k")
+        own = left == right and self.rng.random() < 0.5
+        w, m = (x, n) if own else (self.input((depth, m), right), m)
+
+        def at(i: Expr, j: Expr) -> Expr:
+            second = x[j, axis] if own else w[axis, j]
+            return b.sum(x[i, axis].astype("int32") * second.astype("int32"), axis=axis)
+
+        total = compute((n, m), at, name=self.named("dot"))
         self.add((n, m), lambda i, j: total[i, j].astype("float32") * 0.001)

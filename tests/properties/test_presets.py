@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 
 from ansorpy.errors import ScheduleError
@@ -21,7 +21,6 @@ from tests.run_native import run_native
 
 
 @settings(max_examples=40, deadline=None)
-@example(seed=510509, preset=CPU, threads=1)
 @given(seed=integers(0, 2**31), preset=sampled_from([CPU, CPU, ANSOR_CPU]), threads=integers(1, 2))
 def test_programs_of_random_definitions_compute_them(
     seed: int, preset: Preset, threads: int
