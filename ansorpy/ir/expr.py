@@ -191,7 +191,10 @@ class Binary(Expr):
 
     @property
     def dtype(self) -> DType:
-        return self.a.dtype
+        first = self.a
+        while isinstance(first, Binary):  # long sums are nested as deeply as they are long
+            first = first.a
+        return first.dtype
 
 
 @node

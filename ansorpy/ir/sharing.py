@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ansorpy.ir.expr import Expr, children
 
-__all__ = ["LONG", "SHORT", "shared_parts"]
+__all__ = ["LONG", "SHORT", "operands_first", "shared_parts"]
 
 LONG = 1000
 """Up to this many nodes, an expression is written out in full."""
@@ -27,7 +27,7 @@ def shared_parts(roots: Sequence[Expr]) -> list[Expr]:
     >>> len(shared_parts([e])), len(shared_parts([Var("i") + 1]))
     (13, 0)
     """
-    order = list(_operands_first(roots))
+    order = list(operands_first(roots))
     whole: dict[Expr, int] = {}
     uses: dict[Expr, int] = dict.fromkeys(order, 0)
     for e in order:
@@ -48,7 +48,7 @@ def shared_parts(roots: Sequence[Expr]) -> list[Expr]:
     return found
 
 
-def _operands_first(roots: Sequence[Expr]) -> Iterator[Expr]:
+def operands_first(roots: Sequence[Expr]) -> Iterator[Expr]:
     """Each distinct node once, after its operands."""
     seen: set[Expr] = set()
     stack = [(root, False) for root in reversed(roots)]

@@ -17,6 +17,7 @@ from dataclasses import field
 from operator import index
 
 from ansorpy.ir.attrs import Attrs
+from ansorpy.ir.depth import make_room
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
 from ansorpy.ir.node import node
@@ -93,6 +94,7 @@ class ComputeOp(Tensor):
     dtype: DType = field(init=False)  # computed once, as the body asks all stages before this one
 
     def __post_init__(self) -> None:
+        make_room(self.body)
         object.__setattr__(self, "dtype", self.body.dtype)
 
 

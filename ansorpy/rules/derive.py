@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from random import Random
+from typing import TYPE_CHECKING, TypeVar
 
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision
@@ -21,7 +22,9 @@ from ansorpy.target import Target
 if TYPE_CHECKING:
     from ansorpy.rules.presets import Preset
 
-__all__ = ["Derivation", "TraceRow", "derive", "explain", "generate_sketches"]
+__all__ = ["BREADTH", "Derivation", "TraceRow", "derive", "explain", "generate_sketches"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -41,22 +44,27 @@ class TraceRow:
 
 @dataclass(frozen=True)
 class Derivation:
-    """The sketches of a definition and every trial on the way, in order."""
+    """The sketches of a definition and every trial on the way, in order.
+
+    ``left_out`` counts the states that were dropped because there were too many.
+    """
 
     sketches: tuple[State, ...]
     trace: tuple[TraceRow, ...]
+    left_out: int = 0
 
 
 def derive(definition: ComputeDAG, target: Target, preset: Preset) -> Derivation:
-    """Enumerate the sketches of *definition* breadth first.
+    """Enumerate the sketches of *definition* breadth first, :data:`BREADTH` at most.
 
     If a rule answers "apply", later rules are tried on the same state too; "apply and skip rest"
-    makes it the last one.  Paper: OSDI'20 §4.1.
+    makes it the last one.  Paper: OSDI'20 §4.1.  Differs: of more than :data:`BREADTH` states at
+    one level, only so many are continued, drawn by a fixed seed.
     """
     level: list[Derived] = [(State.initial(definition), len(definition.ops) - 1)]
     sketches: list[State] = []
     trace: list[TraceRow] = []
-    branch = 0
+    branch = left_out = 0
     while level:
         following: list[Derived] = []
         for state, stage_id in level:
@@ -65,8 +73,29 @@ def derive(definition: ComputeDAG, target: Target, preset: Preset) -> Derivation
                 continue
             following += _one_stage(state, stage_id, target, preset, branch, trace)
             branch += 1
-        level = following
-    return Derivation(tuple(sketches), tuple(trace))
+        level = _thinned(following)
+        left_out += len(following) - len(level)
+    kept = _thinned(sketches)
+    return Derivation(tuple(kept), tuple(trace), left_out + len(sketches) - len(kept))
+
+
+BREADTH = 512
+"""Most states continued at one level, and most sketches of a definition.
+
+Each product of a definition multiplies the sketches by three to six, and a search takes a few
+hundred trials: most of so many would not be measured once.
+"""
+
+
+def _thinned(level: list[T]) -> list[T]:
+    """At most :data:`BREADTH` of *level*, in order: the first one and a fixed sample.
+
+    Any regular choice would decide the last stage in the same way in all of them.
+    """
+    if len(level) <= BREADTH:
+        return level
+    others = Random(0).sample(range(1, len(level)), BREADTH - 1)
+    return [level[n] for n in (0, *sorted(others))]
 
 
 def _one_stage(
@@ -111,6 +140,7 @@ def explain(
         parts += [
             f"definition {definition.name}{error}{remark(definition)}\n",
             *_rows(derivation.trace),
+            *_left_out(derivation.left_out),
             *_sketch_texts(derivation.sketches),
             "",
         ]
@@ -119,6 +149,11 @@ def explain(
 
 def _rows(trace: Sequence[TraceRow]) -> list[str]:
     return [f"{'#':>3}  {'stage':<20} {'rule':<30} verdict", *map(str, trace)]
+
+
+def _left_out(states: int) -> list[str]:
+    text = f"\n{states} states were left out: there were more than {BREADTH} at once"
+    return [text] if states else []
 
 
 def _sketch_texts(sketches: Sequence[State]) -> list[str]:

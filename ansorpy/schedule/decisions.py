@@ -114,9 +114,12 @@ def _divisors(n: int) -> tuple[int, ...]:
 def factorizations(extent: int, parts: int, max_innermost: int, tail: str = "guard") -> Ints:
     """All rows of *parts* positive factors whose product is a tile of *extent*.
 
-    A tile divides the extent, or is one of :func:`tiles_of` for the *tail*.
+    A tile divides the extent, or is one of :func:`tiles_of` for the *tail*.  In three parts or
+    more, one that does not divide is no longer than :data:`LONGEST_RAGGED`: the rows of a long
+    axis would be hundreds of thousands.
     """
-    tiles = tiles_of(extent, tail)
+    longest = extent if parts < 3 else LONGEST_RAGGED
+    tiles = [n for n in tiles_of(extent, tail) if n <= longest or extent % n == 0]
     rows = [row for tile in tiles for row in _exact_rows(tile, parts)]
     table = np.asarray(sorted(rows), dtype=np.int64).reshape(len(rows), parts)
     return table[table[:, -1] <= max_innermost]
@@ -160,6 +163,12 @@ WASTE = 8
 
 LONGEST_COVER = 512
 """The most elements along one axis that a GPU block computes, or reads at once."""
+
+LONGEST_RAGGED = 4096
+"""The most elements in a tile of three parts that does not divide its axis.
+
+An axis so long has many shorter ones; they differ in the count of the outermost loop only.
+"""
 
 VECTOR = 16
 """Granularity in elements of tiles of the vector axis: today's widest vector."""

@@ -121,11 +121,13 @@ def test_foreign_data_is_refused_with_one_error(data: object) -> None:
         dag_from_dict(data)
 
 
-def test_an_expression_deeper_than_can_be_read_is_refused() -> None:
+def test_an_expression_deeper_than_can_be_handled_is_refused() -> None:
     sums = [["binary", "+", n, n] for n in range(1, 5000)]
-    rows = [["axis", 0], ["const", "int64", 1], *sums]
-    with pytest.raises(ForeignFile, match="recursion"):
-        dag_from_dict(_broken(("ops", 2, "rows"), rows))
+    rows = [["axis", 0], ["const", "int64", 1], *sums, ["reduce", "sum", 5000]]
+    data = _broken(("ops", 2, "rows"), rows)
+    data["ops"][2]["body"] = len(rows) - 1
+    with pytest.raises(ForeignFile, match="too deep"):
+        dag_from_dict(data)
 
 
 _VALUES: tuple[Any, ...] = (

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
+from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.tensor import Tensor
-from ansorpy.rules.derive import derive, explain, generate_sketches
+from ansorpy.ir.expr import Axis, Expr
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+from ansorpy.rules.derive import BREADTH, derive, explain, generate_sketches
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA
 from ansorpy.target import Target
 from tests import workloads
@@ -59,6 +62,33 @@ def test_published_sketch_counts_cuda(name: str, tensors: list[Tensor], count: i
     sketches = generate_sketches(ComputeDAG.of(tensors), CUDA, ANSOR_CUDA)
     assert len(sketches) == count
     assert len({str(s.history) for s in sketches}) == count
+
+
+def products(count: int) -> ComputeDAG:
+    """A chain of *count* products, the first and the last of which are outputs."""
+    x = placeholder((16, 16), name="X")
+    made: list[Tensor] = [x]
+    for n in range(count):
+        w, k = placeholder((16, 16), name=f"W{n}"), reduce_axis(16, name="k")
+        made.append(compute((16, 16), partial(_product, made[-1], w, k), name=f"Y{n}"))
+    return ComputeDAG([made[1], made[-1]])
+
+
+def _product(x: Tensor, w: Tensor, k: Axis, i: Expr, j: Expr) -> Expr:
+    return b.sum(x[i, k] * w[k, j], axis=k)
+
+
+def test_sketches_of_many_products_stay_few_and_those_left_out_are_counted() -> None:
+    few, many = (derive(products(n), CPU, ANSOR_CPU) for n in (3, 7))
+    assert few.left_out == 0
+    assert len(few.sketches) < len(many.sketches) <= BREADTH
+    assert len({str(s.history) for s in many.sketches}) == len(many.sketches)
+    again = derive(products(7), CPU, ANSOR_CPU)
+    assert [str(s.history) for s in again.sketches] == [str(s.history) for s in many.sketches]
+    ways = {n: {str(x.stage(f"Y{n}").iters) for x in many.sketches} for n in (0, 3, 6)}
+    assert all(len(found) > 1 for found in ways.values())
+    text = explain(products(7), CPU, ANSOR_CPU)
+    assert f"{many.left_out} states were left out: there were more than {BREADTH} at once" in text
 
 
 def test_a_pooling_has_one_sketch_without_steps() -> None:

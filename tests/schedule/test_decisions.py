@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.schedule.decisions import Factors, OneOf, cut, nearest
+from ansorpy.schedule.decisions import LONGEST_RAGGED, Factors, OneOf, cut, nearest
 
 
 def test_a_cut_domain_has_the_kept_rows_and_no_others() -> None:
@@ -40,3 +40,16 @@ def test_nearest_other_than_a_row() -> None:
     assert nearest(domain, present, other_than=present).tolist() == [[1, 1], [8, 1]]
     only = cut(Factors(64, 2), [(8, 1)])
     assert nearest(only, present, other_than=present).tolist() == [[8, 1], [8, 1]]
+
+
+@pytest.mark.parametrize("tail", ["shift", "peel", "even"])
+@pytest.mark.parametrize("extent", [50_257, 1_000_000, 1 << 20])
+def test_long_axes_have_no_more_rows_than_a_population_is_compared_with(
+    extent: int, tail: str
+) -> None:
+    rows = Factors(extent, 3, tail=tail).rows
+    assert len(rows) < 60_000
+    tiles = rows.prod(axis=1)
+    assert set(Factors(extent, 3).rows.prod(axis=1)) <= set(tiles)
+    assert ((tiles <= LONGEST_RAGGED) | (extent % tiles == 0)).all()
+    assert (extent % tiles != 0).any()

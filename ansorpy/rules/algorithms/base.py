@@ -29,7 +29,8 @@ class Definition:
         name: For messages: ``"direct"``, ``"winograd(4x4)"``.
         dag: Has the same arguments and output names as the task's own.
         error: Largest expected error beyond the task's own rounding, as a fraction of the largest
-            output; 0 for a pure reordering.
+            output; 0 for a pure reordering.  That of finite data: algorithms add or leave out
+            products with zeros, which are NaN for an infinity.
     """
 
     name: str

@@ -36,7 +36,9 @@ class Subpixel(Algorithm):
                                                     out[y] = P[(y + p) // s, (y + p) % s]
 
     The residues ``r`` become output channels, so no tap meets an inserted zero, and every rule and
-    algorithm for stride-1 convolutions (including Winograd's) applies.
+    algorithm for stride-1 convolutions (including Winograd's) applies.  Where the stride does not
+    divide the taps, some residues have a tap of weight 0: the result is exact for finite data, but
+    an infinity or NaN spreads to outputs that the transposed convolution keeps it from.
 
     Source: Shi et al., "Is the deconvolution layer the same as a convolutional layer?", 2016.
     """

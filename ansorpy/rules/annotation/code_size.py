@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, walk
 from ansorpy.ir.loops import ForKind
+from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.schedule.bounds import Bounds
@@ -34,6 +35,7 @@ class LimitCode(AnnotationRule):
 
     Must come after the rules that vectorise and unroll.  Build time is proportional to the number
     of instructions, and code that overflows the instruction cache runs no faster than a loop.
+    A body that is longer than that itself, of a long chain of inlined stages, may stand once.
     Differs: TVM's ``auto_unroll_max_step`` bounds iterations, regardless of their bodies.
     """
 
@@ -55,8 +57,11 @@ class LimitCode(AnnotationRule):
         return Space(space.state, (*space.constraints, *limits))
 
     def _limit(self, shared: _SharedBounds, stage: Stage, target: Target) -> Constraint:
+        body = _operations(shared.op(stage.name).body)
+        most = max(self.most, body + TREE_INSTRUCTIONS * (stage.lanes is not None))
+
         def holds(values: Mapping[str, Size]) -> Size:
-            return 1 - above(instructions(shared.of(values), stage, target), self.most)
+            return 1 - above(instructions(shared.of(values), stage, target), most)
 
         return Constraint(f"{stage.name}.code", holds)
 
@@ -66,6 +71,9 @@ class _SharedBounds:
 
     def __init__(self, state: State):
         self._bounds = Bounds(state, {})
+
+    def op(self, name: str) -> ComputeOp:
+        return self._bounds.op(name)
 
     def of(self, values: Mapping[str, Size]) -> Bounds:
         if self._bounds.values is not values:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 
 from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.tensor import Tensor, compute, placeholder
 from ansorpy.rules.annotation.code_size import LimitCode, instructions
 from ansorpy.rules.annotation.unroll import AnnotateUnroll
 from ansorpy.rules.annotation.vectorize import AnnotateVectorize
@@ -76,6 +80,24 @@ def test_rows_with_more_code_are_refused(rng: np.random.Generator) -> None:
 
 def emitted_lines(state: State) -> int:
     return emit_llvm(lower(state).run, CPU, "kernel").count("\n")
+
+
+def test_a_body_longer_than_the_limit_may_stand_once(rng: np.random.Generator) -> None:
+    y: Tensor = placeholder((64, 1024), name="X")
+    tensors = [y]
+    for n in range(60):
+        y = compute((64, 1024), partial(_activated, y), name=f"Y{n}")
+    structure = StructureSampler(Task(ComputeDAG.of([*tensors, y]), CPU, 2)).draw_one(rng)
+    table = structure.sample(200, rng)
+    space, valid = structure.space, structure.valid(table)
+    assert 0 < valid.sum() < len(table)
+    [stage] = [s for s in space.state.stages if not (s.is_placeholder or s.inlined)]
+    codes = as_array(instructions(Bounds(space.state, space.values(table)), stage, CPU), len(table))
+    assert set(codes[valid]) == {codes.min()} and codes.min() > LimitCode().most
+
+
+def _activated(y: Tensor, i: Expr, j: Expr) -> Expr:
+    return b.sigmoid(y[i, j])
 
 
 def test_what_no_decision_changes_is_not_refused() -> None:
