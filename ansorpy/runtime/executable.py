@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ansorpy.codegen.llvm.memory import address_of, aligned_empty
+from ansorpy.codegen.llvm.memory import address_of, aligned_empty, allocator
 from ansorpy.errors import UsageError
 from ansorpy.runtime.cpu import missing_features
 from ansorpy.runtime.ports import Array, Port, c_tensors
@@ -78,6 +78,7 @@ class Executable:
         self._code = code
         self._inputs = tuple(inputs)
         self._outputs = tuple(outputs)
+        self._allocators = [allocator(port.shape, port.dtype) for port in outputs]
         self._context_bytes = _CONTEXT_BYTES(code.context_bytes)
         self._run: Callable[..., int] = _RUN(code.run)
         self._teams: dict[int, _Team] = {}
@@ -163,9 +164,11 @@ class Executable:
             start = tensor.data = known(array)
             used.append((start, start + array.nbytes))
         results = []
-        for tensor, given, port in zip(context.outputs, outputs, self._outputs, strict=True):
+        for tensor, given, port, allocate in zip(
+            context.outputs, outputs, self._outputs, self._allocators, strict=True
+        ):
             if given is None:
-                made = aligned_empty(port.shape, port.dtype)
+                made = allocate()
                 tensor.data = address_of(made)
                 results.append(made)
                 continue

@@ -162,6 +162,18 @@ def test_a_prepared_call(rng: Rng) -> None:
         kernel.prepare(x, out=out, threads=0)
 
 
+def test_large_results_are_the_callers_for_as_long_as_they_are_kept() -> None:
+    x = placeholder((1100, 600), name="X")
+    more = compute((1100, 600), lambda i, j: x[i, j] + 1.0, name="Y")
+    kernel = Kernel(programs.task_of(ComputeDAG([more], [x]), "more"), target=HOST, threads=1)
+    given = [np.full((1100, 600), value, np.float32) for value in range(6)]
+    kept = [kernel(array) for array in given[:3]]
+    for array in given:
+        np.testing.assert_array_equal(kernel(array), array + 1)
+    for array, result in zip(given, kept, strict=False):
+        np.testing.assert_array_equal(result, array + 1)
+
+
 def test_new_arrays_in_the_place_of_old_ones() -> None:
     """Remembered addresses belong to arrays, not to identities that Python uses again."""
     kernel = tail()

@@ -5,7 +5,10 @@ from __future__ import annotations
 import ctypes
 import math
 import mmap
-from collections.abc import Sequence
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,11 +16,16 @@ from numpy.typing import DTypeLike, NDArray
 
 from ansorpy.ir.strides import span
 
-__all__ = ["ALIGNMENT", "address_of", "aligned_empty", "aligned_zeros", "arranged"]
+__all__ = [
+    "ALIGNMENT", "address_of", "aligned_empty", "aligned_zeros", "allocator", "arranged",
+]  # fmt: skip
 
 ALIGNMENT = 64
 """In bytes: a cache line, and the widest vector register."""
 _HUGE_PAGE = 2 << 20
+_KEPT = 2
+"""Unused areas that an allocator keeps: a caller that replaces its result by the next one has two
+in turn."""
 
 
 def aligned_empty(
@@ -44,6 +52,32 @@ def aligned_zeros(shape: Sequence[int], dtype: DTypeLike) -> NDArray[Any]:
     if array.nbytes < _HUGE_PAGE:  # larger ones come from the system, which clears them
         array.fill(0)
     return array
+
+
+def allocator(shape: Sequence[int], dtype: DTypeLike) -> Callable[[], NDArray[Any]]:
+    """Return a function that allocates one array after another, as :func:`aligned_empty` does.
+
+    The system clears large areas page by page when they are first written to, which can take longer
+    than computing what is written.  So the function uses an area again when its array and all views
+    of that are gone, and keeps up to two unused ones.  Several threads may call it at once.
+    """
+    kind, extents = np.dtype(dtype), tuple(shape)
+    size = math.prod(extents) * kind.itemsize
+    if size < _HUGE_PAGE:
+        return partial(aligned_empty, extents, kind)
+    unused: deque[mmap.mmap] = deque(maxlen=_KEPT)
+    holder = ctypes.c_char * (size + _HUGE_PAGE)
+
+    def allocate() -> NDArray[Any]:
+        try:
+            area = unused.pop()  # atomic, like append: no lock is needed
+        except IndexError:
+            area, _ = _huge(size)
+        held: Any = holder.from_buffer(area)  # the base of the array, and so of all views of it
+        weakref.finalize(held, unused.append, area).atexit = False
+        return np.ndarray(extents, kind, held, -_start(held) % _HUGE_PAGE)
+
+    return allocate
 
 
 def arranged(

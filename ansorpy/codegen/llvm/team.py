@@ -384,12 +384,12 @@ entry:
 begin:
   store atomic i32 1, ptr @quit seq_cst, align 4
   fence seq_cst
-  %members = load atomic i64, ptr @members seq_cst, align 8
+  %members = atomicrmw xchg ptr @members, i64 0 seq_cst
   br label %next
 next:
   %rank = phi i64 [ 1, %begin ], [ %rank.next, %stop ]
   %more = icmp ule i64 %rank, %members
-  br i1 %more, label %stop, label %stopped
+  br i1 %more, label %stop, label %end
 stop:
   call void @wake(i64 %rank)
   %thread = getelementptr [{MOST} x i64], ptr @threads, i64 0, i64 %rank
@@ -397,9 +397,6 @@ stop:
   %joined = call i32 @pthread_join(i64 %id, ptr null)
   %rank.next = add i64 %rank, 1
   br label %next
-stopped:
-  store atomic i64 0, ptr @members seq_cst, align 8
-  br label %end
 end:
   ret void
 }}

@@ -53,15 +53,11 @@ none:
 }}
 
 ; Let a thread go on with another core than this one.  (A set without cores is refused.)  Threads
-; that were joined are skipped, and all of them in a child process: there glibc takes the identifier
-; of a thread of the parent for the caller's own.
+; that end are skipped, as are those of a parent process: glibc takes their identifiers for the
+; caller's own.
 define internal void @send_off(i64 %rank, i32 %cpu) {{
 entry:
   %others = alloca [{_CORES_BYTES} x i8], align 8
-  %members = load atomic i64, ptr @members monotonic, align 8
-  %joined = icmp ugt i64 %rank, %members
-  br i1 %joined, label %done, label %own
-own:
   %pid = call i32 @getpid()
   %owner = load i32, ptr @owner, align 4
   %is.child = icmp ne i32 %pid, %owner
@@ -70,7 +66,11 @@ list:
   %home = getelementptr [{MOST} x [{_CORES_BYTES} x i8]], ptr @homes, i64 0, i64 %rank
   %status = call i32 @list_cores(i32 %cpu, ptr %home, ptr %others)
   %can = icmp eq i32 %status, 0
-  br i1 %can, label %send, label %done
+  br i1 %can, label %look, label %done
+look:
+  %members = load atomic i64, ptr @members seq_cst, align 8
+  %ends = icmp ugt i64 %rank, %members
+  br i1 %ends, label %done, label %send
 send:
   %of = getelementptr [{MOST} x i64], ptr @threads, i64 0, i64 %rank
   %thread = load i64, ptr %of, align 8

@@ -17,7 +17,7 @@ import pytest
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.jit import Library, load
-from ansorpy.codegen.llvm.team import needs_team, team_object
+from ansorpy.codegen.llvm.team import STOP, needs_team, team_object
 from ansorpy.target import Target
 
 # Every piece adds 1 to a cell of its own and the number of pieces to the next.
@@ -225,6 +225,63 @@ def test_a_forked_child_stays_on_all_its_cores() -> None:
 def test_a_process_ends_with_its_threads_awake_and_asleep() -> None:
     in_a_process("regions(cells.ctypes.data, 4, 10)")
     in_a_process("regions(cells.ctypes.data, 4, 10); time.sleep(0.2)")
+
+
+# Every thread is found on core 0, and what moves them is only counted.
+CORES = """
+@hook = global ptr null
+@moves = global i64 0
+
+define i32 @sched_getcpu() {
+  ret i32 0
+}
+
+define i32 @sched_getaffinity(i32 %thread, i64 %size, ptr %cores) {
+  %hook = load ptr, ptr @hook
+  %status = call i32 %hook()
+  ret i32 %status
+}
+
+define i32 @pthread_setaffinity_np(i64 %thread, i64 %size, ptr %cores) {
+  %old = atomicrmw add ptr @moves, i64 1 seq_cst
+  ret i32 1
+}
+"""
+
+
+def test_a_thread_that_was_joined_is_not_moved() -> None:
+    target = Target.host()
+    objects = [
+        team_object(target, ends_with_library=False),
+        compile_ir(SOURCE, target),
+        compile_ir(CORES, target),
+    ]
+    library = load(objects, symbols=[TEAM, STOP, "regions", "hook", "moves"])
+    asks, joined = threading.Event(), threading.Event()
+
+    @ctypes.CFUNCTYPE(ctypes.c_int)
+    def hook() -> int:
+        asks.set()
+        joined.wait(10)
+        return 0
+
+    ctypes.c_void_p.from_address(library.address("hook")).value = ctypes.cast(
+        hook, ctypes.c_void_p
+    ).value
+    moves = ctypes.c_int64.from_address(library.address("moves"))
+
+    def compute() -> None:
+        while not asks.is_set():  # until the thread was seen on core 0
+            run(library, 2, 10)
+
+    caller = threading.Thread(target=compute)
+    caller.start()
+    assert asks.wait(10)
+    ctypes.CFUNCTYPE(None)(library.address(STOP))()
+    assert moves.value == 0
+    joined.set()
+    caller.join()
+    assert moves.value == 0
 
 
 def test_threads_that_share_one_core_get_through() -> None:
