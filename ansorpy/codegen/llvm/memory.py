@@ -109,7 +109,8 @@ def _small(size: int) -> tuple[NDArray[np.uint8], int]:
 
 def _huge(size: int) -> tuple[mmap.mmap, int]:
     """Anonymous memory; its pages stay mapped while any view of the array is alive."""
-    area = mmap.mmap(-1, size + _HUGE_PAGE)
+    # Shared, as Python maps by default, it would be a file in memory, which has small pages only.
+    area = mmap.mmap(-1, size + _HUGE_PAGE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     if hasattr(mmap, "MADV_HUGEPAGE"):
         area.madvise(mmap.MADV_HUGEPAGE)
     return area, _HUGE_PAGE

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gc
 import mmap
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -85,3 +87,18 @@ def test_threads_never_share_an_area() -> None:
 
     with ThreadPoolExecutor(4) as pool:
         assert all(pool.map(work, range(4)))
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="this system does not tell")
+def test_large_arrays_may_have_huge_pages() -> None:
+    """Shared memory, for which advice is in vain, is marked ``sh``; advised memory ``hg``."""
+    array = memory.aligned_empty((3 * HUGE,), np.uint8)
+    found: list[str] = []
+    is_inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if ends := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            low, high = (int(end, 16) for end in ends.groups())
+            is_inside = low <= array.ctypes.data < high
+        elif line.startswith("VmFlags:") and is_inside:
+            found = line.split()
+    assert "hg" in found and "sh" not in found
