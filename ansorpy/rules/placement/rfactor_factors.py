@@ -17,6 +17,8 @@ from ansorpy.schedule.steps.loops import SplitStep
 from ansorpy.schedule.steps.storage import RfactorStep
 from ansorpy.target import Target
 
+Ints = npt.NDArray[np.int64]
+
 __all__ = ["DrawRfactorFactors", "rfactor_splits"]
 
 
@@ -27,8 +29,10 @@ class DrawRfactorFactors(PlacementRule):
     The new stage's shape depends on it, so it is part of the structure and not a column.
     Source: TVM opens these splits after enumeration; ``max_innermost`` is TVM's.  Differs: with
     ``most_parts``, an outer loop that is factored out for threads has from two to that many
-    iterations, if its extent has such a divisor.  With ``as_split``, the limit is the number of
-    parts in the sketch; if that does not divide the extent, powers of two are candidates as well.
+    iterations: divisors of its extent, and powers of two where there is none of about that size, if
+    each part has ``max_innermost`` elements; the last part is shorter then.  With ``as_split``, the
+    limit is the number of parts in the sketch; if that does not divide the extent, powers of two
+    are candidates as well.
     """
 
     max_innermost: int = 64
@@ -48,16 +52,20 @@ class DrawRfactorFactors(PlacementRule):
         for factors in product(*domains):
             yield _with_factors(state, dict(zip(splits, map(int, factors), strict=True)))
 
-    def _factors(self, state: State, at: int, extent: int) -> npt.NDArray[np.int64]:
+    def _factors(self, state: State, at: int, extent: int) -> Ints:
         """The inner factors to draw from for the split at step number *at*."""
         most = self._most(state, at, extent)
         if most is not None and _takes_outer_part(state, at):
             every = factorizations(extent, 1, extent)[:, 0]
             parts = extent // every
             shared = every[(parts > 1) & (parts <= most)]
-            if self.as_split and extent % _inner_factor(state, at):
-                powers = 2 ** np.arange(1, most.bit_length(), dtype=np.int64)
-                shared = np.union1d(shared, -(-extent // powers))
+            powers = 2 ** np.arange(1, most.bit_length(), dtype=np.int64)
+            if not self.as_split:
+                powers = _missing(powers, parts)
+                powers = powers[powers * self.max_innermost <= extent]
+            elif extent % _inner_factor(state, at) == 0:
+                powers = powers[:0]
+            shared = np.union1d(shared, -(-extent // powers))
             if len(shared):
                 return shared
         return factorizations(extent, 1, self.max_innermost)[:, 0]
@@ -65,6 +73,13 @@ class DrawRfactorFactors(PlacementRule):
     def _most(self, state: State, at: int, extent: int) -> int | None:
         """The most parts of a loop that is factored out; None for no limit."""
         return -(-extent // _inner_factor(state, at)) if self.as_split else self.most_parts
+
+
+def _missing(powers: Ints, parts: Ints) -> Ints:
+    """The *powers* of two of which none of *parts* is within a factor of two."""
+    near = (2 * parts > powers[:, None]) & (parts < 2 * powers[:, None]) & (parts > 1)
+    found: Ints = powers[~near.any(axis=1)]
+    return found
 
 
 def _inner_factor(state: State, at: int) -> int:

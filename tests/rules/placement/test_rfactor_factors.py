@@ -7,12 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
 from ansorpy.rules.placement.rfactor_factors import DrawRfactorFactors, rfactor_splits
 from ansorpy.rules.sketch.add_rfactor import AddRfactor
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
+from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from tests import workloads
 from tests.rules.asking import CPU, derive
+from tests.schedule.test_bounds import check
 
 CPU2 = replace(CPU, cores=2)
 
@@ -47,6 +51,30 @@ def test_parts_for_threads_are_few_and_more_than_one(rng: np.random.Generator) -
     assert parts == {2, 3, 4, 5, 6}
     lanes = {rule.draw(inner, CPU, rng).stage("B.rf").compute.shape[1] for _ in range(60)}
     assert lanes == {1, 2, 3, 4, 5, 6, 8}, "the inner part is for vectors"
+
+
+@pytest.mark.parametrize(
+    ("extent", "expected"),
+    [(1009, {2, 4, 8}), (2 * 1009, {2, 4, 8, 16}), (101, set()), (1024, {2, 4, 8, 16, 32, 64})],
+)
+def test_lengths_without_divisors_are_cut_into_uneven_parts(
+    extent: int, expected: set[int]
+) -> None:
+    sketch = derive(AddRfactor(), workloads.min_reduce(3, extent), "B")[0][0]
+    rule = DrawRfactorFactors(most_parts=64)
+    found = {s.stage("B.rf").compute.shape[1]: s for s in rule.every(sketch, CPU)}
+    assert set(found) == (expected or {extent})
+
+
+def test_uneven_parts_compute_the_definition(rng: np.random.Generator) -> None:
+    sampler = StructureSampler(Task(ComputeDAG.of(workloads.min_reduce(3, 1009)), CPU, 2))
+    split = [s for s in sampler.every() if any(x.name == "B.rf" for x in s.state.stages)]
+    uneven = [s for s in split if s.state.stage("B.rf").compute.shape[-1] in (2, 4, 8)]
+    assert uneven
+    for structure in uneven:
+        table = structure.sample(4, rng)
+        for row in table[structure.valid(table)]:
+            check(structure.bind(row))
 
 
 def test_parts_are_at_most_those_of_the_sketch(rng: np.random.Generator) -> None:
