@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.tiling import space_splits
-from ansorpy.schedule.bounds import BLOCK_THREADS
 from ansorpy.schedule.decisions import Product
+from ansorpy.schedule.kinds import BLOCK_THREADS
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 

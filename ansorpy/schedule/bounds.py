@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, cast
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.schedule.blocks import is_bound
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
+from ansorpy.schedule.kinds import ALONE, LANES, Kinds, shared_by
 from ansorpy.schedule.size import (
     Size,
     above,
@@ -56,26 +57,7 @@ from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["BLOCK_THREADS", "LANES", "Bounds", "Kinds", "shared_by"]
-
-Kinds = frozenset[ForKind]
-
-BLOCK_THREADS: Kinds = frozenset(
-    {ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD}
-)
-"""Loops whose iterations share the shared memory of one GPU block."""
-
-LANES: Kinds = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y})
-"""Loops whose iterations are the lanes of a warp, in kernels with tiles in its registers."""
-
-ALONE: Kinds = frozenset()
-
-
-def shared_by(stage: Stage) -> Kinds:
-    """Kinds of the loops around *stage* whose iterations fill and read its memory together."""
-    if stage.scope is Scope.WARP:
-        return LANES
-    return BLOCK_THREADS if stage.scope is Scope.SHARED else ALONE
+__all__ = ["Bounds"]
 
 
 class Bounds:

@@ -21,7 +21,8 @@ from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.bounds import Bounds, shared_by
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.overlays import overlays
 from ansorpy.schedule.size import Size, above
 from ansorpy.schedule.spans import ZERO, Origin

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ansorpy.schedule.bounds import BLOCK_THREADS
 from ansorpy.schedule.inlining import effective
+from ansorpy.schedule.kinds import BLOCK_THREADS
 from ansorpy.schedule.stage import Stage
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite import substitute
 from ansorpy.schedule.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.blocks import is_bound, synchronised
-from ansorpy.schedule.bounds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.dagedit import map_loads
+from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.laneloops import LaneLoops, require_whole_fragments
 from ansorpy.schedule.lanes import LaneSums
 from ansorpy.schedule.pipeline import Producer, bound_to, can_pipeline, padded_strides, pipelined

@@ -12,7 +12,8 @@ from ansorpy.ir.interval import bounds as interval
 from ansorpy.ir.loops import Buffer, ForKind
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.simplify import simplify
-from ansorpy.schedule.bounds import BLOCK_THREADS, Bounds, Kinds
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.kinds import BLOCK_THREADS, Kinds
 from ansorpy.schedule.overlays import overlays
 from ansorpy.schedule.packing import Packing, plan_packing
 from ansorpy.schedule.spans import Span

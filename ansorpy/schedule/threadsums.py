@@ -40,7 +40,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
-from ansorpy.schedule.bounds import BLOCK_THREADS
+from ansorpy.schedule.kinds import BLOCK_THREADS
 from ansorpy.schedule.stage import Stage
 
 if TYPE_CHECKING:

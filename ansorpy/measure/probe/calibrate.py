@@ -20,7 +20,7 @@ from ansorpy.target import MIB, Target, machine_name
 
 __all__ = ["calibrated", "kept_rates", "measure_rates", "rates_file"]
 
-_FORMAT = "ansorpy-rates-1"
+_FORMAT = "ansorpy-rates-2"
 """Incremented whenever a rate is measured in another way."""
 
 _PASSES = 3
