@@ -31,6 +31,7 @@ from ansorpy.report.bench.turns import Timing
 from ansorpy.report.profile import CallTime, profile_table
 from ansorpy.report.randomize import random_weights
 from ansorpy.tasks.tune import Ending
+from tests.frontend.models import graph_model, node
 from tests.graph.attentions import transformer
 
 pytestmark = pytest.mark.timeout(240)
@@ -78,6 +79,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ]  # fmt: skip
     assert main(arguments) == 0
     return folder
+
+
+@pytest.fixture
+def product(tmp_path: Path) -> str:
+    """A network of one task."""
+    one = graph_model([node("MatMul", ["x", "w"], ["y"])], {"x": (3, 7)}, ["y"],
+                      {"w": np.ones((7, 5), np.float32)})  # fmt: skip
+    onnx.save(one, tmp_path / "one.onnx")
+    return str(tmp_path / "one.onnx")
 
 
 @pytest.fixture
@@ -415,10 +425,10 @@ def test_compile_ends_at_its_bound(
 
 
 def test_records_of_another_precision_are_found(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    product: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    net, db, shared = str(folder / "net.onnx"), tmp_path / "t.db", ["--dim", "batch=1"]
-    shared += ["--threads", "1", "--db", str(db)]
+    net, db = product, tmp_path / "t.db"
+    shared = ["--threads", "1", "--db", str(db)]
 
     def spent() -> int:
         with Database(db) as database:
@@ -490,10 +500,9 @@ def test_a_named_database_must_exist(
 
 
 def test_predictions_are_said_until_a_search_has_tried_the_tasks(
-    folder: Path, elsewhere: Path, capsys: pytest.CaptureFixture[str]
+    product: str, elsewhere: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    shared = ["--dim", "batch=1", "--threads", "1"]
-    run = ["run", str(folder / "net.onnx"), *shared]
+    run = ["run", product, "--threads", "1"]
 
     def warning() -> str:
         assert main(run) == 0
