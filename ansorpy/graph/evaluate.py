@@ -42,7 +42,8 @@ def evaluate(op: Op, inputs: Sequence[NDArray[np.generic]]) -> NDArray[np.generi
         case Elementwise(fn) if fn in _BINARY and len(inputs) == 2:
             result = _BINARY[fn](*inputs)
         case Elementwise(Fn.DIV) if inputs[0].dtype.kind == "f":
-            result = np.true_divide(*inputs)
+            with np.errstate(all="ignore"):  # infinite, or NaN, as in kernels
+                result = np.true_divide(*inputs)
         case _:
             result = _moved(op, inputs[0])
     return None if result is None else np.asarray(result)

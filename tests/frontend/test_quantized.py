@@ -57,6 +57,16 @@ def test_convolutions(kind: str, groups: int, by_channel: bool) -> None:
     assert_equal(model, {"x": integers(rng, "uint8", 2, 3, 7, 5)})
 
 
+def test_zero_points_of_zero_are_not_taken_off() -> None:
+    rng = np.random.default_rng(13)
+    constants: dict[str, Array] = {"w": integers(rng, "int8", 3, 2), "z": number("int8", 0)}
+    one = node("MatMulInteger", ["x", "w", "z", "z"], ["y"])
+    types = {"x": TensorProto.INT8, "y": TensorProto.INT32}
+    model = graph_model([one], {"x": (5, 3)}, ["y"], constants, 17, types)
+    assert [n.op.label for n in load(model).nodes] == ["matmul"]
+    assert_equal(model, {"x": integers(rng, "int8", 5, 3)})
+
+
 def test_sums_are_not_rounded() -> None:
     """A float32 sum of as many products would lose its last bits."""
     rng = np.random.default_rng(5)

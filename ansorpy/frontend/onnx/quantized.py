@@ -56,8 +56,8 @@ def _convolved(ctx: NodeContext, *, weight: int, zeros: tuple[int, int]) -> str:
     w = windows_of(ctx, ctx.shape()[2:], kernel)
     op = Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)
     channels, behind = ctx.shape(weight)[0], (1,) * len(kernel)
-    zero = _row(ctx, zeros[0], ()) if ctx.has_input(zeros[0]) else None
-    of_weight = _row(ctx, zeros[1], (channels, 1, *behind)) if ctx.has_input(zeros[1]) else None
+    zero = _row(ctx, zeros[0], ()) if _moves(ctx, zeros[0]) else None
+    of_weight = _row(ctx, zeros[1], (channels, 1, *behind)) if _moves(ctx, zeros[1]) else None
     narrow = _narrow(ctx, weight, of_weight)
     is_padded = any(w.pads_begin + w.pads_end)
     fill = 0 if zero is None else ctx.builder.constants.get(zero)
@@ -66,7 +66,7 @@ def _convolved(ctx: NodeContext, *, weight: int, zeros: tuple[int, int]) -> str:
             op, [_less(ctx, ctx.input(), zero), _less(ctx, ctx.input(weight), of_weight)]
         )
     data = ctx.input()
-    if is_padded and fill is not None and int(fill):
+    if is_padded and zero is not None and fill is not None:
         ends = (0, 0, *w.pads_begin), (0, 0, *w.pads_end)
         data = ctx.emit(Pad(*ends, PadMode.CONSTANT, float(fill)), [data])
         op = replace(op, pads_begin=(0,) * len(kernel), pads_end=(0,) * len(kernel))
@@ -79,14 +79,22 @@ def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
     if min(len(ctx.shape()), len(ctx.shape(other))) < 2:
         raise Unsupported("operand shapes", "give matrices, no vectors")
     left, right = zeros
-    zero = _of_rows(ctx, left) if ctx.has_input(left) else None
-    of_other = _of_columns(ctx, right, other) if ctx.has_input(right) else None
+    zero = _of_rows(ctx, left) if _moves(ctx, left) else None
+    of_other = _of_columns(ctx, right, other) if _moves(ctx, right) else None
     narrow = _narrow(ctx, other, of_other)
     if narrow is None:
         a, b = _less(ctx, ctx.input(), zero), _less(ctx, ctx.input(other), of_other)
         return ctx.emit(MatMul(), [a, b])
     product = ctx.emit(MatMul(), [ctx.input(), ctx.literal(narrow, as_dtype(narrow.dtype))])
     return _taken_off(ctx, product, zero, narrow.sum(axis=-2, dtype=np.int32, keepdims=True))
+
+
+def _moves(ctx: NodeContext, operand: int) -> bool:
+    """Whether the operand is a zero point other than 0."""
+    if not ctx.has_input(operand):
+        return False
+    array = ctx.builder.constants.get(ctx.input(operand))
+    return array is None or bool(array.any())
 
 
 def _narrow(ctx: NodeContext, operand: int, zero: str | None) -> Array | None:
