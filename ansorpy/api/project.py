@@ -10,6 +10,7 @@ from pathlib import Path
 import onnx
 
 from ansorpy.api.request import Request, require_memory
+from ansorpy.codegen.llvm.dots import has_byte_dots
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load as load_onnx
 from ansorpy.graph.cuts import Cuts, cuts_of
@@ -195,7 +196,7 @@ def open_project(
             this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    graph = load_onnx(model, shapes, dims)
+    graph = load_onnx(model, shapes, dims, byte_products=has_byte_dots(request.target))
     ends = (*graph.inputs, *(output.value for output in graph.outputs))
     require_memory(name, sum(graph.types[value].bytes for value in ends))
     cuts = cuts_of(graph, _own_caches(request))

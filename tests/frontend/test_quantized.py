@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel
@@ -156,3 +156,20 @@ def test_scales_that_do_not_fit_are_refused() -> None:
     with pytest.raises(UnsupportedModel) as caught:
         load(model)
     assert "of shape (3,)" in caught.value.rows[0].attribute
+
+
+@pytest.mark.parametrize("op_type", ["MatMulInteger", "ConvInteger"])
+def test_operands_of_too_few_dimensions_are_refused(op_type: str) -> None:
+    constants: dict[str, Array] = {"w": np.ones((3, 2), np.uint8), "z": number("uint8", 3)}
+    one = node(op_type, ["x", "w", "z"], ["y"])
+    types = {"x": TensorProto.UINT8, "y": TensorProto.INT32}
+    graph = helper.make_graph(
+        [one], "test",
+        [helper.make_tensor_value_info("x", types["x"], (3,))],
+        [helper.make_tensor_value_info("y", types["y"], None)],
+        [numpy_helper.from_array(a, n) for n, a in constants.items()],
+    )  # fmt: skip
+    with pytest.raises(UnsupportedModel) as caught:
+        load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]))
+    [row] = caught.value.rows
+    assert row.op == op_type

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar, cast
 
 import numpy as np
@@ -25,7 +25,7 @@ from ansorpy.graph.op import (
 )
 from ansorpy.ir.dtypes import DType, as_dtype
 
-__all__ = ["NodeContext", "Unsupported", "dtype_of", "widely"]
+__all__ = ["NodeContext", "Quantized", "Unsupported", "dtype_of", "widely"]
 
 T = TypeVar("T")
 
@@ -50,12 +50,27 @@ def dtype_of(code: int) -> DType:
 
 
 @dataclass(frozen=True)
+class Quantized:
+    """A tensor, ``(value - zero) * scale``, of small integers.
+
+    Zero point (None: none, or 0) and scale are numbers, or have as many dimensions as ``value`` and
+    broadcast to it.
+    """
+
+    value: str
+    zero: str | None
+    scale: str
+
+
+@dataclass(frozen=True)
 class NodeContext:
     """One ONNX node, its operands as graph values, and the builder to emit into.
 
-    ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.  If
-    ``wide``, operands are read in the type in which sums are computed (16-bit floats as float32):
-    each read is a cast of its own, so that the kernel that reads the operand does it.
+    ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
+    ``quantized`` has what graph values were before they were dequantized; ``byte_products`` says
+    whether products shall be computed from that.
+    If ``wide``, operands are read in the type in which sums are computed (16-bit floats as
+    float32): each read is a cast of its own, so that the kernel that reads the operand does it.
     """
 
     node: NodeProto
@@ -63,6 +78,8 @@ class NodeContext:
     builder: GraphBuilder
     values: Mapping[str, str]
     used: frozenset[str]
+    quantized: MutableMapping[str, Quantized] = field(default_factory=dict)
+    byte_products: bool = True
     wide: bool = False
 
     def attr(self, name: str, default: T) -> T:
@@ -159,7 +176,18 @@ class NodeContext:
         )  # fmt: skip
 
     def transpose(self, value: str, perm: Shape) -> str:
-        return value if perm == tuple(range(len(perm))) else self.emit(Transpose(perm), [value])
+        if perm == tuple(range(len(perm))):
+            return value
+        turned = self.emit(Transpose(perm), [value])
+        before = self.quantized.get(value)
+        if before is not None:
+
+            def moved(part: str) -> str:
+                return self.transpose(part, perm) if self.builder.types[part].shape else part
+
+            zero = None if before.zero is None else moved(before.zero)
+            self.quantized[turned] = Quantized(moved(before.value), zero, moved(before.scale))
+        return turned
 
     def slice(self, value: str, ranges: Sequence[range]) -> str:
         """The elements of *value* at *ranges*, one per axis."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import NodeContext, Quantized, Unsupported, dtype_of
 from ansorpy.graph.op import Fn, Reduce, ReduceOp, Repeat, Shape
 from ansorpy.ir.dtypes import DType
 
@@ -13,14 +13,23 @@ __all__ = ["OPERATORS", "rounded"]
 
 def dequantize_linear(ctx: NodeContext) -> str:
     """``(x - zero_point) * scale``, with one scale, or one per index or block of an axis."""
-    scale = _along(ctx, 1)
+    given = Quantized(ctx.input(), _zero(ctx), _along(ctx, 1))
     dtype = ctx.type(1).dtype
     wanted = ctx.attr("output_dtype", 0)
-    value = ctx.cast(ctx.input(), dtype)
-    if ctx.has_input(2):
-        value = ctx.apply(Fn.SUB, value, ctx.cast(_along(ctx, 2), dtype))
-    value = ctx.apply(Fn.MUL, value, scale)
-    return ctx.cast(value, dtype_of(wanted)) if wanted else value
+    value = ctx.cast(given.value, dtype)
+    if given.zero is not None:
+        value = ctx.apply(Fn.SUB, value, ctx.cast(given.zero, dtype))
+    value = ctx.apply(Fn.MUL, value, given.scale)
+    value = ctx.cast(value, dtype_of(wanted)) if wanted else value
+    ctx.quantized[value] = given
+    return value
+
+
+def _zero(ctx: NodeContext) -> str | None:
+    """The zero point of a DequantizeLinear; None if it is 0."""
+    zero = _along(ctx, 2) if ctx.has_input(2) else None
+    array = None if zero is None else ctx.builder.constants.get(zero)
+    return None if array is not None and not array.any() else zero
 
 
 def quantize_linear(ctx: NodeContext) -> str:

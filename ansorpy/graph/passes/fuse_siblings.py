@@ -17,7 +17,18 @@ import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
-from ansorpy.graph.op import Concat, Conv, Elementwise, MatMul, Op, Pattern, Reshape, Shape, Slice
+from ansorpy.graph.op import (
+    Cast,
+    Concat,
+    Conv,
+    Elementwise,
+    MatMul,
+    Op,
+    Pattern,
+    Reshape,
+    Shape,
+    Slice,
+)
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.strides import dense_strides, reshaped
 
@@ -86,7 +97,8 @@ class _Joiner:
                 steps = tuple(self._steps(node))
                 taps, kinds = self._shape(node.inputs[1])[:-1], tuple(step.kind for step in steps)
                 if self._may_be_cut(steps[-1].node.output if steps else node.output):
-                    key = (node.op, node.inputs[0], taps, kinds)
+                    dtype = self.graph.types[node.inputs[1]].dtype
+                    key = (node.op, node.inputs[0], dtype, taps, kinds)
                     alike.setdefault(key, []).append(_Sibling(node, steps))
         for siblings in alike.values():
             found = self._aligned(siblings)
@@ -106,7 +118,7 @@ class _Joiner:
         width = self._shape(value)[-1]
         while (reader := self.uses.only_reader(value)) is not None:
             constants = {n: i for n, i in enumerate(reader.inputs) if i != value}
-            if not isinstance(reader.op, Elementwise) or not all(
+            if not isinstance(reader.op, Elementwise | Cast) or not all(
                 i in self.graph.constants and _is_row(self._shape(i), width)
                 for i in constants.values()
             ):
@@ -126,7 +138,7 @@ class _Joiner:
         whole: list[_Sibling] = []
         odd: list[_Sibling] = []
         for sibling in siblings:
-            kind = self.graph.types[sibling.node.output]
+            kind = self.graph.types[sibling.value]
             is_whole = kind.shape[-1] * kind.dtype.bytes % ALIGNMENT_BYTES == 0
             (whole if is_whole else odd).append(sibling)
         return [*whole, *odd[:1]] if whole else []

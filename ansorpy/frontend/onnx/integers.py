@@ -1,0 +1,95 @@
+"""Sums of products of 8-bit integers less their zero points, exact in 32 bits.
+
+Constant weights without a zero point, or whose values less it still have 8 bits, are multiplied as
+they are, so that the instructions for 8-bit dot products apply; the data's zero point is taken off
+the sums::
+
+    sum (x - zero) * w = sum x * w - zero * sum w
+
+Others are multiplied as 32-bit integers, zero points subtracted before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.frontend.onnx.windows import kernel_of, windows_of
+from ansorpy.graph.ir import Array
+from ansorpy.graph.op import NARROW, Conv, Fn, MatMul, Pad, PadMode, Shape
+from ansorpy.ir.dtypes import DType, as_dtype
+
+__all__ = ["Integers", "as_bytes", "convolved", "multiplied"]
+
+
+@dataclass(frozen=True)
+class Integers:
+    """8-bit integers, and their zero point, which broadcasts to them; None: none, or 0."""
+
+    value: str
+    zero: str | None
+
+
+def as_bytes(ctx: NodeContext, weight: Integers) -> Array | None:
+    """Constant weights less their constant zero point, if all of that are 8-bit integers."""
+    array = ctx.builder.constants.get(weight.value)
+    zero = weight.zero
+    offset = np.zeros((), np.int8) if zero is None else ctx.builder.constants.get(zero)
+    if array is None or offset is None:
+        return None
+    moved = array.astype(np.int32) - offset.astype(np.int32)
+    for dtype in NARROW:
+        low, high = dtype.limits
+        if low <= moved.min(initial=0) and moved.max(initial=0) <= high:
+            return moved.astype(dtype.numpy)
+    return None
+
+
+def convolved(ctx: NodeContext, data: Integers, weight: Integers, operand: int = 1) -> str:
+    """The convolution that *ctx*'s node describes; its weight is the given operand."""
+    kernel, groups = kernel_of(ctx, "output channels", operand)
+    w = windows_of(ctx, ctx.shape()[2:], kernel)
+    op = Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)
+    channels, behind = ctx.shape(operand)[0], (1,) * len(kernel)
+    narrow = as_bytes(ctx, weight)
+    is_padded = any(w.pads_begin + w.pads_end)
+    fill = 0 if data.zero is None else ctx.builder.constants.get(data.zero)
+    if narrow is None or (is_padded and fill is None):
+        return ctx.emit(op, [_less(ctx, data), _less(ctx, weight)])
+    value = data.value
+    if is_padded and data.zero is not None and fill is not None:
+        ends = (0, 0, *w.pads_begin), (0, 0, *w.pads_end)
+        value = ctx.emit(Pad(*ends, PadMode.CONSTANT, float(fill)), [value])
+        op = replace(op, pads_begin=(0,) * len(kernel), pads_end=(0,) * len(kernel))
+    product = ctx.emit(op, [value, ctx.literal(narrow, as_dtype(narrow.dtype))])
+    summed: Shape = tuple(range(1, narrow.ndim))
+    sums = narrow.sum(axis=summed, dtype=np.int32).reshape(channels, *behind)
+    return _taken_off(ctx, product, data.zero, sums)
+
+
+def multiplied(ctx: NodeContext, left: Integers, right: Integers) -> str:
+    """The product of two matrices, or stacks of them."""
+    narrow = as_bytes(ctx, right)
+    if narrow is None:
+        return ctx.emit(MatMul(), [_less(ctx, left), _less(ctx, right)])
+    product = ctx.emit(MatMul(), [left.value, ctx.literal(narrow, as_dtype(narrow.dtype))])
+    sums = narrow.sum(axis=-2, dtype=np.int32, keepdims=True)
+    return _taken_off(ctx, product, left.zero, sums)
+
+
+def _taken_off(ctx: NodeContext, product: str, zero: str | None, sums: Array) -> str:
+    """*product* of data with the zero point *zero*, less what that adds, of the weights' *sums*."""
+    if zero is None:
+        return product
+    added = ctx.apply(Fn.MUL, ctx.cast(zero, DType.INT32), ctx.literal(sums, DType.INT32))
+    return ctx.apply(Fn.SUB, product, added)
+
+
+def _less(ctx: NodeContext, given: Integers) -> str:
+    """The integers less their zero point, as int32."""
+    value = ctx.cast(given.value, DType.INT32)
+    if given.zero is None:
+        return value
+    return ctx.apply(Fn.SUB, value, ctx.cast(given.zero, DType.INT32))
