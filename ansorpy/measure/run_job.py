@@ -27,6 +27,7 @@ from ansorpy.measure.bench import Array, Bench, Candidate, OpenTask
 from ansorpy.measure.built import built_from_parts
 from ansorpy.measure.check import Comparison, compare, least_scale, sample_points, tolerance
 from ansorpy.measure.check import stated_error as error_of
+from ansorpy.measure.flips import may_flip, without_flips
 from ansorpy.measure.host import HostTask
 from ansorpy.measure.messages import MeasureRequest, OpenRequest, ReferenceMade, RetimeRequest
 from ansorpy.measure.probe.loops import busy_address
@@ -168,6 +169,8 @@ class RunSession:
         for n, (got, want) in enumerate(zip(self.task.results(), self._reference, strict=True)):
             op = dag.outputs[n]
             allowed = tolerance(dag, op) + stated_error
+            if may_flip(dag, op):
+                got = without_flips(got, want, allowed, scales[n])
             found = compare(op.name, got, want, allowed, by_block=is_exact, least=scales[n])
             if not found.ok:
                 return found
@@ -223,6 +226,8 @@ def _at_points(
     assert isinstance(op, ComputeOp)
     want = evaluate_points(dag, dict(inputs), op, points)
     picked = got[tuple(points.T)].astype(np.float64)
+    if may_flip(dag, op):
+        picked = without_flips(picked, want.astype(got.dtype), tolerance(dag, op), least)
     own = float(np.abs(got.astype(np.float64)).max(initial=0.0, where=np.isfinite(got)))
     scale = max(own, least)
     found = compare(op.name, picked, want, math.inf)
