@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ansorpy.api import build, compile, load, tune
+    from ansorpy.api import build, compile, tune
     from ansorpy.api.parts import PARTS
     from ansorpy.api.replay import replay
     from ansorpy.api.several import WantedNetwork, compile_many
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from ansorpy.ir.dtypes import DType
     from ansorpy.ir.task import Task
     from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
+    from ansorpy.runtime.model import load
     from ansorpy.schedule.decisions import OneOf
     from ansorpy.schedule.state import State
     from ansorpy.target import Target
@@ -82,7 +83,7 @@ _HOME = {
     "compile_many": "ansorpy.api.several",
     "compile": "ansorpy.api",
     "compute": "ansorpy.ir.tensor",
-    "load": "ansorpy.api",
+    "load": "ansorpy.runtime.model",
     "placeholder": "ansorpy.ir.tensor",
     "reduce_axis": "ansorpy.ir.tensor",
     "replay": "ansorpy.api.replay",

@@ -20,8 +20,8 @@ import ansorpy as ap
 from ansorpy.report.inputs import random_value
 from ansorpy.report.onnxedit import FinalSoftmax, softmax_inputs_as_outputs
 from ansorpy.report.verify import compare_outputs
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.export import library_name
-from ansorpy.runtime.model import Model
 from benchmarks.light import NAMES, light_model
 
 __all__ = ["check", "main", "run_from_c"]
@@ -54,7 +54,9 @@ int main(int argc, char **argv) {{
 """
 
 
-def run_from_c(model: Model, feeds: Arrays, folder: Path, threads: int) -> dict[str, np.ndarray]:
+def run_from_c(
+    model: CompiledModel, feeds: Arrays, folder: Path, threads: int
+) -> dict[str, np.ndarray]:
     """Export *model* to *folder*, link a C program with it, and run that on *feeds*."""
     library = folder / "net.so"
     name = library_name(library)

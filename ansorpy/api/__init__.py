@@ -1,4 +1,4 @@
-"""The Python interface: :func:`tune` an operator, :func:`compile` a network, :func:`load` one."""
+"""The Python interface: :func:`tune` an operator, :func:`compile` a network, build a schedule."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from ansorpy.measure.builder import task_symbol
 from ansorpy.measure.workers import LOCAL
 from ansorpy.rules.base import SketchRule
 from ansorpy.rules.presets import Preset, preset_for
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.model import Model
 from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
@@ -32,7 +32,7 @@ from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
 from ansorpy.tasks.objective import Objective
 
-__all__ = ["build", "compile", "load", "tune"]
+__all__ = ["build", "compile", "tune"]
 
 
 def tune(
@@ -138,7 +138,7 @@ def compile(
     workers: str = LOCAL,
     seed: int | None = None,
     **parts: Unpack[PartOptions],
-) -> Model:
+) -> CompiledModel:
     """Compile the ONNX network *model* for *target*, tuning its tasks first.
 
     Args:
@@ -178,16 +178,6 @@ def compile(
         **parts,
     )
     return compiled
-
-
-def load(path: str | Path) -> Model:
-    """Load the compiled network in the library *path*, written by :func:`compile` or the CLI.
-
-    Raises:
-        ForeignFile: Not an ansorpy library, or one with another version of its interface.
-        MissingDependency: It was built for a CPU that this machine does not have.
-    """
-    return Model.load(Path(path))
 
 
 def _task(tensors: Sequence[Tensor], request: Request) -> Task:

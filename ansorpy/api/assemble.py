@@ -1,4 +1,4 @@
-"""Turn chosen programs into what callers get: a :class:`Kernel` or a :class:`Model`."""
+"""Turn chosen programs into what callers get: a :class:`Kernel` or a :class:`CompiledModel`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ansorpy.api.project import Project
 from ansorpy.api.session import Chosen
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.model import Model
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
 from ansorpy.schedule.lower import lower
 
@@ -20,9 +20,9 @@ def kernel_of(chosen: Chosen) -> Kernel:
     return Kernel(_compiled(chosen), target=task.target, threads=task.threads, name=task.name)
 
 
-def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Model:
+def model_of(project: Project, chosen: Sequence[Chosen], threads: int) -> CompiledModel:
     """The model of a network; *chosen* has a program for each of the project's tasks, in order."""
-    return Model.of_plan(plan_of(project, chosen, threads), project.name)
+    return CompiledModel(plan_of(project, chosen, threads), project.name)
 
 
 def plan_of(project: Project, chosen: Sequence[Chosen], threads: int) -> Plan:

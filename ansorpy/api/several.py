@@ -20,7 +20,7 @@ from ansorpy.api.session import Chosen, Session, open_session
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Precision, Task
 from ansorpy.measure.workers import LOCAL
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Effort
 from ansorpy.tasks.objective import Goal, Objective
@@ -140,7 +140,7 @@ class Several:
         """The networks as finally partitioned, with a program for each of their tasks."""
         return [Finished(p, choose_within(session, p)) for p in self.decided(session).projects]
 
-    def compiled(self, request: Request) -> list[Model]:
+    def compiled(self, request: Request) -> list[CompiledModel]:
         """Tune as *request* says, and assemble a model from each network's best programs.
 
         Raises:
@@ -194,7 +194,7 @@ def compile_many(
     workers: str = LOCAL,
     seed: int | None = None,
     **parts: Unpack[PartOptions],
-) -> list[Model]:
+) -> list[CompiledModel]:
     """Compile several ONNX networks with one budget; tasks they share are tuned once.
 
     Args:

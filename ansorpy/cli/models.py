@@ -11,6 +11,7 @@ from ansorpy.errors import UsageError
 
 if TYPE_CHECKING:
     from ansorpy.api.several import Finished
+    from ansorpy.runtime.compiled import CompiledModel
     from ansorpy.runtime.model import Model
 
 __all__ = ["from_records", "is_library", "onnx_beside", "open_model"]
@@ -47,7 +48,7 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     Args:
         instead: An altered copy of the ONNX file, to be compiled in its place.
     """
-    from ansorpy.api import load
+    from ansorpy.runtime.model import load
 
     if is_library(lookup.model):
         return load(lookup.model)
@@ -55,7 +56,7 @@ def open_model(lookup: Lookup, instead: Path | None = None) -> Model:
     return from_records(lookup if instead is None else replace(lookup, model=instead))[1]
 
 
-def from_records(lookup: Lookup) -> tuple[Finished, Model]:
+def from_records(lookup: Lookup) -> tuple[Finished, CompiledModel]:
     """Programs and model of the ONNX file from the records, without tuning."""
     from ansorpy.api.assemble import model_of
     from ansorpy.cli.searching import search

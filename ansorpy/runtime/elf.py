@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ansorpy.errors import ForeignFile
 
-__all__ = ["find_metadata"]
+__all__ = ["find_metadata", "machine_of"]
 
 _SUFFIX = b"_metadata"
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
@@ -50,6 +50,13 @@ def find_metadata(path: Path) -> bytes:
             hint="make one with: ansorpy compile net.onnx -o net.so",
         )
     return found
+
+
+def machine_of(path: Path) -> int:
+    """The kind of processor that the ELF file *path* is for, as its header numbers them."""
+    with path.open("rb") as file:
+        _, _, machine, *_ = _HEADER.unpack(file.read(_HEADER.size))
+    return int(machine)
 
 
 def _search(data: mmap.mmap) -> bytes | None:

@@ -18,12 +18,13 @@ from ansorpy.codegen.llvm.team import needs_team, team_object
 from ansorpy.errors import UsageError
 from ansorpy.runtime.cpu import required_features
 from ansorpy.runtime.dataobject import write_data_object
+from ansorpy.runtime.describe import metadata_of
 from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry, emit_entry
 from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
 from ansorpy.runtime.header import write_header
 from ansorpy.runtime.in_memory import make_pool
 from ansorpy.runtime.linker import Linker, find_linker
-from ansorpy.runtime.metadata import Metadata, metadata_of
+from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.plan import Plan
 from ansorpy.target import Target
 

@@ -1,145 +1,108 @@
-"""A compiled network, in memory or from a library, used like an onnxruntime session."""
+"""A network that runs: of a library, or just compiled; used like an onnxruntime session.
+
+Importing this module is what loading a library costs, so nothing here needs the compiler.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
-import numpy as np
-
-from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.config import NUM_THREADS, available_cores
 from ansorpy.errors import UsageError
-from ansorpy.graph.network import Network
-from ansorpy.runtime.executable import Executable
-from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
-from ansorpy.runtime.gpu.executable import GpuExecutable
-from ansorpy.runtime.gpu.operands import accept_operand, check_operand
-from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
 from ansorpy.runtime.ports import Array, Port, accepted, check_array, one_of
 from ansorpy.runtime.shared import open_library
-from ansorpy.target import Target
 
-__all__ = ["Model"]
+__all__ = ["Signature", "Model", "Operands", "Runs", "load"]
+
+
+class Runs(Protocol):
+    """Loaded code: on a CPU (:class:`~ansorpy.runtime.executable.Executable`) or on a GPU."""
+
+    def run(
+        self, inputs: Sequence[Any], outputs: Sequence[Any | None], threads: int
+    ) -> list[Any]: ...
+
+    def reserve(self, threads: int) -> None: ...
+
+    def prepare(
+        self, inputs: Sequence[Any], outputs: Sequence[Any], threads: int
+    ) -> Callable[[], None]: ...
 
 
 @dataclass(frozen=True)
-class _Parts:
-    """What a model runs on; ``executable`` is ``None`` if it was compiled for another machine."""
+class Operands:
+    """Which arrays callers may pass.
+
+    Args:
+        accept: Returns the array that the code reads for a given one, copied if necessary.
+        check: Refuses an array that the code cannot read or write in place.
+    """
+
+    accept: Callable[[Port, Any], Any] = accepted
+    check: Callable[..., None] = check_array
+
+
+@dataclass(frozen=True)
+class Signature:
+    """What a model says of itself; ``threads`` is the default number of a run's threads."""
 
     name: str
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     threads: int
-    executable: Executable | GpuExecutable | None
-    plan: Plan | None
-    pool: np.ndarray[Any, np.dtype[np.uint8]] | None
     constant_bytes: int
-    is_on_gpu: bool = False
 
 
 class Model:
-    """A compiled network; made by :meth:`of`, :meth:`load` or :func:`ansorpy.compile`.
+    """A network to call; made by :func:`load` or :func:`ansorpy.compile`.
 
     It may be called from several Python threads at once: each run has its own context.  One context
     is created with the model, so that the first run need not allocate memory.
     """
 
-    def __init__(self, parts: _Parts) -> None:
-        self._parts = parts
-        self._inputs = {port.name: port for port in parts.inputs}
-        self._outputs = {port.name: port for port in parts.outputs}
-        self._none_given = (None,) * len(parts.outputs)
-        self._accept = accept_operand if parts.is_on_gpu else accepted
-        self._check = check_operand if parts.is_on_gpu else check_array
-        if parts.executable is not None:
-            parts.executable.reserve(parts.threads)
-
-    @staticmethod
-    def of(
-        network: Network,
-        tasks: Mapping[str, CompiledTask],
-        *,
-        target: Target,
-        threads: int,
-        name: str = "model",
-        median_s: float | None = None,
-    ) -> Model:
-        """Make the model of *network*; *tasks* has the code of each workload by its key.
-
-        Constants are bound here: packed once into the order the code reads.  If this machine cannot
-        run *target*, the model can only be exported.
-        """
-        plan = plan_network(network, tasks, target=target, threads=threads, median_s=median_s)
-        return Model.of_plan(plan, name)
-
-    @staticmethod
-    def of_plan(plan: Plan, name: str = "model") -> Model:
-        """Make the model of a network's *plan*, as :meth:`of` does."""
-        if not plan.target.runs_on_host():
-            parts = _Parts(
-                name, plan.inputs, plan.outputs, plan.threads, None, plan, None, plan.pool_bytes
-            )
-            return Model(parts)
-        loaded = load_plan(plan, "model")
-        return Model(
-            _Parts(
-                name, plan.inputs, plan.outputs, plan.threads, loaded.executable, loaded.plan,
-                loaded.pool, plan.pool_bytes, plan.target.kind == "cuda",
-            )
-        )  # fmt: skip
-
-    @staticmethod
-    def load(path: str | Path) -> Model:
-        """Load the network in the library *path*.
-
-        It runs with the number of threads it was tuned for, or with as many as this process may use
-        cores if those are fewer; ``ANSORPY_NUM_THREADS`` overrides both.
-
-        Raises:
-            ForeignFile: Not an ansorpy library, or one with another version of the interface.
-            MissingDependency: It was built for a CPU that this machine does not have.
-        """
-        metadata, executable = open_library(Path(path))
-        threads = NUM_THREADS.get() or min(metadata.threads, available_cores())
-        return Model(
-            _Parts(
-                metadata.name, metadata.input_ports, metadata.output_ports, threads, executable,
-                None, None, metadata.constant_bytes,
-            )
-        )  # fmt: skip
+    def __init__(
+        self, signature: Signature, code: Runs | None, operands: Operands | None = None
+    ) -> None:
+        self._signature = signature
+        self._code = code
+        self._inputs = {port.name: port for port in signature.inputs}
+        self._outputs = {port.name: port for port in signature.outputs}
+        self._none_given = (None,) * len(signature.outputs)
+        self._accept = (operands or Operands()).accept
+        self._check = (operands or Operands()).check
+        if code is not None:
+            code.reserve(signature.threads)
 
     @property
     def name(self) -> str:
-        return self._parts.name
+        return self._signature.name
 
     @property
     def threads(self) -> int:
         """Default number of threads of a run."""
-        return self._parts.threads
+        return self._signature.threads
 
     @property
     def constant_bytes(self) -> int:
         """Bytes of the constants as the code reads them: packed, padded, transformed."""
-        return self._parts.constant_bytes
+        return self._signature.constant_bytes
 
     @property
     def footprint(self) -> Footprint | None:
         """The memory that a run needs; None for a loaded library, which does not record it."""
-        plan = self._parts.plan
-        return None if plan is None else plan.footprint
+        return None
 
     def get_inputs(self) -> list[Port]:
         """The inputs: name, shape, dtype and onnxruntime type name of each."""
-        return list(self._parts.inputs)
+        return list(self._signature.inputs)
 
     def get_outputs(self) -> list[Port]:
         """The outputs, likewise."""
-        return list(self._parts.outputs)
+        return list(self._signature.outputs)
 
     def run(
         self,
@@ -153,7 +116,7 @@ class Model:
 
         Args:
             feeds: Every input by name.  Non-contiguous arrays are copied.  On a GPU also
-                arrays in GPU memory that have ``__cuda_array_interface__`` or support DLPack.
+                arrays in GPU memory that have ``__cuda_array_signature__`` or support DLPack.
             outputs: Arrays to write to, one for each name, returned instead of new numpy arrays.
             threads: Threads of this run.
 
@@ -164,7 +127,7 @@ class Model:
         wanted = self._wanted(names)
         arrays = self._fed(feeds)
         given = self._given(wanted, outputs)
-        used = self._parts.threads if threads is None else threads
+        used = self._signature.threads if threads is None else threads
         results = executable.run(arrays, given, used)
         if names is None:
             return results
@@ -184,75 +147,42 @@ class Model:
             UsageError: As :meth:`run`, or an input is not contiguous.
         """
         arrays = self._in_order(feeds)
-        for port, array in zip(self._parts.inputs, arrays, strict=True):
+        for port, array in zip(self._signature.inputs, arrays, strict=True):
             self._check("input", port, array)
-        given = self._given(self._parts.outputs, outputs)
-        used = self._parts.threads if threads is None else threads
+        given = self._given(self._signature.outputs, outputs)
+        used = self._signature.threads if threads is None else threads
         return self._executable().prepare(arrays, given, used)
 
     def profile(
         self, feeds: Mapping[str, Array], *, runs: int = 50, threads: int | None = None
     ) -> list[tuple[str, float]]:
-        """Return the name and median seconds of each call, in order, measured within whole runs.
-
-        Args:
-            feeds: Every input by name.
-            runs: Timed runs; one untimed run precedes them.
-
-        Raises:
-            UsageError: This model was loaded from a library, or is for another machine; or *runs*
-                is below 1.
-        """
-        if runs < 1:
-            raise UsageError(f"runs must be at least 1, got {runs}")
-        parts = self._parts
-        if parts.plan is None or parts.pool is None or parts.executable is None:
-            raise UsageError(
-                f"{self.name} was loaded from a library or is for another machine: its calls "
-                "cannot be timed one by one",
-                hint="give the ONNX file and its records instead",
-            )
-        timed = InMemory(parts.executable, parts.plan, parts.pool).timed()
-        results = [aligned_empty(port.shape, port.dtype) for port in parts.outputs]
-        run = timed.executable.prepare(
-            self._fed(feeds), results, self.threads if threads is None else threads
+        """Only a model compiled in this process can be timed call by call; others refuse."""
+        raise UsageError(
+            f"{self.name} was loaded from a library: its calls cannot be timed one by one",
+            hint="give the ONNX file and its records instead",
         )
-        run()
-        seconds = np.empty((runs, len(parts.plan.steps)))
-        for row in seconds:
-            run()
-            row[:] = np.diff(timed.stamps_ns) * 1e-9
-        medians = np.median(seconds, axis=0).tolist()
-        return [(step.name, time) for step, time in zip(parts.plan.steps, medians, strict=True)]
 
     def export(self, path: str | Path) -> Path:
-        """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
+        """Only a model compiled in this process can be written to a library; others refuse."""
+        raise UsageError(
+            f"{self.name} was loaded from a library", hint="copy that file and its header"
+        )
 
-        Raises:
-            MissingDependency: There is no linker.
-            UsageError: This model was itself loaded from a library.
-        """
-        if self._parts.plan is None:
-            raise UsageError(
-                f"{self.name} was loaded from a library", hint="copy that file and its header"
-            )
-        return export(self._parts.plan, Path(path), pool=self._parts.pool)
-
-    def _executable(self) -> Executable | GpuExecutable:
-        if self._parts.executable is None:
+    def _executable(self) -> Runs:
+        if self._code is None:
             raise UsageError(
                 f"{self.name} is compiled for another machine", hint="export it and run it there"
             )
-        return self._parts.executable
+        return self._code
 
     def _wanted(self, names: Sequence[str] | None) -> Sequence[Port]:
         if names is None:
-            return self._parts.outputs
+            return self._signature.outputs
         unknown = [name for name in names if name not in self._outputs]
         if unknown:
             raise UsageError(
                 f"{self.name} has no output {unknown[0]!r}; "
-                f"its outputs are {one_of(self._parts.outputs)}"
+                f"its outputs are {one_of(self._signature.outputs)}"
             )
         if len(set(names)) != len(names):
             raise UsageError("an output is asked for twice")
@@ -261,7 +191,9 @@ class Model:
     def _fed(self, feeds: Mapping[str, Any]) -> list[Any]:
         """The arrays of a single run, copied where the code cannot read them in place."""
         arrays = self._in_order(feeds)
-        return [self._accept(port, a) for port, a in zip(self._parts.inputs, arrays, strict=True)]
+        return [
+            self._accept(port, a) for port, a in zip(self._signature.inputs, arrays, strict=True)
+        ]
 
     def _in_order(self, feeds: Mapping[str, Any]) -> list[Any]:
         names = self._inputs
@@ -275,7 +207,7 @@ class Model:
         problem = (
             f"has no input {unknown[0]!r}" if unknown else f"was not given input {missing[0]!r}"
         )
-        return UsageError(f"{self.name} {problem}; its inputs are {one_of(self._parts.inputs)}")
+        return UsageError(f"{self.name} {problem}; its inputs are {one_of(self._signature.inputs)}")
 
     def _given(self, wanted: Sequence[Port], outputs: Sequence[Any] | None) -> Sequence[Any]:
         """The caller's array for each of the model's outputs; ``None`` where none was passed."""
@@ -288,11 +220,29 @@ class Model:
             )
         for port, array in zip(wanted, outputs, strict=True):
             self._check("output", port, array, written=True)
-        if wanted is self._parts.outputs:
+        if wanted is self._signature.outputs:
             return outputs
         by_name = {port.name: array for port, array in zip(wanted, outputs, strict=True)}
         return [by_name.get(name) for name in self._outputs]
 
     def __repr__(self) -> str:
-        ends = " -> ".join(one_of(ports) for ports in (self._parts.inputs, self._parts.outputs))
+        ends = " -> ".join(
+            one_of(ports) for ports in (self._signature.inputs, self._signature.outputs)
+        )
         return f"<Model {self.name}: {ends}>"
+
+
+def load(path: str | Path) -> Model:
+    """Load the compiled network in the library *path*, written by ``export`` or the CLI.
+
+    It runs with the number of threads it was tuned for, or with as many as this process may use
+    cores if those are fewer; ``ANSORPY_NUM_THREADS`` overrides both.
+
+    Raises:
+        ForeignFile: Not an ansorpy library, or one with another version of its signature.
+        MissingDependency: It was built for a CPU that this machine does not have.
+    """
+    metadata, executable = open_library(Path(path))
+    threads = NUM_THREADS.get() or min(metadata.threads, available_cores())
+    ports = metadata.input_ports, metadata.output_ports
+    return Model(Signature(metadata.name, *ports, threads, metadata.constant_bytes), executable)

@@ -8,12 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ansorpy.errors import ForeignFile, MissingDependency
-from ansorpy.runtime.elf import find_metadata
+from ansorpy.runtime.elf import find_metadata, machine_of
 from ansorpy.runtime.executable import Code, Executable
 from ansorpy.runtime.metadata import Metadata, read_metadata
-from ansorpy.target import Target
 
 __all__ = ["open_library"]
+
+_THIS = Path("/proc/self/exe")
+"""The program that runs: its machine code is what this machine executes."""
 
 
 def open_library(path: Path) -> tuple[Metadata, Executable]:
@@ -25,8 +27,8 @@ def open_library(path: Path) -> tuple[Metadata, Executable]:
     """
     text = find_metadata(path)
     metadata = read_metadata(text, str(path))
-    arch = metadata.target.triple.split("-")[0]
-    if arch != Target.host().triple.split("-")[0]:
+    if machine_of(path) != machine_of(_THIS):
+        arch = metadata.target.triple.split("-")[0]
         raise MissingDependency(f"{path} was built for {arch}, which this machine is not")
     library = _opened(path, metadata, text)
     init, context_bytes, run = (

@@ -14,7 +14,7 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.build_job import build_lowered
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
@@ -125,10 +125,12 @@ def expected(layers: list[tuple[Floats, Floats]], x: Floats) -> list[Floats]:
     return [first, second.sum(axis=1), second + 1]
 
 
-def model(rng: np.random.Generator, threads: int = 2) -> tuple[Model, list[tuple[Floats, Floats]]]:
+def model(
+    rng: np.random.Generator, threads: int = 2
+) -> tuple[CompiledModel, list[tuple[Floats, Floats]]]:
     layers = [constants(rng), constants(rng)]
     net = network(layers)
-    made = Model.of(net, tasks(net), target=Target.host(), threads=threads, name="demo")
+    made = CompiledModel.of(net, tasks(net), target=Target.host(), threads=threads, name="demo")
     return made, layers
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime import export as exporting
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.export import export, library_name
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.metadata import read_metadata
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.model import load
 from ansorpy.runtime.plan import Plan, plan_network
 from ansorpy.target import Target
 from tests.runtime import programs
@@ -100,7 +102,7 @@ def test_only_documented_symbols_and_libraries(rng: Rng, tmp_path: Path, is_pack
 @pytest.mark.parametrize("is_packed", [True, False])
 def test_load_gives_the_model_back(rng: Rng, tmp_path: Path, is_packed: bool) -> None:
     layers = exported(rng, tmp_path, is_packed=is_packed)
-    model = Model.load(tmp_path / "net.so")
+    model = load(tmp_path / "net.so")
     x = programs.feed(rng)
     for threads in (None, 1, 2):
         results = model.run(None, {"x": x}, threads=threads)
@@ -118,7 +120,7 @@ def test_loading_reads_the_constants_in(rng: Rng, tmp_path: Path) -> None:
     host = Target.host()
     kernel = Kernel(programs.task_of(ComputeDAG([out], [x, w]), "scaled"), target=host, threads=1)
     given = rng.standard_normal(w.shape, dtype=np.float32)
-    model = Model.load(kernel.bind(W=given).export(tmp_path / "net.so"))
+    model = load(kernel.bind(W=given).export(tmp_path / "net.so"))
     assert model.constant_bytes >= given.nbytes
     assert resident_bytes(tmp_path / "net.so") >= model.constant_bytes
     row = np.ones(1100, np.float32)
@@ -170,9 +172,9 @@ def test_a_moved_and_a_replaced_library_is_read_anew(rng: Rng, tmp_path: Path) -
     first = exported(rng, tmp_path)
     (tmp_path / "net.so").rename(tmp_path / "moved.so")
     second = exported(rng, tmp_path)
-    old, one = Model.load(tmp_path / "moved.so"), Model.load(tmp_path / "net.so")
+    old, one = load(tmp_path / "moved.so"), load(tmp_path / "net.so")
     third = exported(rng, tmp_path)
-    two = Model.load(tmp_path / "net.so")
+    two = load(tmp_path / "net.so")
     x = programs.feed(rng)
     for model, layers in ((old, first), (one, second), (two, third), (one, second)):
         [result] = model.run(["first"], {"x": x})
@@ -193,12 +195,43 @@ def test_a_library_that_differs_in_what_its_calls_read_is_read_anew(
     for network, layer in ((net, layers[1]), (other, layers[0]), (net, layers[1])):
         host, tasks = Target.host(), programs.tasks(network)
         if is_packed:
-            Model.of(network, tasks, target=host, threads=2).export(path)
+            CompiledModel.of(network, tasks, target=host, threads=2).export(path)
         else:
             export(plan_network(network, tasks, target=host, threads=2), path)
-        [result] = Model.load(path).run(["plus one"], {"x": x})
+        [result] = load(path).run(["plus one"], {"x": x})
         expected = programs.expected_dense(x, *layer) + 1
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
+
+
+RUN_IT = """
+import sys
+import numpy as np
+import ansorpy as ap
+model = ap.load(sys.argv[1])
+[port] = model.get_inputs()
+model.run(None, {port.name: np.ones(port.shape, port.dtype)})
+print(*(name for name in sys.modules if name.startswith("ansorpy.") or "." not in name))
+"""
+RUNS = {"codegen", "config", "errors", "ir", "rates", "runtime", "target"}
+
+
+def test_running_a_library_loads_no_compiler(rng: Rng, tmp_path: Path) -> None:
+    exported(rng, tmp_path)
+    command = [sys.executable, "-c", RUN_IT, str(tmp_path / "net.so")]
+    loaded = set(subprocess.check_output(command, text=True).split())
+    assert not loaded & {"islpy", "lightgbm", "llvmlite", "networkx", "onnx", "sqlite3"}
+    own = {name for name in loaded if name.startswith("ansorpy.")}
+    assert {name.split(".")[1] for name in own} <= RUNS
+    assert len(own) < 30
+
+
+def test_a_library_for_another_machine_is_refused(rng: Rng, tmp_path: Path) -> None:
+    exported(rng, tmp_path)
+    content = bytearray((tmp_path / "net.so").read_bytes())
+    content[18:20] = (243).to_bytes(2, "little")  # RISC-V
+    (tmp_path / "moved.so").write_bytes(content)
+    with pytest.raises(MissingDependency, match="which this machine is not"):
+        load(tmp_path / "moved.so")
 
 
 def test_a_kernel_without_threads_needs_libc_only(rng: Rng, tmp_path: Path) -> None:
@@ -207,7 +240,7 @@ def test_a_kernel_without_threads_needs_libc_only(rng: Rng, tmp_path: Path) -> N
     assert b"pthread_create" not in library.read_bytes()
     assert "int net_2nd_try_init(void)" in (tmp_path / "2nd-try.h").read_text()
     y = rng.standard_normal((programs.N, programs.M), dtype=np.float32)
-    _, plus = Model.load(library).run(None, {"Y": y})
+    _, plus = load(library).run(None, {"Y": y})
     np.testing.assert_array_equal(plus, y + 1)
 
 
@@ -218,7 +251,7 @@ def test_another_cpu_is_refused_with_a_code(rng: Rng, tmp_path: Path) -> None:
     alien = replace(target, features=target.features + ",+avx512er,+xop")
     export(replace(made, target=alien), tmp_path / "net.so")
     with pytest.raises(MissingDependency, match="instructions this machine lacks.*avx512er"):
-        Model.load(tmp_path / "net.so")
+        load(tmp_path / "net.so")
     caller = compiled(tmp_path, Path(__file__).parent / "caller.c")
     assert subprocess.run([caller, "init"], check=False).returncode == 1
 
@@ -228,18 +261,18 @@ def test_foreign_files(tmp_path: Path, rng: Rng) -> None:
     for content in (b"", b"\x7fELF", b"\x08onnx" * 40, b"\x7fELF\x02\x01" + b"\xff" * 200):
         path.write_bytes(content)
         with pytest.raises(ForeignFile, match="it is not a shared library"):
-            Model.load(path)
+            load(path)
     with pytest.raises(ForeignFile, match="No such file"):
-        Model.load(tmp_path / "absent.so")
+        load(tmp_path / "absent.so")
     with pytest.raises(ForeignFile, match="Is a directory"):
-        Model.load(tmp_path)
+        load(tmp_path)
     source = tmp_path / "other.c"
     source.write_text('const char thing_metadata[] = "{}"; const char x[] = "y";')
     for flags, message in ((["-Dthing_metadata=z"], "not a library that ansorpy made"),
                            ([], "made by another version of ansorpy")):  # fmt: skip
         subprocess.run(["cc", "-shared", *flags, source, "-o", path], check=True)
         with pytest.raises(ForeignFile, match=message):
-            Model.load(path)
+            load(path)
 
 
 def test_a_truncated_library(rng: Rng, tmp_path: Path) -> None:
@@ -248,7 +281,7 @@ def test_a_truncated_library(rng: Rng, tmp_path: Path) -> None:
     for size in range(0, len(content), 997):
         (tmp_path / "cut.so").write_bytes(content[:size])
         with pytest.raises(ForeignFile):
-            Model.load(tmp_path / "cut.so")
+            load(tmp_path / "cut.so")
 
 
 def test_the_folder_has_to_exist(rng: Rng, tmp_path: Path) -> None:

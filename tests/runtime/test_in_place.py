@@ -14,8 +14,8 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.footprint import Footprint
-from ansorpy.runtime.model import Model
 from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
@@ -39,7 +39,7 @@ def steps() -> list[ComputeDAG]:
     return [one(body) for body in bodies]
 
 
-def model(tile: int, tail: Tail) -> Model:
+def model(tile: int, tail: Tail) -> CompiledModel:
     names = ["x", "first", "second", "y"]
     pairs = zip(names, names[1:], strict=False)
     calls = tuple(
@@ -57,7 +57,7 @@ def model(tile: int, tail: Tail) -> Model:
     tasks: dict[str, CompiledTask] = {
         call.key: task_of(call.dag, f"step{number}", tiled) for number, call in enumerate(calls)
     }
-    return Model.of(network, tasks, target=Target.host(), threads=2)
+    return CompiledModel.of(network, tasks, target=Target.host(), threads=2)
 
 
 @pytest.mark.parametrize(("tile", "tail", "blocks"), [(5, "shift", 2), (13, "guard", 1)])

@@ -16,7 +16,7 @@ from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.runtime.export import export
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.model import load
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_kernel
 from ansorpy.target import Target
 from tests.runtime import programs
@@ -59,7 +59,7 @@ def test_constants_made_from_constants(rng: Rng, tmp_path: Path) -> None:
         Kernel(task, target=HOST, threads=1).bind(B=b)(x), expected, rtol=1e-5
     )
     plan = plan_kernel(task, {"B": b}, target=HOST, threads=1)
-    library = Model.load(export(plan, tmp_path / "chain.so"))
+    library = load(export(plan, tmp_path / "chain.so"))
     np.testing.assert_allclose(library.run(None, {"X": x})[0], expected, rtol=1e-5)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ansorpy.errors import CodegenError, UsageError
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.executable import Executable
-from ansorpy.runtime.model import Model
 from ansorpy.target import Target
 from tests.runtime import programs
 
@@ -100,7 +100,7 @@ def test_eight_python_threads_at_once(rng: Rng) -> None:
 
 def test_runs_one_after_another_share_one_context_of_the_size_they_need(rng: Rng) -> None:
     model, layers = programs.model(rng)
-    executable, x = model._parts.executable, programs.feed(rng)
+    executable, x = model._code, programs.feed(rng)
     assert isinstance(executable, Executable)
     sizes = [context.size for context in executable._free]
     for threads in (1, 40, 2, 41):
@@ -117,9 +117,8 @@ def test_equal_constants_are_stored_once(rng: Rng) -> None:
     sizes = []
     for layers in ([layer, layer], [layer, other]):
         net = programs.network(layers)
-        model = Model.of(net, programs.tasks(net), target=Target.host(), threads=1)
-        assert model._parts.plan is not None
-        sizes.append(model._parts.plan.pool_bytes)
+        model = CompiledModel.of(net, programs.tasks(net), target=Target.host(), threads=1)
+        sizes.append(model.constant_bytes)
         x = programs.feed(rng)
         results = model.run(None, {"x": x})
         for result, expected in zip(results, programs.expected(layers, x), strict=True):
@@ -167,7 +166,7 @@ def test_wrong_types_outputs_and_threads(rng: Rng) -> None:
 def test_a_model_for_another_machine_does_not_run_here(rng: Rng) -> None:
     net = programs.network([programs.constants(rng), programs.constants(rng)])
     arm = Target.parse("cortex-a76")
-    model = Model.of(net, programs.tasks(net, arm), target=arm, threads=1)
+    model = CompiledModel.of(net, programs.tasks(net, arm), target=arm, threads=1)
     with pytest.raises(UsageError, match="compiled for another machine"):
         model.run(None, {"x": programs.feed(rng)})
 
@@ -187,7 +186,7 @@ def test_a_failing_task_stops_the_run(rng: Rng) -> None:
     )
     broken = replace(built.run, code=compile_ir(text, Target.host()), digest="broken")
     tasks[key] = replace(tasks[key], built=replace(built, run=broken))
-    model = Model.of(net, tasks, target=Target.host(), threads=1, name="demo")
+    model = CompiledModel.of(net, tasks, target=Target.host(), threads=1, name="demo")
     with pytest.raises(CodegenError, match="failed with code 77"):
         model.run(None, {"x": programs.feed(rng)})
 
@@ -197,4 +196,4 @@ def test_two_codes_of_one_name_are_refused(rng: Rng) -> None:
     tasks = programs.tasks(net)
     tasks[net.calls[2].key] = programs.task_of(programs.tail(), "dense_task")
     with pytest.raises(CodegenError, match="two different programs are both called dense_task"):
-        Model.of(net, tasks, target=Target.host(), threads=1)
+        CompiledModel.of(net, tasks, target=Target.host(), threads=1)

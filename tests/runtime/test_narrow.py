@@ -16,7 +16,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret.dag import run_dag
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.model import load
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.runtime import programs
@@ -84,7 +84,7 @@ def test_a_library_of_narrow_elements(
     rtol = {DType.FLOAT16: 2e-3, DType.BFLOAT16: 1e-2}.get(dtype, 0.0)
     np.testing.assert_allclose(here.astype(float), want.astype(float), rtol=rtol, atol=0)
     kernel.export(tmp_path / "net.so")
-    [loaded] = Model.load(tmp_path / "net.so").run(None, {"x": x})
+    [loaded] = load(tmp_path / "net.so").run(None, {"x": x})
     assert loaded.dtype == here.dtype
     np.testing.assert_array_equal(loaded.view(np.uint8), here.view(np.uint8))
     np.testing.assert_array_equal(from_c(tmp_path, x, here), here.view(np.uint8).ravel())

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from ansorpy.graph import Network
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.model import load
 from ansorpy.target import Target
 from tests.graph.executor import Array, compiled, random_feeds, run_network
 from tests.graph.nets import Net
@@ -54,18 +55,18 @@ def network() -> Network:
     return compiled(model)
 
 
-def model() -> tuple[Model, dict[str, Array], list[Array]]:
+def model() -> tuple[CompiledModel, dict[str, Array], list[Array]]:
     found = network()
     tasks = {w.key: programs.task_of(w.dag, f"task{n}") for n, w in enumerate(found.workloads())}
     feeds = random_feeds(found, np.random.default_rng(2))
-    made = Model.of(found, tasks, target=Target.host(), threads=1)
+    made = CompiledModel.of(found, tasks, target=Target.host(), threads=1)
     return made, feeds, run_network(found, feeds)
 
 
 def test_they_are_the_same_in_memory_and_in_a_library(tmp_path: Path) -> None:
     made, feeds, expected = model()
     assert [port.shape for port in made.get_inputs()] == [(2, 3), (0, 3)]
-    for each in (made, Model.load(made.export(tmp_path / "net.so"))):
+    for each in (made, load(made.export(tmp_path / "net.so"))):
         for got, want in zip(each.run(None, feeds), expected, strict=True):
             assert (got.shape, got.dtype) == (want.shape, want.dtype)
             np.testing.assert_array_equal(got, want)

@@ -11,7 +11,8 @@ from onnx import ModelProto
 from ansorpy.errors import UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.runtime.model import Model
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.model import load
 from ansorpy.runtime.plan import plan_kernel
 from ansorpy.target import Target
 from tests.graph.executor import compiled, random_feeds, run_network
@@ -39,8 +40,8 @@ def test_parts_lie_where_the_plan_says(tmp_path: Path) -> None:
     tasks = {w.key: programs.task_of(w.dag, f"part{n}") for n, w in enumerate(network.workloads())}
     feeds = random_feeds(network, np.random.default_rng(2))
     expected = run_network(network, feeds)
-    model = Model.of(network, tasks, target=Target.host(), threads=1, name="parts")
-    for compiled_model in (model, Model.load(model.export(tmp_path / "parts.so"))):
+    model = CompiledModel.of(network, tasks, target=Target.host(), threads=1, name="parts")
+    for compiled_model in (model, load(model.export(tmp_path / "parts.so"))):
         for got, want in zip(compiled_model.run(None, feeds), expected, strict=True):
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
 

@@ -18,8 +18,8 @@ from ansorpy.codegen.llvm.build import build
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.built import Built, ParamSpec
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.kernel import Kernel
-from ansorpy.runtime.model import Model
 from ansorpy.runtime.plan import CompiledTask
 from ansorpy.schedule.lower import lower
 from ansorpy.schedule.state import State
@@ -75,7 +75,7 @@ def gpu_task(dag: ComputeDAG, symbol: str, schedule: Callable[[State], State]) -
     return CompiledTask.of(dag, built, program=lowered.run)
 
 
-def model(rng: np.random.Generator) -> tuple[Model, Layers]:
+def model(rng: np.random.Generator) -> tuple[CompiledModel, Layers]:
     layers = [programs.constants(rng), programs.constants(rng)]
     net = programs.network(layers)
     dense_key, tail_key = (w.key for w in net.workloads())
@@ -83,7 +83,7 @@ def model(rng: np.random.Generator) -> tuple[Model, Layers]:
         dense_key: gpu_task(net.calls[0].dag, "dense_task", panels),
         tail_key: gpu_task(programs.tail(), "tail_task", bound),
     }
-    return Model.of(net, tasks, target=GPU, threads=1, name="demo"), layers
+    return CompiledModel.of(net, tasks, target=GPU, threads=1, name="demo"), layers
 
 
 def given(rng: np.random.Generator) -> programs.Floats:

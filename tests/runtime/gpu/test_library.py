@@ -24,10 +24,10 @@ from ansorpy.graph.memory import ArenaPlan
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.elf import find_metadata
 from ansorpy.runtime.kernel import Kernel
 from ansorpy.runtime.metadata import read_metadata
-from ansorpy.runtime.model import Model
 from ansorpy.runtime.plan import CompiledTask
 from ansorpy.runtime.ports import MAX_RANK
 from ansorpy.runtime.status import Status, status_error
@@ -130,7 +130,7 @@ def library(
         key: with_code(gpu_task(dag, symbol, schedule), codes[symbol])
         for key, (symbol, dag, schedule) in zip(keys, dags, strict=True)
     }
-    model = Model.of(net, tasks, target=GPU, threads=1, name="demo")
+    model = CompiledModel.of(net, tasks, target=GPU, threads=1, name="demo")
     path = model.export(tmp_path / "net.so")
     x = rng.standard_normal((programs.N, programs.K), dtype=np.float32)
     np.savez(tmp_path / "given.npz", x=x)
@@ -296,7 +296,7 @@ def test_its_digest_tells_what_its_calls_read(tmp_path, rng):
     }
     digests = []
     for network in (net, net, rewired):
-        model = Model.of(network, tasks, target=GPU, threads=1)
+        model = CompiledModel.of(network, tasks, target=GPU, threads=1)
         path = model.export(tmp_path / "net.so")
         digests.append(read_metadata(find_metadata(path), str(path)).digest)
     assert digests[0] == digests[1] != digests[2]
@@ -327,7 +327,7 @@ def test_tensors_without_elements_take_no_memory(driver, tmp_path, rng):
     net = Network((y, past), outputs, values, (call,), ArenaPlan({}, 0))
     [code] = emulated([("tail", programs.tail(), bound)], tmp_path / "kernels").values()
     task = with_code(gpu_task(programs.tail(), "tail", bound), code)
-    model = Model.of(net, {call.key: task}, target=GPU, threads=1)
+    model = CompiledModel.of(net, {call.key: task}, target=GPU, threads=1)
     given = rng.standard_normal(rows, dtype=np.float32)
     np.savez(tmp_path / "given.npz", y=given, past=np.zeros(nothing, np.float32))
     done = called(model.export(tmp_path / "net.so"), driver)

@@ -1,0 +1,102 @@
+"""A network compiled in this process, which can also be exported, and timed call by call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.errors import UsageError
+from ansorpy.graph.network import Network
+from ansorpy.runtime.export import export
+from ansorpy.runtime.footprint import Footprint
+from ansorpy.runtime.gpu.operands import accept_operand, check_operand
+from ansorpy.runtime.in_memory import InMemory, load_plan
+from ansorpy.runtime.model import Model, Operands, Signature
+from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
+from ansorpy.target import Target
+
+__all__ = ["CompiledModel"]
+
+
+class CompiledModel(Model):
+    """The network of a plan; made by :meth:`of` or :func:`ansorpy.compile`.
+
+    Constants are bound here: packed once into the order the code reads.  If this machine cannot run
+    the plan's target, the model can only be exported.
+    """
+
+    def __init__(self, plan: Plan, name: str = "model") -> None:
+        self._loaded = load_plan(plan, "model") if plan.target.runs_on_host() else None
+        # What was loaded lacks the constants as they were before they were packed.
+        self._plan = plan if self._loaded is None else self._loaded.plan
+        super().__init__(
+            Signature(name, plan.inputs, plan.outputs, plan.threads, plan.pool_bytes),
+            None if self._loaded is None else self._loaded.executable,
+            Operands(accept_operand, check_operand) if plan.target.kind == "cuda" else Operands(),
+        )
+
+    @staticmethod
+    def of(
+        network: Network,
+        tasks: Mapping[str, CompiledTask],
+        *,
+        target: Target,
+        threads: int,
+        name: str = "model",
+        median_s: float | None = None,
+    ) -> CompiledModel:
+        """Make the model of *network*; *tasks* has the code of each workload by its key."""
+        plan = plan_network(network, tasks, target=target, threads=threads, median_s=median_s)
+        return CompiledModel(plan, name)
+
+    @property
+    def footprint(self) -> Footprint:
+        """The memory that a run needs."""
+        return self._plan.footprint
+
+    def profile(
+        self, feeds: Mapping[str, Any], *, runs: int = 50, threads: int | None = None
+    ) -> list[tuple[str, float]]:
+        """Return the name and median seconds of each call, in order, measured within whole runs.
+
+        Args:
+            feeds: Every input by name.
+            runs: Timed runs; one untimed run precedes them.
+
+        Raises:
+            UsageError: This model is for another machine or a GPU, or *runs* is below 1.
+        """
+        if runs < 1:
+            raise UsageError(f"runs must be at least 1, got {runs}")
+        timed = self._in_memory().timed()
+        results = [aligned_empty(port.shape, port.dtype) for port in self.get_outputs()]
+        used = self.threads if threads is None else threads
+        run = timed.executable.prepare(self._fed(feeds), results, used)
+        run()
+        seconds = np.empty((runs, len(self._plan.steps)))
+        for row in seconds:
+            run()
+            row[:] = np.diff(timed.stamps_ns) * 1e-9
+        medians = np.median(seconds, axis=0).tolist()
+        return [(step.name, time) for step, time in zip(self._plan.steps, medians, strict=True)]
+
+    def export(self, path: str | Path) -> Path:
+        """Write the library *path*, ``<stem>.h`` and ``<stem>_example.c``; returns *path*.
+
+        Raises:
+            MissingDependency: There is no linker.
+        """
+        pool = None if self._loaded is None else self._loaded.pool
+        return export(self._plan, Path(path), pool=pool)
+
+    def _in_memory(self) -> InMemory:
+        if self._loaded is None:
+            raise UsageError(
+                f"{self.name} is for another machine: its calls cannot be timed here",
+                hint="give the ONNX file and its records there",
+            )
+        return self._loaded

@@ -1,0 +1,54 @@
+"""What an exported library says of itself."""
+
+from __future__ import annotations
+
+import hashlib
+
+import llvmlite.binding
+import numpy as np
+
+from ansorpy import __version__
+from ansorpy.runtime.cpu import required_features
+from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.ports import Port
+from ansorpy.target import Target
+
+__all__ = ["metadata_of"]
+
+
+def metadata_of(plan: Plan, name: str, entry: str, constants: bytes) -> Metadata:
+    """Describe *plan* as library *name*.
+
+    Args:
+        entry: Source of the library's functions, which says what its calls read and write.
+        constants: A digest of its constants.
+    """
+    content = hashlib.sha256(constants)
+    content.update(entry.encode())
+    for code in plan.objects:
+        content.update(code.digest.encode())
+    return Metadata.model_validate(
+        {
+            "name": name,
+            "kind": plan.kind,
+            "inputs": [_tensor(port) for port in plan.inputs],
+            "outputs": [_tensor(port) for port in plan.outputs],
+            "target": {
+                "name": plan.target.name,
+                "triple": plan.target.triple or Target.host().triple,  # a GPU's host code
+                "cpu": plan.target.cpu,
+                "required": required_features(plan.target),
+            },
+            "threads": plan.threads,
+            "median_ms": None if plan.median_s is None else plan.median_s * 1e3,
+            "constant_bytes": plan.pool_bytes,
+            "ansorpy": __version__,
+            "llvm": ".".join(map(str, llvmlite.binding.llvm_version_info)),
+            "digest": content.hexdigest(),
+        }
+    )
+
+
+def _tensor(port: Port) -> dict[str, object]:
+    return {"name": port.name, "shape": port.shape, "dtype": np.dtype(port.dtype).name}
