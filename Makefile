@@ -1,5 +1,5 @@
 # make demo    compile, verify and time a real network          (needs Python >= 3.11, pip, make)
-# make test    the test suite, a process for each core (JOBS=1: in one, one test after another)
+# make test    the test suite, a process more than cores (JOBS=1: in one, one test after another)
 # make check   formatting, lint, strict types
 # make bench   the benchmark suite of benchmarks/
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import difflib
+import gc
 import os
 import shutil
 import signal
 from collections.abc import Callable, Iterator
+from functools import partial, partialmethod
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ansorpy.config import available_cores
+from ansorpy.measure import runner
+from ansorpy.report.bench import turns
+from ansorpy.search.strategies.evolution import Evolution
+from tests.search.small import EVOLUTION
 
 os.environ.setdefault("ANSORPY_VERIFY", "1")
 os.environ.setdefault("ANSORPY_CALIBRATE", "0")
@@ -45,8 +51,11 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Processes of ``make test``: pytest-xdist does not look at the cgroup's quota."""
-    return min(available_cores(), 8)
+    """Processes of ``make test``, of which some wait for workers, Ray or NVRTC at any time.
+
+    pytest-xdist does not look at the cgroup's quota.
+    """
+    return min(available_cores() + 1, 8)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -63,11 +72,38 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(skip)
 
 
+def pytest_collection_finish() -> None:
+    """What thousands of tests are made of lives to the end: the garbage collector may skip it."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """A generator seeded by the session's seed and the test's name."""
     name = list(request.node.nodeid.encode())
     return np.random.default_rng([session_seed(request.config), *name])
+
+
+@pytest.fixture(autouse=True)
+def builders_share_the_cores(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where test processes share the cores, a search starts one builder, which takes a second."""
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        monkeypatch.setattr(runner, "available_cores", lambda: 1)
+
+
+@pytest.fixture
+def small_population(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches compare fewer candidates, for tests of what happens around them."""
+    small = partialmethod(Evolution.__init__, **EVOLUTION.keywords)
+    monkeypatch.setattr(Evolution, "__init__", small)
+
+
+@pytest.fixture
+def short_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Engines are compared in two short bursts instead of until their medians settle."""
+    short = partial(turns.Policy, burst_s=0.02, untimed_s=0.0, least_calls=2, rounds=(1, 2))
+    monkeypatch.setattr(turns, "Policy", short)
 
 
 @pytest.fixture

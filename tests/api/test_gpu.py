@@ -25,6 +25,8 @@ from ansorpy.target import Target
 from tests.codegen.cuda.simulated import GPU, SimulatedDevice
 from tests.measure.gpu.simulated import simulated_built
 
+pytestmark = pytest.mark.usefixtures("small_population")
+
 
 class _Builder:
     """Builds any schedule for the simulated GPU, and the reference for the CPU."""

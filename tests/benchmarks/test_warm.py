@@ -13,6 +13,8 @@ from ansorpy.tasks.tune import Outcome
 from benchmarks import warm
 from tests.search.tasks import scale
 
+pytestmark = pytest.mark.usefixtures("small_population")
+
 
 def outcome(*rounds: tuple[int, float]) -> Outcome:
     """A task that had so many trials and such a best time after each round."""
@@ -58,8 +60,8 @@ def test_ways_are_measured_on_the_same_tasks(
     network = warm.network
     monkeypatch.setattr(warm, "network", small)
     ways = ["cold", "schedules", "model"]
-    arguments = ["--first", "squeezenet@64", "--second", "squeezenet@48", "--before", "10"]
-    arguments += ["--trials-per-task", "4", "--records", str(tmp_path / "r.db"), "--threads", "1"]
+    arguments = ["--first", "squeezenet@64", "--second", "squeezenet@48", "--before", "6"]
+    arguments += ["--trials-per-task", "2", "--records", str(tmp_path / "r.db"), "--threads", "1"]
     warm.main([*arguments, "--ways", *ways])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[-len(ways) :]] == ways

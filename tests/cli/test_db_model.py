@@ -15,7 +15,7 @@ from ansorpy.measure.database import Database
 from ansorpy.report.randomize import random_weights
 from ansorpy.target import Target
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population")]
 
 
 def _network(rows: int, columns: int) -> onnx.ModelProto:

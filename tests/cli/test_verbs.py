@@ -34,7 +34,7 @@ from ansorpy.tasks.tune import Ending
 from tests.frontend.models import graph_model, node
 from tests.graph.attentions import transformer
 
-pytestmark = pytest.mark.timeout(240)
+pytestmark = [pytest.mark.timeout(240), pytest.mark.usefixtures("small_population", "short_turns")]
 
 
 def _network() -> onnx.ModelProto:

@@ -13,6 +13,8 @@ from benchmarks.networks.suite import Entry
 from benchmarks.peak import Peak
 from tests.graph.nets import Net
 
+pytestmark = pytest.mark.usefixtures("short_turns")
+
 
 def two_products() -> onnx.ModelProto:
     net = Net(x=(4, 8))
