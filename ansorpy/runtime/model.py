@@ -72,8 +72,8 @@ class Model:
         self._inputs = {port.name: port for port in signature.inputs}
         self._outputs = {port.name: port for port in signature.outputs}
         self._none_given = (None,) * len(signature.outputs)
-        self._accept = (operands or Operands()).accept
-        self._check = (operands or Operands()).check
+        allowed = operands or Operands()
+        self._accept, self._check = allowed.accept, allowed.check
         if code is not None:
             code.reserve(signature.threads)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,12 +150,17 @@ def test_targets_without_dot_products_of_bytes_keep_floats() -> None:
     weight = node("DequantizeLinear", ["w", "ws"], ["v"])
     nodes = [*quantized_data("uint8", constants), weight, node("MatMul", ["d", "v"], ["y"])]
     model = graph_model(nodes, {"x": (5, 9)}, ["y"], constants, 21)
+    wide = Target.parse("x86-64-v4")
+    targets = {
+        "v3": Target.parse("x86-64-v3"), "v4": wide, "arm": Target.parse("cortex-a76"),
+        "vnni": replace(wide, features=f"{wide.features},+avx512vnni"),
+    }  # fmt: skip
     found = {}
-    for name in ("x86-64-v3", "x86-64-v4", "cortex-a76"):
-        project = open_project(model, Request(target=Target.parse(name), threads=1))
+    for name, target in targets.items():
+        project = open_project(model, Request(target=target, threads=1))
         dags = [call.dag for call in project.network.calls]
         found[name] = any(op.dtype is DType.INT32 for dag in dags for op in dag.computes)
-    assert found == {"x86-64-v3": False, "x86-64-v4": False, "cortex-a76": True}
+    assert found == {"v3": False, "v4": False, "arm": False, "vnni": True}
 
 
 def test_what_follows_is_as_before() -> None:
@@ -182,7 +188,7 @@ def test_what_follows_is_as_before() -> None:
     assert off.max() <= 1 and off.mean() < 0.01
 
 
-def left_in_floats(nodes: Sequence[NodeProto], constants: dict[str, Array]) -> None:
+def assert_left_in_floats(nodes: Sequence[NodeProto], constants: dict[str, Array]) -> None:
     rng = np.random.default_rng(11)
     model = graph_model(nodes, {"x": (5, 9)}, ["y"], constants, 21)
     assert not is_of_bytes(model)
@@ -194,7 +200,7 @@ def test_scales_along_the_sum_keep_floats() -> None:
     constants: dict[str, Array] = {"w": integers(rng, "int8", 9, 4), "ws": scales(rng, 9)}
     weight = node("DequantizeLinear", ["w", "ws"], ["v"], axis=0)
     nodes = [*quantized_data("uint8", constants), weight, node("MatMul", ["d", "v"], ["y"])]
-    left_in_floats(nodes, constants)
+    assert_left_in_floats(nodes, constants)
 
 
 def test_weights_of_nine_bits_keep_floats() -> None:
@@ -205,7 +211,7 @@ def test_weights_of_nine_bits_keep_floats() -> None:
     constants["w"][0, :2] = 0, 255
     weight = node("DequantizeLinear", ["w", "ws", "wz"], ["v"])
     nodes = [*quantized_data("uint8", constants), weight, node("MatMul", ["d", "v"], ["y"])]
-    left_in_floats(nodes, constants)
+    assert_left_in_floats(nodes, constants)
 
 
 def test_products_of_two_activations_keep_floats() -> None:
@@ -215,7 +221,7 @@ def test_products_of_two_activations_keep_floats() -> None:
         node("Transpose", ["d"], ["t"]),
         node("MatMul", ["d", "t"], ["y"]),
     ]
-    left_in_floats(nodes, constants)
+    assert_left_in_floats(nodes, constants)
 
 
 @pytest.mark.parametrize(("terms", "fits"), [(33_025, True), (33_026, False)])
@@ -260,7 +266,7 @@ def test_weights_of_four_bits_keep_floats() -> None:
         node("DequantizeLinear", ["w", "ws"], ["v"]),
         node("MatMul", ["d", "v"], ["y"]),
     ]
-    left_in_floats(nodes, constants)
+    assert_left_in_floats(nodes, constants)
 
 
 @pytest.mark.parametrize("kinds", [("int8",) * 3, ("int8", "uint8", "int8")])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -9,8 +11,12 @@ import pytest
 from ansorpy.ir import builders as b
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.measure.flips import may_flip, without_flips
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
 
 X = placeholder((8, 16), name="X")
 
@@ -50,3 +56,16 @@ def test_many_elements_or_many_steps_are_wrong(rng: np.random.Generator) -> None
     far[5] ^= 128
     for got in (many, far):
         np.testing.assert_array_equal(without_flips(got, want, 0.0, 0.0), got)
+
+
+def test_sums_of_floats_that_are_rounded_can_be_measured(tmp_path: Path) -> None:
+    """Some of 16,384 sums round to another step in float32 than in the interpreter's float64."""
+    a, w = placeholder((128, 1024), name="A"), placeholder((1024, 128), name="W")
+    k = reduce_axis(1024, name="k")
+    c = compute((128, 128), lambda i, j: b.sum(a[i, k] * w[k, j], axis=k), name="C")
+    d = compute((128, 128), lambda i, j: b.round(c[i, j] * 64.0), name="D")
+    task = Task(ComputeDAG.of([a, w, d]), Target.host(), 1, name="rounded")
+    options = MeasureOptions(lock_folder=tmp_path, check_points=128 * 128)
+    with LocalRunner(options) as runner:
+        [result] = runner.measure(task, [State.initial(task.dag)], incumbent_s=None)
+    assert result.ok, result.reason

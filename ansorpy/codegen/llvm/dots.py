@@ -66,8 +66,11 @@ def has_instruction(fn: Function, target: Target) -> bool:
 
 
 def has_byte_dots(target: Target) -> bool:
-    """True when *target* has dot products of 8-bit integers."""
-    return any(has_instruction(fn, target) for fn in (Function.DOT_U8S8, Function.DOT_S8S8))
+    """True when *target* has dot products for 8-bit integers of either sign.
+
+    Those of unsigned by signed serve all (:mod:`ansorpy.schedule.dots`), those of signed do not.
+    """
+    return has_instruction(Function.DOT_U8S8, target)
 
 
 def dot(e: Emitter, fn: Function, a: Value, b: Value, total: Value | None = None) -> Value:

@@ -15,8 +15,7 @@ from math import prod
 
 from ansorpy.frontend.onnx.context import NodeContext, Quantized
 from ansorpy.frontend.onnx.integers import Integers, as_bytes, convolved, multiplied
-from ansorpy.frontend.onnx.windows import kernel_of, windows_of
-from ansorpy.graph.op import Fn, Shape
+from ansorpy.graph.op import Conv, Fn, Shape
 
 __all__ = ["integer_conv", "integer_product"]
 
@@ -26,19 +25,22 @@ _WORD = 4
 """Bytes of which an instruction adds up the products."""
 
 
-def integer_conv(ctx: NodeContext, x: str, w: str) -> str | None:
-    """The convolution of *x* and *w* from integers; None where floats serve better."""
+def integer_conv(ctx: NodeContext, op: Conv, x: str, w: str) -> str | None:
+    """The convolution *op* of *x* and *w* from integers; None where floats serve better."""
     data, weight = _before(ctx, x), _before(ctx, w)
     if data is None or weight is None or as_bytes(ctx, _integers(weight)) is None:
         return None
     channels, *taps = _shape(ctx, w)
-    if taps[0] < _WORD or not _fits(prod(taps)) or _is_padded_at_run_time(ctx, data):
+    if taps[0] < _WORD or not _fits(prod(taps)):
+        return None
+    is_zero_known = data.zero is None or data.zero in ctx.builder.constants
+    if any(op.pads_begin + op.pads_end) and not is_zero_known:
         return None
     of_data = [_shape(ctx, part) for part in (data.zero, data.scale)]
     of_weight = [_shape(ctx, part)[1:] for part in (weight.zero, weight.scale)]
     if any(of_data) or any(prod(extents) != 1 for extents in of_weight):
         return None
-    summed = convolved(ctx, _integers(data), _integers(weight))
+    summed = convolved(ctx, op, _integers(data), _integers(weight))
     scale = weight.scale
     if _shape(ctx, scale):
         scale = ctx.reshape(scale, (channels, *(1,) * (len(taps) - 1)))
@@ -67,14 +69,6 @@ def _before(ctx: NodeContext, value: str) -> Quantized | None:
         return None
     dtype = ctx.builder.types[found.value].dtype
     return found if dtype.is_int and dtype.bits == _BITS else None
-
-
-def _is_padded_at_run_time(ctx: NodeContext, data: Quantized) -> bool:
-    """Whether a convolution pads with a zero point that is not constant."""
-    kernel, _ = kernel_of(ctx, "output channels")
-    w = windows_of(ctx, ctx.shape()[2:], kernel)
-    is_known = data.zero is None or data.zero in ctx.builder.constants
-    return any(w.pads_begin + w.pads_end) and not is_known
 
 
 def _integers(quantized: Quantized) -> Integers:

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.windows import kernel_of, windows_of
 from ansorpy.graph.ir import Array
 from ansorpy.graph.op import NARROW, Conv, Fn, MatMul, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType, as_dtype
@@ -47,25 +46,22 @@ def as_bytes(ctx: NodeContext, weight: Integers) -> Array | None:
     return None
 
 
-def convolved(ctx: NodeContext, data: Integers, weight: Integers, operand: int = 1) -> str:
-    """The convolution that *ctx*'s node describes; its weight is the given operand."""
-    kernel, groups = kernel_of(ctx, "output channels", operand)
-    w = windows_of(ctx, ctx.shape()[2:], kernel)
-    op = Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)
-    channels, behind = ctx.shape(operand)[0], (1,) * len(kernel)
+def convolved(ctx: NodeContext, op: Conv, data: Integers, weight: Integers) -> str:
+    """The convolution *op* of *data* and *weight*."""
     narrow = as_bytes(ctx, weight)
-    is_padded = any(w.pads_begin + w.pads_end)
+    is_padded = any(op.pads_begin + op.pads_end)
     fill = 0 if data.zero is None else ctx.builder.constants.get(data.zero)
     if narrow is None or (is_padded and fill is None):
         return ctx.emit(op, [_less(ctx, data), _less(ctx, weight)])
     value = data.value
     if is_padded and data.zero is not None and fill is not None:
-        ends = (0, 0, *w.pads_begin), (0, 0, *w.pads_end)
+        ends = (0, 0, *op.pads_begin), (0, 0, *op.pads_end)
         value = ctx.emit(Pad(*ends, PadMode.CONSTANT, float(fill)), [value])
-        op = replace(op, pads_begin=(0,) * len(kernel), pads_end=(0,) * len(kernel))
+        none = (0,) * len(op.pads_begin)
+        op = replace(op, pads_begin=none, pads_end=none)
     product = ctx.emit(op, [value, ctx.literal(narrow, as_dtype(narrow.dtype))])
     summed: Shape = tuple(range(1, narrow.ndim))
-    sums = narrow.sum(axis=summed, dtype=np.int32).reshape(channels, *behind)
+    sums = narrow.sum(axis=summed, dtype=np.int32).reshape(-1, *(1,) * (narrow.ndim - 2))
     return _taken_off(ctx, product, data.zero, sums)
 
 

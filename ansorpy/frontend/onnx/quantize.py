@@ -8,12 +8,12 @@ from ansorpy.frontend.onnx.context import NodeContext, Quantized, Unsupported, d
 from ansorpy.graph.op import Fn, Reduce, ReduceOp, Repeat, Shape
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["OPERATORS", "rounded"]
+__all__ = ["OPERATORS", "moves", "rounded"]
 
 
 def dequantize_linear(ctx: NodeContext) -> str:
     """``(x - zero_point) * scale``, with one scale, or one per index or block of an axis."""
-    given = Quantized(ctx.input(), _zero(ctx), _along(ctx, 1))
+    given = Quantized(ctx.input(), _along(ctx, 2) if moves(ctx, 2) else None, _along(ctx, 1))
     dtype = ctx.type(1).dtype
     wanted = ctx.attr("output_dtype", 0)
     value = ctx.cast(given.value, dtype)
@@ -25,11 +25,12 @@ def dequantize_linear(ctx: NodeContext) -> str:
     return value
 
 
-def _zero(ctx: NodeContext) -> str | None:
-    """The zero point of a DequantizeLinear; None if it is 0."""
-    zero = _along(ctx, 2) if ctx.has_input(2) else None
-    array = None if zero is None else ctx.builder.constants.get(zero)
-    return None if array is not None and not array.any() else zero
+def moves(ctx: NodeContext, operand: int) -> bool:
+    """Whether the operand is a zero point other than 0."""
+    if not ctx.has_input(operand):
+        return False
+    array = ctx.builder.constants.get(ctx.input(operand))
+    return array is None or bool(array.any())
 
 
 def quantize_linear(ctx: NodeContext) -> str:

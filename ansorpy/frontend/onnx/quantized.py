@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.integers import Integers, convolved, multiplied
-from ansorpy.frontend.onnx.quantize import rounded
-from ansorpy.frontend.onnx.windows import biased, kernel_of
+from ansorpy.frontend.onnx.quantize import moves, rounded
+from ansorpy.frontend.onnx.windows import biased, conv_op
 from ansorpy.graph.op import Fn, Shape
 
 __all__ = ["OPERATORS"]
@@ -40,13 +40,13 @@ def qlinear_matmul(ctx: NodeContext) -> str:
 
 def _convolved(ctx: NodeContext, *, weight: int, zeros: tuple[int, int]) -> str:
     """The convolution with the operand *weight*; *zeros* are the operands with zero points."""
-    kernel_of(ctx, "output channels", weight)  # refuses other ranks first
+    op = conv_op(ctx, weight)
     of_data, of_weight = zeros
-    zero = _row(ctx, of_data, ()) if _moves(ctx, of_data) else None
+    zero = _row(ctx, of_data, ()) if moves(ctx, of_data) else None
     by_channel = (ctx.shape(weight)[0], *(1,) * (len(ctx.shape(weight)) - 1))
-    weights = _row(ctx, of_weight, by_channel) if _moves(ctx, of_weight) else None
+    weights = _row(ctx, of_weight, by_channel) if moves(ctx, of_weight) else None
     given = Integers(ctx.input(), zero), Integers(ctx.input(weight), weights)
-    return convolved(ctx, *given, weight)
+    return convolved(ctx, op, *given)
 
 
 def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
@@ -54,17 +54,9 @@ def _multiplied(ctx: NodeContext, *, other: int, zeros: tuple[int, int]) -> str:
     if min(len(ctx.shape()), len(ctx.shape(other))) < 2:
         raise Unsupported("operand shapes", "give matrices, no vectors")
     left, right = zeros
-    of_left = _of_rows(ctx, left) if _moves(ctx, left) else None
-    of_right = _of_columns(ctx, right, other) if _moves(ctx, right) else None
+    of_left = _of_rows(ctx, left) if moves(ctx, left) else None
+    of_right = _of_columns(ctx, right, other) if moves(ctx, right) else None
     return multiplied(ctx, Integers(ctx.input(), of_left), Integers(ctx.input(other), of_right))
-
-
-def _moves(ctx: NodeContext, operand: int) -> bool:
-    """Whether the operand is a zero point other than 0."""
-    if not ctx.has_input(operand):
-        return False
-    array = ctx.builder.constants.get(ctx.input(operand))
-    return array is None or bool(array.any())
 
 
 def _requantized(ctx: NodeContext, summed: str, scales: Sequence[str], operand: int) -> str:

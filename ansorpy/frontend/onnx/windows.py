@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Fn, Shape
+from ansorpy.graph.op import Conv, Fn, Shape
 
-__all__ = ["Windows", "biased", "kernel_of", "require_positive", "windows_of"]
+__all__ = ["Windows", "biased", "conv_op", "kernel_of", "require_positive", "windows_of"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,13 @@ def kernel_of(ctx: NodeContext, divided: str, operand: int = 1) -> tuple[Shape, 
     if groups < 1 or weight[0] % groups:
         raise Unsupported(f"group={groups}", f"it must divide the {weight[0]} {divided}")
     return kernel, groups
+
+
+def conv_op(ctx: NodeContext, operand: int = 1) -> Conv:
+    """The convolution that *ctx*'s node describes; its weight is the given operand."""
+    kernel, groups = kernel_of(ctx, "output channels", operand)
+    w = windows_of(ctx, ctx.shape()[2:], kernel)
+    return Conv(w.strides, w.pads_begin, w.pads_end, w.dilations, groups)
 
 
 def biased(ctx: NodeContext, result: str, channels: int, operand: int = 2) -> str:
