@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 from ansorpy.ir.affine import index_terms
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, AxisKind, Expr, walk
-from ansorpy.ir.isl import is_injective
+from ansorpy.ir.isl import Domain, decide
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
 __all__ = ["Access", "accesses"]
@@ -65,15 +65,16 @@ def _access(op: ComputeOp, producer: Tensor, indices: tuple[Expr, ...]) -> Acces
         producer=producer,
         indices=indices,
         terms=terms,
-        injective=_injective(terms, indices, used),
+        injective=_injective(producer, terms, indices, used),
         broadcast=any(a.extent > 1 and a.kind is AxisKind.SPACE and a not in used for a in axes),
     )
 
 
 def _injective(
-    terms: tuple[Terms | None, ...], indices: tuple[Expr, ...], used: list[Axis]
+    producer: Tensor, terms: tuple[Terms | None, ...], indices: tuple[Expr, ...], used: list[Axis]
 ) -> bool:
     separate = [t[0] for t in terms if t is not None]
     if len(separate) == len(terms) and all(len(t) <= 1 for t in separate):
         return True
-    return is_injective(indices, used) is True
+    relation = Domain({axis: axis.extent for axis in used}).access(indices, producer.shape)
+    return relation.exact and decide(relation.map.is_injective) is True

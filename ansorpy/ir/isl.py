@@ -1,75 +1,310 @@
-"""Asks isl about index expressions; isl is loaded with the first question."""
+"""Translation of index expressions and conditions into isl, and questions with a limited budget.
+
+A :class:`Domain` is a box of integer variables.  Over it an index becomes a ``PwAff``
+(:meth:`Domain.affine`), a condition a pair of sets (:meth:`Domain.where`), and the indices of an
+access a map from points to elements (:meth:`Domain.access`).  Sums, products with numbers, ``min``,
+``max``, selections, and quotients and remainders by positive numbers are exact.  What isl cannot
+express (loads, products of variables, narrow integers, which may wrap around) is opaque: an opaque
+index may be any element of its dimension, an opaque condition may hold anywhere or nowhere.
+
+Nothing here knows definitions or loop programs, so the analyses of both share it.  The first domain
+loads islpy.  Questions go through :func:`decide`, which limits and counts them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, TypeVar
 
-from ansorpy.ir.expr import Axis, Binary, BinaryOp, Call, Const, Expr, Function
+from ansorpy.ir.affine import Linear, linear
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Function,
+    Select,
+    Var,
+    as_expr,
+)
 
-__all__ = ["is_injective"]
-
-# Basic steps isl may take for one question before it counts as undecided: those asked so far need
-# some thousands; 10 million take about 50 ms.
-MAX_OPERATIONS = 2_000_000
-
-
-def is_injective(indices: Sequence[Expr], axes: Sequence[Axis]) -> bool | None:
-    """True when no two points of *axes* have the same *indices*; None when isl cannot tell."""
-    names = {axis: f"a{n}" for n, axis in enumerate(axes)}
-    spelled = [_spell(index, names) for index in indices]
-    if any(s is None for s in spelled):
-        return None
-    inside = " and ".join(f"0 <= {names[a]} < {a.extent}" for a in axes) or "true"
-    point = ", ".join(names.values())
-    image = ", ".join(s for s in spelled if s is not None)
-    return _ask(f"{{ [{point}] -> [{image}] : {inside} }}")
-
-
-def _ask(relation: str) -> bool | None:
-    """Whether *relation* is injective; None when isl needs too many steps."""
+if TYPE_CHECKING:
     import islpy as isl
 
-    context = isl.DEFAULT_CONTEXT
+__all__ = ["COUNTS", "MAX_OPERATIONS", "Counts", "Domain", "Holds", "Relation", "box_of", "decide"]
+
+T = TypeVar("T")
+
+MAX_OPERATIONS = 100_000
+"""Basic steps isl may take for one question: some milliseconds.  Most need a few hundred."""
+
+
+@dataclass
+class Counts:
+    """Questions put to isl in this process, and how many of them ran out of operations."""
+
+    asked: int = 0
+    undecided: int = 0
+
+
+COUNTS = Counts()
+
+
+def decide(question: Callable[[], T], operations: int = MAX_OPERATIONS) -> T | None:
+    """The answer to *question*, which calls isl; None when isl needs more than *operations* steps.
+
+    Not all that isl does is counted: a difference of sets whose quotients have coprime divisors
+    may run for minutes within any limit, so it is not asked for where nothing can stop it.
+    """
+    import islpy
+
+    context = islpy.DEFAULT_CONTEXT
     context.reset_operations()
-    context.set_max_operations(MAX_OPERATIONS)
+    context.set_max_operations(operations)
+    COUNTS.asked += 1
     try:
-        return bool(isl.Map(relation).is_injective())
-    except isl.Error:
+        return question()
+    except islpy.Error as error:
+        if "maximal number of operations" not in str(error):
+            raise
+        COUNTS.undecided += 1
         return None
     finally:
         context.set_max_operations(0)
         context.reset_operations()
 
 
-def _spell(e: Expr, names: dict[Axis, str]) -> str | None:
-    """*e* in isl's notation; None when it cannot be expressed there."""
-    match e:
-        case Axis():
-            return names.get(e)
-        case Const(value, _):
-            return str(int(value))
-        case Call(Function.NEG, (x,)):
-            inner = _spell(x, names)
-            return None if inner is None else f"(-{inner})"
-        case Binary(op, a, b):
-            left, right = _spell(a, names), _spell(b, names)
-            if left is None or right is None:
-                return None
-            return _spell_binary(op, left, right, b, constant=isinstance(a, Const))
-        case _:
+@dataclass(frozen=True, eq=False)
+class Holds:
+    """Where a condition holds: everywhere in *must*, and nowhere outside of *may*."""
+
+    may: isl.Set
+    must: isl.Set
+    exact: bool
+
+    def __and__(self, other: Holds) -> Holds:
+        return Holds(self.may & other.may, self.must & other.must, self.exact and other.exact)
+
+    def __or__(self, other: Holds) -> Holds:
+        return Holds(self.may | other.may, self.must | other.must, self.exact and other.exact)
+
+    def __invert__(self) -> Holds:
+        return Holds(self.must.complement(), self.may.complement(), self.exact)
+
+
+@dataclass(frozen=True, eq=False)
+class Relation:
+    """The elements accessed at each point.  Unless *exact*, some in *map* may not be accessed."""
+
+    map: isl.Map
+    exact: bool
+
+
+class Domain:
+    """The points of integer variables, each from 0 up to its extent.
+
+    Expressions are translated over the whole space of the variables; :attr:`box` holds the points.
+
+    Args:
+        extents: The variables in the order of the dimensions, with their extents.
+        name: What the points are called where relations are printed, such as a stage's name.
+        values: What other variables stand for, such as those bound by a let.
+    """
+
+    def __init__(
+        self,
+        extents: Mapping[Var, int],
+        name: str | None = None,
+        values: Mapping[Var, Expr] | None = None,
+    ):
+        self.variables = tuple(extents)
+        self.box = box_of(tuple(extents.values()), name, tuple(v.name for v in extents))
+        self._space = self.box.get_space()
+        self._position = {v: n for n, v in enumerate(extents)}
+        self._values = values or {}
+        self._affine: dict[Expr, isl.PwAff | None] = {}
+        self._holds: dict[Expr, Holds] = {}
+
+    def affine(self, e: Expr) -> isl.PwAff | None:
+        """The value of an int64 expression at each point of the space; None if it is opaque.
+
+        Variables that are neither dimensions nor given a value are opaque.
+        """
+        if e.dtype is not DType.INT64:
             return None
+        if e not in self._affine:
+            self._affine[e] = self._sum(linear(e))
+        return self._affine[e]
+
+    def where(self, condition: Expr) -> Holds:
+        """Where in the space a boolean expression holds."""
+        if condition not in self._holds:
+            self._holds[condition] = self._where(condition)
+        return self._holds[condition]
+
+    def within(self, conditions: Sequence[Expr]) -> Holds:
+        """Where in the :attr:`box` all *conditions* hold."""
+        held = Holds(self.box, self.box, exact=True)
+        for condition in conditions:
+            held &= self.where(condition)
+        return held
+
+    def access(
+        self,
+        indices: Sequence[Expr],
+        shape: Sequence[int],
+        name: str | None = None,
+        conditions: Sequence[Expr] = (),
+    ) -> Relation:
+        """The elements of a tensor of *shape* that are accessed where *conditions* hold.
+
+        An opaque index may be any element of its dimension.
+        """
+        import islpy
+
+        held, values = self.within(conditions), [self.affine(index) for index in indices]
+        known: list[isl.PwAff] = [value for value in values if value is not None]
+        space = self._space.map_from_domain_and_range(_anonymous(len(known)))
+        image = islpy.MultiPwAff.zero(space)
+        for d, affine in enumerate(known):
+            image = image.set_at(d, affine)
+        found = image.as_map()
+        for d, (value, extent) in enumerate(zip(values, shape, strict=True)):
+            if value is None:
+                found = found.insert_dims(islpy.dim_type.out, d, 1)
+                found = found.lower_bound_val(islpy.dim_type.out, d, 0)
+                found = found.upper_bound_val(islpy.dim_type.out, d, extent - 1)
+        if name is not None:
+            found = found.set_tuple_name(islpy.dim_type.out, name)
+        return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
+
+    # Values
+
+    def _sum(self, form: Linear) -> isl.PwAff | None:
+        """*form* at each point; None if an atom is opaque."""
+        import islpy
+
+        plain = islpy.Aff.zero_on_domain(islpy.LocalSpace.from_space(self._space))
+        plain = plain.set_constant_val(form.const)
+        others: list[isl.PwAff] = []
+        for atom, c in form.terms.items():
+            if isinstance(atom, Var) and atom in self._position:
+                plain = plain.set_coefficient_val(islpy.dim_type.in_, self._position[atom], c)
+                continue
+            part = self._atom(atom)
+            if part is None:
+                return None
+            others.append(part if c == 1 else part.scale_val(c))
+        return sum(others, start=islpy.PwAff.from_aff(plain))
+
+    def _atom(self, e: Expr) -> isl.PwAff | None:
+        """An expression that is no sum."""
+        match e:
+            case Var() if e in self._values:
+                return self.affine(self._values[e])
+            case Binary(op, a, Const(divisor, _)) if op in _QUOTIENTS and divisor > 0:
+                inner = self.affine(a)
+                return None if inner is None else _QUOTIENTS[op](inner, int(divisor))
+            case Binary(BinaryOp.MIN | BinaryOp.MAX as op, a, b):
+                left, right = self.affine(a), self.affine(b)
+                if left is None or right is None:
+                    return None
+                return left.min(right) if op is BinaryOp.MIN else left.max(right)
+            case Call(Function.ABS, (x,)):
+                inner = self.affine(x)
+                return None if inner is None else inner.max(inner.neg())
+            case Select(cond, then, other):
+                return self._choice(cond, self.affine(then), self.affine(other))
+            case Cast(_, x) if x.dtype is DType.BOOL:
+                return self._choice(x, self.affine(as_expr(1)), self.affine(as_expr(0)))
+            case _:
+                return None
+
+    def _choice(
+        self, cond: Expr, then: isl.PwAff | None, other: isl.PwAff | None
+    ) -> isl.PwAff | None:
+        holds = self.where(cond)
+        if then is None or other is None or not holds.exact:
+            return None
+        return then.intersect_domain(holds.may).union_add(
+            other.intersect_domain(holds.may.complement())
+        )
+
+    # Conditions
+
+    def _where(self, e: Expr) -> Holds:
+        match e:
+            case Const(value, _):
+                return self._everywhere if value else ~self._everywhere
+            case Compare(op, a, b) if a.dtype is DType.INT64:
+                return self._compared(op, self.affine(a - b))
+            case Call(Function.NOT, (x,)):
+                return ~self.where(x)
+            case Binary(BinaryOp.AND, a, b):
+                return self.where(a) & self.where(b)
+            case Binary(BinaryOp.OR, a, b):
+                return self.where(a) | self.where(b)
+            case _:
+                return self._unknown
+
+    def _compared(self, op: CompareOp, difference: isl.PwAff | None) -> Holds:
+        """Where ``difference op 0`` holds."""
+        if difference is None:
+            return self._unknown
+        found = _COMPARISONS[op](difference)
+        return Holds(found, found, exact=True)
+
+    @property
+    def _everywhere(self) -> Holds:
+        import islpy
+
+        space = islpy.Set.universe(self._space)
+        return Holds(space, space, exact=True)
+
+    @property
+    def _unknown(self) -> Holds:
+        space = self._everywhere.may
+        return Holds(space, space.complement(), exact=False)
 
 
-def _spell_binary(op: BinaryOp, left: str, right: str, b: Expr, *, constant: bool) -> str | None:
-    if op in (BinaryOp.ADD, BinaryOp.SUB):
-        return f"({left} {op.value} {right})"
-    if op in (BinaryOp.MIN, BinaryOp.MAX):
-        return f"{op.value}({left}, {right})"
-    if op is BinaryOp.MUL and (constant or isinstance(b, Const)):
-        return f"({left} * {right})"
-    if isinstance(b, Const) and b.value > 0:
-        if op is BinaryOp.FLOORDIV:
-            return f"floor(({left}) / {right})"
-        if op is BinaryOp.FLOORMOD:
-            return f"(({left}) mod {right})"
-    return None
+_QUOTIENTS: dict[BinaryOp, Callable[[isl.PwAff, int], isl.PwAff]] = {
+    BinaryOp.FLOORDIV: lambda a, divisor: a.scale_down_val(divisor).floor(),
+    BinaryOp.FLOORMOD: lambda a, divisor: a.mod_val(divisor),
+}
+_COMPARISONS: dict[CompareOp, Callable[[isl.PwAff], isl.Set]] = {
+    CompareOp.LT: lambda d: d.neg().pos_set(),
+    CompareOp.LE: lambda d: d.neg().nonneg_set(),
+    CompareOp.GT: lambda d: d.pos_set(),
+    CompareOp.GE: lambda d: d.nonneg_set(),
+    CompareOp.EQ: lambda d: d.zero_set(),
+    CompareOp.NE: lambda d: d.non_zero_set(),
+}
+
+
+@lru_cache(maxsize=1024)
+def box_of(
+    extents: tuple[int, ...], name: str | None = None, variables: tuple[str, ...] = ()
+) -> isl.Set:
+    """The points from 0 up to *extents*, with the tuple's *name* and those of its *variables*."""
+    import islpy
+
+    dims = islpy.dim_type.set
+    found = islpy.Set.universe(_anonymous(len(extents)))
+    for d, extent in enumerate(extents):
+        found = found.lower_bound_val(dims, d, 0).upper_bound_val(dims, d, extent - 1)
+    for d, variable in enumerate(variables):
+        found = found.set_dim_name(dims, d, variable)
+    return found if name is None else found.set_tuple_name(name)
+
+
+def _anonymous(dims: int) -> isl.Space:
+    import islpy
+
+    return islpy.Space.set_alloc(islpy.DEFAULT_CONTEXT, 0, dims)
