@@ -5,11 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
-import ansorpy
-
-PACKAGE = Path(ansorpy.__file__).parent
+from tests.sources import FILES, PACKAGE, at, nodes, tree
 
 LAYERS = (
     {"errors", "__version__"}, {"config", "deadline", "phases", "rates", "registry"}, {"target"},
@@ -30,10 +26,10 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 SAME_LEVEL = {("__main__", "cli")}
 
 
-def imported_modules(source: str) -> list[str]:
-    """Modules of ansorpy that *source* imports, anywhere in the file."""
+def imported_modules(tree: ast.Module) -> list[str]:
+    """Modules of ansorpy that a file imports, anywhere in it."""
     names: list[str] = []
-    for n in ast.walk(ast.parse(source)):
+    for n in nodes(tree):
         if isinstance(n, ast.ImportFrom) and n.module == "ansorpy":
             names += [f"ansorpy.{alias.name}" for alias in n.names]
         elif isinstance(n, ast.ImportFrom) and n.module:
@@ -43,25 +39,20 @@ def imported_modules(source: str) -> list[str]:
     return [name for name in names if name.startswith("ansorpy.")]
 
 
-def imported_parts(source: str) -> set[str]:
-    return {name.split(".")[1] for name in imported_modules(source)}
-
-
-def violations(part: str, source: str) -> list[str]:
+def violations(part: str, tree: ast.Module) -> list[str]:
+    imported = {name.split(".")[1] for name in imported_modules(tree)}
     return [
         f"{part} -> {other}"
-        for other in sorted(imported_parts(source) - {part})
+        for other in sorted(imported - {part})
         if LEVEL[other] >= LEVEL[part] and (part, other) not in SAME_LEVEL
     ]
 
 
-def relative_imports(source: str) -> list[int]:
-    tree = ast.parse(source)
-    return [n.lineno for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level]
+def relative_imports(tree: ast.Module) -> list[int]:
+    return [n.lineno for n in nodes(tree) if isinstance(n, ast.ImportFrom) and n.level]
 
 
-def modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+MODULES = [path for path in FILES if path != PACKAGE / "__init__.py"]
 
 
 def part_of(path: Path) -> str:
@@ -69,19 +60,25 @@ def part_of(path: Path) -> str:
     return first.removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_go_down(path: Path) -> None:
-    source = path.read_text()
-    assert violations(part_of(path), source) == []
-    assert relative_imports(source) == [], "use absolute imports, this test reads them"
+def test_imports_go_down() -> None:
+    assert [f"{at(p)}: {v}" for p in MODULES for v in violations(part_of(p), tree(p))] == []
+
+
+def test_imports_are_absolute() -> None:
+    """The checks of this file read absolute ones."""
+    assert [at(p, line) for p in MODULES for line in relative_imports(tree(p))] == []
 
 
 def test_every_part_has_a_level() -> None:
-    assert {part_of(path) for path in modules()} <= set(LEVEL)
+    assert {part_of(path) for path in MODULES} <= set(LEVEL)
 
 
 def test_the_check_itself_sees_upward_sideways_and_nested_imports() -> None:
-    assert violations("ir", "from ansorpy.schedule.state import State") == ["ir -> schedule"]
-    assert violations("graph", "import ansorpy.codegen") == ["graph -> codegen"]
-    assert violations("ir", "def f():\n    from ansorpy import search") == ["ir -> search"]
-    assert violations("search", "from ansorpy.ir.dag import ComputeDAG") == []
+    assert violations("ir", ast.parse("from ansorpy.schedule.state import State")) == [
+        "ir -> schedule"
+    ]
+    assert violations("graph", ast.parse("import ansorpy.codegen")) == ["graph -> codegen"]
+    assert violations("ir", ast.parse("def f():\n    from ansorpy import search")) == [
+        "ir -> search"
+    ]
+    assert violations("search", ast.parse("from ansorpy.ir.dag import ComputeDAG")) == []

@@ -7,13 +7,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-import ansorpy
 from ansorpy.ir import loops
+from tests.sources import FILES, PACKAGE, at, nodes, source, tree
 
-PACKAGE = Path(ansorpy.__file__).parent
-FILES = sorted(PACKAGE.rglob("*.py"))
 MAX_FILE, MAX_FUNCTION, MAX_NESTING = 450, 60, 4
 
 # Loaded where first needed: `import ansorpy` stays light and optional parts stay optional.
@@ -23,14 +19,13 @@ LAZY = {
 }  # fmt: skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-each_file = pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(PACKAGE)))
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    return (n for n in ast.walk(tree) if isinstance(n, Function))
+def functions(tree: ast.Module) -> Iterator[Function]:
+    return (n for n in nodes(tree) if isinstance(n, Function))
 
 
-def long_functions(tree: ast.AST) -> list[str]:
+def long_functions(tree: ast.Module) -> list[str]:
     return [
         f"{f.name}: {f.end_lineno - f.lineno + 1} lines"
         for f in functions(tree)
@@ -50,7 +45,7 @@ def nesting(node: ast.AST, depth: int = 0) -> int:
     return deepest
 
 
-def deep_functions(tree: ast.AST) -> list[str]:
+def deep_functions(tree: ast.Module) -> list[str]:
     return [f.name for f in functions(tree) if nesting(f) > MAX_NESTING]
 
 
@@ -80,7 +75,7 @@ def is_enum_or_node(n: ast.stmt) -> bool:
     return "Enum" in bases or any(ast.unparse(d) == "node" for d in n.decorator_list)
 
 
-def nested_imports(tree: ast.AST) -> list[str]:
+def nested_imports(tree: ast.Module) -> list[str]:
     """Imports inside functions of anything that is not loaded lazily on purpose."""
     found = []
     for function in functions(tree):
@@ -92,46 +87,56 @@ def nested_imports(tree: ast.AST) -> list[str]:
     return found
 
 
-@each_file
-def test_sizes(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= MAX_FILE
-    tree = ast.parse(text)
-    assert long_functions(tree) == []
-    assert deep_functions(tree) == []
-
-
-@each_file
-def test_docstrings_and_all(path: Path) -> None:
-    tree = ast.parse(path.read_text())
-    if not tree.body:
-        return
-    assert ast.get_docstring(tree), "a module says what it is for"
-    assert undocumented(tree) == []
+def unlisted(path: Path, tree: ast.Module) -> bool:
+    """Whether a module that has public names does not list them."""
     assigned = {ast.unparse(t) for n in tree.body if isinstance(n, ast.Assign) for t in n.targets}
     needs_none = path.name in ("__main__.py", "__init__.py")
-    assert needs_none or "__all__" in assigned, "a module lists its public names"
+    return bool(tree.body) and not needs_none and "__all__" not in assigned
 
 
-@each_file
-def test_imports_stand_at_the_top(path: Path) -> None:
-    if path == PACKAGE / "__init__.py" or "cli" in path.relative_to(PACKAGE).parts:
-        return  # the lazy table of the package, and verbs, which load their layer when run
-    assert nested_imports(ast.parse(path.read_text())) == []
+def is_lazy_on_purpose(path: Path) -> bool:
+    """The package's lazy table, and verbs, which load their layer when they run."""
+    return path == PACKAGE / "__init__.py" or "cli" in path.relative_to(PACKAGE).parts
+
+
+def test_files_can_be_read_in_one_sitting() -> None:
+    lines = {path: len(source(path).splitlines()) for path in FILES}
+    assert [f"{at(p)}: {n} lines" for p, n in lines.items() if n > MAX_FILE] == []
+
+
+def test_functions_are_short() -> None:
+    assert [f"{at(p)} {found}" for p in FILES for found in long_functions(tree(p))] == []
+
+
+def test_functions_are_flat() -> None:
+    assert [f"{at(p)} {found}" for p in FILES for found in deep_functions(tree(p))] == []
+
+
+def test_modules_say_what_they_are_for() -> None:
+    assert [at(p) for p in FILES if tree(p).body and not ast.get_docstring(tree(p))] == []
+
+
+def test_public_names_have_docstrings() -> None:
+    assert [f"{at(p)} {found}" for p in FILES for found in undocumented(tree(p))] == []
+
+
+def test_modules_list_their_public_names() -> None:
+    assert [at(p) for p in FILES if unlisted(p, tree(p))] == []
+
+
+def test_imports_stand_at_the_top() -> None:
+    checked = [p for p in FILES if not is_lazy_on_purpose(p)]
+    assert [f"{at(p)} {found}" for p in checked for found in nested_imports(tree(p))] == []
 
 
 def test_only_config_reads_the_environment() -> None:
-    readers = {
-        p.name
-        for p in FILES
-        if re.search(r"os\.(environ\.get|getenv)|environ\[\"ANSORPY", p.read_text())
-    }
-    assert readers <= {"config.py"}
+    reading = re.compile(r"os\.(environ\.get|getenv)|environ\[\"ANSORPY")
+    assert {p.name for p in FILES if reading.search(source(p))} <= {"config.py"}
 
 
 def test_no_leftovers() -> None:
     words = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
-    assert [p.name for p in FILES if words.search(p.read_text())] == []
+    assert [at(p) for p in FILES if words.search(source(p))] == []
 
 
 def test_the_loop_grammar_names_every_statement() -> None:
@@ -155,5 +160,6 @@ def test_the_checks_themselves_fail_on_bad_code() -> None:
     assert long_functions(ast.parse(long)) == ["f: 62 lines"]
     assert undocumented(ast.parse("def g(): pass")) == ["g"]
     assert nested_imports(ast.parse("def f():\n    import os\n    import onnx")) == ["os"]
+    assert unlisted(Path("a.py"), ast.parse("x = 1"))
     deep = "def f():\n" + "".join("    " * (i + 1) + "if x:\n" for i in range(5)) + "    " * 6 + "y"
     assert deep_functions(ast.parse(deep)) == ["f"]
