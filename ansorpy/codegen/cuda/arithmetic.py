@@ -9,18 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.codegen.cuda.emitter import (
-    ADD,
-    AND,
-    ATOM,
-    MULTIPLY,
-    OR,
-    TERNARY,
-    UNARY,
-    Code,
-    Emitter,
-    register_type,
-)
+from ansorpy.codegen.clike.code import ADD, AND, ATOM, MULTIPLY, OR, TERNARY, UNARY, Code
+from ansorpy.codegen.cuda.emitter import Emitter, register_type
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import BinaryOp, Function

@@ -5,9 +5,10 @@ Narrower elements are copied synchronously by the thread itself, so waiting for 
 
 from __future__ import annotations
 
+from ansorpy.codegen.clike.sharing import sharing
+from ansorpy.codegen.cuda.elements import element
 from ansorpy.codegen.cuda.emitter import Emitter
-from ansorpy.codegen.cuda.expressions import sharing, value
-from ansorpy.codegen.cuda.indices import element
+from ansorpy.codegen.cuda.expressions import value
 from ansorpy.ir.expr import Expr, Load, Select
 from ansorpy.ir.loops import AsyncCopy, CommitCopies, Store, WaitCopies
 

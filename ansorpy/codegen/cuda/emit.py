@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.cuda.bodies import longest_bodies
 from ansorpy.codegen.cuda.choices import written_choices
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter, Tables
@@ -11,13 +12,13 @@ from ansorpy.codegen.cuda.expressions import HALF, value
 from ansorpy.codegen.cuda.fragments import held_by_lanes
 from ansorpy.codegen.cuda.group_products import swizzle_alignment
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
-from ansorpy.codegen.cuda.names import identifier
 from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
 from ansorpy.codegen.cuda.powers import constant_powers
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.registers import MOST_STATEMENTS, unroll_registers, written_out
 from ansorpy.codegen.cuda.residency import blocks_at_once
 from ansorpy.codegen.cuda.statements import statement
+from ansorpy.codegen.cuda.words import WORDS
 from ansorpy.codegen.instructions import expand_instructions
 from ansorpy.codegen.promote import promote
 from ansorpy.codegen.storage import buffers_used
@@ -64,7 +65,7 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
     helpers: dict[str, None] = {}
     texts, launches = [], []
     for number, nest in enumerate(found):
-        name = identifier(symbol if len(found) == 1 else f"{symbol}_{number}")
+        name = identifier(symbol if len(found) == 1 else f"{symbol}_{number}", WORDS)
         _require_moderate(name, nest)
         kernel = _Kernel(
             name, nest, program, offsets, target, several=several, overlapping=overlapping

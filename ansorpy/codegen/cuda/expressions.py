@@ -5,24 +5,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from ansorpy.codegen.clike.code import ATOM, COMPARE, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.sharing import named_once
 from ansorpy.codegen.cuda.arithmetic import binary, function
-from ansorpy.codegen.cuda.emitter import (
-    ATOM,
-    COMPARE,
-    TERNARY,
-    UNARY,
-    Code,
-    Emitter,
-    register_type,
-)
-from ansorpy.codegen.cuda.indices import element, index, is_index
+from ansorpy.codegen.cuda.elements import element
+from ansorpy.codegen.cuda.emitter import Emitter, register_type
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -37,11 +30,9 @@ from ansorpy.ir.expr import (
     Reduce,
     Select,
     Var,
-    children,
-    walk,
 )
 
-__all__ = ["HALF", "narrowed", "read", "sharing", "stored", "value"]
+__all__ = ["HALF", "narrowed", "read", "stored", "value"]
 
 HALF = (DType.FLOAT16, DType.BFLOAT16)
 
@@ -58,59 +49,7 @@ def value(e: Emitter, expr: Expr) -> Code:
     if is_index(expr):
         return index(e, expr)
     found = EXPRESSIONS[type(expr)](e, expr)
-    if expr in e.repeated:
-        name = e.names.fresh("t")
-        e.line(f"const {register_type(expr.dtype)} {name} = {found.text};")
-        found = e.known[expr] = Code(name)
-    return found
-
-
-@contextmanager
-def sharing(e: Emitter, *roots: Expr) -> Iterator[None]:
-    """Inside, what *roots* use several times gets a name when it is met."""
-    before = e.known, e.repeated
-    e.known, e.repeated = {}, _repeated(roots)
-    yield
-    e.known, e.repeated = before
-
-
-def _repeated(roots: tuple[Expr, ...]) -> frozenset[Expr]:
-    """Values used more than once that may be computed whatever is chosen."""
-    uses, always = _uses(roots), _unconditional(roots)
-    return frozenset(
-        e for e, n in uses.items()
-        if n > 1 and not isinstance(e, Const | Var) and not is_index(e)
-        and (e in always or not any(isinstance(x, Load) for x in walk(e)))
-    )  # fmt: skip
-
-
-def _uses(roots: tuple[Expr, ...]) -> Counter[Expr]:
-    """How often each node is an operand of *roots* and of the nodes below them."""
-    uses: Counter[Expr] = Counter(roots)
-    pending = list(uses)
-    while pending:
-        for inner in _operands(pending.pop()):
-            uses[inner] += 1
-            if uses[inner] == 1:
-                pending.append(inner)
-    return uses
-
-
-def _unconditional(roots: tuple[Expr, ...]) -> set[Expr]:
-    """The nodes that are computed whichever sides are chosen."""
-    found: set[Expr] = set()
-    pending = list(roots)
-    while pending:
-        e = pending.pop()
-        if e not in found:
-            found.add(e)
-            pending.extend((e.cond,) if isinstance(e, Select) else _operands(e))
-    return found
-
-
-def _operands(e: Expr) -> tuple[Expr, ...]:
-    """The values *e* is computed from; where a load reads is an index."""
-    return () if isinstance(e, Load) else tuple(children(e))
+    return named_once(e, expr, found)
 
 
 def _const(e: Emitter, expr: Const) -> Code:

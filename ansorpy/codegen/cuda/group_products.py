@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from ansorpy.codegen.clike.indices import flat_index, index
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter
-from ansorpy.codegen.cuda.indices import flat_index, index
 from ansorpy.codegen.cuda.warp_products import PTX, function_name
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType

@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.indices import flat_index, index
+from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.assignment import assignment
 from ansorpy.codegen.cuda.copies import async_copy, commit, wait
-from ansorpy.codegen.cuda.emitter import C_TYPES, Code, Emitter
-from ansorpy.codegen.cuda.expressions import narrowed, sharing, value
+from ansorpy.codegen.cuda.elements import element
+from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter
+from ansorpy.codegen.cuda.expressions import narrowed, value
 from ansorpy.codegen.cuda.group_products import commit_products, fence, matrix, wait_products
-from ansorpy.codegen.cuda.indices import element, flat_index, index
 from ansorpy.codegen.cuda.launches import INDICES
 from ansorpy.codegen.cuda.vectorized import vector_loop
 from ansorpy.codegen.cuda.warp_products import ROW_BYTES, function_name

@@ -14,11 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from ansorpy.codegen.clike.code import ADD, UNARY, Code
+from ansorpy.codegen.clike.indices import flat_index
+from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.cuda.assignment import assignment
 from ansorpy.codegen.cuda.copies import LEAST_BYTES, copied, source_of
-from ansorpy.codegen.cuda.emitter import ADD, C_TYPES, UNARY, Code, Emitter
-from ansorpy.codegen.cuda.expressions import sharing, value
-from ansorpy.codegen.cuda.indices import element, flat_index, position
+from ansorpy.codegen.cuda.elements import element, position
+from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter
+from ansorpy.codegen.cuda.expressions import value
 from ansorpy.codegen.cuda.plan import ALIGNMENT
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.affine import linear

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.launches import nests, workspace_offsets
-from ansorpy.codegen.cuda.names import Names, identifier
 from ansorpy.codegen.cuda.plan import Argument
 from ansorpy.codegen.cuda.prelude import HELPERS
+from ansorpy.codegen.cuda.words import WORDS
 from ansorpy.errors import CodegenError
 from ansorpy.ir.expr import Var, as_expr
 from ansorpy.ir.loops import Alloc, Barrier, Buffer, For, ForKind, If, Scope, Seq, Shuffle, Stmt
@@ -120,12 +121,5 @@ def test_a_cpu_has_no_kernels() -> None:
         emit_cuda(program(alone(OUT, X), [X], [OUT]), Target.parse("x86-64-v3"), "k")
 
 
-def test_names_are_c() -> None:
-    assert identifier("i.0@j.0@") == "i_0_j_0" and identifier("float") == "float_"
-    assert identifier("2nd") == "_2nd" and identifier("@") == "v"
-    assert all(identifier(name) == f"{name}_" for name in HELPERS if name not in OTHER_NAMES)
-    names = Names()
-    assert names.give(i) == "i"
-    with names.block():
-        assert names.give(Var("i")) == "i_1"
-    assert names.give(Var("i")) == "i_1" and names.of(i) == "i"
+def test_names_are_not_those_of_helpers() -> None:
+    assert all(identifier(name, WORDS) == f"{name}_" for name in HELPERS if name not in OTHER_NAMES)

@@ -1,11 +1,12 @@
-"""Index arithmetic in C: ``int`` if bounds prove that it suffices, else ``long long``."""
+"""Index arithmetic in C: in the narrow index type if bounds prove that it suffices, else wide."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ansorpy.codegen.cuda.emitter import ADD, ATOM, MULTIPLY, TERNARY, UNARY, Code, Emitter
+from ansorpy.codegen.clike.code import ADD, ATOM, MULTIPLY, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.writer import Writer
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
@@ -22,14 +23,12 @@ from ansorpy.ir.expr import (
     walk,
 )
 from ansorpy.ir.interval import bounds
-from ansorpy.ir.loops import Buffer, Scope
+from ansorpy.ir.loops import Buffer
 from ansorpy.ir.simplify import simplify
 
-__all__ = ["element", "flat_index", "index", "is_index", "position"]
+__all__ = ["flat_index", "index", "is_index"]
 
-Values = Callable[[Emitter, Expr], Code]
-
-_INT_BITS = 31
+_INT_MAX = (1 << 31) - 1
 
 
 def is_index(e: Expr) -> bool:
@@ -39,30 +38,12 @@ def is_index(e: Expr) -> bool:
     return not any(isinstance(x, Load) or x.dtype.is_float for x in walk(e))
 
 
-def element(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
-    """Emit ``name[i][j]`` for a thread's local buffer, ``name[flat index]`` for memory."""
-    name = e.place(buffer)
-    if buffer.scope is Scope.LOCAL:
-        inside = [index(e, simplify(i, e.ranges)).text for i in indices] or ["0"]
-        return name + "".join(f"[{i}]" for i in inside)
-    return f"{name}[{position(e, buffer, indices)}]"
-
-
-def position(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> str:
-    """The position of an element in memory, in elements."""
-    flat = index(e, flat_index(e, buffer, indices)).text
-    if not buffer.swizzle:
-        return flat
-    e.need("swizzled")
-    return f"swizzled<{buffer.swizzle}, {buffer.dtype.bytes}>({flat})"
-
-
-def flat_index(e: Emitter, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
+def flat_index(e: Writer, buffer: Buffer, indices: Sequence[Expr]) -> Expr:
     """The offset of *indices* in *buffer*, in elements, before swizzling."""
     return simplify(buffer.offset(indices), e.ranges)
 
 
-def index(e: Emitter, expr: Expr) -> Code:
+def index(e: Writer, expr: Expr) -> Code:
     """Emit *expr* (int64) as C.
 
     Raises:
@@ -74,13 +55,14 @@ def index(e: Emitter, expr: Expr) -> Code:
     return write(e, expr)
 
 
-def _const(e: Emitter, expr: Const) -> Code:
+def _const(e: Writer, expr: Const) -> Code:
     value = int(expr.value)
-    wide = abs(value) >> _INT_BITS > 0
-    return Code(f"{value}LL" if wide else f"{value}", ATOM if value >= 0 else UNARY, wide)
+    wide = abs(value) > e.indices.most
+    text = f"{value}{e.indices.suffix}" if wide else f"{value}"
+    return Code(text, ATOM if value >= 0 else UNARY, wide)
 
 
-def _var(e: Emitter, expr: Var) -> Code:
+def _var(e: Writer, expr: Var) -> Code:
     return e.variables[expr]
 
 
@@ -88,7 +70,7 @@ _INFIX = {BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*"
 _DIVISIONS = {BinaryOp.FLOORDIV: ("/", "floor_div"), BinaryOp.FLOORMOD: ("%", "floor_mod")}
 
 
-def _binary(e: Emitter, expr: Binary) -> Code:
+def _binary(e: Writer, expr: Binary) -> Code:
     a, b = index(e, expr.a), index(e, expr.b)
     if not b.wide:
         a = _widened(e, expr, a)
@@ -99,47 +81,43 @@ def _binary(e: Emitter, expr: Binary) -> Code:
     if expr.op in _DIVISIONS:
         return _division(e, expr, a, b)
     if expr.op in (BinaryOp.MIN, BinaryOp.MAX):
-        kind = "(long long)" if wide else ""
-        sides = ", ".join(kind + x.at(UNARY if wide else TERNARY) for x in (a, b))
-        return Code(f"{expr.op.value}({sides})", ATOM, wide)
+        return Code(e.integer_call(expr.op.value, wide, a, b), ATOM, wide)
     raise CodegenError(f"an index cannot hold {expr.op.value}")
 
 
-def _widened(e: Emitter, expr: Expr, operand: Code) -> Code:
+def _widened(e: Writer, expr: Expr, operand: Code) -> Code:
     """*operand* of *expr* in the width that the result takes."""
     if operand.wide or e.fits(expr):
         return operand
-    return Code(f"(long long){operand.at(UNARY)}", UNARY, True)
+    return Code(f"({e.indices.wide}){operand.at(UNARY)}", UNARY, True)
 
 
-def _division(e: Emitter, expr: Binary, a: Code, b: Code) -> Code:
+def _division(e: Writer, expr: Binary, a: Code, b: Code) -> Code:
     """Use C's own division, which rounds towards zero, if neither side is negative."""
     sign, helper = _DIVISIONS[expr.op]
     wide = a.wide or b.wide
     if bounds(expr.a, e.ranges)[0] >= 0 and bounds(expr.b, e.ranges)[0] > 0:
         return Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY, wide)
-    e.need("division")
-    kind = "long long" if wide else "int"
-    return Code(f"{helper}<{kind}>({a.text}, {b.text})", ATOM, wide)
+    return Code(e.integer_call(helper, wide, a, b), ATOM, wide)
 
 
-def _call(e: Emitter, expr: Call) -> Code:
+def _call(e: Writer, expr: Call) -> Code:
     if expr.fn is Function.NEG:
         x = _widened(e, expr, index(e, expr.args[0]))
         return Code(f"-{x.at(UNARY + 1)}", UNARY, x.wide)
     if expr.fn is Function.ABS:
         x = _widened(e, expr, index(e, expr.args[0]))
-        return Code(f"abs({x.text})", ATOM, x.wide)
+        return Code(e.integer_call("abs", x.wide, x), ATOM, x.wide)
     raise CodegenError(f"an index cannot hold {expr.fn.value}")
 
 
-def _select(e: Emitter, expr: Select) -> Code:
+def _select(e: Writer, expr: Select) -> Code:
     cond, then, other = e.value(expr.cond), index(e, expr.then), index(e, expr.other)
     text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
     return Code(text, TERNARY, then.wide or other.wide)
 
 
-def _converted(e: Emitter, expr: Cast | Load) -> Code:
+def _converted(e: Writer, expr: Cast | Load) -> Code:
     """Use a value of the program as an index."""
     inner = expr.x if isinstance(expr, Cast) else expr
     if inner.dtype.is_float:
@@ -148,13 +126,13 @@ def _converted(e: Emitter, expr: Cast | Load) -> Code:
     if isinstance(expr, Cast) and expr.type is DType.INT64 and inner.dtype is DType.INT64:
         return index(e, inner)
     found = e.value(inner)
-    narrow = inner.dtype.bits < 32 or inner.dtype in (DType.INT32, DType.BOOL)
-    if narrow:
+    is_int = inner.dtype.bits < 32 or inner.dtype in (DType.INT32, DType.BOOL)
+    if is_int and e.indices.most == _INT_MAX:
         return Code(found.text, found.level)
-    return Code(f"(long long){found.at(UNARY)}", UNARY, True)
+    return Code(f"({e.indices.wide}){found.at(UNARY)}", UNARY, not is_int)
 
 
-_INDEX: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
+_INDEX: Mapping[type[Expr], Callable[[Writer, Any], Code]] = {
     Const: _const, Var: _var, Binary: _binary, Call: _call, Select: _select, Cast: _converted,
     Load: _converted,
 }  # fmt: skip

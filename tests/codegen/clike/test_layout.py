@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ansorpy.codegen.cuda.layout import MOST_COLUMNS, laid_out
+from ansorpy.codegen.clike.layout import MOST_COLUMNS, laid_out
 
 A, B, C = "a" * 40, "b" * 40, "c" * 30
 LONG: dict[str, tuple[str, str]] = {

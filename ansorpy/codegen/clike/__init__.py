@@ -1,0 +1,1 @@
+"""What the generators of C and of CUDA C share: text, names, index arithmetic."""

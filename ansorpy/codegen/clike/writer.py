@@ -1,0 +1,121 @@
+"""State while writing one function in C or CUDA C: lines, names, ranges, and known values.
+
+A writer knows no node types: the functions that emit them take it as their first argument.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.layout import laid_out
+from ansorpy.codegen.clike.names import Names, Words
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr, Load, Var
+from ansorpy.ir.interval import bounds
+from ansorpy.ir.loops import Buffer, Stmt
+
+__all__ = ["IndexTypes", "Writer"]
+
+
+@dataclass(frozen=True)
+class IndexTypes:
+    """The C types of index arithmetic: ``narrow`` where bounds prove that it suffices.
+
+    Args:
+        narrow: Usually the type of a machine word.
+        most: The largest number of the narrow type.
+        wide: A 64-bit type.
+        suffix: What literals of the wide type end with.
+    """
+
+    narrow: str
+    most: int
+    wide: str
+    suffix: str
+
+
+class Writer(ABC):
+    """Writes the body of one function; see the module's docstring."""
+
+    def __init__(self, words: Words, indices: IndexTypes, helpers: dict[str, None]) -> None:
+        self.indices = indices
+        self.helpers = helpers
+        self.lines: list[str] = []
+        self.names = Names(words)
+        self.ranges: dict[Var, tuple[int, int]] = {}
+        self.variables: dict[Var, Code] = {}
+        self.known: dict[Expr, Code] = {}
+        """Named values of the current statement, with their names."""
+        self.repeated: frozenset[Expr] = frozenset()
+        """Values of the current statement that get a name when first emitted."""
+        self._depth = 1
+
+    @abstractmethod
+    def value(self, expr: Expr) -> Code:
+        """Emit *expr* as C."""
+
+    @abstractmethod
+    def statement(self, stmt: Stmt) -> None:
+        """Emit *stmt*."""
+
+    @abstractmethod
+    def type_name(self, dtype: DType) -> str:
+        """The C type in which values of *dtype* are computed."""
+
+    @abstractmethod
+    def integer_call(self, name: str, wide: bool, *operands: Code) -> str:
+        """Call ``floor_div``, ``floor_mod``, ``min``, ``max`` or ``abs`` on index arithmetic."""
+
+    def line(self, text: str) -> None:
+        """Emit one line, indented to the block's depth; long ones are continued."""
+        self.lines += laid_out(text, "  " * self._depth)
+
+    @contextmanager
+    def block(self, opening: str, comment: str = "") -> Iterator[None]:
+        """Emit ``opening {  comment``, the lines emitted inside, and ``}``."""
+        start = f"{opening} {{" if opening else "{"
+        self.line(f"{start}  {comment}" if comment else start)
+        self._depth += 1
+        with self.names.block():
+            yield
+        self._depth -= 1
+        self.line("}")
+
+    @contextmanager
+    def variable(self, var: Var, code: Code, known: tuple[int, int]) -> Iterator[None]:
+        """Bind *var* to *code*, with the range *known*, inside the context."""
+        self.variables[var], self.ranges[var] = code, known
+        yield
+        del self.variables[var], self.ranges[var]
+
+    def need(self, helper: str) -> None:
+        """Include a function of the prelude."""
+        self.helpers[helper] = None
+
+    def fits(self, e: Expr) -> bool:
+        """Return whether *e* is always in the range of the narrow index type."""
+        low, high = bounds(e, self.ranges)
+        return low >= -self.indices.most and high <= self.indices.most
+
+    def buffer_of(self, load: Load) -> Buffer:
+        """The buffer that *load* reads.
+
+        Raises:
+            CodegenError: It reads a tensor of the definition.
+        """
+        if not isinstance(load.source, Buffer):
+            raise CodegenError(
+                f"the program reads {load.source.name}, which is a tensor of the definition, "
+                "not a buffer",
+                hint="lower the schedule to a loop program first",
+            )
+        return load.source
+
+    def place(self, buffer: Buffer) -> str:
+        """The name of the array that holds *buffer*."""
+        return self.names.of(buffer)

@@ -1,0 +1,26 @@
+"""Words that generated CUDA C must not use as names."""
+
+from __future__ import annotations
+
+from ansorpy.codegen.clike.names import Words
+
+__all__ = ["WORDS"]
+
+# Words of C++ and CUDA, and functions that generated code calls.
+_RESERVED = """
+alignas alignof and asm auto bool break case catch char class const continue default delete do
+double else enum explicit export extern false float for friend goto if inline int long mutable
+namespace new not operator or private protected public register return short signed sizeof
+static struct switch template this throw true try typedef typename union unsigned using virtual
+void volatile while xor
+blockDim blockIdx gridDim threadIdx warpSize
+abs ceil copysign cos erf exp fabs floor fma fmod log max min norm pow rint rsqrt sin sqrt tanh
+ceilf cosf erff expf fabsf floorf fmaf logf powf rintf rsqrtf sinf sqrtf tanhf
+bfloat16 bits_of commit_copies commit_products copy_async divides_all dot_bf16 dot_s8s8 dot_u8s8
+fence_registers fence_shared float16 float_div float_mod floor_div floor_mod load_matrices
+matrix_at maximum minimum odd opposed packed quotient rest scaled set_bits settled shared_memory
+swizzled to_bfloat16 to_float to_float16 to_int to_long to_odd to_unsigned_long unpacked vec Vec
+wait_copies wait_products word main
+"""
+WORDS = Words(frozenset(_RESERVED.split()), ("ldmatrix_", "mma_", "wgmma_"))
+"""The prefixes are those of functions that wrap one instruction."""
