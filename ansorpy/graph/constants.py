@@ -6,11 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ansorpy.graph.evaluate import evaluate
 from ansorpy.graph.ir import Array, Graph
-from ansorpy.graph.op import Op, TensorType
+from ansorpy.graph.ops import Op, TensorType
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.table import DEFINITIONS
 from ansorpy.graph.passes.channels_last import channels_last
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType, as_dtype
@@ -29,7 +27,7 @@ def constant_values(graph: Graph) -> list[Array]:
     values = dict(stored.constants)
     for node in stored.nodes:
         operands = [values[name] for name in node.inputs]
-        found = evaluate(node.op, operands)
+        found = node.op.evaluate(operands)
         if found is None:
             found = _defined(node.op, operands, stored.types[node.output])
         values[node.output] = found
@@ -39,7 +37,7 @@ def constant_values(graph: Graph) -> list[Array]:
 def _defined(op: Op, operands: Sequence[Array], kind: TensorType) -> Array:
     """``op(*operands)``, of type *kind*, by the compute definition of *op*."""
     args = [placeholder(a.shape, as_dtype(a.dtype), name=f"x{n}") for n, a in enumerate(operands)]
-    stage = DEFINITIONS[type(op)](op, args, Names())
+    stage = op.define(args, Names())
     given = {arg.name: array for arg, array in zip(args, operands, strict=True)}
     (result,) = run_dag(ComputeDAG([stage], args), given, DType.FLOAT64)
     with np.errstate(all="ignore"):

@@ -9,22 +9,20 @@ from itertools import zip_longest
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, Node
-from ansorpy.graph.op import (
-    Attention,
+from ansorpy.graph.ops import (
     Concat,
     Conv,
-    ConvTranspose,
     Elementwise,
     Fn,
     MatMul,
+    Movement,
     Op,
     Shape,
     Shuffle,
 )
 from ansorpy.graph.ops.matmul import grouped_matmul, matmul
-from ansorpy.graph.ops.movement import Move, Moved
+from ansorpy.graph.ops.movement import Moved
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.table import DEFINITIONS
 from ansorpy.graph.passes.fuse import Group
 from ansorpy.graph.placement import Placement
 from ansorpy.graph.view import View, view_of
@@ -34,11 +32,6 @@ from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor, compute, placeholder
 
 __all__ = ["Definition", "copy_definition", "define"]
-
-
-_PRODUCT = ("data", "weight")
-_QUERY = ("query", "key", "value")
-"""Names of the operands; further ones are masks."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +111,7 @@ def _reads_through(group: Group, node: Node) -> bool:
     A shuffle needs quotients and remainders, and scatters vectors: unless a padding stage does
     that once for all taps, it gets a stage of its own.
     """
-    if not node.op.moves_only or node.output == group.output:
+    if not isinstance(node.op, Movement) or node.output == group.output:
         return False
     anchor = None if group.anchor is None else group.anchor.op
     return not isinstance(node.op, Shuffle) or (isinstance(anchor, Conv) and anchor.is_padded)
@@ -126,7 +119,7 @@ def _reads_through(group: Group, node: Node) -> bool:
 
 def _moved(scope: _Scope, node: Node) -> Tensor:
     (value,) = node.inputs
-    assert isinstance(node.op, Move)
+    assert isinstance(node.op, Movement)
     return Moved(node.op, scope.tensor(value, scope.shape(value), "data"))
 
 
@@ -148,19 +141,18 @@ def _stage(scope: _Scope, node: Node) -> ComputeOp:
     match node.op:
         case Conv() | MatMul() if scope.view.collapse:
             return _pointwise(scope, node)
-        case Attention() | Conv() | ConvTranspose() | MatMul():
-            roles = _QUERY if isinstance(node.op, Attention) else _PRODUCT
+        case Op(roles=roles) if roles:
             operands = [
                 scope.tensor(value, scope.shape(value), role)
                 for value, role in zip_longest(node.inputs, roles, fillvalue="mask")
             ]
-            return DEFINITIONS[type(node.op)](node.op, operands, scope.names)
+            return node.op.define(operands, scope.names)
         case Concat() if scope.view != View():
             op: Op = Concat(-1 if scope.view.block is None else -2)
         case _:
             op = node.op
     full = scope.shape(node.output)
-    return DEFINITIONS[type(op)](op, _operands(scope, node, full), scope.names)
+    return op.define(_operands(scope, node, full), scope.names)
 
 
 def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
@@ -173,7 +165,7 @@ def _pointwise(scope: _Scope, node: Node) -> ComputeOp:
     x = scope.tensor(data, (pixels, channels), "data")
     w = scope.tensor(weight, tail, "weight")
     if len(tail) == 2:
-        return matmul(None, [x, w], scope.names)
+        return matmul([x, w], scope.names)
     return grouped_matmul(x, w, scope.names)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.graph.ir import Graph, Node
-from ansorpy.graph.op import Elementwise, Fn
+from ansorpy.graph.ops import Elementwise, Fn
 
 __all__ = ["factor_of"]
 

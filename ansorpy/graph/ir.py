@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.graph.evaluate import evaluate
-from ansorpy.graph.op import Op, Shape, TensorType
+from ansorpy.graph.ops import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 
 __all__ = ["Array", "Graph", "GraphBuilder", "Node", "Output", "text"]
@@ -133,7 +132,7 @@ class GraphBuilder:
             self._hold(node.output, np.zeros(inferred.shape, inferred.dtype.numpy))
             return
         if all(i in self.constants for i in node.inputs):
-            value = evaluate(node.op, [self.constants[i] for i in node.inputs])
+            value = node.op.evaluate([self.constants[i] for i in node.inputs])
             if value is not None:
                 self._hold(node.output, value)
                 return

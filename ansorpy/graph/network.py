@@ -9,7 +9,7 @@ from itertools import takewhile
 
 from ansorpy.graph.ir import Array
 from ansorpy.graph.memory import ArenaPlan, Lifetime, padded
-from ansorpy.graph.op import Shape
+from ansorpy.graph.ops import Shape
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.serialize import structural_hash

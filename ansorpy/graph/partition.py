@@ -8,7 +8,7 @@ from ansorpy.graph.define import Definition, copy_definition, define
 from ansorpy.graph.ir import Graph
 from ansorpy.graph.memory import ArenaPlan, plan_arena
 from ansorpy.graph.network import Call, Network, Part, TensorInfo, lifetimes
-from ansorpy.graph.op import Conv, ConvTranspose, Pool, Shape
+from ansorpy.graph.ops import Conv, ConvTranspose, Pool, Shape
 from ansorpy.graph.passes.fuse import Group, fuse
 from ansorpy.graph.placement import place_values
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from ansorpy.graph.ir import Graph, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
-from ansorpy.graph.op import Concat, Pattern, Reshape, Shape, Slice
+from ansorpy.graph.ops import Concat, Movement, Pattern, Reshape, Shape, Slice
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.strides import Strides, dense_strides, reshaped
 
@@ -144,7 +144,7 @@ class _Placer:
             node = self.uses.private(todo.pop())
             if node is None or node.op.pattern > Pattern.INJECTIVE:
                 return False
-            if not node.op.moves_only or isinstance(node.op, Reshape):
+            if not isinstance(node.op, Movement) or isinstance(node.op, Reshape):
                 operands = [i for i in node.inputs if i not in self.graph.constants]
                 if not operands:
                     return False

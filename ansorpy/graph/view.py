@@ -11,8 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ansorpy.graph.op import Concat, Conv, MatMul, Pattern, Shape
-from ansorpy.graph.ops.conv import is_pointwise
+from ansorpy.graph.ops import Concat, Conv, MatMul, Pattern, Shape
 from ansorpy.graph.passes.fuse import Group
 from ansorpy.graph.placement import Placement
 
@@ -67,7 +66,7 @@ def view_of(placement: Placement, group: Group) -> View:
     full = graph.types[group.anchor.output].shape
     collapse = (
         len(tail) > 1
-        and is_pointwise(op, weight[:rank])
+        and op.is_pointwise(weight[:rank])
         and all(node.op.pattern is Pattern.ELEMENTWISE for node in others)
         and (block is None or group.nodes[0] is group.anchor)
         and _collapses(full, (graph.types[i].shape for n in others for i in n.inputs))

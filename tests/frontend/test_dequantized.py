@@ -13,7 +13,7 @@ from onnx.reference import ReferenceEvaluator
 from ansorpy.api.project import open_project
 from ansorpy.api.request import Request
 from ansorpy.frontend.onnx import load
-from ansorpy.graph.op import Conv, MatMul
+from ansorpy.graph.ops import Conv, MatMul
 from ansorpy.ir.dtypes import DType
 from ansorpy.target import Target
 from tests.frontend.models import graph_model, node

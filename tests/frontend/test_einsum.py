@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
-from ansorpy.graph.op import Attention, MatMul
+from ansorpy.graph.ops import Attention, MatMul
 from tests.frontend.models import graph_model, node, operator_model
 from tests.graph.executor import assert_same_as_onnxruntime, compiled
 from tests.graph.nets import Net

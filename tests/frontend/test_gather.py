@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, TensorProto
 
 from ansorpy.frontend.onnx import load
-from ansorpy.graph.op import Gather
+from ansorpy.graph.ops import Gather
 from tests.frontend.models import graph_model, node
 from tests.graph.executor import assert_same_as_onnxruntime, compiled, run_network
 from tests.graph.nets import Net

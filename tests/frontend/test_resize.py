@@ -11,7 +11,7 @@ from onnx import ModelProto
 from ansorpy.errors import UnsupportedModel
 from ansorpy.frontend.onnx import load
 from ansorpy.frontend.onnx.coordinates import COORDINATES
-from ansorpy.graph.op import Repeat, Resample
+from ansorpy.graph.ops import Repeat, Resample
 from tests.frontend.models import operator_model
 from tests.graph.executor import assert_same_as_onnxruntime, compiled
 from tests.graph.nets import Net

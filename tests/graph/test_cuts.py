@@ -17,7 +17,7 @@ from ansorpy.graph import Graph, Network, cuts
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.ir import GraphBuilder
-from ansorpy.graph.op import Elementwise, Fn
+from ansorpy.graph.ops import Elementwise, Fn
 from tests.graph.attentions import attend_batch, transformer
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net

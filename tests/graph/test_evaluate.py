@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.graph.evaluate import evaluate
-from ansorpy.graph.op import Cast
+from ansorpy.graph.ops import Cast
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.interpret import run_dag
@@ -24,6 +23,6 @@ EXACT = {
 def test_constants_are_converted_as_values_are(wanted: DType) -> None:
     x = placeholder(FLOATS.shape, name="x")
     y = compute(FLOATS.shape, lambda i: x[i].astype(wanted), name="y")
-    found = evaluate(Cast(wanted), [FLOATS])
+    found = Cast(wanted).evaluate([FLOATS])
     assert found is not None and found.dtype == wanted.numpy
     assert found.tolist() == run_dag(ComputeDAG([y]), {"x": FLOATS})[0].tolist() == EXACT[wanted]

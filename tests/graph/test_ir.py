@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ansorpy.graph.ir import GraphBuilder
-from ansorpy.graph.op import Elementwise, Fn, TensorType
+from ansorpy.graph.ops import Elementwise, Fn, TensorType
 from ansorpy.ir.dtypes import DType
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.graph.op import Attention
-from ansorpy.graph.ops.attention import attention
+from ansorpy.graph.ops import Attention
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.tensor import Tensor, compute, placeholder
 
@@ -26,4 +25,4 @@ def heads_attend(
     v = compute((batch, heads, keys, dim), lambda b, h, j, e: given["v"][b, j, h, e], name="v")
     added = [placeholder(shape, name=f"mask{n}") for n, shape in enumerate(masks)]
     op = Attention(dim**-0.5, perm, guarded)
-    return [*given.values(), *added, attention(op, [q, k, v, *added], Names())]
+    return [*given.values(), *added, op.define([q, k, v, *added], Names())]

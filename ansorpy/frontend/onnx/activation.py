@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Fn
+from ansorpy.graph.ops import Fn
 
 __all__ = ["OPERATORS"]
 

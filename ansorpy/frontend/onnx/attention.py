@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Concat, Fn, Gather, MatMul, Pad, PadMode, Repeat, Softmax
+from ansorpy.graph.ops import Concat, Fn, Gather, MatMul, Pad, PadMode, Repeat, Softmax
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]

@@ -10,7 +10,7 @@ from onnx import TensorProto, numpy_helper
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.reader import array_of
 from ansorpy.graph.ir import Array
-from ansorpy.graph.op import Cast
+from ansorpy.graph.ops import Cast
 
 __all__ = ["OPERATORS"]
 

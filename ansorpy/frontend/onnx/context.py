@@ -11,7 +11,7 @@ import onnx
 from onnx import NodeProto
 
 from ansorpy.graph.ir import Array, GraphBuilder
-from ansorpy.graph.op import (
+from ansorpy.graph.ops import (
     Cast,
     Concat,
     Elementwise,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.windows import biased, kernel_of, require_positive
-from ansorpy.graph.op import ConvTranspose, Shape
+from ansorpy.graph.ops import ConvTranspose, Shape
 
 __all__ = ["OPERATORS"]
 

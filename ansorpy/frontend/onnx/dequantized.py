@@ -15,7 +15,7 @@ from math import prod
 
 from ansorpy.frontend.onnx.context import NodeContext, Quantized
 from ansorpy.frontend.onnx.integers import Integers, as_bytes, convolved, multiplied
-from ansorpy.graph.op import Conv, Fn, Shape
+from ansorpy.graph.ops import Conv, Fn, Shape
 
 __all__ = ["integer_conv", "integer_product"]
 

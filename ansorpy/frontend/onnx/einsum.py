@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Fn, MatMul, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Fn, MatMul, Reduce, ReduceOp, Shape
 
 __all__ = ["OPERATORS"]
 

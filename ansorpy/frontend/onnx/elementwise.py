@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import reduce
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.graph.op import Cast, Fn
+from ansorpy.graph.ops import Cast, Fn
 
 __all__ = ["OPERATORS"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Gather, GatherElements, GatherND
+from ansorpy.graph.ops import Gather, GatherElements, GatherND
 
 __all__ = ["OPERATORS"]
 

@@ -19,7 +19,7 @@ from ansorpy.frontend.onnx.recurrent import (
     row,
     run_directions,
 )
-from ansorpy.graph.op import Concat, Fn, MatMul
+from ansorpy.graph.ops import Concat, Fn, MatMul
 
 __all__ = ["OPERATORS"]
 

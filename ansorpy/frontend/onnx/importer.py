@@ -41,7 +41,7 @@ from ansorpy.frontend.onnx.registry import ON_SHAPES, OPERATORS
 from ansorpy.frontend.onnx.shapes import network_inputs, pinned_shapes
 from ansorpy.graph.constants import constant_values
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
-from ansorpy.graph.op import Shape, TensorType
+from ansorpy.graph.ops import Shape, TensorType
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["load"]

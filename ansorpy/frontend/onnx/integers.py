@@ -17,7 +17,7 @@ import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.graph.ir import Array
-from ansorpy.graph.op import NARROW, Conv, Fn, MatMul, Pad, PadMode, Shape
+from ansorpy.graph.ops import NARROW, Conv, Fn, MatMul, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["Integers", "as_bytes", "convolved", "multiplied"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.graph.op import Fn
+from ansorpy.graph.ops import Fn
 
 __all__ = ["OPERATORS"]
 

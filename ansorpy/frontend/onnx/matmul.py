@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext
 from ansorpy.frontend.onnx.dequantized import integer_product
-from ansorpy.graph.op import Fn, MatMul
+from ansorpy.graph.ops import Fn, MatMul
 
 __all__ = ["OPERATORS"]
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Expand, Pad, PadMode, Shape, broadcast
+from ansorpy.graph.ops import Expand, Pad, PadMode, Shape, broadcast
 
 __all__ = ["OPERATORS"]
 

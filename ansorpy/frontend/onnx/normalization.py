@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
-from ansorpy.graph.op import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softmax
+from ansorpy.graph.ops import Fn, LayerNorm, Lrn, Reduce, ReduceOp, Shape, Softmax
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import ArgReduce, Cast, CumSum, Fn, GatherElements, Reduce, ReduceOp
+from ansorpy.graph.ops import ArgReduce, Cast, CumSum, Fn, GatherElements, Reduce, ReduceOp
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported, widely
 from ansorpy.frontend.onnx.windows import Windows, windows_of
-from ansorpy.graph.op import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Fn, Pool, PoolKind, Reduce, ReduceOp, Shape
 
 __all__ = ["OPERATORS"]
 

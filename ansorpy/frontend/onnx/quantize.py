@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ansorpy.frontend.onnx.context import NodeContext, Quantized, Unsupported, dtype_of
-from ansorpy.graph.op import Fn, Reduce, ReduceOp, Repeat, Shape
+from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Repeat, Shape
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS", "moves", "rounded"]

@@ -8,7 +8,7 @@ from ansorpy.frontend.onnx.context import NodeContext, Unsupported
 from ansorpy.frontend.onnx.integers import Integers, convolved, multiplied
 from ansorpy.frontend.onnx.quantize import moves, rounded
 from ansorpy.frontend.onnx.windows import biased, conv_op
-from ansorpy.graph.op import Fn, Shape
+from ansorpy.graph.ops import Fn, Shape
 
 __all__ = ["OPERATORS"]
 

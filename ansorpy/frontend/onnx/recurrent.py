@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Concat, Fn, MatMul
+from ansorpy.graph.ops import Concat, Fn, MatMul
 
 __all__ = [
     "Activation", "Direction", "activations_of", "bias_of", "clipped", "joined", "part",

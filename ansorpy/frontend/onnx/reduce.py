@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ansorpy.frontend.onnx.context import NodeContext, widely
-from ansorpy.graph.op import ArgReduce, Fn, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import ArgReduce, Fn, Reduce, ReduceOp, Shape
 
 __all__ = ["OPERATORS"]
 

@@ -20,7 +20,7 @@ from ansorpy.frontend.onnx.coordinates import (
     nearest,
     weighted,
 )
-from ansorpy.graph.op import Fn, Repeat, Resample, Shape
+from ansorpy.graph.ops import Fn, Repeat, Resample, Shape
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Fn, Gather, Shape
+from ansorpy.graph.ops import Fn, Gather, Shape
 from ansorpy.ir.dtypes import DType
 
 __all__ = ["OPERATORS"]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from onnx import ModelProto, ValueInfoProto
 
 from ansorpy.errors import UsageError
-from ansorpy.graph.op import Shape
+from ansorpy.graph.ops import Shape
 
 __all__ = ["network_inputs", "pinned_shapes"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.graph.op import Conv, Fn, Shape
+from ansorpy.graph.ops import Conv, Fn, Shape
 
 __all__ = ["Windows", "biased", "conv_op", "kernel_of", "require_positive", "windows_of"]
 

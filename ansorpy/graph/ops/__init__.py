@@ -1,5 +1,75 @@
-"""Operator families as compute definitions; `table.py` says which function defines what."""
+"""The operators of a network graph: one frozen class per kind, with typed attributes.
+
+Every operator has one output.  Its class says all that the compiler knows of it (:class:`Op`): the
+type of its output, how it may be fused, its compute definition, what it does in another storage
+order and on some rows of a batch.  The frontend expresses richer operators by these few: batch
+normalisation is a multiply and an add, an average is a sum and a multiply, and a matrix product
+has no transposes or bias of its own.
+"""
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from ansorpy.graph.ops.attention import Attention
+from ansorpy.graph.ops.base import NARROW, Op, Pattern, Shape, TensorType, broadcast
+from ansorpy.graph.ops.concat import Concat
+from ansorpy.graph.ops.conv import Conv
+from ansorpy.graph.ops.conv_transpose import ConvTranspose
+from ansorpy.graph.ops.elementwise import Cast, Elementwise, Fn
+from ansorpy.graph.ops.gather import Gather, GatherElements, GatherND
+from ansorpy.graph.ops.layer_norm import LayerNorm
+from ansorpy.graph.ops.lrn import Lrn
+from ansorpy.graph.ops.matmul import MatMul
+from ansorpy.graph.ops.movement import (
+    Expand,
+    Movement,
+    Repeat,
+    Reshape,
+    Shuffle,
+    Slice,
+    Transpose,
+)
+from ansorpy.graph.ops.pad import Pad, PadMode
+from ansorpy.graph.ops.pool import Pool, PoolKind
+from ansorpy.graph.ops.reduce import ArgReduce, Reduce, ReduceOp
+from ansorpy.graph.ops.resample import Resample
+from ansorpy.graph.ops.scan import CumSum
+from ansorpy.graph.ops.softmax import Softmax
+
+__all__ = [
+    "NARROW",
+    "ArgReduce",
+    "Attention",
+    "Cast",
+    "Concat",
+    "Conv",
+    "ConvTranspose",
+    "CumSum",
+    "Elementwise",
+    "Expand",
+    "Fn",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "LayerNorm",
+    "Lrn",
+    "MatMul",
+    "Movement",
+    "Op",
+    "Pad",
+    "PadMode",
+    "Pattern",
+    "Pool",
+    "PoolKind",
+    "Reduce",
+    "ReduceOp",
+    "Repeat",
+    "Resample",
+    "Reshape",
+    "Shape",
+    "Shuffle",
+    "Slice",
+    "Softmax",
+    "TensorType",
+    "Transpose",
+    "broadcast",
+]

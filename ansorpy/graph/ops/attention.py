@@ -3,57 +3,93 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from ansorpy.graph.op import Attention, broadcast
-from ansorpy.graph.ops.matmul import matmul
+from ansorpy.graph.ops.base import (
+    Op,
+    Pattern,
+    Rows,
+    Shape,
+    TensorType,
+    are_broadcast_rows,
+    broadcast,
+)
+from ansorpy.graph.ops.indexing import broadcast_index
+from ansorpy.graph.ops.matmul import MatMul, matmul
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir import builders as b
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["attention"]
+__all__ = ["Attention"]
 
 
-def attention(op: Attention, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``softmax(scale * q k + masks) v``; the sums divide the result, not each weight.
+@dataclass(frozen=True)
+class Attention(Op):
+    """``softmax(scale * q k + masks) v``, then axes permuted as :class:`Transpose` does.
 
-    Its stages are the scores, the masks (if any), each row's maximum, the exponentials, their sum,
-    the product with the values, and the result.  For 16-bit floats both sums are float32, as they
-    grow with the number of keys; tensor cores multiply the values by 16-bit exponentials.
+    Inputs: q ``[.., i, d]``, k ``[.., d, j]``, v ``[.., j, e]`` and any number of masks that
+    broadcast to ``[.., i, j]``; the softmax is over ``j``, ``guarded`` as in :class:`Softmax`.
     """
-    q, k, v, *masks = inputs
-    scores: ComputeOp = matmul(None, [q, k], names)
-    scale = op.scale
-    if masks:
-        scores, scale = _masked(scores, scale, masks, names), 1.0
-    square = scores.shape
-    rows, keys = square[:-1], square[-1]
-    over = [reduce_axis(keys, name=name) for name in ("jt", "js")]
-    top = compute(
-        rows, lambda *i: b.max(scores[(*i, over[0])], axis=over[0]), name=names.fresh("top")
-    )
 
-    def raised_at(*i: Expr) -> Expr:
-        above = b.widened(scores[i]) - b.widened(top[i[:-1]])
-        return b.exp(above if scale == 1.0 else above * scale).astype(scores.dtype)
+    scale: float
+    perm: Shape
+    guarded: bool = False
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+    roles: ClassVar[tuple[str, ...]] = ("query", "key", "value")
 
-    def total_at(*i: Expr) -> Expr:
-        return b.sum(b.widened(raised[(*i, over[1])]), axis=over[1])
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        scores = MatMul().infer(inputs[:2])
+        shape = MatMul().infer([scores, inputs[2]]).shape
+        return TensorType(tuple(shape[p] for p in self.perm), scores.dtype)
 
-    raised = compute(square, raised_at, name=names.fresh("raised"))
-    total = compute(rows, total_at, name=names.fresh("total"))
-    mixed = matmul(None, [raised, v], names, wide=True)
-    shape = tuple(mixed.shape[p] for p in op.perm)
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``softmax(scale * q k + masks) v``; the sums divide the result, not each weight.
 
-    def result_at(*i: Expr) -> Expr:
-        place = [i[op.perm.index(d)] for d in range(len(shape))]
-        whole = total[broadcast_index(rows, place[:-1], mixed.shape[:-1])]
-        share = mixed[tuple(place)] / whole
-        share = b.select(whole.equal(whole), share, 0.0) if op.guarded else share
-        return share.astype(scores.dtype)
+        Its stages are the scores, the masks (if any), each row's maximum, the exponentials, their
+        sum, the product with the values, and the result.  For 16-bit floats both sums are float32,
+        as they grow with the number of keys; tensor cores multiply the values by 16-bit
+        exponentials.
+        """
+        q, k, v, *masks = inputs
+        scores: ComputeOp = matmul([q, k], names)
+        scale = self.scale
+        if masks:
+            scores, scale = _masked(scores, scale, masks, names), 1.0
+        square = scores.shape
+        rows, keys = square[:-1], square[-1]
+        over = [reduce_axis(keys, name=name) for name in ("jt", "js")]
+        top = compute(
+            rows, lambda *i: b.max(scores[(*i, over[0])], axis=over[0]), name=names.fresh("top")
+        )
 
-    return compute(shape, result_at, name=names.fresh("attention"))
+        def raised_at(*i: Expr) -> Expr:
+            above = b.widened(scores[i]) - b.widened(top[i[:-1]])
+            return b.exp(above if scale == 1.0 else above * scale).astype(scores.dtype)
+
+        def total_at(*i: Expr) -> Expr:
+            return b.sum(b.widened(raised[(*i, over[1])]), axis=over[1])
+
+        raised = compute(square, raised_at, name=names.fresh("raised"))
+        total = compute(rows, total_at, name=names.fresh("total"))
+        mixed = matmul([raised, v], names, wide=True)
+        shape = tuple(mixed.shape[p] for p in self.perm)
+
+        def result_at(*i: Expr) -> Expr:
+            place = [i[self.perm.index(d)] for d in range(len(shape))]
+            whole = total[broadcast_index(rows, place[:-1], mixed.shape[:-1])]
+            share = mixed[tuple(place)] / whole
+            share = b.select(whole.equal(whole), share, 0.0) if self.guarded else share
+            return share.astype(scores.dtype)
+
+        return compute(shape, result_at, name=names.fresh("attention"))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        q, k, v, *masks = operands
+        is_cut = all(o.cut and len(o.shape) == len(shape) > 2 for o in (q, k, v))
+        is_batch = self.perm[0] == 0 and is_cut and are_broadcast_rows(masks, shape)
+        return self if is_batch else None
 
 
 def _masked(scores: Tensor, scale: float, masks: Sequence[Tensor], names: Names) -> ComputeOp:

@@ -9,17 +9,111 @@ A dilated axis keeps all of its taps and skips those that miss.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
-from ansorpy.graph.op import ConvTranspose
+from ansorpy.graph.ops.base import (
+    Arrangement,
+    Op,
+    Operand,
+    Pattern,
+    Rows,
+    Shape,
+    Stored,
+    TensorType,
+    channels_last_order,
+    common_dtype,
+    identity_order,
+    is_first_cut,
+)
+from ansorpy.graph.ops.conv import output_channels
+from ansorpy.graph.ops.indexing import pad_spatial
+from ansorpy.graph.ops.movement import Reshape, Transpose
 from ansorpy.graph.ops.names import Names, spatial_axes
-from ansorpy.graph.ops.windows import pad_spatial
 from ansorpy.ir.builders import all_of, select
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.expr import Axis, Expr, ExprLike, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["transposed_convolution"]
+__all__ = ["ConvTranspose"]
+
+
+@dataclass(frozen=True)
+class ConvTranspose(Op):
+    """A transposed convolution: ``out[i * stride + k * dilation - pad] += data[i] * w[k]``.
+
+    Channels first: data ``[n, c, *s]``, weight ``[c, co / groups, *k]``.
+    Channels last: data ``[n, *s, c]``, weight ``[*k, c, co]``; with groups
+    ``[*k, groups, c / groups, co / groups]``.  ``out`` is the size of the
+    output image, however it was chosen; elements that no tap reaches are 0.
+    """
+
+    strides: Shape
+    pads_begin: Shape
+    out: Shape
+    dilations: Shape
+    groups: int = 1
+    channels_last: bool = False
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+    roles: ClassVar[tuple[str, ...]] = ("data", "weight")
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        data, weight = inputs
+        rank = len(self.strides)
+        if self.channels_last:
+            channels = output_channels(weight.shape[rank:])
+            return TensorType((data.shape[0], *self.out, channels), data.dtype)
+        if weight.shape[0] != data.shape[1]:
+            raise ValueError(
+                f"the weight expects {weight.shape[0]} input channels, the data has {data.shape[1]}"
+            )
+        shape = (data.shape[0], weight.shape[1] * self.groups, *self.out)
+        return TensorType(shape, common_dtype(inputs))
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[n, *o, co]``, the sum of ``data[n, *i, ci] * weight``.
+
+        The sum is over all ``i``, taps and ``ci`` with ``i * stride + tap * dilation - pad == o``.
+        """
+        data, weight = inputs
+        rank = len(self.strides)
+        kernel, tail = weight.shape[:rank], weight.shape[rank:]
+        columns = zip(
+            spatial_axes(rank), data.shape[1:-1], kernel, self.strides, self.pads_begin,
+            self.dilations, self.out, strict=True,
+        )  # fmt: skip
+        spatial = [_Spatial(*column) for column in columns]
+        parts = _by_residue(spatial, pad_spatial(data, *_zeros(spatial), names), weight, names)
+        grouped = len(tail) == 3
+
+        def place(*i: Expr) -> Expr:
+            index: list[Expr] = [i[0]]
+            for axis, o in zip(spatial, i[1:-1], strict=True):
+                index += [o // axis.parts, o % axis.parts] if axis.parts > 1 else [o]
+            channel = [i[-1] // tail[-1], i[-1] % tail[-1]] if grouped else [i[-1]]
+            return parts[(*index, *channel)]
+
+        co = tail[-1] * (tail[0] if grouped else 1)
+        return compute(
+            (data.shape[0], *self.out, co), place,
+            name=names.fresh("placed"), names=("n", *(axis.name for axis in spatial), "co"),
+        )  # fmt: skip
+
+    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
+        """Weight ``[ci, co, *k]`` to ``[*k, ci, co]``, with groups to ``[*k, groups, ci, co]``."""
+        ci, co, *kernel = operands[1].shape
+        taps = tuple(range(2, len(kernel) + 2))
+        if self.groups == 1:
+            weight = Operand((*taps, 0, 1))
+        else:
+            grouped = Reshape((self.groups, ci // self.groups, co, *kernel))
+            turned = Transpose((*(t + 1 for t in taps), 0, 1, 2))
+            weight = Operand(identity_order(len(kernel) + 2), (grouped, turned))
+        last = channels_last_order(len(shape))
+        return Arrangement(replace(self, channels_last=True), (Operand(last), weight), last)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) else None
 
 
 @dataclass(frozen=True)
@@ -70,38 +164,6 @@ class _Spatial:
         tap = (a + cut) % s + t * s
         place = h + (a + cut) // s - t + self.zeros()[0]
         return place, tap, [tap < self.kernel] if self.kernel % s else []
-
-
-def transposed_convolution(op: ConvTranspose, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[n, *o, co]``, the sum of ``data[n, *i, ci] * weight``.
-
-    The sum is over all ``i``, taps and ``ci`` with ``i * stride + tap * dilation - pad == o``.
-
-    Shapes: data ``[n, *s, c]``; the weight as :class:`ConvTranspose` states for channels last.
-    """
-    data, weight = inputs
-    rank = len(op.strides)
-    kernel, tail = weight.shape[:rank], weight.shape[rank:]
-    columns = zip(
-        spatial_axes(rank), data.shape[1:-1], kernel, op.strides, op.pads_begin, op.dilations,
-        op.out, strict=True,
-    )  # fmt: skip
-    spatial = [_Spatial(*column) for column in columns]
-    parts = _by_residue(spatial, pad_spatial(data, *_zeros(spatial), names), weight, names)
-    grouped = len(tail) == 3
-
-    def place(*i: Expr) -> Expr:
-        index: list[Expr] = [i[0]]
-        for axis, o in zip(spatial, i[1:-1], strict=True):
-            index += [o // axis.parts, o % axis.parts] if axis.parts > 1 else [o]
-        channel = [i[-1] // tail[-1], i[-1] % tail[-1]] if grouped else [i[-1]]
-        return parts[(*index, *channel)]
-
-    co = tail[-1] * (tail[0] if grouped else 1)
-    return compute(
-        (data.shape[0], *op.out, co), place,
-        name=names.fresh("placed"), names=("n", *(axis.name for axis in spatial), "co"),
-    )  # fmt: skip
 
 
 def _zeros(spatial: Sequence[_Spatial]) -> tuple[tuple[int, ...], tuple[int, ...]]:

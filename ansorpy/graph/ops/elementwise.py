@@ -1,48 +1,172 @@
-"""Elementwise functions, broadcast as numpy does; size-one constants become literals."""
+"""Elementwise functions, broadcast as numpy does, and conversions of the element type."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, ClassVar
 
-from ansorpy.graph.op import Cast, Elementwise, Fn, Shape, broadcast
+import numpy as np
+from numpy.typing import NDArray
+
 from ansorpy.graph.ops import angles
+from ansorpy.graph.ops.base import (
+    Op,
+    Pattern,
+    Rows,
+    Shape,
+    TensorType,
+    are_broadcast_rows,
+    broadcast,
+    common_dtype,
+)
+from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names, image_axes
-from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir import builders as b
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Call, Const, Expr
 from ansorpy.ir.functions import Function
+from ansorpy.ir.interpret.numerics import convert
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
-__all__ = ["cast", "elementwise", "power"]
-
-Operand = Tensor | Const
-"""A tensor, or a constant of one element as a literal."""
+__all__ = ["FUNCTIONS", "Cast", "Elementwise", "Fn", "power"]
 
 
-def elementwise(op: Elementwise, operands: Sequence[Operand], names: Names) -> ComputeOp:
-    """``fn`` over the broadcast of *operands*."""
-    shape = broadcast([x.shape for x in operands if isinstance(x, Tensor)])
-    function = FUNCTIONS[op.fn]
+class Fn(Enum):
+    """Elementwise functions; ``Elementwise.params`` holds their literal parameters."""
 
-    def body(*i: Expr) -> Expr:
-        return function(*(_element(x, i, shape) for x in operands), *op.params)
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    DIV = "div"
+    MAX = "max"
+    MIN = "min"
+    POW = "pow"
+    RELU = "relu"
+    LEAKY_RELU = "leaky_relu"
+    PRELU = "prelu"
+    ELU = "elu"
+    CELU = "celu"
+    SELU = "selu"
+    SIGMOID = "sigmoid"
+    HARD_SIGMOID = "hard_sigmoid"
+    TANH = "tanh"
+    SOFTPLUS = "softplus"
+    SOFTSIGN = "softsign"
+    CLIP = "clip"
+    EXP = "exp"
+    LOG = "log"
+    SQRT = "sqrt"
+    RECIPROCAL = "reciprocal"
+    NEG = "neg"
+    ABS = "abs"
+    ERF = "erf"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    ROUND = "round"
+    SIGN = "sign"
+    SIN = "sin"
+    COS = "cos"
+    TAN = "tan"
+    ASIN = "asin"
+    ACOS = "acos"
+    ATAN = "atan"
+    SINH = "sinh"
+    COSH = "cosh"
+    ASINH = "asinh"
+    ACOSH = "acosh"
+    ATANH = "atanh"
+    MOD = "mod"
+    REMAINDER = "remainder"
+    IS_NAN = "is_nan"
+    EQUAL = "equal"
+    LESS = "less"
+    LESS_EQUAL = "less_equal"
+    AND = "and"
+    OR = "or"
+    NOT = "not"
+    WHERE = "where"
 
-    return compute(shape, body, name=names.fresh(op.fn.value), names=_axes(shape))
+
+_COMPARISONS = frozenset({Fn.EQUAL, Fn.LESS, Fn.LESS_EQUAL, Fn.IS_NAN})
+_LOGIC = frozenset({Fn.AND, Fn.OR, Fn.NOT})
 
 
-def cast(op: Cast, operands: Sequence[Operand], names: Names) -> ComputeOp:
-    """The tensor converted to ``op.dtype``."""
-    (x,) = (x for x in operands if isinstance(x, Tensor))
-    return compute(
-        x.shape, lambda *i: x[i].astype(op.dtype), name=names.fresh("cast"), names=_axes(x.shape)
-    )
+@dataclass(frozen=True)
+class Elementwise(Op):
+    """``fn`` at each element, operands broadcast as numpy does."""
+
+    fn: Fn
+    params: tuple[float, ...] = ()
+    pattern: ClassVar[Pattern] = Pattern.ELEMENTWISE
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        types = [t.dtype for t in inputs]
+        conditions = types if self.fn in _LOGIC else types[:1] if self.fn is Fn.WHERE else []
+        if any(dtype is not DType.BOOL for dtype in conditions):
+            raise ValueError("a condition is not boolean")
+        common = common_dtype(inputs[1:] if self.fn is Fn.WHERE else inputs)
+        dtype = DType.BOOL if self.fn in _COMPARISONS else common
+        return TensorType(broadcast([t.shape for t in inputs]), dtype)
+
+    def define(self, inputs: Sequence[Tensor | Const], names: Names) -> ComputeOp:
+        """``fn`` over the broadcast of *inputs*; a constant of one element may be a literal."""
+        shape = broadcast([x.shape for x in inputs if isinstance(x, Tensor)])
+        function = FUNCTIONS[self.fn]
+
+        def body(*i: Expr) -> Expr:
+            return function(*(_element(x, i, shape) for x in inputs), *self.params)
+
+        axes = image_axes(len(shape))
+        return compute(shape, body, name=names.fresh(self.fn.value), names=axes)
+
+    def reordered(self, order: Shape) -> Op:
+        return self
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if are_broadcast_rows(operands, shape) else None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+        if self.fn is Fn.DIV and inputs[0].dtype.kind == "f":
+            with np.errstate(all="ignore"):  # infinite, or NaN, as in kernels
+                return np.asarray(np.true_divide(*inputs))
+        function = _IN_NUMPY.get(self.fn)
+        return None if function is None else np.asarray(function(*inputs))
+
+    @property
+    def label(self) -> str:
+        return self.fn.value
 
 
-def _axes(shape: Shape) -> tuple[str, ...]:
-    return image_axes(len(shape))
+@dataclass(frozen=True)
+class Cast(Op):
+    """Convert to ``dtype``."""
+
+    dtype: DType
+    pattern: ClassVar[Pattern] = Pattern.ELEMENTWISE
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return TensorType(inputs[0].shape, self.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        (x,) = inputs
+        axes = image_axes(x.ndim)
+        return compute(
+            x.shape, lambda *i: x[i].astype(self.dtype), name=names.fresh("cast"), names=axes
+        )
+
+    def reordered(self, order: Shape) -> Op:
+        return self
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if are_broadcast_rows(operands, shape) else None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.asarray(convert(inputs[0], self.dtype))
 
 
-def _element(x: Operand, index: Sequence[Expr], shape: Shape) -> Expr:
+def _element(x: Tensor | Const, index: Sequence[Expr], shape: Shape) -> Expr:
     return x[broadcast_index(x.shape, index, shape)] if isinstance(x, Tensor) else x
 
 
@@ -159,3 +283,9 @@ FUNCTIONS: dict[Fn, Callable[..., Expr]] = {
     Fn.NOT: lambda x: Call(Function.NOT, (x,)),
     Fn.WHERE: b.select,
 }
+
+_IN_NUMPY: dict[Fn, Callable[..., Any]] = {
+    Fn.ADD: np.add, Fn.SUB: np.subtract, Fn.MUL: np.multiply, Fn.MAX: np.maximum,
+    Fn.MIN: np.minimum,
+}  # fmt: skip
+"""Functions that the passes apply to constants."""

@@ -2,65 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from ansorpy.graph.op import Gather, GatherElements, GatherND
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
-__all__ = ["gather", "gather_elements", "gather_nd"]
+__all__ = ["Gather", "GatherElements", "GatherND"]
 
 
-def gather(op: Gather, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[.., i.., ..] = data[.., indices[i..] % extent, ..]``.
+@dataclass(frozen=True)
+class Gather(Op):
+    """``data`` at ``indices`` along ``axis``, which the axes of ``indices`` replace.
 
-    The remainder is that of floor division, so a negative index counts from the end.
+    Inputs are data and integer indices.  Negative indices count from the end; those out of range
+    wrap around, so that no element outside the data is ever read.
     """
-    data, indices = inputs
-    before, places = op.axis, indices.ndim
-    extent = data.shape[op.axis]
-    shape = (*data.shape[:before], *indices.shape, *data.shape[before + 1 :])
 
-    def body(*i: Expr) -> Expr:
-        index = _wrapped(indices[i[before : before + places]], extent)
-        return data[(*i[:before], index, *i[before + places :])]
+    axis: int
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
 
-    return compute(
-        shape, body, name=names.fresh("gather"), names=tuple(f"i{d}" for d in range(len(shape)))
-    )
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        data, indices = inputs
+        _check_integers(indices)
+        shape: Shape = data.shape[: self.axis] + indices.shape + data.shape[self.axis + 1 :]
+        return TensorType(shape, data.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[.., i.., ..] = data[.., indices[i..] % extent, ..]``.
+
+        The remainder is that of floor division, so a negative index counts from the end.
+        """
+        data, indices = inputs
+        before, places = self.axis, indices.ndim
+        extent = data.shape[before]
+
+        def body(*i: Expr) -> Expr:
+            index = _wrapped(indices[i[before : before + places]], extent)
+            return data[(*i[:before], index, *i[before + places :])]
+
+        return _stage(self.infer(_types(inputs)).shape, body, names)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        data, indices = operands
+        is_table = self.axis == 0 and indices.cut and not data.cut
+        is_choice = self.axis > 0 and data.cut and not indices.cut
+        return self if is_table or is_choice else None
 
 
-def gather_elements(op: GatherElements, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[i] = data[i with indices[i] % extent in place of i[axis]]``."""
-    data, indices = inputs
-    extent = data.shape[op.axis]
+@dataclass(frozen=True)
+class GatherElements(Op):
+    """Each element by its own index along ``axis``: ``data[i, indices[i, j, k], k]``.
 
-    def body(*i: Expr) -> Expr:
-        return data[(*i[: op.axis], _wrapped(indices[i], extent), *i[op.axis + 1 :])]
+    Inputs are data and integer indices of the same rank, read as :class:`Gather` reads them.
+    """
 
-    return compute(
-        indices.shape,
-        body,
-        name=names.fresh("gather"),
-        names=tuple(f"i{d}" for d in range(indices.ndim)),
-    )
+    axis: int
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        data, indices = inputs
+        _check_integers(indices)
+        if len(data.shape) != len(indices.shape):
+            raise ValueError(f"indices {indices.shape} of data {data.shape}")
+        for d, (have, wanted) in enumerate(zip(data.shape, indices.shape, strict=True)):
+            if d != self.axis and wanted > have:
+                raise ValueError(f"indices {indices.shape} reach beyond data {data.shape}")
+        return TensorType(indices.shape, data.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[i] = data[i with indices[i] % extent in place of i[axis]]``."""
+        data, indices = inputs
+        axis, extent = self.axis, data.shape[self.axis]
+
+        def body(*i: Expr) -> Expr:
+            return data[(*i[:axis], _wrapped(indices[i], extent), *i[axis + 1 :])]
+
+        return _stage(indices.shape, body, names)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        is_paired = all(o.cut and o.shape[0] == shape[0] for o in operands)
+        return self if self.axis > 0 and is_paired else None
 
 
-def gather_nd(op: GatherND, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[b.., i.., r..] = data[b.., indices[b.., i.., 0] % extent, .., r..]``."""
-    data, indices = inputs
-    given, depth = indices.ndim - 1, indices.shape[-1]
-    shape = (*indices.shape[:-1], *data.shape[op.batch + depth :])
+@dataclass(frozen=True)
+class GatherND(Op):
+    """``data`` at the index in each row of ``indices``; the first ``batch`` axes are paired.
 
-    def body(*i: Expr) -> Expr:
-        where = [_wrapped(indices[(*i[:given], n)], data.shape[op.batch + n]) for n in range(depth)]
-        return data[(*i[: op.batch], *where, *i[given:])]
+    Inputs are data ``[*b, *d, *r]`` and integer indices ``[*b, *i, len(d)]``; the result is
+    ``[*b, *i, *r]``.  Indices are read as :class:`Gather` reads them.
+    """
 
-    return compute(
-        shape, body, name=names.fresh("gather"), names=tuple(f"i{d}" for d in range(len(shape)))
-    )
+    batch: int
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        data, indices = inputs
+        _check_integers(indices)
+        depth = self.batch + indices.shape[-1]
+        if data.shape[: self.batch] != indices.shape[: self.batch] or depth > len(data.shape):
+            raise ValueError(f"indices {indices.shape} of data {data.shape}")
+        return TensorType(indices.shape[:-1] + data.shape[depth:], data.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[b.., i.., r..] = data[b.., indices[b.., i.., 0] % extent, .., r..]``."""
+        data, indices = inputs
+        given, depth = indices.ndim - 1, indices.shape[-1]
+        batch = self.batch
+
+        def body(*i: Expr) -> Expr:
+            where = [
+                _wrapped(indices[(*i[:given], n)], data.shape[batch + n]) for n in range(depth)
+            ]
+            return data[(*i[:batch], *where, *i[given:])]
+
+        return _stage(self.infer(_types(inputs)).shape, body, names)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if self.batch > 0 and all(o.cut for o in operands) else None
+
+
+def _check_integers(indices: TensorType) -> None:
+    if not indices.dtype.is_int:
+        raise ValueError(f"indices are {indices.dtype.value}, not integers")
+
+
+def _types(tensors: Sequence[Tensor]) -> list[TensorType]:
+    return [TensorType(t.shape, t.dtype) for t in tensors]
+
+
+def _stage(shape: Shape, body: Callable[..., Expr], names: Names) -> ComputeOp:
+    axes = tuple(f"i{d}" for d in range(len(shape)))
+    return compute(shape, body, name=names.fresh("gather"), names=axes)
 
 
 def _wrapped(index: Expr, extent: int) -> Expr:

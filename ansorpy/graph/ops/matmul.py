@@ -3,33 +3,78 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
-from ansorpy.graph.op import MatMul, broadcast
+from ansorpy.graph.ops.base import (
+    NARROW,
+    Op,
+    Pattern,
+    Rows,
+    Shape,
+    TensorType,
+    broadcast,
+    identity_order,
+    product_dtype,
+)
+from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.product import times
-from ansorpy.graph.ops.windows import broadcast_index
 from ansorpy.ir.builders import sum as sum_over
 from ansorpy.ir.builders import widened
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["grouped_matmul", "matmul"]
+__all__ = ["MatMul", "grouped_matmul", "matmul", "times"]
+
+
+@dataclass(frozen=True)
+class MatMul(Op):
+    """Matrix product of the last two axes, leading axes broadcast: ``[.., m, k] x [.., k, n]``.
+
+    The result's axes are then permuted as by :class:`Transpose`; ``()`` leaves them.
+    """
+
+    perm: Shape = ()
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+    roles: ClassVar[tuple[str, ...]] = ("data", "weight")
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        a, b = inputs
+        if a.shape[-1] != b.shape[-2]:
+            raise ValueError(f"inner sizes differ: {a.shape} x {b.shape}")
+        batch = broadcast([a.shape[:-2], b.shape[:-2]])
+        shape = (*batch, a.shape[-2], b.shape[-1])
+        turned = tuple(shape[p] for p in self.perm) if self.perm else shape
+        return TensorType(turned, product_dtype(inputs))
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        return matmul(inputs, names, self.perm)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        """The first axis must be that of exactly the operands that are cut."""
+        if self.perm[:1] not in ((), (0,)):
+            return None
+        a, b = operands
+        if a.cut and not b.cut and len(b.shape) == 2:
+            return self if len(a.shape) == len(shape) else None
+        return self if len(shape) > 2 and all(o.spans(len(shape)) for o in operands) else None
 
 
 def matmul(
-    op: MatMul | None, inputs: Sequence[Tensor], names: Names, *, wide: bool = False
+    inputs: Sequence[Tensor], names: Names, perm: Shape = (), *, wide: bool = False
 ) -> ComputeOp:
     """``out[.., i, j] = sum over k of a[.., i, k] * b[.., k, j]``, batch axes broadcast.
 
-    The axes of ``out`` are permuted as *op* says.  If *wide*, ``out`` is of the type in which sums
-    are computed: float32 for 16-bit floats.
+    The axes of ``out`` are permuted by *perm*; ``()`` leaves them.  If *wide*, ``out`` is of the
+    type in which sums are computed: float32 for 16-bit floats.
     """
     a, b = inputs
     batch = broadcast([a.shape[:-2], b.shape[:-2]])
     k = reduce_axis(a.shape[-1], name="k")
     shape = (*batch, a.shape[-2], b.shape[-1])
     axes = (*(f"b{d}" for d in range(len(batch))), "i", "j")
-    perm = op.perm if op is not None and op.perm else tuple(range(len(shape)))
+    perm = perm or identity_order(len(shape))
 
     def body(*at: Expr) -> Expr:
         index = [at[perm.index(d)] for d in range(len(shape))]
@@ -59,3 +104,10 @@ def grouped_matmul(data: Tensor, weight: Tensor, names: Names) -> ComputeOp:
         lambda i, g, co: sum_over(times(data[i, g * depth + ci], weight[g, ci, co]), axis=ci),
         name=names.fresh("conv"),
     )
+
+
+def times(x: Expr, y: Expr) -> Expr:
+    """``x * y``; of two 8-bit integers as int32."""
+    if x.dtype in NARROW and y.dtype in NARROW:
+        return x.astype(DType.INT32) * y.astype(DType.INT32)
+    return x * y

@@ -1,97 +1,244 @@
-"""Operators that only move elements: each output element is one input element or a fill value."""
+"""Operators that are only index maps: each output element is one input element, unchanged."""
 
 from __future__ import annotations
 
+import math
+from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
-from ansorpy.graph.op import (
-    Concat,
-    Expand,
-    Pad,
-    PadMode,
-    Repeat,
-    Reshape,
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.graph.ops.base import (
+    Arrangement,
+    Op,
+    Operand,
+    Pattern,
+    Rows,
     Shape,
-    Shuffle,
-    Slice,
+    Stored,
     TensorType,
-    Transpose,
+    broadcast,
+    identity_order,
+    is_first_cut,
+    pick,
+    runs,
 )
+from ansorpy.graph.ops.indexing import broadcast_index
 from ansorpy.graph.ops.names import Names
-from ansorpy.graph.ops.windows import broadcast_index, guarded
-from ansorpy.ir.builders import maximum, minimum, select
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike, as_expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
-__all__ = ["Move", "Moved", "concat", "move", "pad", "source_index"]
-
-Move = Expand | Repeat | Reshape | Shuffle | Slice | Transpose
-
-
-def concat(op: Concat, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """One stage that selects the part by the index along ``op.axis`` (may be negative).
-
-    The selects halve the parts: an element asks few of them, and the expression is not deep.
-    """
-    axis = op.axis % inputs[0].ndim
-    *starts, extent = accumulate((t.shape[axis] for t in inputs), initial=0)
-    shape = list(inputs[0].shape)
-    shape[axis] = extent
-
-    def body(*i: Expr) -> Expr:
-        def among(first: int, end: int) -> Expr:
-            if end - first == 1:
-                local = i[axis] - starts[first] if first else i[axis]
-                return inputs[first][(*i[:axis], local, *i[axis + 1 :])]
-            middle = (first + end) // 2
-            return select(i[axis] < starts[middle], among(first, middle), among(middle, end))
-
-        return among(0, len(inputs))
-
-    return compute(shape, body, name=names.fresh("concat"))
+__all__ = [
+    "Expand",
+    "Moved",
+    "Movement",
+    "Repeat",
+    "Reshape",
+    "Shuffle",
+    "Slice",
+    "Transpose",
+]
 
 
-def move(op: Move, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """A stage that stores the elements *op* reads."""
-    (x,) = inputs
-    shape = op.infer([TensorType(x.shape, x.dtype)]).shape
-    axes = tuple(f"i{d}" for d in range(len(shape)))
-    return compute(
-        shape,
-        lambda *i: x[source_index(op, i, x.shape)],
-        name=names.fresh(op.label),
-        names=axes,
-    )
+class Movement(Op):
+    """Base of the index maps of one operand, which are free if their reader applies them."""
+
+    pattern: ClassVar[Pattern] = Pattern.INJECTIVE
+
+    @abstractmethod
+    def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+        """The index of output element *i* in the operand of shape *have*."""
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """A stage that stores the elements that the movement reads."""
+        (x,) = inputs
+        shape = self.infer([TensorType(x.shape, x.dtype)]).shape
+        axes = tuple(f"i{d}" for d in range(len(shape)))
+        return compute(
+            shape,
+            lambda *i: x[self.source_index(i, x.shape)],
+            name=names.fresh(self.label),
+            names=axes,
+        )
 
 
-def source_index(op: Move, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
-    """The index of output element *i* of *op* in its operand of shape *have*."""
-    match op:
-        case Expand(shape):
-            return tuple(as_expr(e) for e in broadcast_index(have, i, shape))
-        case Repeat(times):
-            return tuple(a if k == 1 else a // k for a, k in zip(i, times, strict=True))
-        case Transpose(perm):
-            return tuple(i[perm.index(d)] for d in range(len(perm)))
-        case Slice(starts, _, steps):
-            scaled = [a if k == 1 else a * k for a, k in zip(i, steps, strict=True)]
-            return tuple(a + s if s else a for a, s in zip(scaled, starts, strict=True))
-        case Shuffle(axis, factors, perm):
-            parts = _digits(i[axis], tuple(factors[p] for p in perm))
-            source = [parts[perm.index(d)] for d in range(len(factors))]
-            return (*i[:axis], _flat(source, factors), *i[axis + 1 :])
-        case Reshape(shape):
-            return tuple(_digits(_flat(i, shape), have))
+@dataclass(frozen=True)
+class Reshape(Movement):
+    """The same elements in the same row-major order under another shape."""
+
+    shape: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if math.prod(self.shape) != inputs[0].size:
+            raise ValueError(f"{inputs[0].shape} cannot be reshaped to {self.shape}")
+        return TensorType(self.shape, inputs[0].dtype)
+
+    def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+        return tuple(_digits(_flat(i, self.shape), have))
+
+    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
+        """In the stored order if the axes that merge are neighbours in both orders."""
+        (x,) = operands
+        order = _regrouped(x.shape, self.shape, x.order)
+        if order is None:
+            model = Operand(identity_order(len(x.shape)))
+            return Arrangement(self, (model,), identity_order(len(self.shape)))
+        return Arrangement(Reshape(pick(self.shape, order)), (Operand(x.order),), order)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return Reshape((rows, *self.shape[1:])) if is_first_cut(operands) else None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return inputs[0].reshape(self.shape)
+
+
+@dataclass(frozen=True)
+class Expand(Movement):
+    """Broadcast to ``shape``: repeat axes of extent one, and add axes in front."""
+
+    shape: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        if broadcast([inputs[0].shape, self.shape]) != self.shape:
+            raise ValueError(f"{inputs[0].shape} cannot be expanded to {self.shape}")
+        return TensorType(self.shape, inputs[0].dtype)
+
+    def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+        return tuple(as_expr(e) for e in broadcast_index(have, i, self.shape))
+
+    def reordered(self, order: Shape) -> Op | None:
+        return Expand(pick(self.shape, order)) if len(order) == len(self.shape) else None
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        before = operands[0].shape
+        keeps = before[0] == self.shape[0] and len(before) == len(self.shape)
+        return Expand((rows, *self.shape[1:])) if is_first_cut(operands) and keeps else None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return np.broadcast_to(inputs[0], self.shape)
+
+
+@dataclass(frozen=True)
+class Transpose(Movement):
+    """Output axis ``d`` is input axis ``perm[d]``."""
+
+    perm: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return TensorType(tuple(inputs[0].shape[p] for p in self.perm), inputs[0].dtype)
+
+    def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+        return tuple(i[self.perm.index(d)] for d in range(len(self.perm)))
+
+    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
+        """The axes of the operand get other names; nothing moves."""
+        (x,) = operands
+        renamed = tuple(self.perm.index(a) for a in x.order)
+        return Arrangement(None, (Operand(x.order),), renamed)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) and self.perm[0] == 0 else None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        return inputs[0].transpose(self.perm)
+
+
+@dataclass(frozen=True)
+class Shuffle(Movement):
+    """Split ``axis`` into ``factors``, permute these axes by ``perm``, merge them again."""
+
+    axis: int
+    factors: Shape
+    perm: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return inputs[0]
+
+    def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+        parts = _digits(i[self.axis], tuple(self.factors[p] for p in self.perm))
+        source = [parts[self.perm.index(d)] for d in range(len(self.factors))]
+        return (*i[: self.axis], _flat(source, self.factors), *i[self.axis + 1 :])
+
+    def reordered(self, order: Shape) -> Op:
+        return replace(self, axis=order.index(self.axis))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) and self.axis > 0 else None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        (x,) = inputs
+        before, rank = self.axis, len(self.factors)
+        split = x.reshape(*x.shape[:before], *self.factors, *x.shape[before + 1 :])
+        turned = (before + p for p in self.perm)
+        order = [*range(before), *turned, *range(before + rank, split.ndim)]
+        return split.transpose(order).reshape(x.shape)
+
+
+@dataclass(frozen=True)
+class Repeat(Movement):
+    """Repeat each element ``times[d]`` times in a row along axis ``d``."""
+
+    times: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        shape = tuple(e * k for e, k in zip(inputs[0].shape, self.times, strict=True))
+        return TensorType(shape, inputs[0].dtype)
+
+    def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+        return tuple(a if k == 1 else a // k for a, k in zip(i, self.times, strict=True))
+
+    def reordered(self, order: Shape) -> Op:
+        return Repeat(pick(self.times, order))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) and self.times[0] == 1 else None
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        (x,) = inputs
+        grid = (np.arange(e * k) // k for e, k in zip(x.shape, self.times, strict=True))
+        return np.asarray(x[np.ix_(*grid)])
+
+
+@dataclass(frozen=True)
+class Slice(Movement):
+    """Element ``i`` along axis ``d`` is input element ``starts[d] + i * steps[d]``."""
+
+    starts: Shape
+    sizes: Shape
+    steps: Shape
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        return TensorType(self.sizes, inputs[0].dtype)
+
+    def source_index(self, i: Sequence[Expr], have: Shape) -> tuple[Expr, ...]:
+        scaled = [a if k == 1 else a * k for a, k in zip(i, self.steps, strict=True)]
+        return tuple(a + s if s else a for a, s in zip(scaled, self.starts, strict=True))
+
+    def reordered(self, order: Shape) -> Op:
+        return Slice(*(pick(values, order) for values in (self.starts, self.sizes, self.steps)))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        keeps = (self.starts[0], self.sizes[0], self.steps[0]) == (0, operands[0].shape[0], 1)
+        return (
+            replace(self, sizes=(rows, *self.sizes[1:]))
+            if is_first_cut(operands) and keeps
+            else None
+        )
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        columns = zip(self.starts, self.sizes, self.steps, strict=True)
+        return np.asarray(inputs[0][np.ix_(*(s + np.arange(n) * k for s, n, k in columns))])
 
 
 @dataclass(frozen=True, eq=False)
 class Moved(Tensor):
     """``op(source)``, read in place: an index map without a stage of its own."""
 
-    op: Move
+    op: Movement
     source: Tensor
 
     @property
@@ -109,34 +256,7 @@ class Moved(Tensor):
     def __getitem__(self, indices: ExprLike | tuple[ExprLike, ...]) -> Expr:
         items = indices if isinstance(indices, tuple) else (indices,)
         index = [as_expr(item, DType.INT64) for item in items]
-        return self.source[source_index(self.op, index, self.source.shape)]
-
-
-def pad(op: Pad, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """Padding: constants by a guard, edge and reflection by folding the index back inside."""
-    (x,) = inputs
-    shape = [b + e + a for b, e, a in zip(op.begin, x.shape, op.end, strict=True)]
-
-    def body(*i: Expr) -> Expr:
-        shifted = [a - b if b else a for a, b in zip(i, op.begin, strict=True)]
-        if op.mode is PadMode.CONSTANT:
-            guards = [(d, op.begin[d] > 0, op.end[d] > 0) for d in range(x.ndim)]
-            return guarded(x, shifted, guards, op.value)
-        fold = _clamped if op.mode is PadMode.EDGE else _reflected
-        return x[tuple(fold(a, e) for a, e in zip(shifted, x.shape, strict=True))]
-
-    return compute(shape, body, name=names.fresh("pad"))
-
-
-def _clamped(index: Expr, extent: int) -> Expr:
-    return minimum(maximum(index, 0), extent - 1)
-
-
-def _reflected(index: Expr, extent: int) -> Expr:
-    """Mirror at both ends without repeating the border (ONNX ``reflect``, pads < extent)."""
-    inside = maximum(index, 0 - index)
-    beyond = inside - (extent - 1)
-    return (extent - 1) - maximum(beyond, 0 - beyond)
+        return self.source[self.op.source_index(index, self.source.shape)]
 
 
 def _flat(index: Sequence[Expr], shape: Shape) -> Expr:
@@ -165,3 +285,19 @@ def _digits(position: Expr, shape: Shape) -> list[Expr]:
         digits.append(value if leading else value % sizes[d])
         stride *= sizes[d]
     return digits[::-1]
+
+
+def _regrouped(before: Shape, after: Shape, order: Shape) -> Shape | None:
+    """Stored order of *after*, reshaped from *before* stored in *order*; None if impossible.
+
+    A reshape merges runs of axes and splits them anew.  Runs that the stored order keeps together
+    and in sequence can be reshaped in place.  Axes of extent one may lie anywhere.
+    """
+    places: list[tuple[int, Shape]] = []
+    for run, made in runs(before, after):
+        stored = [order.index(axis) for axis in run if before[axis] > 1]
+        if stored and stored != list(range(stored[0], stored[0] + len(stored))):
+            return None
+        first = stored or [order.index(axis) for axis in run] or [len(order)]
+        places.append((first[0], made))
+    return tuple(axis for _, made in sorted(places, key=lambda p: p[0]) for axis in made)

@@ -1,54 +1,112 @@
-"""Window reductions, channels last."""
+"""Reductions over windows."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import ClassVar
 
-from ansorpy.graph.op import Pool, PoolKind
-from ansorpy.graph.op import windows as count_windows
+from ansorpy.graph.ops.base import (
+    Arrangement,
+    Op,
+    Operand,
+    Pattern,
+    Rows,
+    Shape,
+    Stored,
+    TensorType,
+    channels_last_order,
+    is_first_cut,
+)
+from ansorpy.graph.ops.indexing import count_windows, guarded, kernel_axes, position
 from ansorpy.graph.ops.names import Names, spatial_axes
-from ansorpy.graph.ops.windows import guarded, kernel_axes, position
 from ansorpy.ir import builders as b
 from ansorpy.ir.expr import Expr, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute
 
-__all__ = ["pool"]
+__all__ = ["Pool", "PoolKind"]
 
 
-def pool(op: Pool, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[n, *o, c]`` = the reduction of ``data[n, *(o*stride + tap*dilation - pad), c]``.
+class PoolKind(Enum):
+    MAX = "max"
+    SUM = "sum"
 
-    A tap outside the data gives the reduction's identity; only borders that can be crossed are
-    guarded.
+
+@dataclass(frozen=True)
+class Pool(Op):
+    """Reduce each window; positions outside the data count as the reduction's identity.
+
+    Sums of 16-bit floats are float32, as those of :class:`Reduce`.
     """
-    (data,) = inputs
-    rank = len(op.kernel)
-    spatial = spatial_axes(rank)
-    size = data.shape[1:-1]
-    out = count_windows(size, op.kernel, op.strides, op.pads_begin, op.pads_end, op.dilations)
-    reach = [
-        (o - 1) * stride + (k - 1) * dilation - pad
-        for o, stride, k, dilation, pad in zip(
-            out, op.strides, op.kernel, op.dilations, op.pads_begin, strict=True
-        )
-    ]
-    guards = [(d + 1, op.pads_begin[d] > 0, reach[d] >= size[d]) for d in range(rank)]
-    taps = kernel_axes(op.kernel, spatial)
-    kind = ReduceKind.MAX if op.kind is PoolKind.MAX else ReduceKind.SUM
 
-    def body(*i: Expr) -> Expr:
-        where = [
-            position(o, stride, 0 if k is None else k, dilation)
-            for o, stride, k, dilation in zip(i[1:-1], op.strides, taps, op.dilations, strict=True)
+    kind: PoolKind
+    kernel: Shape
+    strides: Shape
+    pads_begin: Shape
+    pads_end: Shape
+    dilations: Shape
+    channels_last: bool = False
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        (data,) = inputs
+        spatial = data.shape[1:-1] if self.channels_last else data.shape[2:]
+        out = self._windows(spatial)
+        dtype = data.dtype.of_sums if self.kind is PoolKind.SUM else data.dtype
+        if self.channels_last:
+            return TensorType((data.shape[0], *out, data.shape[-1]), dtype)
+        return TensorType((*data.shape[:2], *out), dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[n, *o, c]`` = the reduction of ``data[n, *(o*stride + tap*dilation - pad), c]``.
+
+        A tap outside the data gives the reduction's identity; only borders that can be crossed are
+        guarded.
+        """
+        (data,) = inputs
+        rank = len(self.kernel)
+        spatial = spatial_axes(rank)
+        size = data.shape[1:-1]
+        out = self._windows(size)
+        reach = [
+            (o - 1) * stride + (k - 1) * dilation - pad
+            for o, stride, k, dilation, pad in zip(
+                out, self.strides, self.kernel, self.dilations, self.pads_begin, strict=True
+            )
         ]
-        shifted = [x - pad if pad else x for x, pad in zip(where, op.pads_begin, strict=True)]
-        value = guarded(data, (i[0], *shifted, i[-1]), guards, kind.identity(data.dtype))
-        axes = [k for k in taps if k is not None]
-        return b.max(value, axes) if op.kind is PoolKind.MAX else b.sum(b.widened(value), axes)
+        guards = [(d + 1, self.pads_begin[d] > 0, reach[d] >= size[d]) for d in range(rank)]
+        taps = kernel_axes(self.kernel, spatial)
+        is_max = self.kind is PoolKind.MAX
+        fill = (ReduceKind.MAX if is_max else ReduceKind.SUM).identity(data.dtype)
 
-    return compute(
-        (data.shape[0], *out, data.shape[-1]),
-        body,
-        name=names.fresh(op.label),
-        names=("n", *spatial, "c"),
-    )
+        def body(*i: Expr) -> Expr:
+            steps = zip(i[1:-1], self.strides, taps, self.dilations, strict=True)
+            where = [position(o, s, 0 if k is None else k, dilation) for o, s, k, dilation in steps]
+            shifted = [x - pad if pad else x for x, pad in zip(where, self.pads_begin, strict=True)]
+            value = guarded(data, (i[0], *shifted, i[-1]), guards, fill)
+            axes = [k for k in taps if k is not None]
+            return b.max(value, axes) if is_max else b.sum(b.widened(value), axes)
+
+        return compute(
+            (data.shape[0], *out, data.shape[-1]),
+            body,
+            name=names.fresh(self.label),
+            names=("n", *spatial, "c"),
+        )
+
+    def _windows(self, spatial: Shape) -> Shape:
+        return count_windows(
+            spatial, self.kernel, self.strides, self.pads_begin, self.pads_end, self.dilations
+        )
+
+    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
+        last = channels_last_order(len(shape))
+        return Arrangement(replace(self, channels_last=True), (Operand(last),), last)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) else None
+
+    @property
+    def label(self) -> str:
+        return f"{self.kind.value}pool"

@@ -1,18 +1,30 @@
-"""Reductions over whole axes, the places of extremes, and softmax."""
+"""Reductions over whole axes, to values and to indices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import ClassVar
 
-from ansorpy.graph.op import ArgReduce, Reduce, ReduceOp, Shape, Softmax
+from ansorpy.graph.ops.base import Op, Pattern, Rows, Shape, TensorType, is_first_cut
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir import builders
+from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["arg_reduce", "reduce", "softmax"]
+__all__ = ["ArgReduce", "Reduce", "ReduceOp", "reduced"]
 
-_REDUCE: dict[ReduceOp, Callable[..., Expr]] = {
+
+class ReduceOp(Enum):
+    SUM = "sum"
+    MAX = "max"
+    MIN = "min"
+    PROD = "prod"
+
+
+_BUILD: dict[ReduceOp, Callable[..., Expr]] = {
     ReduceOp.SUM: lambda x, axis: builders.sum(builders.widened(x), axis),
     ReduceOp.MAX: builders.max,
     ReduceOp.MIN: builders.min,
@@ -20,52 +32,90 @@ _REDUCE: dict[ReduceOp, Callable[..., Expr]] = {
 }
 
 
-def reduce(op: Reduce, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """*inputs[0]* reduced over ``op.axes``."""
-    return _reduced(inputs[0], op.kind, op.axes, op.keepdims, names.fresh(op.label))
+@dataclass(frozen=True)
+class Reduce(Op):
+    """Reduce over ``axes``, which are kept with extent 1 if ``keepdims``.
 
-
-def arg_reduce(op: ArgReduce, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """The extreme value, then the least (or greatest) index at which it is found."""
-    (x,) = inputs
-    build = builders.argmax if op.kind is ReduceOp.MAX else builders.argmin
-    shape = (*x.shape[: op.axis], 1, *x.shape[op.axis + 1 :])
-
-    def element(*at: Expr) -> Expr:
-        *i, k = at
-        return x[(*i[: op.axis], k, *i[op.axis + 1 :])]
-
-    return build(shape, element, x.shape[op.axis], name=names.fresh(op.label), last=op.last)
-
-
-def softmax(op: Softmax, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """Four stages: the maximum over ``op.axes``, the exponentials, their sum, the quotient.
-
-    The sum is NaN exactly where one of its terms is.  For 16-bit floats both are float32.
+    Sums of 16-bit floats are float32: means and norms need them before they are scaled down.
     """
-    (x,) = inputs
-    top = _reduced(x, ReduceOp.MAX, op.axes, True, names.fresh("max"))
 
-    def at(i: Sequence[Expr]) -> tuple[Expr | int, ...]:
-        return tuple(0 if d in op.axes else a for d, a in enumerate(i))
+    kind: ReduceOp
+    axes: Shape
+    keepdims: bool
+    pattern: ClassVar[Pattern] = Pattern.REDUCTION
 
-    axes = tuple(f"i{d}" for d in range(x.ndim))
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        shape = inputs[0].shape
+        kept = (
+            (1 if d in self.axes else e) for d, e in enumerate(shape)
+            if self.keepdims or d not in self.axes
+        )  # fmt: skip
+        dtype = inputs[0].dtype
+        return TensorType(tuple(kept), dtype.of_sums if self.kind is ReduceOp.SUM else dtype)
 
-    def raised(*i: Expr) -> Expr:
-        return builders.exp(builders.widened(x[i]) - builders.widened(top[at(i)]))
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        return reduced(inputs[0], self.kind, self.axes, self.keepdims, names.fresh(self.label))
 
-    exps = compute(x.shape, raised, name=names.fresh("exp"), names=axes)
-    total = _reduced(exps, ReduceOp.SUM, op.axes, True, names.fresh("sum"))
+    def reordered(self, order: Shape) -> Op:
+        return replace(self, axes=tuple(sorted(order.index(a) for a in self.axes)))
 
-    def quotient(*i: Expr) -> Expr:
-        share, whole = exps[i] / total[at(i)], total[at(i)]
-        share = builders.select(whole.equal(whole), share, 0.0) if op.guarded else share
-        return share.astype(x.dtype)
+    def output_order(self, order: Shape) -> Shape:
+        """Dropped axes are removed; the others are renumbered."""
+        if self.keepdims:
+            return order
+        kept = [a for a in order if a not in self.axes]
+        return tuple(sorted(kept).index(a) for a in kept)
 
-    return compute(x.shape, quotient, name=names.fresh("softmax"), names=axes)
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) and 0 not in self.axes else None
+
+    @property
+    def label(self) -> str:
+        return f"reduce_{self.kind.value}"
 
 
-def _reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) -> ComputeOp:
+@dataclass(frozen=True)
+class ArgReduce(Op):
+    """The index of the MAX or MIN along ``axis``, which is kept with extent 1.
+
+    The first of equal elements, or with ``last`` the last.
+    """
+
+    kind: ReduceOp
+    axis: int
+    last: bool = False
+    pattern: ClassVar[Pattern] = Pattern.OPAQUE
+
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        shape = inputs[0].shape
+        return TensorType((*shape[: self.axis], 1, *shape[self.axis + 1 :]), DType.INT64)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """The extreme value, then the least (or greatest) index at which it is found."""
+        (x,) = inputs
+        build = builders.argmax if self.kind is ReduceOp.MAX else builders.argmin
+        axis = self.axis
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+
+        def element(*at: Expr) -> Expr:
+            *i, k = at
+            return x[(*i[:axis], k, *i[axis + 1 :])]
+
+        return build(shape, element, x.shape[axis], name=names.fresh(self.label), last=self.last)
+
+    def reordered(self, order: Shape) -> Op:
+        return replace(self, axis=order.index(self.axis))
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) and self.axis > 0 else None
+
+    @property
+    def label(self) -> str:
+        return f"arg{self.kind.value}"
+
+
+def reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) -> ComputeOp:
+    """A stage called *name* that reduces *x* over *axes*."""
     over = {d: reduce_axis(x.shape[d], name=f"k{d}") for d in axes if x.shape[d] > 1}
     kept = [d for d in range(x.ndim) if keepdims or d not in axes]
     shape = [1 if d in axes else x.shape[d] for d in kept]
@@ -73,6 +123,6 @@ def _reduced(x: Tensor, kind: ReduceOp, axes: Shape, keepdims: bool, name: str) 
     def body(*i: Expr) -> Expr:
         place = dict(zip(kept, i, strict=True))
         index = tuple(over[d] if d in over else 0 if d in axes else place[d] for d in range(x.ndim))
-        return _REDUCE[kind](x[index], axis=tuple(over.values()))
+        return _BUILD[kind](x[index], axis=tuple(over.values()))
 
     return compute(shape, body, name=name, names=tuple(f"i{d}" for d in kept))

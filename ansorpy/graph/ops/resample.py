@@ -1,12 +1,25 @@
-"""Weighted sums of a few elements along an axis, at indices from a table."""
+"""Resampling along an axis: weighted sums of a few elements, at indices from a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
+from typing import ClassVar
 
-from ansorpy.graph.op import Resample, TensorType
+from ansorpy.graph.ops.base import (
+    Arrangement,
+    Op,
+    Operand,
+    Pattern,
+    Rows,
+    Shape,
+    Stored,
+    TensorType,
+    identity_order,
+    is_first_cut,
+)
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.builders import maximum, minimum
 from ansorpy.ir.builders import sum as sum_over
@@ -14,30 +27,56 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, ExprLike
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, reduce_axis
 
-__all__ = ["resample"]
+__all__ = ["Resample"]
 
 _WRITTEN_OUT = 4
 """The most elements summed in one expression, without a loop; cubic curves need four."""
 
 
-def resample(op: Resample, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
-    """``out[.., i, ..]`` = the sum over ``t`` of ``weights[i, t] * x[.., places[i, t], ..]``."""
-    x, places, *weights = inputs
-    axis, taps = op.axis, places.shape[1]
-    shape = op.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+@dataclass(frozen=True)
+class Resample(Op):
+    """Along ``axis``, element ``i`` is the sum over ``t`` of ``weights[i, t] * x[places[i, t]]``.
 
-    def term(i: Sequence[Expr], t: ExprLike) -> Expr:
-        # Clamped, so that no table can cause a read outside the data.
-        place = minimum(maximum(places[i[axis], t].astype(DType.INT64), 0), x.shape[axis] - 1)
-        value = x[(*i[:axis], place, *i[axis + 1 :])]
-        return value * weights[0][i[axis], t] if weights else value
+    Inputs: x, the integers ``places``, and ``weights``, which are absent where elements are
+    taken unchanged.  Both are constants, ``[size of the result's axis, elements]``.
+    """
 
-    def body(*i: Expr) -> Expr:
-        if taps <= _WRITTEN_OUT:
-            return reduce(add, [term(i, t) for t in range(taps)])
-        k = reduce_axis(taps, name="t")
-        return sum_over(term(i, k), axis=k)
+    axis: int
+    pattern: ClassVar[Pattern] = Pattern.COMPLEX
+    enlarges: ClassVar[bool] = True
 
-    return compute(
-        shape, body, name=names.fresh("resample"), names=tuple(f"i{d}" for d in range(len(shape)))
-    )
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        x, places, *_ = inputs
+        shape = (*x.shape[: self.axis], places.shape[0], *x.shape[self.axis + 1 :])
+        return TensorType(shape, x.dtype)
+
+    def define(self, inputs: Sequence[Tensor], names: Names) -> ComputeOp:
+        """``out[.., i, ..]``: the sum over ``t`` of ``weights[i, t] * x[.., places[i, t], ..]``."""
+        x, places, *weights = inputs
+        axis, taps = self.axis, places.shape[1]
+        shape = self.infer([TensorType(t.shape, t.dtype) for t in inputs]).shape
+
+        def term(i: Sequence[Expr], t: ExprLike) -> Expr:
+            # Clamped, so that no table can cause a read outside the data.
+            place = minimum(maximum(places[i[axis], t].astype(DType.INT64), 0), x.shape[axis] - 1)
+            value = x[(*i[:axis], place, *i[axis + 1 :])]
+            return value * weights[0][i[axis], t] if weights else value
+
+        def body(*i: Expr) -> Expr:
+            if taps <= _WRITTEN_OUT:
+                return reduce(add, [term(i, t) for t in range(taps)])
+            k = reduce_axis(taps, name="t")
+            return sum_over(term(i, k), axis=k)
+
+        axes = tuple(f"i{d}" for d in range(len(shape)))
+        return compute(shape, body, name=names.fresh("resample"), names=axes)
+
+    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
+        """The data are taken as they are stored; the tables have no image axes."""
+        data, *tables = operands
+        op = replace(self, axis=data.order.index(self.axis))
+        kept = (Operand(identity_order(len(table.shape))) for table in tables)
+        return Arrangement(op, (Operand(data.order), *kept), data.order)
+
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        return self if is_first_cut(operands) and self.axis > 0 else None

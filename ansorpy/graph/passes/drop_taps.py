@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import Conv
+from ansorpy.graph.ops import Conv
 
 __all__ = ["drop_taps"]
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
-from ansorpy.graph.op import Conv, Elementwise, Fn, MatMul, Op, Shape
+from ansorpy.graph.ops import Conv, Elementwise, Fn, MatMul, Op, Shape
 from ansorpy.ir.dtypes import DType, as_dtype
 
 __all__ = ["fold_scale"]

@@ -19,7 +19,7 @@ from heapq import heapify, heappop, heappush
 import networkx as nx
 
 from ansorpy.graph.ir import Graph, Node
-from ansorpy.graph.op import Attention, Conv, MatMul, Pattern
+from ansorpy.graph.ops import Attention, Conv, MatMul, Movement, Pattern
 
 __all__ = ["MOST_CHAINED", "Group", "fuse"]
 
@@ -138,13 +138,13 @@ class _Fuser:
         members = self.members[self.group_of[node.output]]
         if node.output in anchor.inputs[1:]:
             # Products and attention pack each operand in the order in which their tiles read it.
-            is_moved = all(self.node_of[n].op.moves_only for n in members)
+            is_moved = all(isinstance(self.node_of[n].op, Movement) for n in members)
             return is_moved and isinstance(anchor.op, Attention | MatMul)
         # A movement is free as an index map.  Arithmetic is done once for each element in a
         # reduction, and before a product if it gets a stage of its own; windows would repeat it.
         once = anchor.op.pattern is Pattern.REDUCTION or isinstance(anchor.op, Conv | MatMul)
         return all(
-            self.node_of[n].op.moves_only
+            isinstance(self.node_of[n].op, Movement)
             or (once and self.node_of[n].op.pattern is Pattern.ELEMENTWISE)
             for n in members
         )

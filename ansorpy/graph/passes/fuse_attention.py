@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.factor import factor_of
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
+from ansorpy.graph.ops import Attention, Elementwise, Fn, MatMul, Softmax, Transpose
 from ansorpy.graph.uses import Uses
 
 __all__ = ["WAYS", "fuse_attention"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
 from ansorpy.graph.memory import ALIGNMENT_BYTES
-from ansorpy.graph.op import (
+from ansorpy.graph.ops import (
     Cast,
     Concat,
     Conv,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import Elementwise, Fn, Softmax
+from ansorpy.graph.ops import Elementwise, Fn, Softmax
 
 __all__ = ["guard_softmax"]
 

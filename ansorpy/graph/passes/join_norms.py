@@ -15,7 +15,7 @@ import math
 import numpy as np
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
+from ansorpy.graph.ops import Cast, Elementwise, Fn, LayerNorm, Reduce, ReduceOp, Shape
 
 __all__ = ["join_norms"]
 

@@ -15,8 +15,7 @@ from math import prod
 import numpy as np
 
 from ansorpy.graph.ir import Array, Graph, GraphBuilder, Node
-from ansorpy.graph.op import Conv, Elementwise, Fn, Pool, PoolKind
-from ansorpy.graph.ops.conv import is_pointwise
+from ansorpy.graph.ops import Conv, Elementwise, Fn, Pool, PoolKind
 from ansorpy.graph.uses import Uses
 
 __all__ = ["pool_first"]
@@ -70,7 +69,7 @@ class _Finder:
         if before is None or not isinstance(before.op, Conv):
             return None
         kernel = self.graph.types[before.inputs[1]].shape[2:]
-        return _Product(before, bias) if is_pointwise(before.op, kernel) else None
+        return _Product(before, bias) if before.op.is_pointwise(kernel) else None
 
     def _widens(self, node: Node) -> bool:
         return self.graph.types[node.output].dtype is not self.graph.types[node.inputs[0]].dtype

@@ -15,7 +15,7 @@ import numpy as np
 
 from ansorpy.graph.factor import factor_of
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import Elementwise, Fn, MatMul, Reshape, Transpose
+from ansorpy.graph.ops import Elementwise, Fn, MatMul, Reshape, Transpose
 from ansorpy.graph.uses import Uses
 from ansorpy.ir.dtypes import DType
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
-from ansorpy.graph.op import Expand, Op, Repeat, Reshape, Shape, Shuffle, Transpose
+from ansorpy.graph.ops import Expand, Op, Repeat, Reshape, Shape, Shuffle, Transpose
 
 __all__ = ["simplify_moves"]
 

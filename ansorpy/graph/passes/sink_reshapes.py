@@ -16,8 +16,17 @@ from itertools import pairwise
 from math import prod
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node, Output
-from ansorpy.graph.op import Cast, Elementwise, LayerNorm, Op, Pattern, Reshape, Shape
-from ansorpy.graph.op.base import runs
+from ansorpy.graph.ops import (
+    Cast,
+    Elementwise,
+    LayerNorm,
+    Movement,
+    Op,
+    Pattern,
+    Reshape,
+    Shape,
+)
+from ansorpy.graph.ops.base import runs
 
 __all__ = ["sink_reshapes"]
 
@@ -128,8 +137,8 @@ class _Sinker:
         before: Node | None = self.producers[value]
         if before is not None and isinstance(before.op, Reshape):
             before = self.producers.get(before.inputs[0])
-        is_moved = before is None or before.op.moves_only
-        return node.op.moves_only or (is_moved and node.op.pattern is Pattern.COMPLEX)
+        is_moved = before is None or isinstance(before.op, Movement)
+        return isinstance(node.op, Movement) or (is_moved and node.op.pattern is Pattern.COMPLEX)
 
     def _seen(self, value: str, shape: Shape) -> str:
         """*value* under *shape*, without a new reshape if it or its source has that shape."""

@@ -21,8 +21,8 @@ import numpy as np
 
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import Concat, Op, Pattern, Slice
-from ansorpy.graph.rows import Operand, on_rows
+from ansorpy.graph.ops import Concat, Op, Pattern, Shape, Slice
+from ansorpy.graph.ops.base import Rows
 from ansorpy.graph.uses import Uses
 
 __all__ = ["WHOLE", "split_batch"]
@@ -78,17 +78,24 @@ class _Front:
         for place, node in enumerate(self.graph.nodes):
             shapes = [self.graph.types[value].shape for value in node.inputs]
             operands = [
-                Operand(shape, value in cut or self.is_repeated(node, value))
+                Rows(shape, value in cut or self.is_repeated(node, value))
                 for value, shape in zip(node.inputs, shapes, strict=True)
             ]
             if cut.isdisjoint(node.inputs):
                 continue
-            op = on_rows(node.op, operands, self.graph.types[node.output].shape, self.pieces)
+            op = self._on_piece(node.op, operands, self.graph.types[node.output].shape)
             if op is None:
                 return place
             self.ops[node.output] = op
             cut.add(node.output)
         return len(self.graph.nodes)
+
+    def _on_piece(self, op: Op, operands: Sequence[Rows], shape: Shape) -> Op | None:
+        """*op* for one piece of its result of *shape*; None if that needs rows of several."""
+        extents = [shape[:1], *(o.shape[:1] for o in operands if o.cut)]
+        if any(not e or e[0] % self.pieces for e in extents):
+            return None
+        return op.on_rows(operands, shape, shape[0] // self.pieces)
 
     def is_repeated(self, node: Node, value: str) -> bool:
         """True for a constant whose rows are the same for each piece of *node*'s result."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import Elementwise, LayerNorm, Op, Reshape, Shape, Transpose
+from ansorpy.graph.ops import Elementwise, LayerNorm, Op, Reshape, Shape, Transpose
 from ansorpy.graph.uses import Uses
 
 __all__ = ["turn_norms"]

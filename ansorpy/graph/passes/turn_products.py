@@ -10,7 +10,7 @@ is, as all its rows are merged into one axis.
 from __future__ import annotations
 
 from ansorpy.graph.ir import Graph, GraphBuilder, Node
-from ansorpy.graph.op import MatMul, Transpose
+from ansorpy.graph.ops import MatMul, Transpose
 from ansorpy.graph.uses import Uses
 
 __all__ = ["turn_products"]

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ansorpy.graph.op import Elementwise, Fn
-from ansorpy.graph.ops.elementwise import FUNCTIONS, elementwise, power
+from ansorpy.graph.ops import Elementwise, Fn
+from ansorpy.graph.ops.elementwise import FUNCTIONS, power
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import as_dtype
@@ -40,7 +40,7 @@ def test_every_function_has_a_definition() -> None:
 def test_an_operand_of_the_full_shape_is_read_at_its_own_axes() -> None:
     x = placeholder((1, 4), name="x")
     stretched = placeholder((1, 1), name="y")
-    result = elementwise(Elementwise(Fn.ADD), [x, stretched], Names())
+    result = Elementwise(Fn.ADD).define([x, stretched], Names())
     loads = [e for e in walk(result.body) if isinstance(e, Load)]
     assert loads[0].indices == result.axes
     assert loads[1].indices[0] is result.axes[0]
@@ -49,7 +49,7 @@ def test_an_operand_of_the_full_shape_is_read_at_its_own_axes() -> None:
 
 def test_literals_take_the_tensors_type() -> None:
     x = placeholder((3,), "float64", name="x")
-    assert elementwise(Elementwise(Fn.MUL), [x, const(0.5, x.dtype)], Names()).dtype is x.dtype
+    assert Elementwise(Fn.MUL).define([x, const(0.5, x.dtype)], Names()).dtype is x.dtype
 
 
 @pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-6), ("float64", 1e-14)])
@@ -57,7 +57,7 @@ def test_softplus_is_accurate_where_it_is_small(dtype: str, error: float) -> Non
     numbers = np.array([0, 0.5, 3, 8, 10, 17, 20, 40, 80, np.inf, np.nan])
     values = np.append(numbers, -numbers).astype(dtype)
     x = placeholder(values.shape, dtype, name="x")
-    y = elementwise(Elementwise(Fn.SOFTPLUS), [x], Names())
+    y = Elementwise(Fn.SOFTPLUS).define([x], Names())
     state = State.initial(ComputeDAG([y])).vectorize(y.name, [y.axes[0].name])
     with np.errstate(all="ignore"):
         want = np.logaddexp(0, values.astype(np.float64))
@@ -69,7 +69,7 @@ def test_softplus_is_accurate_where_it_is_small(dtype: str, error: float) -> Non
 def remainders(dtype: str, x: Any, y: Any) -> list[np.ndarray]:
     """``fmod(x, y)`` by the interpreter and as machine code."""
     a, b = (placeholder(x.shape, dtype, name=name) for name in "ab")
-    result = elementwise(Elementwise(Fn.REMAINDER), [a, b], Names())
+    result = Elementwise(Fn.REMAINDER).define([a, b], Names())
     state = State.initial(ComputeDAG([result])).vectorize(result.name, [result.axes[0].name])
     data = {"a": x, "b": y}
     return [*run_dag(state.base, data), *run_native(lower(state), data)]

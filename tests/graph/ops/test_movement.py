@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.graph.evaluate import evaluate
-from ansorpy.graph.op import Reshape, Shuffle, Slice, Transpose
-from ansorpy.graph.ops.movement import Move, Moved, move
+from ansorpy.graph.ops import Reshape, Shuffle, Slice, Transpose
+from ansorpy.graph.ops.movement import Moved, Movement
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_dag
@@ -26,9 +25,9 @@ MOVES = [
 
 
 @pytest.mark.parametrize("op", MOVES, ids=str)
-def test_stage_index_map_and_numpy_agree(op: Move) -> None:
+def test_stage_index_map_and_numpy_agree(op: Movement) -> None:
     x = placeholder((4, 5, 6), name="x")
-    stored = move(op, [x], Names())
+    stored = op.define([x], Names())
     in_place = Moved(op, x)
     assert in_place.shape == stored.shape
     read = compute(
@@ -38,7 +37,7 @@ def test_stage_index_map_and_numpy_agree(op: Move) -> None:
         names=[f"i{d}" for d in range(stored.ndim)],
     )
     values = np.random.default_rng(1).standard_normal((4, 5, 6)).astype(np.float32)
-    expected = evaluate(op, [values])
+    expected = op.evaluate([values])
     assert expected is not None
     for result in (stored, read):
         (got,) = run_dag(ComputeDAG([result]), {"x": values})

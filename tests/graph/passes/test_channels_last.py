@@ -7,7 +7,7 @@ import pytest
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph.ir import Graph
-from ansorpy.graph.op import Concat, Conv, Lrn, Pad, Reduce, Softmax, Transpose
+from ansorpy.graph.ops import Concat, Conv, Lrn, Pad, Reduce, Softmax, Transpose
 from ansorpy.graph.passes.channels_last import channels_last
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import optimize
-from ansorpy.graph.op import Conv
+from ansorpy.graph.ops import Conv
 from ansorpy.graph.passes.drop_taps import drop_taps
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net

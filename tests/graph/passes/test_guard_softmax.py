@@ -9,7 +9,7 @@ from onnx import ModelProto
 from ansorpy.frontend.onnx import load
 from ansorpy.graph import partition
 from ansorpy.graph.choices import Choices
-from ansorpy.graph.op import Softmax
+from ansorpy.graph.ops import Softmax
 from ansorpy.graph.optimize import arrange, simplify
 from ansorpy.graph.passes.fuse_attention import WAYS
 from ansorpy.graph.passes.guard_softmax import guard_softmax

@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto
 
 from ansorpy.frontend.onnx import load
-from ansorpy.graph.op import LayerNorm
+from ansorpy.graph.ops import LayerNorm
 from ansorpy.graph.passes.join_norms import join_norms
 from tests.frontend.models import graph_model
 from tests.graph.executor import assert_same_as_onnxruntime

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ansorpy.frontend.onnx import load
-from ansorpy.graph.op import Op, Repeat, Reshape, Shuffle, Transpose
+from ansorpy.graph.ops import Op, Repeat, Reshape, Shuffle, Transpose
 from ansorpy.graph.passes.simplify_moves import simplify_moves
 from tests.graph.executor import assert_same_as_onnxruntime
 from tests.graph.nets import Net

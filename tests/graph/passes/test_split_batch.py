@@ -13,7 +13,7 @@ from ansorpy.graph import Graph, partition
 from ansorpy.graph.choices import Choices
 from ansorpy.graph.cuts import cuts_of
 from ansorpy.graph.ir import GraphBuilder, Output
-from ansorpy.graph.op import (
+from ansorpy.graph.ops import (
     ArgReduce,
     Attention,
     Cast,

@@ -5,11 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from ansorpy.graph.op import Concat, Elementwise, Fn, Gather, LayerNorm
-from ansorpy.graph.ops.elementwise import elementwise
-from ansorpy.graph.ops.gather import gather
-from ansorpy.graph.ops.layer_norm import layer_norm
-from ansorpy.graph.ops.movement import concat
+from ansorpy.graph.ops import Concat, Elementwise, Fn, Gather, LayerNorm
 from ansorpy.graph.ops.names import Names
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import run_dag
@@ -40,7 +36,7 @@ def test_gathers_of_rows_and_of_elements(kind: str, axis: int, width: int) -> No
     indices = RNG.integers(low, data.shape[axis], at.shape).astype(kind)
     table = RNG.standard_normal(data.shape, np.float32)
     found = run(
-        [data, at], gather(Gather(axis), [data, at], Names()), {"data": table, "at": indices}
+        [data, at], Gather(axis).define([data, at], Names()), {"data": table, "at": indices}
     )
     np.testing.assert_array_equal(found, np.take(table, indices, axis))
 
@@ -49,15 +45,15 @@ def test_gathers_of_rows_and_of_elements(kind: str, axis: int, width: int) -> No
 def test_truth_values_are_bytes(width: int) -> None:
     x, y = placeholder((3, width), name="x"), placeholder((3, width), name="y")
     names = Names()
-    less = elementwise(Elementwise(Fn.LESS), [x, y], names)
-    other = elementwise(Elementwise(Fn.NOT), [less], names)
+    less = Elementwise(Fn.LESS).define([x, y], names)
+    other = Elementwise(Fn.NOT).define([less], names)
     data = {
         "x": RNG.standard_normal(x.shape, np.float32),
         "y": RNG.standard_normal(y.shape, np.float32),
     }
     found = run([x, y], other, data)
     np.testing.assert_array_equal(found, ~(data["x"] < data["y"]))
-    chosen = elementwise(Elementwise(Fn.WHERE), [less, x, y], names)
+    chosen = Elementwise(Fn.WHERE).define([less, x, y], names)
     np.testing.assert_array_equal(run([x, y], chosen, data), np.minimum(data["x"], data["y"]))
 
 
@@ -66,7 +62,7 @@ def test_truth_values_are_bytes(width: int) -> None:
 def test_norms(axes: tuple[int, ...], centred: bool) -> None:
     x = placeholder((5, 33), name="x")
     values = RNG.standard_normal(x.shape, np.float32) + 2
-    norm = layer_norm(LayerNorm(axes, 1e-3, centred), [x], Names())
+    norm = LayerNorm(axes, 1e-3, centred).define([x], Names())
     wide = values.astype(np.float64)
     wide -= wide.mean(axes, keepdims=True) if centred else 0
     want = wide / np.sqrt((wide**2).mean(axes, keepdims=True) + 1e-3)
@@ -79,14 +75,14 @@ def test_concatenations(axis: int, widths: tuple[int, ...]) -> None:
     shapes = [(6, width) if axis else (width, 6) for width in widths]
     parts = [placeholder(shape, name=f"x{n}") for n, shape in enumerate(shapes)]
     data = {part.name: RNG.standard_normal(part.shape, np.float32) for part in parts}
-    found = run([*parts], concat(Concat(axis), parts, Names()), data)
+    found = run([*parts], Concat(axis).define(parts, Names()), data)
     np.testing.assert_array_equal(found, np.concatenate(list(data.values()), axis))
 
 
 def test_a_concatenation_of_many_parts_is_as_code_and_as_the_interpreter_has_it() -> None:
     parts = [placeholder((1, 3), name=f"x{n}") for n in range(500)]
     data = {part.name: RNG.standard_normal(part.shape, np.float32) for part in parts}
-    result = concat(Concat(1), parts, Names())
+    result = Concat(1).define(parts, Names())
     dag, want = ComputeDAG.of([*parts, result]), np.concatenate(list(data.values()), 1)
     assert structural_hash(dag_from_dict(dag_to_dict(dag))) == structural_hash(dag)
     np.testing.assert_array_equal(run_dag(dag, data)[0], want)

@@ -1,16 +1,18 @@
-"""Index arithmetic of sliding windows: positions, guards, and the padding stage."""
+"""Indices in definitions: broadcasting, sliding windows, guards, and the padding stage."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.graph.op import Shape
+from ansorpy.graph.ops.base import Shape
 from ansorpy.graph.ops.names import Names, image_axes
 from ansorpy.ir.builders import all_of, select
 from ansorpy.ir.expr import Axis, Expr, ExprLike
 from ansorpy.ir.tensor import Tensor, compute, reduce_axis
 
-__all__ = ["broadcast_index", "guarded", "kernel_axes", "pad_spatial", "position"]
+__all__ = [
+    "broadcast_index", "count_windows", "guarded", "kernel_axes", "pad_spatial", "position",
+]  # fmt: skip
 
 
 def broadcast_index(own: Shape, index: Sequence[Expr], full: Shape) -> tuple[Expr | int, ...]:
@@ -22,6 +24,21 @@ def broadcast_index(own: Shape, index: Sequence[Expr], full: Shape) -> tuple[Exp
     skipped = len(full) - len(own)
     places = zip(own, full[skipped:], index[skipped:], strict=True)
     return tuple(i if e == f else 0 for e, f, i in places)
+
+
+def count_windows(
+    spatial: Shape, kernel: Shape, strides: Shape, begin: Shape, end: Shape, dilations: Shape
+) -> Shape:
+    """How many windows fit along each spatial axis; raises ``ValueError`` when none does."""
+    counts = tuple(
+        (size + lo + hi - dilation * (k - 1) - 1) // stride + 1
+        for size, k, stride, lo, hi, dilation in zip(
+            spatial, kernel, strides, begin, end, dilations, strict=True
+        )
+    )
+    if any(count < 1 for count in counts):
+        raise ValueError(f"a window of {kernel} does not fit into {spatial}")
+    return counts
 
 
 def position(out: Expr, stride: int, tap: ExprLike, dilation: int) -> Expr:

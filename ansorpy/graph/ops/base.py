@@ -1,0 +1,251 @@
+"""What every operator of a network graph tells the compiler; and functions on shapes."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from ansorpy.graph.ops.names import Names
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.tensor import ComputeOp
+
+__all__ = [
+    "NARROW", "Arrangement", "Op", "Operand", "Pattern", "Rows", "Shape", "Stored", "TensorType",
+    "are_broadcast_rows", "broadcast", "channels_last_order", "common_dtype", "identity_order",
+    "is_first_cut", "pick", "product_dtype", "runs",
+]  # fmt: skip
+
+NARROW = (DType.INT8, DType.UINT8)
+"""Products of these are summed as int32, which is exact; their signs may differ."""
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class TensorType:
+    """The type of a tensor: a static shape and an element type."""
+
+    shape: Shape
+    dtype: DType
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.size * self.dtype.bytes
+
+
+class Pattern(IntEnum):
+    """How an operator may be fused; a larger value is harder to fuse.
+
+    ELEMENTWISE reads each input at its own (broadcast) index.  INJECTIVE reads one element of one
+    input, anywhere, per output element.  REDUCTION accepts both before it and ELEMENTWISE after it.
+    COMPLEX (convolution, matrix product, pooling) accepts ELEMENTWISE after it.  OPAQUE
+    stays alone.
+    """
+
+    ELEMENTWISE = 0
+    INJECTIVE = 1
+    REDUCTION = 2
+    COMPLEX = 3
+    OPAQUE = 4
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An operand in storage: the model's *shape*, and which of its axes each stored axis is.
+
+    Stored axis ``d`` is the model's axis ``order[d]``.
+    """
+
+    shape: Shape
+    order: Shape
+
+
+@dataclass(frozen=True)
+class Operand:
+    """How an operand is brought into place: stored in *order*, then moved by *moves*, in turn.
+
+    An *order* of more axes than the operand has is that of the operand with unit axes in front.
+    """
+
+    order: Shape
+    moves: tuple[Op, ...] = ()
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """An operator on operands in a chosen storage order.
+
+    Attributes:
+        op: The operator on operands so arranged; None if the first operand, as it is stored, is
+            the result already.
+        operands: One per operand.
+        order: The stored order of the result.
+    """
+
+    op: Op | None
+    operands: tuple[Operand, ...]
+    order: Shape
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An operand whose first axis is *cut* into pieces, or which every piece reads whole.
+
+    *shape* is that of the whole operand.
+    """
+
+    shape: Shape
+    cut: bool
+
+    def spans(self, rank: int) -> bool:
+        """True when it has rows of a result of *rank* axes, or is the same for all of them."""
+        if self.cut:
+            return len(self.shape) == rank
+        return len(self.shape) < rank or self.shape[0] == 1
+
+
+class Op(ABC):
+    """Base of all operators: frozen dataclasses with typed attributes and one output."""
+
+    pattern: ClassVar[Pattern]
+    roles: ClassVar[tuple[str, ...]] = ()
+    """Names of the operands of products, which are read as they are stored; others are masks.
+
+    Empty for operators that work on any view of their operands.
+    """
+    enlarges: ClassVar[bool] = False
+    """True where results may be much larger than operands, so that transposing these is cheaper."""
+
+    @abstractmethod
+    def infer(self, inputs: Sequence[TensorType]) -> TensorType:
+        """Shape and type of the output; raises ``ValueError`` for inputs that do not fit."""
+
+    @abstractmethod
+    def define(self, inputs: Sequence[Any], names: Names) -> ComputeOp:
+        """The last of the stages that compute the output from the tensors *inputs*.
+
+        Images and weights are stored channels last here.  ``Elementwise`` also accepts literals.
+        """
+
+    @abstractmethod
+    def on_rows(self, operands: Sequence[Rows], shape: Shape, rows: int) -> Op | None:
+        """The operator that computes *rows* rows of a result of *shape* from parts of *operands*.
+
+        A row is all elements with one index on the first axis.  None where a part of the result's
+        rows needs more than the same part of the operands that are cut.
+        """
+
+    def arrange(self, operands: Sequence[Stored], shape: Shape) -> Arrangement:
+        """How the operator takes *operands*, given how they are stored, for a result of *shape*.
+
+        By default all take the order of the first one of the highest rank that does not keep the
+        model's order, if :meth:`reordered` knows the operator on it, else the model's.
+        """
+        rank = max(len(o.shape) for o in operands)
+        model = identity_order(rank)
+        turned = (o.order for o in operands if len(o.shape) == rank and o.order != model)
+        order = next(turned, model)
+        op = self.reordered(order)
+        if op is None:
+            kept = tuple(Operand(identity_order(len(o.shape))) for o in operands)
+            return Arrangement(self, kept, identity_order(len(shape)))
+        placed = Operand(order)
+        return Arrangement(op, (placed,) * len(operands), self.output_order(order))
+
+    def reordered(self, order: Shape) -> Op | None:
+        """The same operator on operands that are all stored in *order*.
+
+        None if it takes its operands only in the model's order.
+        """
+        return None
+
+    def output_order(self, order: Shape) -> Shape:
+        """Stored order of the result of :meth:`reordered`."""
+        return order
+
+    def evaluate(self, inputs: Sequence[NDArray[Any]]) -> NDArray[Any] | None:
+        """The result for constant *inputs* in numpy; None if the definition computes it."""
+        return None
+
+    @property
+    def label(self) -> str:
+        """A short lower-case word for names and tables."""
+        return type(self).__name__.lower()
+
+
+def common_dtype(inputs: Sequence[TensorType]) -> DType:
+    """The common element type of *inputs*; raises ``ValueError`` if they have several."""
+    found = {t.dtype for t in inputs}
+    if len(found) > 1:
+        names = ", ".join(sorted(dtype.value for dtype in found))
+        raise ValueError(f"operands have different element types: {names}")
+    return inputs[0].dtype
+
+
+def product_dtype(inputs: Sequence[TensorType]) -> DType:
+    """The element type of sums of products of *inputs*."""
+    return DType.INT32 if all(t.dtype in NARROW for t in inputs) else common_dtype(inputs)
+
+
+def identity_order(rank: int) -> Shape:
+    """The model's own order of *rank* axes."""
+    return tuple(range(rank))
+
+
+def channels_last_order(rank: int) -> Shape:
+    """The order of an image, ``[n, c, *s]`` in the model, whose channels are stored last."""
+    return (0, *range(2, rank), 1) if rank > 2 else identity_order(rank)
+
+
+def is_first_cut(operands: Sequence[Rows]) -> bool:
+    """True when the first operand is cut into rows and every piece reads the others whole."""
+    return operands[0].cut and not any(o.cut for o in operands[1:])
+
+
+def are_broadcast_rows(operands: Sequence[Rows], shape: Shape) -> bool:
+    """True when operands that are cut have all rows of *shape*, and others one for all rows."""
+    return all(o.spans(len(shape)) for o in operands) and all(
+        o.shape[0] == shape[0] for o in operands if o.cut
+    )
+
+
+def pick(values: Shape, perm: Shape) -> Shape:
+    """*values*, one per axis, in the order *perm*."""
+    return tuple(values[p] for p in perm)
+
+
+def broadcast(shapes: Sequence[Shape]) -> Shape:
+    """The numpy broadcast of *shapes*; raises ``ValueError`` when two extents disagree."""
+    rank = max(len(shape) for shape in shapes)
+    aligned = [(1,) * (rank - len(shape)) + shape for shape in shapes]
+    columns = zip(*aligned, strict=True)
+    result = tuple(next((e for e in column if e != 1), 1) for column in columns)
+    for shape in aligned:
+        if any(e not in (1, r) for e, r in zip(shape, result, strict=True)):
+            raise ValueError(f"shapes {list(shapes)} do not broadcast")
+    return result
+
+
+def runs(before: Shape, after: Shape) -> Iterator[tuple[Shape, Shape]]:
+    """The shortest runs of axes of *before* that become runs of *after*, in order."""
+    i = j = 0
+    while i < len(before) or j < len(after):
+        first, second = i, j
+        left, i = (before[i], i + 1) if i < len(before) else (1, i)
+        right, j = (after[j], j + 1) if j < len(after) else (1, j)
+        while left != right:
+            if left < right:
+                left, i = left * before[i], i + 1
+            else:
+                right, j = right * after[j], j + 1
+        yield tuple(range(first, i)), tuple(range(second, j))
