@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +47,7 @@ from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.tensor import placeholder
 
-Array = NDArray[np.generic]
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

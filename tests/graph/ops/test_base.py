@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from itertools import permutations
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ansorpy.graph import ops
 from ansorpy.graph.constants import constant_values
-from ansorpy.graph.ir import Array, Graph, GraphBuilder, Output
+from ansorpy.graph.ir import Graph, GraphBuilder, Output
 from ansorpy.graph.ops import Op, TensorType, Transpose
 from ansorpy.ir.dtypes import as_dtype
 from tests.graph.ops.samples import SAMPLES, Sample
@@ -35,7 +36,7 @@ def network(sample: Sample, perm: tuple[int, ...] | None) -> Graph:
     return builder.finish([Output("y", builder.emit(sample.op, names, "y.1"))])
 
 
-def value(sample: Sample, perm: tuple[int, ...] | None) -> Array:
+def value(sample: Sample, perm: tuple[int, ...] | None) -> Any:
     graph = network(sample, perm)
     arrays = sample.arrays()
     if perm is not None:
