@@ -17,7 +17,7 @@ __all__ = ["ComputeDAG", "loads_of"]
 def loads_of(op: ComputeOp) -> dict[Tensor, list[tuple[Expr, ...]]]:
     """Index tuples of the loads in *op*'s body, by the tensor read, in order of appearance.
 
-    A load node shared by several expressions counts once; two nodes that load one element, twice.
+    They are distinct: equal loads of one body are one node.
     """
     found: dict[Tensor, list[tuple[Expr, ...]]] = {}
     for e in walk(op.body):

@@ -1,12 +1,23 @@
-"""Finds repeated parts of long expressions that are worth a name."""
+"""Repeated parts of expressions: makes equal ones one node, finds those worth a name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
-from ansorpy.ir.expr import Expr, children
+from ansorpy.ir.expr import (
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    children,
+)
 
-__all__ = ["LONG", "SHORT", "operands_first", "shared_parts"]
+__all__ = ["LONG", "SHORT", "operands_first", "shared_parts", "unique_nodes"]
 
 LONG = 1000
 """Up to this many nodes, an expression is written out in full."""
@@ -60,3 +71,74 @@ def operands_first(roots: Sequence[Expr]) -> Iterator[Expr]:
             seen.add(e)
             stack.append((e, True))
             stack.extend((part, False) for part in reversed(children(e)))
+
+
+def unique_nodes(root: Expr) -> Expr:
+    """*root* with equal parts as one node each; *root* itself if they are already.
+
+    Variables, and the tensors that loads read, are equal only if they are the same objects.
+    **Cost:** linear in the number of distinct nodes.
+
+    >>> from ansorpy.ir.expr import Var
+    >>> i = Var("i")
+    >>> square = unique_nodes((i + 1) * (i + 1))
+    >>> square.a is square.b
+    True
+    """
+    kept: dict[Expr, Expr] = {}
+    known: dict[Hashable, Expr] = {}
+    for e in operands_first([root]):
+        own = children(e)
+        parts = tuple([kept[part] for part in own])
+        value = _value(e, parts)
+        same = known.get(value)
+        if same is None:
+            is_new = any(part is not old for part, old in zip(parts, own, strict=True))
+            same = known[value] = _rebuilt(e, parts) if is_new else e
+        kept[e] = same
+    return kept[root]
+
+
+def _value(e: Expr, parts: tuple[Expr, ...]) -> Hashable:
+    """What distinguishes *e*, whose operands are *parts*, from expressions of another value."""
+    match e:
+        case Const(value, kind):
+            # Floats that differ only in sign are different; so are 0 and False.
+            return Const, kind, value.hex() if isinstance(value, float) else (type(value), value)
+        case Binary(op):
+            return Binary, op, parts
+        case Compare(cmp):
+            return Compare, cmp, parts
+        case Call(fn):
+            return Call, fn, parts
+        case Select():
+            return Select, parts
+        case Cast(to):
+            return Cast, to, parts
+        case Load(source):
+            return Load, source, parts
+        case Reduce(combiner, _, axes):
+            return Reduce, combiner, axes, parts
+        case _:
+            return e
+
+
+def _rebuilt(e: Expr, parts: tuple[Expr, ...]) -> Expr:
+    """*e* with *parts* as its operands."""
+    match e:
+        case Binary(op):
+            return Binary(op, parts[0], parts[1])
+        case Compare(cmp):
+            return Compare(cmp, parts[0], parts[1])
+        case Call(fn):
+            return Call(fn, parts)
+        case Select():
+            return Select(parts[0], parts[1], parts[2])
+        case Cast(to):
+            return Cast(to, parts[0])
+        case Load(source):
+            return Load(source, parts)
+        case Reduce(kind, _, axes):
+            return Reduce(kind, parts[0], axes)
+        case _:
+            raise TypeError(f"{type(e).__name__} has no operands")

@@ -21,6 +21,7 @@ from ansorpy.ir.depth import make_room
 from ansorpy.ir.dtypes import DType, as_dtype
 from ansorpy.ir.expr import Axis, AxisKind, Expr, ExprLike, Load, Reduce, as_expr, walk
 from ansorpy.ir.node import node
+from ansorpy.ir.sharing import unique_nodes
 
 __all__ = ["ComputeOp", "PlaceholderOp", "Tensor", "compute", "placeholder", "reduce_axis"]
 
@@ -82,6 +83,8 @@ class PlaceholderOp(Tensor):
 class ComputeOp(Tensor):
     """``name[axes] = body``; *body* is a :class:`Reduce` over ``reduce_axes`` or contains none.
 
+    Equal parts of *body* become one node, so definitions of one :func:`structural_hash` are
+    treated alike: costs, and steps that number loads, do not depend on how Python wrote them.
     ``attrs`` adds what the formula does not express, and never changes what it computes.
     """
 
@@ -94,6 +97,7 @@ class ComputeOp(Tensor):
     dtype: DType = field(init=False)  # computed once, as the body asks all stages before this one
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "body", unique_nodes(self.body))
         make_room(self.body)
         object.__setattr__(self, "dtype", self.body.dtype)
 

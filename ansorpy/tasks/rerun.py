@@ -145,7 +145,7 @@ class _Replay:
                     entries, request.budget, runner, database=past, options=options, journal=journal
                 ).outcomes
             except Diverged as found:
-                divergence = str(found)
+                divergence = _with_names(str(found), entries)
             except (ReplayEnded, NoValidProgram):
                 pass
         return Rerun(
@@ -212,6 +212,13 @@ class _Replay:
                 timed="" if record is None else record.object_digest,
                 rebuilt=built.digest if isinstance(built, Built) else "",
             )
+
+
+def _with_names(text: str, entries: Sequence[WeightedTask]) -> str:
+    """*text* with the names of the tasks instead of their keys, which list all CPU features."""
+    for entry in entries:
+        text = text.replace(entry.task.key, entry.task.name)
+    return text
 
 
 def _named_parts(parts: Mapping[str, str], database: Database) -> TuneOptions:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ansorpy.ir.dag import ComputeDAG, loads_of
-from ansorpy.ir.expr import Binary, Const, Expr, Load, Var, walk
+from ansorpy.ir.expr import Axis, Binary, Const, Expr, Load, Var, walk
 from ansorpy.ir.flops import flops
 from ansorpy.ir.tensor import ComputeOp, compute, placeholder
 
@@ -35,8 +35,8 @@ def test_a_shared_load_is_one_read() -> None:
     op = doubled_op(DEPTH)
     assert loads_of(op) == {X: [(op.axes[0],)]}
     assert ComputeDAG([op]).ops == (X, op)
-    separate = compute((8,), lambda i: X[i] + X[i], name="z")
-    assert len(loads_of(separate)[X]) == 2
+    twice = compute((8,), lambda i: X[i] * X[i] + X[7 - i], name="z")
+    assert [type(index) for (index,) in loads_of(twice)[X]] == [Axis, Binary]
 
 
 def test_operations_are_counted_at_every_use() -> None:

@@ -14,7 +14,8 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Binary, BinaryOp, Const, Expr, Load, Var
 from ansorpy.ir.loops import Buffer, For, ForKind, If, Scope, Seq, Store
 from ansorpy.ir.printer import text
-from ansorpy.ir.sharing import LONG, shared_parts
+from ansorpy.ir.sharing import LONG, operands_first, shared_parts, unique_nodes
+from ansorpy.ir.structure import same_structure
 from ansorpy.ir.tensor import compute, placeholder
 
 i = Var("i")
@@ -63,6 +64,22 @@ def test_random_shared_expressions_keep_their_values(seed: int) -> None:
         name, value = line.split(" = ")
         names[name] = eval(value, {}, names)
     assert eval(last, {}, names) == value_of(pool[-1], {i: 5})
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=integers(0, 2**32 - 1))
+def test_equal_parts_become_one_node(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    pool: list[Expr] = [i, Var("i"), Const(0.0, DType.FLOAT32), Const(-0.0, DType.FLOAT32)]
+    for _ in range(40):
+        a, b = (pool[int(n)] for n in rng.integers(0, len(pool), 2))
+        pool.append(Binary(BinaryOp.ADD, a, b))
+    merged = unique_nodes(pool[-1])
+    nodes = list(operands_first([merged]))
+    sums = [(e.a, e.b) for e in nodes if isinstance(e, Binary)]
+    assert len(set(sums)) == len(sums) and len({id(e) for e in nodes}) == len(nodes)
+    assert same_structure(merged, pool[-1])
+    assert unique_nodes(merged) is merged
 
 
 def value_of(e: Expr, known: dict[Expr, int]) -> int:

@@ -18,7 +18,10 @@ from pydantic import TypeAdapter
 import ansorpy
 from ansorpy.cost.models import MODELS
 from ansorpy.errors import ForeignFile, UsageError, VerificationFailed
+from ansorpy.ir.builders import sqrt, sum
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -99,6 +102,21 @@ def test_a_resumed_run_starts_from_what_there_was_then(path: Path) -> None:
     again = [replayed(path, run) for run in (1, 2, 3)]
     assert [a.divergence for a in again] == ["", "", ""]
     assert [a.trials for a in again] == [16, 14, 14]
+
+
+def test_a_definition_that_repeats_itself_replays(path: Path) -> None:
+    """The database holds equal parts of a definition once; the search must see them so too."""
+    x, mean = placeholder((32, 64), name="x"), placeholder((32,), name="mean")
+    k = reduce_axis(64, name="k")
+    squares = compute(
+        (32,), lambda i: sum((x[i, k] - mean[i]) * (x[i, k] - mean[i]), axis=k), name="squares"
+    )
+    y = compute((32, 64), lambda i, j: (x[i, j] - mean[i]) / sqrt(squares[i]), name="y")
+    tasks = entries(Task(ComputeDAG([y]), Target.parse("x86-64-v4"), 2, name="normalize"))
+    with Database(path) as database:
+        tune_tasks(tasks, Budget(trials=24), FormulaRunner(), database=database, options=QUICK)
+    again = replayed(path)
+    assert (again.divergence, again.trials) == ("", 24)
 
 
 def test_a_run_beside_another_tuner_replays(path: Path) -> None:
@@ -261,7 +279,8 @@ def test_the_first_difference_is_named(path: Path) -> None:
     raw.close()
     again = replayed(path)
     assert "00000000-0000000000000000" in again.divergence and again.tasks == ()
-    assert f"event {again.followed + 1}: recorded ask" in again.divergence
+    assert f'event {again.followed + 1}: recorded ask {{"task": "scale_64"' in again.divergence
+    assert not any(entry.task.key in again.divergence for entry in TASKS)
     with pytest.raises(VerificationFailed, match="run 1 differs from event"):
         again.demand()
 
