@@ -1,17 +1,12 @@
-"""A lower bound for any schedule: arithmetic at peak rate, data moved once."""
+"""A lower bound for any schedule of a task, from its arithmetic and the data it must move."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from math import prod
 
-from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.gpu.kernel import gpu_least_seconds
-from ansorpy.ir.conditions import least_added
+from ansorpy.cost.hardware import hardware_of
 from ansorpy.ir.dag import ComputeDAG
-from ansorpy.ir.expr import Load, Reduce, walk
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.rules.algorithms.base import Definition
 
 __all__ = ["least_seconds", "roofline_seconds"]
@@ -25,56 +20,7 @@ def roofline_seconds(task: Task, definitions: Iterable[Definition]) -> float:
 def least_seconds(task: Task, dag: ComputeDAG) -> float:
     """Least seconds that any schedule of *dag*, a definition of *task*, can take.
 
-    It counts the sums of each run, one multiply-add per lane at the rate of the vector units, and
-    the bytes that the caches cannot have held.  It omits what a schedule might avoid: terms that a
-    condition skips, transforms, values between stages.
+    It omits what a schedule might avoid: terms that a condition skips, transforms, values between
+    stages.
     """
-    if task.target.kind == "cuda":
-        return gpu_least_seconds(task.target, dag)
-    machine = MachineModel.of(task.target)
-    running = [op for op in dag.computes if op not in dag.constant_ops]
-    cycles = sum(_vectors(op, machine) for op in running) / machine.vector_ops_per_cycle
-    compute_s = cycles / machine.clock_hz / task.threads
-    return max(compute_s, _moving_s(task, dag, running, machine))
-
-
-def _vectors(op: ComputeOp, machine: MachineModel) -> float:
-    """Least vector operations of a sum, with lanes as narrow as its narrowest operand."""
-    body = op.body
-    if not isinstance(body, Reduce):
-        return 0.0
-    loads = [e.dtype.bits for e in walk(body.source) if isinstance(e, Load)]
-    lanes = machine.vector_bits / min([op.dtype.bits, *loads])
-    return _terms(op) * least_added(body) / lanes
-
-
-def _moving_s(
-    task: Task, dag: ComputeDAG, running: list[ComputeOp], machine: MachineModel
-) -> float:
-    """Seconds to move what no cache can hold: cold constants, and data that are too large."""
-    read = _bytes_read(dag, running)
-    held = sum(count for t, count in read.items() if t in dag.constant_ops)
-    given = sum(count for t, count in read.items() if t in dag.args and t not in dag.constant_ops)
-    total = held + given + sum(t.bytes for t in dag.outputs)
-    # Even a cache of half the size may serve half of what is read repeatedly.
-    kept = 2 * machine.l3_bytes
-    from_memory = max(held if task.between_bytes > kept else 0.0, total - kept)
-    l3_rate = min(machine.l3_bytes_per_s, task.threads * machine.l3_bandwidth * machine.clock_hz)
-    beyond_l2 = total - 2 * task.threads * machine.l2_bytes
-    return max(from_memory / machine.dram_bytes_per_s, beyond_l2 / l3_rate)
-
-
-def _bytes_read(dag: ComputeDAG, running: list[ComputeOp]) -> dict[Tensor, float]:
-    """Bytes read of each tensor: all of it, or less if there are fewer reads (as of a table)."""
-    reads: dict[Tensor, float] = {}
-    for op in running:
-        for e in walk(op.body):
-            if isinstance(e, Load) and isinstance(e.source, Tensor):
-                reads[e.source] = reads.get(e.source, 0.0) + _terms(op) * e.dtype.bits / 8
-    return {t: min(float(t.bytes), count) for t, count in reads.items()}
-
-
-def _terms(op: ComputeOp) -> int:
-    """How often the operator's expression is evaluated."""
-    summed = op.body.axes if isinstance(op.body, Reduce) else ()
-    return op.size * prod(axis.extent for axis in summed)
+    return hardware_of(task.target).least_seconds(task, dag)

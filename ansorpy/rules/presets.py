@@ -1,9 +1,10 @@
-"""The rules for each kind of target and their order, defined only here."""
+"""The rules for each backend and their order, defined only here."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ansorpy.registry import Registry
 from ansorpy.rules.algorithms.base import Algorithm
 from ansorpy.rules.algorithms.clipped import Clipped
 from ansorpy.rules.algorithms.residues import Residues
@@ -55,7 +56,7 @@ from ansorpy.rules.sketch.sum_in_registers import SumInRegisters
 from ansorpy.rules.sketch.tensor_cores import TensorCores
 from ansorpy.target import Target
 
-__all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "Preset", "preset_for"]
+__all__ = ["ANSOR_CPU", "ANSOR_CUDA", "CPU", "CUDA", "PRESETS", "Preset", "preset_for"]
 
 
 @dataclass(frozen=True)
@@ -107,11 +108,11 @@ DEFAULT_CPU_SKETCH: tuple[SketchRule, ...] = (
 CUDA_SKETCH: tuple[SketchRule, ...] = (
     AddCacheRead(),
     SpecialComputeLocation(),
-    AlwaysInline(),
+    AlwaysInline(strict=False),
     SimplifyComputeWithConstTensor(),
     CrossThreadReduction(),
-    AddCacheWrite(),
-    MultiLevelTilingWithFusion(structure="SSSRRSRS", levels=(3,)),
+    AddCacheWrite(exclusive=True),
+    MultiLevelTilingWithFusion(structure="SSSRRSRS", levels=(3,), exclusive=True),
     MultiLevelTiling(structure="SSSRRSRS"),
     SkipStage(),
 )
@@ -121,14 +122,19 @@ DEFAULT_CUDA_SKETCH: tuple[SketchRule, ...] = (
     RowsAtBlock(),
     AddCacheRead(by_source=True),
     SpecialComputeLocation(),
-    AlwaysInline(most_loads=3, most_formulas=36),
+    AlwaysInline(strict=False, most_loads=3, most_formulas=36),
     SimplifyComputeWithConstTensor(),
     SplitReduction(most_parts=64),
     TensorCores(),
     CrossThreadReduction(threads=(32, 64, 128, 256, 512, 1024)),
-    AddCacheWrite(whole_epilogue=True),
+    AddCacheWrite(whole_epilogue=True, exclusive=True),
     MultiLevelTilingWithFusion(
-        structure="SSSRRS", levels=(3,), max_innermost=32, whole_epilogue=True, cover=True
+        structure="SSSRRS",
+        levels=(3,),
+        max_innermost=32,
+        whole_epilogue=True,
+        cover=True,
+        exclusive=True,
     ),
     MultiLevelTiling(structure="SSSRRS", max_innermost=32, reductions_only=True, cover=True),
     SumInRegisters(),
@@ -214,7 +220,26 @@ padded tiles, sums kept in registers or shared by blocks, and algorithms as alte
 """
 
 
+def cpu_presets() -> tuple[Preset, ...]:
+    """The search spaces of backends for CPUs."""
+    return CPU, ANSOR_CPU
+
+
+def cuda_presets() -> tuple[Preset, ...]:
+    """The search spaces of backends for GPUs."""
+    return CUDA, ANSOR_CUDA
+
+
+PRESETS: Registry[tuple[Preset, ...]] = Registry(
+    "backend's presets",
+    {
+        "cpu": "ansorpy.rules.presets:cpu_presets",
+        "cuda": "ansorpy.rules.presets:cuda_presets",
+    },
+)
+"""The search spaces of each backend; every backend has one called ``default``."""
+
+
 def preset_for(target: Target, name: str = "default") -> Preset:
-    """The preset called *name* (``"default"`` or ``"ansor"``) for *target*'s kind."""
-    table = {p.name: p for p in ((CUDA, ANSOR_CUDA) if target.kind == "cuda" else (CPU, ANSOR_CPU))}
-    return table[name]
+    """The preset called *name* (``"default"`` or ``"ansor"``) for *target*'s backend."""
+    return {preset.name: preset for preset in PRESETS.one(target.kind)}[name]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.hardware import hardware_of
 from ansorpy.cost.metrics import rank_correlation
 from ansorpy.cost.protocol import CostModel, Remembering
 from ansorpy.errors import AnsorpyError
@@ -236,11 +237,9 @@ class TaskSearch:
         self._report(Phase.SEARCHING, None)
 
     def _measured_default(self) -> bool:
-        """Measure the default schedule unless it is certain to lose; True when measured.
-
-        On a GPU, where it is a single thread, it loses as soon as anything else ran.
-        """
-        if self.task.target.kind == "cuda" and self.history.best_s is not None:
+        """Measure the default schedule unless it is certain to lose; True when measured."""
+        may_win = hardware_of(self.task.target).default_may_win
+        if not may_win and self.history.best_s is not None:
             return False
         default = State.initial(self.task.dag)
         [speed] = AnalyticModel().predict(self.task, build_nest(default, {}), 1)

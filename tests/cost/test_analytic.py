@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ansorpy.cost.analytic.cpu import CpuModel, LeafCost, leaf_cost
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.memory import Footprints
-from ansorpy.cost.analytic.model import AnalyticModel, LeafCost, leaf_cost
+from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.analytic.sets import SetCache
 from ansorpy.cost.analytic.tile import tile_of
 from ansorpy.cost.counts import count_ops
@@ -129,12 +130,12 @@ def test_strided_vectors_are_gathers() -> None:
 def test_constants_out_of_cache_are_paid_for() -> None:
     nest = tiled_matmul(8, 512, 512, i1=1, i2=8, j1=1, j2=32, k1=64, constant_b=1)
     task = matmul_task(8, 512, 512)
-    warm = AnalyticModel(MACHINE).predict(task, nest, 1)
-    cold = AnalyticModel(MACHINE).predict(replace(task, between_bytes=1 << 40), nest, 1)
+    warm = AnalyticModel(CpuModel(MACHINE)).predict(task, nest, 1)
+    cold = AnalyticModel(CpuModel(MACHINE)).predict(replace(task, between_bytes=1 << 40), nest, 1)
     assert cold[0] < warm[0]
     assert 1 / cold[0] >= 512 * 512 * 4 / MACHINE.dram_bytes_per_s
     near = [
-        AnalyticModel(MACHINE).predict(replace(task, between_bytes=size), nest, 1)[0]
+        AnalyticModel(CpuModel(MACHINE)).predict(replace(task, between_bytes=size), nest, 1)[0]
         for size in (1 << 24, 1 << 25, 1 << 26)
     ]
     assert cold[0] == near[2] < near[1] < near[0] <= warm[0]

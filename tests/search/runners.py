@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from ansorpy.cost.analytic.cpu import CpuModel
 from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.model import AnalyticModel
 from ansorpy.cost.view import view_nest
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
@@ -23,7 +23,7 @@ ODD_MACHINE = MachineModel(
 
 
 def true_seconds(task: Task, state: State) -> float:
-    [seconds] = AnalyticModel(ODD_MACHINE).seconds(task, view_nest(build_nest(state, {}), 1))
+    [seconds] = CpuModel(ODD_MACHINE).seconds(task, view_nest(build_nest(state, {}), 1))
     return float(seconds)
 
 

@@ -5,139 +5,31 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ansorpy.cost.analytic.core import core_cycles
-from ansorpy.cost.analytic.machine import MachineModel
-from ansorpy.cost.analytic.memory import Footprints
-from ansorpy.cost.analytic.tile import tile_of
-from ansorpy.cost.gpu.kernel import gpu_seconds
+from ansorpy.cost.hardware import HardwareModel, hardware_of
 from ansorpy.cost.view import Floats, LeafView, view_nest
 from ansorpy.ir.task import Task
 from ansorpy.schedule.nest import Nest
 
-__all__ = ["PRIOR_VERSION", "AnalyticModel", "LeafCost", "leaf_cost"]
+__all__ = ["PRIOR_VERSION", "AnalyticModel"]
 
 PRIOR_VERSION = 3
 """Increase it whenever any program's predicted time changes, as trees correct the model they were
 trained with.  ``tests/cost/test_versions.py`` fails otherwise."""
-
-_OVERLAP = 0.25
-"""Share of the smaller terms that is not hidden by the largest."""
-
-_KEPT_FILL, _LOST_FILL = 0.75, 1.25
-"""Fractions of the last-level cache: data are still there after the first has been touched, and
-lost after the second.  Measured with 14 MB of transformed weights, 28 MB touched and 32 MB of
-cache: 1.7 times the time with cached weights, 0.65 times that with weights from memory."""
-
-_TASK_CYCLES = 40.0
-"""Cycles to start an iteration of a parallel loop: index arithmetic of the collapsed loops."""
-
-
-@dataclass(frozen=True)
-class LeafCost:
-    """Seconds of one statement by cause, per setting; ``total_s`` overlaps them."""
-
-    core_s: Floats
-    l2_s: Floats
-    l3_s: Floats
-    dram_s: Floats
-    fork_s: Floats
-
-    @property
-    def total_s(self) -> Floats:
-        causes = (self.core_s, self.l2_s, self.l3_s, self.dram_s)
-        largest = np.maximum.reduce(causes)
-        together = self.core_s + self.l2_s + self.l3_s + self.dram_s
-        total: Floats = largest + _OVERLAP * (together - largest) + self.fork_s
-        return total
-
-
-def leaf_cost(view: LeafView, machine: MachineModel, threads: int, between_bytes: int) -> LeafCost:
-    """The cost of one statement on *threads* cores of *machine*.
-
-    Between two calls, *between_bytes* of other data are touched (:class:`.Task`).
-    """
-    tile = tile_of(view, machine)
-    speedup, tasks, forks = _parallel(view, threads)
-    # If the condition differs within a tile, it is evaluated inside the arithmetic.
-    apart = np.zeros(view.rows, dtype=bool)
-    for loop, asks in view.asks.items():
-        if loop in tile.inside:
-            apart |= tile.inside[loop] & asks
-    run = np.where(apart, 1.0, view.leaf.held)
-    cycles = run * core_cycles(view, tile, machine) + _TASK_CYCLES * tasks
-    footprints = Footprints(view, machine.line_bytes, machine.l1_way_bytes)
-    into_l1, into_l2, into_l3 = map(footprints.traffic, machine.data_caches)
-    # What exceeds the third level comes from memory every time; the rest mostly stays.
-    beyond = np.maximum(1.0 - machine.l3_bytes / np.maximum(into_l3.once, 1.0), 0.0)
-    dram, l3 = into_l3.moved * beyond, into_l2.moved
-    constants = [b.region[0] * b.elem_bytes for b in view.buffers if b.is_constant]
-    if between_bytes and constants:
-        missing = _missing(np.sum(constants, axis=0) + between_bytes, machine)
-        for held in constants:
-            dram = np.maximum(dram, held * missing)
-            l3 = np.maximum(l3, held * (1.0 - missing))
-    per_s = machine.clock_hz * speedup
-    return LeafCost(
-        core_s=cycles / per_s,
-        l2_s=into_l1.moved / machine.l2_bandwidth / per_s,
-        l3_s=l3 / np.minimum(machine.l3_bandwidth * per_s, machine.l3_bytes_per_s),
-        dram_s=dram / np.minimum(machine.dram_core_bytes_per_s * speedup, machine.dram_bytes_per_s),
-        fork_s=forks * machine.fork_join_s,
-    )
-
-
-def _missing(reach: Floats, machine: MachineModel) -> Floats:
-    """Share of data that the last-level cache lost while *reach* bytes were touched.
-
-    The cache is shared and not strictly LRU, so there is no sharp edge.
-    """
-    fill = reach / max(machine.l3_bytes, 1)
-    lost: Floats = np.clip((fill - _KEPT_FILL) / (_LOST_FILL - _KEPT_FILL), 0.0, 1.0)
-    return lost
-
-
-def _parallel(view: LeafView, threads: int) -> tuple[Floats, Floats, Floats]:
-    """(speed-up of an even division into tasks, tasks, forks of this statement)."""
-    tasks, marked = np.ones(view.rows), np.zeros(view.rows, dtype=bool)
-    own = np.zeros(view.rows, dtype=bool)
-    forks = np.zeros(view.rows)
-    for loop, mask in view.parallel.items():
-        first = mask & ~marked
-        if view.leaf.loops[loop].stage == view.leaf.stage:
-            own = own | first
-        forks = np.where(first & own, view.outer_prod[loop], forks)
-        tasks = np.where(mask, tasks * view.extent[loop], tasks)
-        marked = marked | mask
-    speedup = tasks / np.ceil(tasks / threads)
-    return speedup, np.where(marked, tasks, 0.0), forks if threads > 1 else forks * 0
 
 
 @dataclass(frozen=True)
 class AnalyticModel:
     """Predicts time by formulas on loops and machine, without measurements; learns nothing.
 
-    A roofline with a register tile: arithmetic, load and store ports, accumulation latency, spills,
-    traffic through three caches and memory, balance of parallel tasks and the cost of starting
-    them.  Everything is closed-form on the population's columns.
+    Args:
+        hardware: Replaces the hardware model of the task's backend.
     """
 
-    machine: MachineModel | None = None
+    hardware: HardwareModel | None = None
 
     def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
-        """Predicted seconds of each candidate; statements run one after another.
-
-        GPU kernels have a separate model (:mod:`ansorpy.cost.gpu`).
-        """
-        if task.target.kind == "cuda":
-            return gpu_seconds(task.target, views)
-        machine = self.machine or MachineModel.of(task.target)
-        total: Floats = np.zeros(1)
-        for view in views:
-            cost = leaf_cost(view, machine, task.threads, task.between_bytes)
-            total = total + view.spread(cost.total_s)
-        return total
+        """Predicted seconds of each candidate."""
+        return (self.hardware or hardware_of(task.target)).seconds(task, views)
 
     def predict(self, task: Task, nest: Nest, rows: int) -> Floats:
         """Score of each candidate: programs per second."""

@@ -18,13 +18,16 @@ __all__ = ["AddCacheWrite"]
 class AddCacheWrite(SketchRule):
     """Compute into ``<stage>.local`` and copy, so that the copy is a consumer to fuse with.
 
-    Returns the same stage number, which is now the cache's.
+    Returns the same stage number, which is now the cache's.  With ``exclusive``, as on GPUs, the
+    stage is not tiled without a cache as well.
+
     Paper: OSDI'20 §4.1, Table 1 rule 5.  Differs: ``whole_epilogue``, see
     MultiLevelTilingWithFusion.
     """
 
     scope: str = "local"
     whole_epilogue: bool = False
+    exclusive: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -36,8 +39,7 @@ class AddCacheWrite(SketchRule):
         if consumer is not None:
             return Verdict.skip(f'it can be fused with its consumer "{consumer.name}" instead')
         reason = "no consumer to fuse with: its copy becomes one"
-        cuda = target.kind == "cuda"
-        return Verdict.apply_and_skip_rest(reason) if cuda else Verdict.apply(reason)
+        return Verdict.apply_and_skip_rest(reason) if self.exclusive else Verdict.apply(reason)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         state, cached = state.cache_write(stage_id, self.scope)

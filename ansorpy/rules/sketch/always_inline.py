@@ -28,14 +28,16 @@ __all__ = ["AlwaysInline", "inline_verdict"]
 
 @dataclass(frozen=True)
 class AlwaysInline(SketchRule):
-    """Inline a stage that costs nothing to recompute; on CUDA, any without a reduction.
+    """Inline a stage that costs nothing to recompute.
+
+    With ``strict`` off, as on GPUs, any stage without a reduction is inlined.
 
     Paper: OSDI'20 §4.1, Table 1 rule 2.  ``expensive``: TVM's list of calls not worth repeating.
     Differs: with ``evaluated_once``, a branch or an expensive call is inlined too where that
     repeats nothing (a sigmoid after a convolution).  A square root or quotient per channel is
     computed once, not at every element that uses it, and so is arithmetic on inputs that a
     product's tiles re-read.  A copy of whole rows of an input is inlined if the product's vector
-    loop does not run along it: the product only broadcasts its elements.  On CUDA, a stage that
+    loop does not run along it: the product only broadcasts its elements.  A stage that
     loads more than ``most_loads`` elements for each of its own (a Winograd transform) is not
     inlined into a copy that fills shared tiles: each block that reads an element would recompute
     it.  Nor is a transform inlined into another that would then select among more than
@@ -43,6 +45,7 @@ class AlwaysInline(SketchRule):
     """
 
     expensive: frozenset[Function] = frozenset({Function.EXP})
+    strict: bool = True
     evaluated_once: bool = False
     most_loads: int | None = None
     most_formulas: int | None = None
@@ -63,16 +66,19 @@ class AlwaysInline(SketchRule):
             return Verdict.skip("blocks that read an element would each compute it")
         if self.most_formulas is not None and _formulas_with(state, stage) > self.most_formulas:
             return Verdict.skip("its reader would choose among too many formulas")
-        return inline_verdict(state, stage_id, target, self.expensive)
+        return inline_verdict(state, stage_id, self.expensive if self.strict else None)
 
     def apply(self, state: State, stage_id: int, target: Target) -> Iterable[Derived]:
         yield state.compute_inline(stage_id), stage_id - 1
 
 
 def inline_verdict(
-    state: State, stage_id: int, target: Target, expensive: frozenset[Function]
+    state: State, stage_id: int, expensive: frozenset[Function] | None = None
 ) -> Verdict:
-    """Whether the stage would be inlined, and why."""
+    """Whether the stage would be inlined, and why.
+
+    With *expensive*, only if it is strictly inlineable, and these calls are not repeated.
+    """
     stage = state.stage(stage_id)
     if is_input(state, stage):
         return Verdict.skip("an input, there is nothing to inline")
@@ -80,7 +86,7 @@ def inline_verdict(
         return Verdict.skip("an output must be stored")
     if has_reduce_iters(stage):
         return Verdict.skip("a reduction would be repeated at every read")
-    if target.kind == "cuda":
+    if expensive is None:
         return Verdict.apply_and_skip_rest("no reduction: recomputing beats a trip to memory")
     if is_strictly_inlineable(state, stage, expensive):
         return Verdict.apply_and_skip_rest("strictly inlineable: reads in order, cheap, no branch")

@@ -31,7 +31,8 @@ class MultiLevelTilingWithFusion(SketchRule):
 
     With ``ragged``, tiles need not divide the axes; the consumer's last tiles are shifted to fit.
     The stage itself computes whole tiles into memory of its own, so nothing is summed twice.
-    With ``cover``, last tiles skip what lies outside.
+    With ``cover``, last tiles skip what lies outside.  With ``exclusive``, as on GPUs, the stage is
+    not tiled apart from its consumer as well.
 
     Paper: OSDI'20 §4.1, Table 1 rule 4.  Structures, levels and ``max_innermost`` are TVM's.
     Differs: with ``whole_epilogue`` only reductions are tiled, and inlined readers count as part
@@ -44,6 +45,7 @@ class MultiLevelTilingWithFusion(SketchRule):
     ragged: bool = False
     cover: bool = False
     whole_epilogue: bool = False
+    exclusive: bool = False
 
     def meets(self, state: State, stage_id: int, target: Target) -> Verdict:
         stage = state.stage(stage_id)
@@ -55,7 +57,7 @@ class MultiLevelTilingWithFusion(SketchRule):
         if consumer is None:
             return Verdict.skip("no single consumer reads it element by element")
         reason = f'"{consumer.name}" can take over its tiles'
-        if is_cache_write_stage(state, stage) or target.kind == "cuda":
+        if self.exclusive or is_cache_write_stage(state, stage):
             return Verdict.apply_and_skip_rest(reason)
         return Verdict.apply(reason)
 

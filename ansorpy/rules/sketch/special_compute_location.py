@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.expr import Function
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import attrs_of
@@ -31,7 +30,7 @@ class SpecialComputeLocation(SketchRule):
         stage = state.stage(stage_id)
         if not producers(state, stage):
             return Verdict.skip("it reads nothing")
-        if not inline_verdict(state, stage_id, target, frozenset({Function.EXP})).applies:
+        if not inline_verdict(state, stage_id).applies:
             return Verdict.skip("it would not be inlined")
         readers = consumers(state, stage)
         if len(readers) != 1 or not attrs_of(readers[0].op).unroll_axes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.sketch.add_cache_write import AddCacheWrite
 from tests import workloads
-from tests.rules.asking import ALONE, APPLY, CUDA, SKIP, ask, derive, shows
+from tests.rules.asking import ALONE, APPLY, SKIP, ask, derive, shows
 
 
 def test_it_computes_into_a_local_stage_and_looks_at_that_next() -> None:
@@ -29,7 +29,7 @@ def test_it_computes_into_a_local_stage_and_looks_at_that_next() -> None:
 
 def test_cpu_also_tries_without_cuda_does_not() -> None:
     assert ask(AddCacheWrite(), workloads.matmul(), "C").answer is APPLY
-    assert ask(AddCacheWrite(), workloads.matmul(), "C", CUDA).answer is ALONE
+    assert ask(AddCacheWrite(exclusive=True), workloads.matmul(), "C").answer is ALONE
 
 
 def test_not_where_the_consumer_can_be_fused() -> None:

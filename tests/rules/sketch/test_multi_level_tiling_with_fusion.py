@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansorpy.ir import builders as ap
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
@@ -10,7 +12,7 @@ from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.rules.sketch.multi_level_tiling_with_fusion import MultiLevelTilingWithFusion
 from ansorpy.schedule.stage import SplitRelation
 from tests import workloads
-from tests.rules.asking import ALONE, APPLY, CUDA, SKIP, ask, derive, shows
+from tests.rules.asking import ALONE, APPLY, SKIP, ask, derive, shows
 
 RULE = MultiLevelTilingWithFusion("SSR", levels=(1,))
 
@@ -63,9 +65,9 @@ def test_the_followed_factors_are_the_producers_own_columns() -> None:
     assert i.factors == (("C.i/1",), ("C.i/2", "C.i/3"))
 
 
-def test_alone_for_a_write_cache_and_on_cuda() -> None:
+def test_alone_for_a_write_cache_and_where_it_is_exclusive() -> None:
     assert ask(RULE, matmul_then(), "C").answer is APPLY
-    assert ask(RULE, matmul_then(), "C", CUDA).answer is ALONE
+    assert ask(replace(RULE, exclusive=True), matmul_then(), "C").answer is ALONE
     [(cached, name)] = derive(AddCacheWrite(), workloads.matmul(), "C")
     assert ask(RULE, cached, name).answer is ALONE
 

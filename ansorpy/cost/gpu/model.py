@@ -1,0 +1,31 @@
+"""The closed-form model of GPUs, as the search asks it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ansorpy.cost.gpu.kernel import gpu_least_seconds, gpu_seconds
+from ansorpy.cost.view import Floats, LeafView
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+
+__all__ = ["GpuModel"]
+
+
+@dataclass(frozen=True)
+class GpuModel:
+    """Kernels run one after another (:mod:`ansorpy.cost.gpu.kernel`).
+
+    The default schedule is a single thread, so it is never the fastest.
+    """
+
+    default_may_win: bool = False
+
+    def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """Predicted seconds of each candidate."""
+        return gpu_seconds(task.target, views)
+
+    def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
+        """Least seconds that any schedule of *dag* can take."""
+        return gpu_least_seconds(task.target, dag)

@@ -1,0 +1,43 @@
+"""Closed-form models of hardware, one for each backend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from ansorpy.cost.view import Floats, LeafView
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.task import Task
+from ansorpy.registry import Registry
+from ansorpy.target import Target
+
+__all__ = ["HARDWARE", "HardwareModel", "hardware_of"]
+
+
+class HardwareModel(Protocol):
+    """Seconds of programs on a kind of machine, from their loops and the machine alone."""
+
+    @property
+    def default_may_win(self) -> bool:
+        """False where the default schedule loses as soon as anything else ran."""
+
+    def seconds(self, task: Task, views: Sequence[LeafView]) -> Floats:
+        """Predicted seconds of each candidate."""
+
+    def least_seconds(self, task: Task, dag: ComputeDAG) -> float:
+        """Least seconds that any schedule of *dag*, a definition of *task*, can take."""
+
+
+HARDWARE: Registry[HardwareModel] = Registry(
+    "hardware model",
+    {
+        "cpu": "ansorpy.cost.analytic.cpu:CpuModel",
+        "cuda": "ansorpy.cost.gpu.model:GpuModel",
+    },
+)
+"""The hardware model of each backend."""
+
+
+def hardware_of(target: Target) -> HardwareModel:
+    """The hardware model of *target*'s backend."""
+    return HARDWARE.one(target.kind)
