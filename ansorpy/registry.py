@@ -10,18 +10,28 @@ Entries are loaded on first use.  A script adds its own::
 
     @STRATEGIES.register("mine")
     class Mine: ...
+
+An installed package adds one for every process, build workers included, by an entry point in the
+group of the table's kind (``pyproject.toml``)::
+
+    [project.entry-points."ansorpy.strategy"]
+    mine = "my_package.search:Mine"
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
-from functools import partial
+from functools import cached_property, partial
 from importlib import import_module
 from inspect import getdoc, isroutine
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from ansorpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["Choice", "Registry"]
 
@@ -49,11 +59,22 @@ class Registry(Generic[T]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name; those that users registered come last."""
-        return (*self._homes, *self._own)
+        """Every name: the table's own, those that users registered, those of installed packages."""
+        return (*self._homes, *self._own, *self._installed)
+
+    @property
+    def group(self) -> str:
+        """The group of entry points by which installed packages add parts."""
+        return f"ansorpy.{re.sub(r'[^a-z]+', '_', self.kind)}"
+
+    @cached_property
+    def _installed(self) -> Mapping[str, EntryPoint]:
+        from importlib.metadata import entry_points
+
+        return {point.name: point for point in entry_points(group=self.group)}
 
     def __contains__(self, name: object) -> bool:
-        return name in self._homes or name in self._own
+        return name in self._homes or name in self._own or name in self._installed
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
@@ -126,13 +147,15 @@ class Registry(Generic[T]):
     def _named(self, name: str) -> Callable[[], T]:
         if name in self._own:
             return self._own[name]
-        if name not in self._homes:
-            raise UsageError(
-                f'unknown {self.kind} "{name}"',
-                hint=f"known are {', '.join(self)}; a script of your own can register more",
-            )
-        module, _, attribute = self._homes[name].partition(":")
-        return cast(Callable[[], T], getattr(import_module(module), attribute))
+        if name in self._homes:
+            module, _, attribute = self._homes[name].partition(":")
+            return cast(Callable[[], T], getattr(import_module(module), attribute))
+        if name in self._installed:
+            return cast(Callable[[], T], self._installed[name].load())
+        raise UsageError(
+            f'unknown {self.kind} "{name}"',
+            hint=f"known are {', '.join(self)}; a script of your own can register more",
+        )
 
 
 def _is_factory(choice: object) -> bool:

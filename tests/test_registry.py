@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
@@ -88,3 +89,15 @@ def test_naming_a_part_loads_nothing() -> None:
         "r.factory('a'); assert 'wave' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_installed_package_adds_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "bent-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Name: bent\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text("[ansorpy.shape]\nbent = tests.test_registry:Part\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    registry = shapes()
+    assert registry.group == "ansorpy.shape"
+    assert registry.names == ("plain", "bent") and "bent" in registry
+    assert isinstance(registry.one("bent"), Part)

@@ -14,8 +14,7 @@ from math import inf
 
 from ansorpy.api.project import Project, memory_hint
 from ansorpy.api.session import Chosen, Session
-from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.codegen.llvm.emit import emit_module
+from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import NoValidProgram, UsageError
 from ansorpy.ir.loops import Program, Role
 from ansorpy.ir.task import Task
@@ -206,8 +205,4 @@ def _constant_bytes(program: Program) -> int:
 
 
 def _workspace_bytes(program: Program, task: Task) -> int:
-    """Workspace that the code of *program* needs, found without building it."""
-    if task.target.kind == "cuda":
-        return emit_cuda(program, task.target, "k").plan.workspace_bytes
-    _, storage = emit_module(program, task.target, "k", prefetch=False)
-    return storage.workspace_bytes(task.threads)
+    return codegen_of(task.target).workspace_bytes(program, task.target, task.threads)

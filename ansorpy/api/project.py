@@ -10,11 +10,12 @@ from pathlib import Path
 import onnx
 
 from ansorpy.api.request import Request, require_memory
-from ansorpy.codegen.llvm.dots import has_byte_dots
+from ansorpy.codegen.backends import codegen_of
 from ansorpy.errors import UsageError
 from ansorpy.frontend.onnx import load as load_onnx
 from ansorpy.graph.cuts import Cuts, cuts_of
 from ansorpy.graph.network import Network, Workload
+from ansorpy.ir.expr import Function
 from ansorpy.ir.task import Task
 from ansorpy.runtime.footprint import bytes_text
 from ansorpy.target import Target
@@ -196,7 +197,9 @@ def open_project(
             this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    graph = load_onnx(model, shapes, dims, byte_products=has_byte_dots(request.target))
+    # Dot products of unsigned by signed bytes serve all, those of signed bytes do not.
+    byte_products = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
+    graph = load_onnx(model, shapes, dims, byte_products=byte_products)
     ends = (*graph.inputs, *(output.value for output in graph.outputs))
     require_memory(name, sum(graph.types[value].bytes for value in ends))
     cuts = cuts_of(graph, _own_caches(request))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,30 +22,30 @@ from ansorpy.cli.options import (
 
 if TYPE_CHECKING:
     from ansorpy.api.project import Project
-    from ansorpy.api.session import Chosen, Session
+    from ansorpy.api.session import Session
     from ansorpy.ir.task import Task
     from ansorpy.runtime.footprint import Footprint
+    from ansorpy.target import Target
 
-__all__ = ["Form", "show"]
+__all__ = ["show"]
 
-
-class Form(StrEnum):
-    """The form in which to print a task."""
-
-    definition = "definition"
-    nest = "nest"
-    steps = "steps"
-    program = "program"
-    llvm = "llvm"
-    asm = "asm"
+_DEFINITION = "definition"
+_FORMS = (_DEFINITION, "nest", "steps", "program")
+"""The forms of every task; generated code has those of its target's backend."""
 
 
 def show(
     model: ModelFile,
     task: TaskName = None,
     form: Annotated[
-        Form, typer.Option("--as", help="What to print of the task given with --task.")
-    ] = Form.nest,
+        str,
+        typer.Option(
+            "--as",
+            metavar="FORM",
+            help="What to print of the task given with --task: definition, nest, steps, program, "
+            "or generated code: llvm or asm for CPUs, cuda or ptx for GPUs.",
+        ),
+    ] = "nest",
     db: ExistingRecords = None,
     target: TargetName = "host",
     threads: Threads = None,
@@ -66,11 +65,12 @@ def show(
         if task is None:
             _list(lookup.project, session, as_json)
             return
+        _require_form(form, lookup.request.target)
         for chosen in selected(lookup.project.all_tasks, task):
-            if form is not Form.definition:
+            if form != _DEFINITION:
                 lookup.warn_of_predictions([chosen])
             text = _text(chosen, session, form)
-            print(json.dumps({"task": chosen.name, form.value: text}) if as_json else text)
+            print(json.dumps({"task": chosen.name, form: text}) if as_json else text)
 
 
 def _list(project: Project, session: Session, as_json: bool) -> None:
@@ -130,21 +130,33 @@ def _facts(project: Project, task: Task, session: Session) -> dict[str, Any]:
     }
 
 
-def _text(task: Task, session: Session, form: Form) -> str:
-    from ansorpy.codegen.llvm.build import assembly
-    from ansorpy.codegen.llvm.emit import emit_llvm
+def _require_form(form: str, target: Target) -> None:
+    """Refuse a *form* that programs for *target* do not have."""
+    from ansorpy.codegen.backends import codegen_of
+    from ansorpy.errors import UsageError
+
+    known = (*_FORMS, *codegen_of(target).forms)
+    if form not in known:
+        raise UsageError(
+            f"a program for {target.name} cannot be shown as {form!r}",
+            hint=f"use one of {', '.join(known)}",
+        )
+
+
+def _text(task: Task, session: Session, form: str) -> str:
+    from ansorpy.codegen.backends import codegen_of
     from ansorpy.ir.printer import text
     from ansorpy.schedule.lower import lower
 
-    if form is Form.definition:
+    if form == _DEFINITION:
         return text(task.dag)
-    chosen: Chosen = session.choose([task])[0]
-    if form is Form.nest:
-        return chosen.state.text()
-    if form is Form.steps:
-        return str(chosen.state.history)
-    program = lower(chosen.state).run
-    if form is Form.program:
+    state = session.choose([task])[0].state
+    if form == "nest":
+        return state.text()
+    if form == "steps":
+        return str(state.history)
+    program = lower(state).run
+    if form == "program":
         return text(program)
-    code = emit_llvm(program, task.target, "kernel", prefetch=task.between_bytes > 0)
-    return code if form is Form.llvm else assembly(code, task.target)
+    code = codegen_of(task.target).forms[form]
+    return code.of(program, task.target, "kernel", task.between_bytes > 0)

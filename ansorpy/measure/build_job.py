@@ -9,12 +9,7 @@ import traceback
 from collections.abc import Mapping
 from pathlib import Path
 
-from ansorpy.codegen.cuda.build import build_cuda
-from ansorpy.codegen.cuda.emit import emit_cuda
-from ansorpy.codegen.cuda.host import for_host
-from ansorpy.codegen.cuda.packed import packed
-from ansorpy.codegen.llvm.build import ObjectCode, build
-from ansorpy.codegen.llvm.emit import emit_llvm
+from ansorpy.codegen.backends import codegen_of
 from ansorpy.config import DUMP
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.dag import ComputeDAG
@@ -39,27 +34,20 @@ def build_lowered(
 ) -> Built:
     """Compile ``run`` as *symbol* and ``bind``, if there is one, as *symbol*_bind.
 
-    With *prefetch*, ``run`` expects its constants outside a core's private caches.  ``bind`` of a
-    GPU program is compiled for this machine's CPU, which runs it.
+    With *prefetch*, ``run`` expects its constants outside a core's private caches.  ``bind`` may be
+    for another machine: that of a GPU program is compiled for this machine's CPU, which runs it.
     """
+    codegen = codegen_of(target)
     folder = DUMP.get()
     if folder is not None:
         _dump(lowered.run, target, symbol, folder, prefetch)
-    run = _compiled(lowered.run, target, symbol, prefetch)
+    run = codegen.build(lowered.run, target, symbol=symbol, prefetch=prefetch)
     run_params = tuple(ParamSpec.of(param) for param in lowered.run.params)
     if lowered.bind is None:
         return Built(run, run_params)
-    bind, host = lowered.bind, target
-    if target.kind == "cuda":
-        bind, host = for_host(bind), Target.host()
-    made = _compiled(bind, host, f"{symbol}_bind")
+    bind, machine = codegen.for_constants(lowered.bind, target)
+    made = codegen_of(machine).build(bind, machine, symbol=f"{symbol}_bind")
     return Built(run, run_params, made, tuple(ParamSpec.of(p) for p in bind.params))
-
-
-def _compiled(program: Program, target: Target, symbol: str, prefetch: bool = False) -> ObjectCode:
-    if target.kind == "cuda":
-        return packed(build_cuda(program, target, symbol=symbol), symbol)
-    return build(program, target, symbol=symbol, prefetch=prefetch)
 
 
 def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch: bool) -> None:
@@ -68,10 +56,8 @@ def _dump(program: Program, target: Target, symbol: str, folder: Path, prefetch:
     name = f"{symbol}-{hashlib.sha256(shown.encode()).hexdigest()[:12]}"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}.txt").write_text(shown)
-    if target.kind == "cuda":
-        (folder / f"{name}.cu").write_text(emit_cuda(program, target, symbol).text)
-    else:
-        (folder / f"{name}.ll").write_text(emit_llvm(program, target, symbol, prefetch=prefetch))
+    source = next(iter(codegen_of(target).forms.values()))
+    (folder / f"{name}{source.suffix}").write_text(source.of(program, target, symbol, prefetch))
 
 
 class BuildSession:

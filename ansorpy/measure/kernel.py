@@ -9,10 +9,10 @@ from types import TracebackType
 
 import numpy as np
 
-from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.jit import load
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.codegen.llvm.timing import bench
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Role
 from ansorpy.measure.buffers import CheckBuffers, ConstantCopies, TaskArrays

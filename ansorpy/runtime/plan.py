@@ -12,7 +12,7 @@ from enum import Enum
 
 import numpy as np
 
-from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError, UsageError
 from ansorpy.graph.network import Call, Network, TensorInfo
 from ansorpy.graph.reuse import in_place

@@ -12,7 +12,7 @@ moved by 128, and 128 times the sum of the other is subtracted again (exact modu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
 from ansorpy.ir.builders import select
@@ -85,12 +85,13 @@ def _along(load: Load, axis: Axis) -> int | None:
     return found[0] if len(found) == 1 and load.indices[found[0]] is axis else None
 
 
-def function_for(form: DotForm, has: Callable[[Function], bool]) -> Function | None:
-    """The dot product to use, of those the target *has*; an operand may be moved to fit."""
-    exact = [fn for fn, dot in DOTS.items() if set(form.types) == {dot.left, dot.right} and has(fn)]
+def function_for(form: DotForm, there: Collection[Function]) -> Function | None:
+    """The dot product to use, of those that are *there*; an operand may be moved to fit."""
+    exact = [fn for fn, dot in DOTS.items() if {dot.left, dot.right} == set(form.types)]
+    exact = [fn for fn in exact if fn in there]
     if exact:
         return exact[0]
-    moved = DType.BFLOAT16 not in form.types and has(Function.DOT_U8S8)
+    moved = DType.BFLOAT16 not in form.types and Function.DOT_U8S8 in there
     return Function.DOT_U8S8 if moved else None
 
 

@@ -46,3 +46,18 @@ def test_a_library_is_compiled_without_a_gpu(net, tmp_path, capfd):
     assert main(["compile", net, "--target", "sm_90", "--effort", "none", "-o", library]) == 0
     assert main(["run", library, "--input", "x=random"]) == 5  # the driver is missing
     assert "libcuda.so.1" in capfd.readouterr().err
+
+
+@needs_nvrtc
+def test_programs_for_a_gpu_are_shown(net, capfd):
+    shown = ["show", net, "--target", "sm_90", "--task", "0"]
+    for form, line in {"cuda": "__global__", "ptx": ".entry kernel"}.items():
+        assert main([*shown, "--as", form]) == 0
+        assert line in capfd.readouterr().out
+
+
+def test_a_form_that_programs_for_a_gpu_do_not_have(net, capfd):
+    assert main(["show", net, "--target", "sm_90", "--task", "0", "--as", "llvm"]) == 2
+    said = " ".join(capfd.readouterr().err.split())
+    assert "a program for sm_90 cannot be shown as 'llvm'" in said
+    assert "use one of definition, nest, steps, program, cuda, ptx" in said

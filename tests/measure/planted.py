@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 
-from ansorpy.codegen.llvm.build import ObjectCode, compile_ir
+from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.loops import Role

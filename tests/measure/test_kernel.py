@@ -7,7 +7,8 @@ import weakref
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm.build import ObjectCode, compile_ir
+from ansorpy.codegen.llvm.build import compile_ir
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType

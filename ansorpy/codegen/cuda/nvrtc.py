@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache, lru_cache
 from typing import Any
 
 from ansorpy.errors import CodegenError, MissingDependency
 from ansorpy.target import Target
 
-__all__ = ["architectures", "compile_source", "version"]
+__all__ = ["architectures", "compile_source", "ptx", "version"]
 
 _LINES = 12
 """Number of lines of the compiler's log shown in an error."""
@@ -24,27 +26,43 @@ def compile_source(text: str, target: Target) -> tuple[bytes, str]:
         CodegenError: The compiler rejects *text*.
         MissingDependency: There is no NVRTC, or it does not know the architecture.
     """
+    # What NVRTC has in its own cache it would not report of again.
+    with _compiled(text, target, target.cpu, "--no-cache", "--ptxas-options=-v") as program:
+        # cupy drops the last byte, as if it were a string's terminating zero; here it is one too.
+        return _nvrtc().getCUBIN(program) + b"\0", _nvrtc().getProgramLog(program)
+
+
+def ptx(text: str, target: Target) -> str:
+    """The PTX that NVRTC makes of *text* for *target*.
+
+    Raises:
+        CodegenError, MissingDependency: As :func:`compile_source`.
+    """
+    with _compiled(text, target, target.cpu.replace("sm_", "compute_")) as program:
+        found: bytes = _nvrtc().getPTX(program)
+        return found.decode()
+
+
+@contextmanager
+def _compiled(text: str, target: Target, architecture: str, *options: str) -> Iterator[object]:
+    """NVRTC's program of *text*, compiled; it is destroyed when the context exits."""
     nvrtc = _nvrtc()
     if target.cpu.rstrip("af") not in architectures():
         raise MissingDependency(
             f"NVRTC {version()} does not compile for {target.cpu}",
             hint=f"it knows {', '.join(architectures())}",
         )
-    # What NVRTC has in its own cache it would not report of again.
-    options = (
-        f"--gpu-architecture={target.cpu}", "--std=c++17", "--no-cache", "--ptxas-options=-v",
-    )  # fmt: skip
     program = nvrtc.createProgram(text, "kernel.cu", (), ())
     try:
         try:
-            nvrtc.compileProgram(program, options)
+            whole = (f"--gpu-architecture={architecture}", "--std=c++17", *options)
+            nvrtc.compileProgram(program, whole)
         except nvrtc.NVRTCError as error:
             log = nvrtc.getProgramLog(program).strip().splitlines()
             raise CodegenError(
                 f"NVRTC refuses the generated source: {error}\n" + "\n".join(log[:_LINES])
             ) from error
-        # cupy drops the last byte, as if it were a string's terminating zero; here it is one too.
-        return nvrtc.getCUBIN(program) + b"\0", nvrtc.getProgramLog(program)
+        yield program
     finally:
         nvrtc.destroyProgram(program)
 

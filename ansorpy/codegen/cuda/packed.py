@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ansorpy.codegen.cuda.build import CudaCode
 from ansorpy.codegen.cuda.plan import LaunchPlan
-from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import ForeignFile
 
 __all__ = ["packed", "unpacked"]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from ansorpy.codegen.llvm.emit import emit_module
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target
@@ -16,28 +16,7 @@ from ansorpy.target import Target
 if TYPE_CHECKING:
     from llvmlite import binding
 
-__all__ = ["ObjectCode", "assembly", "build", "compile_ir"]
-
-
-@dataclass(frozen=True)
-class ObjectCode:
-    """A relocatable object that defines *symbol* with the kernel ABI.
-
-    The ABI is ``int32_t symbol(void *const *args, void *workspace, int32_t threads)``; workspace
-    has ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.  For a GPU program,
-    ``code`` is what :func:`ansorpy.codegen.cuda.packed.packed` makes.
-    """
-
-    symbol: str
-    code: bytes
-    shared_bytes: int
-    thread_bytes: int
-    build_s: float
-    digest: str
-
-    def workspace_bytes(self, threads: int) -> int:
-        """Bytes of workspace that a call with *threads* threads needs."""
-        return self.shared_bytes + threads * self.thread_bytes
+__all__ = ["assembly", "build", "compile_ir"]
 
 
 def build(program: Program, target: Target, *, symbol: str, prefetch: bool = False) -> ObjectCode:

@@ -20,7 +20,7 @@ from ansorpy.target import Target
 if TYPE_CHECKING:
     from ansorpy.codegen.llvm.emitter import Emitter
 
-__all__ = ["dot", "has_byte_dots", "has_instruction", "word"]
+__all__ = ["dot", "has_instruction", "word"]
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,6 @@ _INSTRUCTIONS: Mapping[Function, list[_Instruction]] = {
 def has_instruction(fn: Function, target: Target) -> bool:
     """True when *target* multiplies and adds whole vectors of such words in one instruction."""
     return any(i.present(target) and i.bits == target.vector_bits for i in _INSTRUCTIONS[fn])
-
-
-def has_byte_dots(target: Target) -> bool:
-    """True when *target* has dot products for 8-bit integers of either sign.
-
-    Those of unsigned by signed serve all (:mod:`ansorpy.schedule.dots`), those of signed do not.
-    """
-    return has_instruction(Function.DOT_U8S8, target)
 
 
 def dot(e: Emitter, fn: Function, a: Value, b: Value, total: Value | None = None) -> Value:

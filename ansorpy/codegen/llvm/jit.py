@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.functions import TEAM
 from ansorpy.codegen.llvm.team import STOP, needs_team, team_object
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.codegen.singletons import singleton
 from ansorpy.errors import CodegenError
 from ansorpy.target import Target

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.jit import load
 from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 
 __all__ = ["run_once"]

@@ -12,9 +12,9 @@ import numpy as np
 
 from ansorpy.codegen.cuda.device import Device, launch_all, repeat
 from ansorpy.codegen.cuda.packed import unpacked
-from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.codegen.llvm.once import run_once
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Role

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.codegen.llvm.dots import has_instruction
+from ansorpy.codegen.backends import codegen_of
 from ansorpy.ir.expr import Function
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.relations import is_input, is_tiled
@@ -31,7 +31,7 @@ class DotWords(SketchRule):
         stage = state.stage(stage_id)
         if is_input(state, stage) or dot_form(stage.op) is None or is_tiled(stage):
             return Verdict.skip("no sum of products of 8-bit integers or bfloat16")
-        if target.kind != "cpu" or _function(stage, target) is None:
+        if _function(stage, target) is None:
             return Verdict.skip("the target has no dot-product instruction for these types")
         return Verdict.apply_and_skip_rest("one instruction adds up several products")
 
@@ -45,4 +45,4 @@ class DotWords(SketchRule):
 
 def _function(stage: Stage, target: Target) -> Function | None:
     form = dot_form(stage.op)
-    return None if form is None else function_for(form, lambda fn: has_instruction(fn, target))
+    return None if form is None else function_for(form, codegen_of(target).dots(target))

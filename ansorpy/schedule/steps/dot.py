@@ -36,7 +36,7 @@ class DotStep(Step):
                 step=self.call(), stage=stage.name, program=state.text(stage.name),
                 hint="cast both operands to the type of the sum: a[i, k].astype('int32') * ...",
             )  # fmt: skip
-        possible = [fn for fn in DOTS if function_for(form, {fn}.__contains__) is fn]
+        possible = [fn for fn in DOTS if function_for(form, {fn}) is fn]
         function = named("dot product of these types", self.function, self, possible)
         new, extra = in_words(
             stage.compute, form, function, tuple(state.dag.constant_ops), free_names(state)

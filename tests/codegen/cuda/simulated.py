@@ -23,8 +23,8 @@ from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
 from ansorpy.codegen.cuda.packed import packed
 from ansorpy.codegen.cuda.plan import Argument, Launch
-from ansorpy.codegen.llvm.build import ObjectCode
 from ansorpy.codegen.llvm.memory import arranged
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Storage

@@ -18,7 +18,7 @@ import pytest
 from ansorpy.codegen.cuda.build import CudaCode
 from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.packed import packed
-from ansorpy.codegen.llvm.build import ObjectCode
+from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import MissingDependency
 from ansorpy.graph.memory import ArenaPlan
 from ansorpy.graph.network import Call, Network, TensorInfo

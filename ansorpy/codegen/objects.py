@@ -1,0 +1,28 @@
+"""Generated code of one function, as it is stored, sent to workers and loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ObjectCode"]
+
+
+@dataclass(frozen=True)
+class ObjectCode:
+    """Code that defines *symbol*; what the bytes are is up to the backend.
+
+    On a CPU it has the kernel ABI, ``int32_t symbol(void *const *args, void *workspace, int32_t
+    threads)``; workspace has ``shared_bytes + threads * thread_bytes`` bytes on a 64-byte boundary.
+    For a GPU program, ``code`` is what :func:`ansorpy.codegen.cuda.packed.packed` makes.
+    """
+
+    symbol: str
+    code: bytes
+    shared_bytes: int
+    thread_bytes: int
+    build_s: float
+    digest: str
+
+    def workspace_bytes(self, threads: int) -> int:
+        """Bytes of workspace that a call with *threads* threads needs."""
+        return self.shared_bytes + threads * self.thread_bytes
