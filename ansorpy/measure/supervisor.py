@@ -147,6 +147,7 @@ class Worker:
         process, self._process = self._process, None
         if process is not None and process.poll() is None:
             process.terminate()
+            process.send_signal(signal.SIGCONT)  # a stopped one would not see it
             with suppress(subprocess.TimeoutExpired):
                 process.wait(self.soft_kill_s)
         if process is not None and process.poll() is None:
@@ -164,6 +165,15 @@ class Worker:
                 "worker %d (%s) does not end within %.0f s of SIGKILL and is left behind",
                 process.pid, self.module, _ABANDONED_S,
             )  # fmt: skip
+
+    def stop(self) -> None:
+        """Take the process off its cores (SIGSTOP) until :meth:`resume` or its end."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
 
     def close(self) -> None:
         """End the process; the worker may be started again."""

@@ -7,21 +7,14 @@ machine then affect all engines alike, and bursts that met one are repeated.
 
 from __future__ import annotations
 
-import json
-import os
-import select
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from statistics import median
-from types import TracebackType
 from typing import Any
 
+import ansorpy.report.bench.engine_job
 from ansorpy.errors import (
     AnsorpyError,
     ForeignFile,
@@ -29,6 +22,8 @@ from ansorpy.errors import (
     UnsupportedModel,
     UsageError,
 )
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.supervisor import Failure, Worker
 from ansorpy.measure.undisturbed import Undisturbed
 
 __all__ = ["Contender", "EngineFailure", "Policy", "Timing", "compare"]
@@ -172,92 +167,49 @@ def _line(timings: Mapping[str, Timing]) -> str:
 
 
 class _EngineProcess:
-    """One worker process; it is stopped between turns."""
+    """The worker process of one engine; it is stopped between turns."""
 
     def __init__(self, contender: Contender) -> None:
         self.name = contender.name
         self.turns = 0
         self._contender = contender
-        self._calls: int | None = None
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "ansorpy.report.bench.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
+        self._worker = Worker(ansorpy.report.bench.engine_job.__name__)
 
     def __enter__(self) -> _EngineProcess:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        at: TracebackType | None,
-    ) -> None:
-        self._process.kill()  # works on a stopped process too
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                pipe.close()
-        self._process.wait()
+    def __exit__(self, *exception: object) -> None:
+        self._worker.close()
 
     def load(self, timeout_s: float) -> str:
         """Load the engine; returns its version."""
-        request = {"factory": self._contender.factory, "arguments": dict(self._contender.arguments)}
-        return str(self._ask(request, timeout_s)["version"])
+        contender = self._contender
+        request = {"factory": contender.factory, "arguments": dict(contender.arguments)}
+        return str(self._ask(Message("load", request), timeout_s)["version"])
 
     def stop(self) -> None:
-        os.kill(self._process.pid, signal.SIGSTOP)
+        self._worker.stop()
 
     def turn(self, policy: Policy) -> list[float]:
         """Resume the process for one burst, then stop it; seconds of each timed call."""
         self.turns += 1
-        os.kill(self._process.pid, signal.SIGCONT)
-        answer = self._ask(
-            {
-                "untimed_s": policy.untimed_s,
-                "burst_s": policy.burst_s,
-                "least_calls": policy.least_calls,
-                "most_calls": policy.most_calls,
-            },
-            policy.load_timeout_s,
-        )
+        self._worker.resume()
+        request = {
+            "untimed_s": policy.untimed_s,
+            "burst_s": policy.burst_s,
+            "least_calls": policy.least_calls,
+            "most_calls": policy.most_calls,
+        }
+        answer = self._ask(Message("burst", request), policy.load_timeout_s)
         self.stop()
         return [nanoseconds * 1e-9 for nanoseconds in answer["calls_ns"]]
 
-    def _ask(self, request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        try:
-            self._process.stdin.write(json.dumps(request).encode() + b"\n")
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._ended() from None
-        line = _read_line(self._process.stdout.fileno(), time.monotonic() + timeout_s)
-        if line is None:
-            raise EngineFailure(f"{self.name} did not answer within {timeout_s:.0f} s")
-        if not line:
-            raise self._ended()
-        answer: dict[str, Any] = json.loads(line)
-        if "error" in answer:
-            kind = _KINDS.get(answer["exit_code"], EngineFailure)
-            raise kind(f"{self.name}: {answer['error']}", hint=answer.get("hint"))
-        return answer
-
-    def _ended(self) -> EngineFailure:
-        code = self._process.wait()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        return EngineFailure(f"the process of {self.name} ended ({how})")
-
-
-def _read_line(descriptor: int, deadline: float) -> bytes | None:
-    """Read one line from the pipe; empty at its end, ``None`` when the deadline passes."""
-    line = bytearray()
-    while not line.endswith(b"\n"):
-        ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
-        if not ready:
-            return None
-        chunk = os.read(descriptor, 1 << 16)
-        if not chunk:
-            return b""
-        line += chunk
-    return bytes(line)
+    def _ask(self, request: Message, timeout_s: float) -> Mapping[str, Any]:
+        answer = self._worker.request(request, timeout_s)
+        if isinstance(answer, Failure):
+            raise EngineFailure(f"the process of {self.name} failed: {answer.reason}")
+        fields: Mapping[str, Any] = answer.fields
+        if answer.kind == "failed":
+            kind = _KINDS.get(fields["exit_code"], EngineFailure)
+            raise kind(f"{self.name}: {fields['message']}", hint=fields["hint"])
+        return fields

@@ -1,0 +1,72 @@
+"""Handlers of an engine's process: load the engine once, then time bursts of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from time import perf_counter_ns
+from typing import Any
+
+from ansorpy.errors import AnsorpyError
+from ansorpy.measure.protocol import Message
+from ansorpy.measure.worker import Handler
+from ansorpy.report.engines.protocol import Engine
+
+__all__ = ["burst", "make_handlers"]
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """``load`` answers with the engine's version, ``burst`` with nanoseconds of each timed call.
+
+    Errors are answered as ``failed``: message, hint, and the exit code that stands for their kind.
+    """
+    loaded: list[Engine] = []
+
+    def load(request: Message) -> Message:
+        fields: Mapping[str, Any] = request.fields
+        module, attribute = fields["factory"].split(":")
+        engine: Engine = getattr(import_module(module), attribute)(**fields["arguments"])
+        engine.run()
+        loaded.append(engine)
+        return Message("loaded", {"version": engine.version})
+
+    def timed(request: Message) -> Message:
+        fields: Mapping[str, Any] = request.fields
+        return Message("timed", {"calls_ns": burst(loaded[0], **fields)})
+
+    return {"load": _reporting(load), "burst": _reporting(timed)}
+
+
+def burst(
+    engine: Engine, *, untimed_s: float, burst_s: float, least_calls: int, most_calls: int
+) -> list[int]:
+    """Make untimed calls for *untimed_s*, then timed ones for *burst_s*; nanoseconds of each."""
+    start = perf_counter_ns()
+    untimed = 0
+    while untimed == 0 or perf_counter_ns() - start < untimed_s * 1e9:
+        engine.run()
+        untimed += 1
+    calls: list[int] = []
+    first = before = perf_counter_ns()
+    while len(calls) < most_calls:
+        engine.run()
+        after = perf_counter_ns()
+        calls.append(after - before)
+        if len(calls) >= least_calls and after - first >= burst_s * 1e9:
+            break
+        before = perf_counter_ns()
+    return calls
+
+
+def _reporting(handler: Callable[[Message], Message]) -> Handler:
+    def answer(request: Message) -> Message:
+        try:
+            return handler(request)
+        except AnsorpyError as error:
+            fields = {"message": error.message, "hint": error.hint, "exit_code": error.exit_code}
+        except Exception as error:  # whatever an engine raises is reported to the parent
+            message = f"{type(error).__name__}: {error}"
+            fields = {"message": message, "hint": None, "exit_code": 1}
+        return Message("failed", fields)
+
+    return answer
