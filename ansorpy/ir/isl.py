@@ -38,7 +38,10 @@ from ansorpy.ir.expr import (
 if TYPE_CHECKING:
     import islpy as isl
 
-__all__ = ["COUNTS", "MAX_OPERATIONS", "Counts", "Domain", "Holds", "Relation", "box_of", "decide"]
+__all__ = [
+    "COUNTS", "MAX_OPERATIONS", "Counts", "Domain", "Holds", "Relation", "box_of", "decide",
+    "without_inputs",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -124,7 +127,7 @@ class Domain:
         name: str | None = None,
         values: Mapping[Var, Expr] | None = None,
     ):
-        self.variables = tuple(extents)
+        self.extents = dict(extents)
         self.box = box_of(tuple(extents.values()), name, tuple(v.name for v in extents))
         self._space = self.box.get_space()
         self._position = {v: n for n, v in enumerate(extents)}
@@ -184,6 +187,31 @@ class Domain:
         if name is not None:
             found = found.set_tuple_name(islpy.dim_type.out, name)
         return Relation(found.intersect_domain(held.may), held.exact and len(known) == len(values))
+
+    def step(self, e: Expr, variable: Var) -> int | None:
+        """How far *e* moves in the :attr:`box` with one step of *variable*, which must have one.
+
+        None if that varies, if *e* is opaque, or if isl cannot tell.
+        """
+        import islpy
+
+        value, at = self.affine(e), self._position[variable]
+        if value is None:
+            return None
+        moved = islpy.MultiAff.identity(self._space.map_from_set())
+        moved = moved.set_at(at, moved.get_at(at).add_constant_val(1))
+        last = self.extents[variable] - 2
+        inside = self.box.upper_bound_val(islpy.dim_type.set, at, last)
+        difference = (value.pullback_multi_aff(moved) - value).intersect_domain(inside)
+        ends = decide(lambda: (difference.min_val(), difference.max_val()))
+        return None if ends is None or ends[0] != ends[1] else ends[0].to_python()
+
+    def at_origin(self, e: Expr) -> int | None:
+        """The value of *e* where all variables are 0; None if it is opaque."""
+        import islpy
+
+        value = self.affine(e)
+        return None if value is None else value.eval(islpy.Point.zero(self._space)).to_python()
 
     # Values
 
@@ -302,6 +330,15 @@ def box_of(
     for d, variable in enumerate(variables):
         found = found.set_dim_name(dims, d, variable)
     return found if name is None else found.set_tuple_name(name)
+
+
+def without_inputs(relation: isl.Map, dims: Sequence[int]) -> isl.Map:
+    """*relation* with input dimensions *dims* projected out: from what is left of each point."""
+    import islpy
+
+    for d in sorted(dims, reverse=True):
+        relation = relation.project_out(islpy.dim_type.in_, d, 1)
+    return relation
 
 
 def _anonymous(dims: int) -> isl.Space:

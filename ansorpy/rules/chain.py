@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.access import accesses
-from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.access import reads
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.branches import periods
 from ansorpy.rules.predicates import (
@@ -90,14 +89,14 @@ def inline_cheap(state: State) -> State:
 
 
 def is_read_once(state: State, stage: Stage) -> bool:
-    """True when one stage reads *stage*, with one index tuple that never repeats an element."""
+    """True when one stage reads *stage*, in one load that reads no element twice."""
     readers = [r for r in state.dag.readers(stage.op) if isinstance(r, ComputeOp)]
     if len(readers) != 1:
         return False
     (reader,) = readers
-    found = [a for a in accesses(state.dag)[reader] if a.producer is stage.op]
-    summed = any(a.extent > 1 and a.kind is AxisKind.REDUCE for a in reader.reduce_axes)
-    return len(found) == 1 and found[0].injective and not (found[0].broadcast or summed)
+    found = reads(reader, stage.op)
+    summed = any(axis.extent > 1 for axis in reader.reduce_axes)
+    return len(found) == 1 and not summed and found[0].is_once
 
 
 def _computes(state: State, stage: Stage) -> bool:

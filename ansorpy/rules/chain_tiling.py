@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ansorpy.ir.affine import index_terms
-from ansorpy.ir.dag import loads_of
-from ansorpy.ir.expr import Axis, AxisKind, Expr, walk
+from ansorpy.ir.access import Access, accesses, reads
+from ansorpy.ir.expr import Axis, AxisKind, walk
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.branches import branch_axes, chosen_by_remainder, periods
@@ -336,14 +335,14 @@ def _divides_well(extent: int) -> bool:
 def passed_axes(state: State, op: ComputeOp) -> frozenset[str]:
     """Axes used to index a producer along axes by which it selects between formulas."""
     found: set[str] = set()
-    for producer, reads in loads_of(op).items():
+    for access in accesses(op):
+        producer = access.tensor
         if not isinstance(producer, ComputeOp) or producer in state.dag.constant_ops:
             continue
         chosen = branch_axes(producer)
-        for indices in reads:
-            for axis, index in zip(producer.axes, indices, strict=True):
-                if axis.name in chosen:
-                    found |= {e.name for e in walk(index) if isinstance(e, Axis)}
+        for axis, index in zip(producer.axes, access.indices, strict=True):
+            if axis.name in chosen:
+                found |= {e.name for e in walk(index) if isinstance(e, Axis)}
     return frozenset(found)
 
 
@@ -358,17 +357,18 @@ def _is_pointwise(op: ComputeOp, read: Stage, kept: set[str], apart: dict[str, i
 
     Indices free of them are constants, folded axes and remainders.
     """
-    for indices in loads_of(op).get(read.op, ()):
-        if not all(_is_plain(index, op, kept, apart) for index in indices):
-            return False
-    return True
+    return all(
+        _is_plain(access, d, kept, apart)
+        for access in reads(op, read.op)
+        for d in range(len(access.indices))
+    )
 
 
-def _is_plain(index: Expr, op: ComputeOp, kept: set[str], apart: dict[str, int]) -> bool:
-    names = {e.name for e in walk(index) if isinstance(e, Axis)}
+def _is_plain(access: Access, d: int, kept: set[str], apart: dict[str, int]) -> bool:
+    names = {e.name for e in walk(access.indices[d]) if isinstance(e, Axis)}
     if not names & (kept | apart.keys()):
         return True
-    found = index_terms(index, op.axes)
-    if found is None:
+    terms = access.terms[d]
+    if terms is None:
         return len(names) == 1 and names <= apart.keys()
-    return len(found[0]) == 1 and found[1] == 0 and set(found[0].values()) == {1}
+    return len(terms[0]) == 1 and terms[1] == 0 and set(terms[0].values()) == {1}

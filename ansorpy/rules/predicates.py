@@ -1,7 +1,8 @@
 """Conditions that the sketch rules test, named as in the paper and TVM.
 
-They look at the syntax of the definition only, as TVM does, so the published sketch counts hold:
-an index qualifies when it is one axis plus a constant, whatever the axis's extent.
+What is read is asked of the access relations (:mod:`ansorpy.ir.access`): an index qualifies when it
+is one axis plus a constant on the extents of the axes, however it is written.  An axis of extent 1
+is a constant.  Differs: TVM looks at the syntax.  The published sketch counts hold all the same.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ansorpy.ir.affine import index_terms
+from ansorpy.ir.access import Access, accesses, reads
 from ansorpy.ir.attrs import Attrs
-from ansorpy.ir.dag import ComputeDAG, loads_of
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import (
     Axis,
@@ -19,7 +20,6 @@ from ansorpy.ir.expr import (
     Binary,
     Call,
     Cast,
-    Expr,
     Function,
     Load,
     Select,
@@ -45,7 +45,7 @@ __all__ = [
     "axis_access", "elementwise_match", "fusible_consumer", "has_branch",
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
-    "is_cache_write_stage", "is_repeated_in_tiles",
+    "is_cache_write_stage", "is_elementwise", "is_repeated_in_tiles",
     "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reads_in_place", "reduce_extent", "space_extent",
@@ -62,7 +62,7 @@ def attrs_of(op: Tensor) -> Attrs:
 
 @dataclass(frozen=True)
 class AxisAccess:
-    """How an index tuple uses the space axes of the operator that contains the read."""
+    """How a load uses the space axes of its reader, those of extent 1 aside."""
 
     missing: bool
     duplicated: bool
@@ -70,43 +70,26 @@ class AxisAccess:
     shifted: bool
 
     @property
-    def elementwise(self) -> bool:
-        """Every axis exactly once, in order."""
-        return self.same_order and not (self.missing or self.duplicated)
-
-    @property
     def in_place(self) -> bool:
-        """The element at the reader's own indices."""
-        return self.elementwise and not self.shifted
+        """The element at the reader's own indices: every axis exactly once, in order."""
+        return self.same_order and not (self.missing or self.duplicated or self.shifted)
 
 
-def axis_access(op: ComputeOp, indices: tuple[Expr, ...]) -> AxisAccess | None:
-    """The access; None unless each index is a constant or one space axis plus a constant."""
-    used: list[int] = []
-    shifted = False
-    for index in indices:
-        found = index_terms(index, (*op.axes, *op.reduce_axes))
-        if found is None:
+def axis_access(access: Access) -> AxisAccess | None:
+    """How *access* uses the axes; None unless each index is a constant or a space axis plus one."""
+    axes, used, shifted = access.reader.axes, list[int](), False
+    for shift in access.shifts:
+        if shift is None or (shift.axis is not None and shift.axis not in axes):
             return None
-        if not found[0]:
-            continue
-        axis = _const_shift(found[0])
-        if axis is None or axis not in op.axes:
-            return None
-        used.append(op.axes.index(axis))
-        shifted = shifted or found[1] != 0
+        if shift.axis is not None:
+            used.append(axes.index(shift.axis))
+            shifted = shifted or shift.offset != 0
     return AxisAccess(
-        missing=len(set(used)) < len(op.axes),
+        missing=any(axis.extent > 1 and n not in used for n, axis in enumerate(axes)),
         duplicated=len(set(used)) < len(used),
         same_order=used == sorted(used),
         shifted=shifted,
     )
-
-
-def _const_shift(terms: dict[Axis, int]) -> Axis | None:
-    """The axis, if *terms* is a single axis with coefficient 1; else None."""
-    (axis, coefficient), *rest = terms.items()
-    return axis if coefficient == 1 and not rest else None
 
 
 def has_branch(op: ComputeOp) -> bool:
@@ -174,19 +157,18 @@ def _does_arithmetic(op: ComputeOp) -> bool:
 
 def reads_in_order(state: State, stage: Stage) -> bool:
     """True when every index is one axis plus a constant, in axis order; axes may be left out."""
-    for accesses in state.dag.reads(stage.compute).values():
-        for indices in accesses:
-            access = axis_access(stage.compute, indices)
-            if access is None or access.duplicated or not access.same_order:
-                return False
+    for access in accesses(stage.compute):
+        use = axis_access(access)
+        if use is None or use.duplicated or not use.same_order:
+            return False
     return True
 
 
 def has_data_reuse(state: State, stage: Stage) -> bool:
     """True when the stage re-reads its inputs enough for tiling to pay (matmul, conv2d).
 
-    A read is broadcast when some non-unit space axis appears in none of its indices.  The
-    condition holds with two broadcast reads, or with one and a reduction.  Reads of one tensor
+    A read is broadcast when it moves along some space axis to no other element.  The condition
+    holds with two broadcast reads, or with one and a reduction.  Reads of one tensor that move
     along the same axes count as one.
     Paper: HasDataReuse, OSDI'20 Table 1.  Differs: the paper only gives examples; the
     threshold here is that of TVM's ``NeedsMultilevelTiling`` (``compute_dag.cc``), which unites
@@ -196,13 +178,9 @@ def has_data_reuse(state: State, stage: Stage) -> bool:
         return False
     op = stage.compute
     space = {axis for axis in op.axes if axis.extent > 1}
-    reads = [axes for tuples in state.dag.reads(op).values() for axes in set(map(_axes_in, tuples))]
-    broadcast = sum(not space <= axes for axes in reads)
+    apart = {(access.tensor, access.moving) for access in accesses(op)}
+    broadcast = sum(not space <= moving for _, moving in apart)
     return broadcast >= 2 or (broadcast == 1 and bool(op.reduce_axes))
-
-
-def _axes_in(indices: tuple[Expr, ...]) -> frozenset[Axis]:
-    return frozenset(e for index in indices for e in walk(index) if isinstance(e, Axis))
 
 
 def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
@@ -213,13 +191,23 @@ def elementwise_match(dag: ComputeDAG, op: Tensor, target: Tensor) -> bool:
         if len(readers) != 1 or not isinstance(current, ComputeOp):
             return False
         (reader,) = readers
-        if reader.shape != current.shape:
-            return False
-        accesses = [axis_access(reader, indices) for indices in dag.reads(reader)[current]]
-        if not all(access is not None and access.elementwise for access in accesses):
+        if not is_elementwise(reader, current):
             return False
         current = reader
     return True
+
+
+def is_elementwise(reader: ComputeOp, tensor: Tensor) -> bool:
+    """True when *reader*, of the shape of *tensor*, reads it at its own indices plus constants."""
+    if reader.shape != tensor.shape:
+        return False
+    return all(_keeps(a, d) for a in reads(reader, tensor) for d in range(tensor.ndim))
+
+
+def _keeps(access: Access, d: int) -> bool:
+    """True when index *d* is the reader's axis of the same number plus a constant."""
+    axis, shift = access.reader.axes[d], access.shifts[d]
+    return shift is not None and shift.axis is (axis if axis.extent > 1 else None)
 
 
 def has_single_elementwise_matched_consumer(state: State, stage: Stage) -> bool:
@@ -249,10 +237,7 @@ def has_single_consumer_once_inlined(state: State, stage: Stage) -> bool:
         return False
     reader, op = state.stage(readers[0]), definition.ops[readers[0]]
     both_reduce = has_reduce_iters(stage) and has_reduce_iters(reader)
-    if both_reduce or reader.scope is Scope.SHARED or op.shape != stage.op.shape:
-        return False
-    accesses = [axis_access(op, i) for i in definition.index_tuples(readers[0], stage.name)]
-    return all(access is not None and access.elementwise for access in accesses)
+    return not both_reduce and reader.scope is not Scope.SHARED and is_elementwise(op, stage.op)
 
 
 def reads_in_place(state: State, reader: Stage, stage: Stage) -> bool:
@@ -260,10 +245,8 @@ def reads_in_place(state: State, reader: Stage, stage: Stage) -> bool:
 
     Inlined stages between them count as part of *reader*.
     """
-    definition = effective(state)
-    tuples = definition.index_tuples(reader.name, stage.name)
-    accesses = [axis_access(definition.ops[reader.name], indices) for indices in tuples]
-    return all(access is not None and access.in_place for access in accesses)
+    found = [axis_access(a) for a in reads(effective(state).ops[reader.name], stage.op)]
+    return all(use is not None and use.in_place for use in found)
 
 
 def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) -> Stage | None:
@@ -347,8 +330,8 @@ def num_common_outer_iterators(dag: ComputeDAG, op: Tensor, target: Tensor) -> i
     common: dict[Tensor, int] = {op: op.ndim}
     for reader in dag.computes:
         through = [
-            min(common[p], _common_outer(reader, p, accesses))
-            for p, accesses in dag.reads(reader).items()
+            min(common[p], _common_outer(reader, p))
+            for p in dag.reads(reader)
             if p in common and p is not target
         ]
         if through:
@@ -356,16 +339,12 @@ def num_common_outer_iterators(dag: ComputeDAG, op: Tensor, target: Tensor) -> i
     return common.get(target, 0)
 
 
-def _common_outer(
-    reader: ComputeOp, producer: Tensor, accesses: tuple[tuple[Expr, ...], ...]
-) -> int:
+def _common_outer(reader: ComputeOp, producer: Tensor) -> int:
     count = 0
     for d, axis in enumerate(reader.axes[: producer.ndim]):
         if axis.extent != producer.shape[d]:
             break
-        known = (*reader.axes, *reader.reduce_axes)
-        terms = [index_terms(indices[d], known) for indices in accesses]
-        if not all(t is not None and t[0] == {axis: 1} for t in terms):
+        if not all(_keeps(access, d) for access in reads(reader, producer)):
             break
         count += 1
     return count
@@ -376,14 +355,14 @@ def reads_along(state: State, stage: Stage, axis: Axis, max_stride: int) -> bool
 
     Reads of an inlined producer count as reads of the stage itself.
     """
-    op, follows = effective(state).ops.get(stage.name, stage.compute), False
-    for producer, accesses in loads_of(op).items():
-        inner = max((d for d, n in enumerate(producer.shape) if n > 1), default=0)
-        for indices in accesses:
-            for d, index in enumerate(indices):
-                found = index_terms(index, (*op.axes, *op.reduce_axes))
-                stride = max_stride + 1 if found is None else found[0].get(axis, 0)
-                if stride and (d != inner or not 0 < stride <= max_stride):
-                    return False
-                follows = follows or stride > 0
+    follows = False
+    for access in accesses(effective(state).ops.get(stage.name, stage.compute)):
+        inner = max((d for d, n in enumerate(access.tensor.shape) if n > 1), default=0)
+        for d in range(access.tensor.ndim):
+            step = access.step(d, axis)
+            if step == 0:
+                continue
+            if step is None or d != inner or not 0 < step <= max_stride:
+                return False
+            follows = True
     return follows

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
-from ansorpy.ir.affine import index_terms
-from ansorpy.ir.dag import loads_of
+from ansorpy.ir.access import Access, accesses, reads
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
-from ansorpy.ir.tensor import ComputeOp, Tensor
+from ansorpy.ir.tensor import Tensor
 from ansorpy.rules.predicates import has_data_reuse, is_strictly_inlineable
 from ansorpy.rules.relations import has_reduce_iters, is_input
 from ansorpy.schedule.bounds import Bounds
@@ -74,23 +73,15 @@ def is_evaluated_once(state: State, stage: Stage) -> bool:
     readers = definition.readers.get(stage.name, ())
     if len(readers) != 1:
         return False
-    op = definition.ops[readers[0]]
-    tuples = definition.index_tuples(readers[0], stage.name)
-    return len(tuples) == 1 and _is_permutation(op, tuples[0])
+    found = reads(definition.ops[readers[0]], stage.op)
+    return len(found) == 1 and _is_permutation(found[0])
 
 
-def _is_permutation(op: ComputeOp, indices: tuple[Expr, ...]) -> bool:
-    """True when each index is a different axis of *op*, and no axis is left out."""
-    axes = (*op.axes, *op.reduce_axes)
-    used: list[Axis] = []
-    for index in indices:
-        found = index_terms(index, axes)
-        if found is None or len(found[0]) > 1:
-            return False
-        used += found[0]
-        if any(coefficient != 1 for coefficient in found[0].values()):
-            return False
-    return len(set(used)) == len(used) and set(used) >= {a for a in axes if a.extent > 1}
+def _is_permutation(access: Access) -> bool:
+    """True when each index is a different axis of the reader, and no axis is left out."""
+    used = [shift.axis for shift in access.shifts if shift is not None and shift.axis is not None]
+    every = {axis for axis in access.axes if axis.extent > 1}
+    return None not in access.shifts and len(set(used)) == len(used) and set(used) == every
 
 
 def is_worth_inlining(state: State, stage: Stage) -> bool:
@@ -165,11 +156,12 @@ def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
     dimension, and each axis before it continues where a run of the next one ends.
     """
     op = effective(state).ops[stage.name]
-    reads = [(t, indices) for t, tuples in loads_of(op).items() for indices in tuples]
-    forms = [(t, [index_terms(i, (*op.axes, *op.reduce_axes)) for i in ix]) for t, ix in reads]
-    if any(form is None for _, terms in forms for form in terms):
+    if any(None in access.terms for access in accesses(op)):
         return ()
-    reading = [(t, [dict(form[0]) for form in terms if form is not None]) for t, terms in forms]
+    reading = [
+        (access.tensor, [dict(terms[0]) for terms in access.terms if terms is not None])
+        for access in accesses(op)
+    ]
     found: list[Axis] = []
     for axis in reversed(op.reduce_axes):
         steps = [_steps(t, terms, axis, found) for t, terms in reading]

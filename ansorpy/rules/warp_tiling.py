@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ansorpy.ir.affine import index_terms
+from ansorpy.ir.access import reads
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.fragments import Digit, fragment_lanes, fragment_shape
 from ansorpy.ir.intrinsics import intrinsic
@@ -174,11 +174,10 @@ def _digits(stage: Stage) -> dict[str, tuple[Digit, ...]]:
 
 def _axes_of_sum(state: State, name: str, source: str) -> dict[str, str]:
     """The axes of the sum *source*, keyed by those of stage *name*, which reads it in place."""
-    definition = effective(state)
-    indices = definition.index_tuples(name, source)[0]
-    found = [index_terms(index, definition.ops[name].axes) for index in indices]
+    of = state.stage(source).compute
+    access = reads(effective(state).ops[name], of)[0]
     return {
         index.name: axis.name
-        for terms, axis in zip(found, state.stage(source).compute.axes, strict=True)
+        for terms, axis in zip(access.terms, of.axes, strict=True)
         for index in (() if terms is None else terms[0])
     }

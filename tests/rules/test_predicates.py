@@ -7,14 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from ansorpy.ir import builders as ap
+from ansorpy.ir.access import accesses
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
+from ansorpy.ir.tensor import ComputeOp, compute, placeholder, reduce_axis
 from ansorpy.rules.predicates import (
     axis_access,
     elementwise_match,
     has_data_reuse,
     has_single_elementwise_matched_consumer,
+    is_elementwise,
     is_repeated_in_tiles,
     is_strictly_inlineable,
     num_common_outer_iterators,
@@ -49,23 +51,32 @@ def reader(at: Callable[..., Expr]) -> ComputeOp:
 def test_axis_access(
     index: Callable[[Expr, Expr], tuple[Expr, Expr]], answer: tuple[bool, bool, bool] | None
 ) -> None:
-    op = reader(lambda i, j: A[index(i, j)])
-    [(_, [indices])] = reads_of(op)
-    access = axis_access(op, indices)
-    found = access and (access.missing, access.duplicated, access.same_order)
-    assert found == answer
-
-
-def reads_of(op: ComputeOp) -> list[tuple[Tensor, list[tuple[Expr, ...]]]]:
-    state = State.initial([A, op])
-    return [(p, list(i)) for p, i in state.dag.reads(op).items()]
+    [access] = accesses(reader(lambda i, j: A[index(i, j)]))
+    use = axis_access(access)
+    assert (use and (use.missing, use.duplicated, use.same_order)) == answer
 
 
 def test_a_reduce_axis_in_an_index_is_no_simple_access() -> None:
     k = reduce_axis(8, name="k")
     op = compute((8,), lambda i: ap.sum(A[i, k], axis=k), name="B")
-    [(_, [indices])] = reads_of(op)
-    assert axis_access(op, indices) is None
+    [access] = accesses(op)
+    assert axis_access(access) is None
+
+
+def test_axes_of_extent_one_are_constants_to_an_access() -> None:
+    row = placeholder((1, 8), name="row")
+    same = compute((1, 8), lambda n, i: row[0, i], name="same")
+    assert is_elementwise(same, row)
+    turned = compute((8, 1), lambda i, n: row[n, i], name="turned")
+    [use] = map(axis_access, accesses(turned))
+    assert use is not None and use.in_place and not is_elementwise(turned, row)
+
+
+def test_elementwise_reads_keep_every_index_in_its_place() -> None:
+    shifted = reader(lambda i, j: ap.select(i < 7, A[i + 1, j], 0.0))
+    assert is_elementwise(shifted, A)
+    assert not is_elementwise(reader(lambda i, j: A[j, i]), A)
+    assert not is_elementwise(reader(lambda i, j: R[j]), R), "another shape"
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-from ansorpy.ir.access import accesses
+from ansorpy.ir.access import reads
 from ansorpy.ir.expr import Axis, Load, walk
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import consumers, is_input
@@ -42,11 +42,11 @@ class PackConstants(AnnotationRule):
 
 
 def _packable(state: State, stage: Stage, reader: Stage) -> bool:
-    reads = [a for a in accesses(state.dag)[reader.compute] if a.producer is stage.op]
-    if len(reads) != 1:
+    found = reads(reader.compute, stage.op)
+    if len(found) != 1:
         return False
-    if None not in reads[0].terms:
-        return reads[0].injective
-    inside = {e for index in reads[0].indices for e in walk(index)}
+    if None not in found[0].terms:
+        return found[0].is_injective
+    inside = {e for index in found[0].indices for e in walk(index)}
     values = prod(axis.extent for axis in inside if isinstance(axis, Axis))
     return values <= stage.op.size and not any(isinstance(e, Load) for e in inside)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.affine import index_terms
+from ansorpy.ir.access import accesses
 from ansorpy.ir.expr import Axis
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input
@@ -66,14 +66,12 @@ def _across(state: State, stage: Stage) -> Axis | None:
     if not (untouched and in_order) or host_iters(state, stage):
         return None
     last, across = op.axes[-1], set[Axis]()
-    for producer, tuples in state.dag.reads(op).items():
-        inner = max((d for d, n in enumerate(producer.shape) if n > 1), default=0)
-        for indices in tuples:
-            found = [index_terms(index, op.axes) for index in indices]
-            terms = [set() if f is None else set(f[0]) for f in found]
-            if None in found or (terms and len(terms[inner]) > 1):
-                return None
-            if any(last in t for d, t in enumerate(terms) if d != inner):
-                across |= terms[inner]
+    for access in accesses(op):
+        inner = max((d for d, n in enumerate(access.tensor.shape) if n > 1), default=0)
+        terms = [set[Axis]() if found is None else set(found[0]) for found in access.terms]
+        if None in access.terms or (terms and len(terms[inner]) > 1):
+            return None
+        if any(last in t for d, t in enumerate(terms) if d != inner):
+            across |= terms[inner]
     across.discard(last)
     return across.pop() if len(across) == 1 and last.extent > 1 else None

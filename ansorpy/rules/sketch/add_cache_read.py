@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.affine import index_terms
-from ansorpy.ir.expr import Axis, Expr, Load, Select, walk
+from ansorpy.ir.access import Access, reads
+from ansorpy.ir.expr import Load, Select, walk
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import has_cross_thread_reduction, has_data_reuse
 from ansorpy.rules.relations import consumers, direct_producers, has_reduce_iters
@@ -88,20 +88,20 @@ def with_tiles(
 
 def _loads_alike(state: State, name: str, reader: str) -> list[tuple[int, ...]]:
     """The numbers of *reader*'s loads of stage *name*, those that differ by constants together."""
-    op = state.stage(reader).compute
     found: dict[object, tuple[int, ...]] = {}
-    for number, indices in enumerate(state.dag.reads(op)[state.stage(name).op]):
-        moves = tuple(_moves(index, (*op.axes, *op.reduce_axes)) for index in indices)
+    for number, access in enumerate(reads(state.stage(reader).compute, state.stage(name).op)):
+        moves = tuple(_moves(access, d) for d in range(len(access.indices)))
         found[moves] = (*found.get(moves, ()), number)
     return list(found.values())
 
 
-def _moves(index: Expr, axes: tuple[Axis, ...]) -> frozenset[object]:
-    """How *index* moves: the coefficients of axes, or which axes it has if it is not affine."""
-    found = index_terms(index, axes)
+def _moves(access: Access, d: int) -> frozenset[object]:
+    """How index *d* moves: the coefficients of axes, or which axes it has if it is not affine."""
+    terms = access.terms[d]
     return frozenset(
-        found[0].items() if found is not None else {e for e in walk(index) if e in axes}
-    )
+        {e for e in walk(access.indices[d]) if e in access.axes} if terms is None
+        else terms[0].items()
+    )  # fmt: skip
 
 
 def _order(stage: Stage, reader: Stage, *, by_source: bool) -> tuple[int, ...]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ansorpy.ir.affine import index_terms
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.access import Access, reads
 from ansorpy.rules.annotation.unroll import origins
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.relations import consumers, is_tiled
@@ -68,8 +67,8 @@ def moving_load(state: State, stage: Stage, reader: Stage) -> MovingLoad | None:
     None unless it is the only one and moves along one dimension.
     """
     found = []
-    for number, indices in enumerate(state.dag.reads(reader.op)[stage.op]):
-        along = moving_dimensions(reader, indices)
+    for number, access in enumerate(reads(reader.compute, stage.op)):
+        along = moving_dimensions(reader, access)
         if along is None:
             return None
         found += [MovingLoad(number, dimension) for dimension in along]
@@ -81,22 +80,20 @@ def with_operand_copy(state: State, stage: Stage, reader: Stage, scope: str) -> 
     load = moving_load(state, stage, reader)
     assert load is not None, stage.name
     order = [*(d for d in range(stage.op.ndim) if d != load.dimension), load.dimension]
-    alone = len(state.dag.reads(reader.op)[stage.op]) == 1
+    alone = len(reads(reader.compute, stage.op)) == 1
     loads = () if alone else (load.number,)
     return state.cache_read(stage.name, scope, [reader.name], order, loads)[0]
 
 
-def moving_dimensions(reader: Stage, indices: tuple[Expr, ...]) -> tuple[int, ...] | None:
-    """The dimensions in which a load at *indices* moves with the innermost loop of *reader*.
+def moving_dimensions(reader: Stage, access: Access) -> tuple[int, ...] | None:
+    """The dimensions in which a load moves with the innermost loop of *reader*.
 
     None when an index is not affine in the axes.
     """
-    op = reader.compute
     inner = origins(reader, reader.iters[-1].name)
-    moving = {axis for axis in op.axes if axis.name in inner}
-    found = [index_terms(index, (*op.axes, *op.reduce_axes)) for index in indices]
-    if any(terms is None for terms in found):
+    moving = {axis for axis in access.reader.axes if axis.name in inner}
+    if None in access.terms:
         return None
     return tuple(
-        d for d, terms in enumerate(found) if terms is not None and moving & terms[0].keys()
+        d for d, terms in enumerate(access.terms) if terms is not None and moving & terms[0].keys()
     )

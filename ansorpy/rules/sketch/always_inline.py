@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansorpy.ir.access import reads
 from ansorpy.ir.expr import Axis, Const, Function, Load, walk
 from ansorpy.ir.loops import Scope
 from ansorpy.rules.base import Derived, SketchRule
@@ -121,8 +122,8 @@ def _is_broadcast_copy(state: State, stage: Stage) -> bool:
     (reader,) = readers
     if not (is_tiled(reader) and reader.compute.reduce_axes) or state.dag.is_output(stage.op):
         return False
-    tuples = effective(state).index_tuples(reader.name, stage.name)
-    return _keeps_rows(stage) and all(moving_dimensions(reader, i) == () for i in tuples)
+    found = reads(effective(state).ops[reader.name], stage.op)
+    return _keeps_rows(stage) and all(moving_dimensions(reader, a) == () for a in found)
 
 
 def _keeps_rows(stage: Stage) -> bool:
