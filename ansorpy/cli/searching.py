@@ -34,6 +34,7 @@ from ansorpy.report.tables import show
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.report.ways import ways_table
 from ansorpy.tasks.objective import Objective
+from ansorpy.tasks.tune import Tuning
 
 __all__ = [
     "accounted", "aims_of", "export", "make_request", "plan_text", "project_of", "search",
@@ -171,7 +172,7 @@ def _searched(several: Several, session: Session, quiet: bool) -> list[Finished]
     tuning = several.tune(session)
     if tuning is not None and not quiet:
         _show_ways(several, session)
-        _show_tasks(several, session)
+        _show_tasks(several, session, tuning)
         print(f"ended: {tuning.ended.value}", file=sys.stderr)
     if tuning is not None and tuning.interrupted:
         raise KeyboardInterrupt
@@ -190,11 +191,12 @@ def _show_ways(several: Several, session: Session) -> None:
             show(ways_table(decisions(project, session.recorded_s)), sys.stderr)
 
 
-def _show_tasks(several: Several, session: Session) -> None:
+def _show_tasks(several: Several, session: Session, tuning: Tuning) -> None:
     """Show the tasks that the networks call when cut in the fastest known ways."""
+    run = {outcome.task.key: outcome.allotment for outcome in tuning.outcomes}
     projects = [fastest(project, session.recorded_s) for project in several.projects]
     tasks = summaries(session.database, replace(several, projects=projects).weights)
-    show(tasks_table(tasks), sys.stderr)
+    show(tasks_table(tasks, run=run), sys.stderr)
     failures = failures_table(tasks)
     if failures.rows:
         show(failures, sys.stderr)

@@ -12,6 +12,7 @@ from ansorpy.measure.records import Session, TaskRow
 from ansorpy.measure.result import TrialKind
 from ansorpy.phases import Part
 from ansorpy.report.tables import Table
+from ansorpy.tasks.allotment import Allotment
 
 __all__ = [
     "TaskSummary",
@@ -96,11 +97,15 @@ def _summary(database: Database, row: TaskRow, weights: Mapping[str, float]) -> 
     )
 
 
-def tasks_table(tasks: Sequence[TaskSummary], title: str = "") -> Table:
+def tasks_table(
+    tasks: Sequence[TaskSummary], title: str = "", *, run: Mapping[str, Allotment] | None = None
+) -> Table:
     """One row per task in the order given, and the sums of the columns that have one.
 
     Tasks of networks have calls, and shares of the time of all calls.  Tasks of a whole database
     have the conditions they were tuned for instead, and no total time: they may be of any networks.
+    With the allotments of a *run* by task key, its trials are shown beside the planned ones, and
+    why they differ, instead of the trials of all runs.
     """
     weights = [t.weight for t in tasks if t.weight is not None]
     has_calls = len(weights) == len(tasks)
@@ -109,7 +114,11 @@ def tasks_table(tasks: Sequence[TaskSummary], title: str = "") -> Table:
         columns["calls"] = [f"{calls:g}" for calls in (*weights, sum(weights))]
     else:
         columns |= _conditions(tasks)
-    columns["trials"] = [*(str(t.trials) for t in tasks), str(sum(t.trials for t in tasks))]
+    trials = [t.trials for t in tasks]
+    if run is not None:
+        planned, trials = [run[t.key].planned for t in tasks], [run[t.key].got for t in tasks]
+        columns["planned"] = [*map(str, planned), str(sum(planned))]
+    columns["trials"] = [*map(str, trials), str(sum(trials))]
     columns["failed"] = [*(str(t.failed) for t in tasks), str(sum(t.failed for t in tasks))]
     columns["best us"] = [*(_figure(t.best_s, 1e6) for t in tasks), ""]
     columns["GFLOP/s"] = [*(_figure(t.gflops) for t in tasks), ""]
@@ -118,7 +127,9 @@ def tasks_table(tasks: Sequence[TaskSummary], title: str = "") -> Table:
         total = sum(seconds)
         columns["best us"][-1] = _figure(total, 1e6)
         columns["share"] = [*(f"{s / total:.0%}" if s else "-" for s in seconds), ""]
-    numeric = frozenset(columns) - {"task", "precision", "target"}
+    if run is not None and any(run[t.key].why for t in tasks):
+        columns["why not as planned"] = [*(run[t.key].why for t in tasks), ""]
+    numeric = frozenset(columns) - {"task", "precision", "target", "why not as planned"}
     return Table(title, tuple(columns), tuple(zip(*columns.values(), strict=True)), numeric)
 
 

@@ -11,8 +11,8 @@ from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.standing import Standing
 
 __all__ = [
-    "FIRST_X", "RETIME_S", "ROUND_S", "TRIAL_S", "USUAL_ROUND", "Pace", "least_retime_s",
-    "retime_s",
+    "FIRST_ROUND_S", "LEAST_ROUND", "RETIME_S", "ROUND_S", "SHORT_ROUND", "TRIAL_S", "USUAL_ROUND",
+    "Pace", "least_retime_s", "retime_s",
 ]  # fmt: skip
 
 ROUND_S = 0.5
@@ -20,17 +20,21 @@ ROUND_S = 0.5
 0.8)."""
 TRIAL_S = 0.05
 """Seconds of a trial: its build (workers build in parallel), its check and its timing."""
-FIRST_X = 2.0
-"""How many times longer a first round takes: it derives sketches and computes a reference."""
+FIRST_ROUND_S = 1.0
+"""The same for a task's first round, which also derives sketches and computes a reference."""
 RETIME_S = 0.4
 """Planned seconds for re-timing one task's finalists, apart from their calls (measured: 0.2 to
 0.5)."""
+LEAST_ROUND = 2
+"""Least trials of a first round: the best candidate and the default schedule."""
 USUAL_ROUND = 16
-"""Least trials of a round under a time limit, so that measuring takes most of its time."""
+"""Least trials of a later round under a time limit, so that measuring takes most of its time ..."""
+SHORT_ROUND = 8
+"""... unless the time left allows fewer than four such rounds, down to this many."""
 
 
 @dataclass
-class _Seen:
+class _Elapsed:
     """Seconds that rounds took, and seconds they were expected to take."""
 
     took_s: float = 0.0
@@ -45,66 +49,80 @@ class _Seen:
 class Pace:
     """Sizes of rounds under a budget.
 
-    With a time limit, the first rounds of all tasks fit into ``first_share`` of the initial time:
-    each has ``least`` trials, and the remaining ones are split in proportion to the tasks' parts of
-    the objective.  Later rounds take a quarter of a task's even share of the time left, but are
-    large enough that measuring dominates; no round is planned to exceed the time left.
+    A first round gets at most the task's planned trials.  With a time limit, it has at least
+    :data:`LEAST_ROUND` trials; more are divided by the tasks' planned shares, up to
+    ``largest_first`` for the heaviest task and to ``first_share`` of the time that is left over.
+    Later rounds take a quarter of the task's share of the time left, but are large enough that
+    measuring dominates.  No round is planned to exceed the time left.
     """
 
     budget: Budget
     tasks: int
-    first_share: float = 0.4
-    least: int = 2
+    first_share: float = 0.5
     largest_first: int = 16
     usual: int = USUAL_ROUND
-    _first: _Seen = field(default_factory=_Seen)
-    _later: _Seen = field(default_factory=_Seen)
-    _each: dict[int, _Seen] = field(default_factory=dict)
+    _first: _Elapsed = field(default_factory=_Elapsed)
+    _later: _Elapsed = field(default_factory=_Elapsed)
+    _each: dict[int, _Elapsed] = field(default_factory=dict)
+    _extra: int = 0
+    """Trials that first rounds had beyond the least."""
 
     def note(self, at: int, is_first: bool, trials: int, seconds: float) -> None:
         """Record that a round of task *at* with *trials* trials took *seconds*."""
-        rounds = [self._first] if is_first else [self._later, self._each.setdefault(at, _Seen())]
-        for seen in rounds:
-            seen.took_s += seconds
-            seen.expected_s += ROUND_S + trials * TRIAL_S
+        rounds = [self._first] if is_first else [self._later, self._each.setdefault(at, _Elapsed())]
+        for elapsed in rounds:
+            elapsed.took_s += seconds
+            elapsed.expected_s += _usual_s(is_first, trials)
+        if is_first:
+            self._extra += max(trials - LEAST_ROUND, 0)
 
     def round_s(self, at: int, is_first: bool, trials: int) -> float:
         """Expected seconds of a round of task *at*."""
-        return self._scale(at, is_first) * (ROUND_S + trials * TRIAL_S)
+        return self._scale(at, is_first) * _usual_s(is_first, trials)
 
     def size(self, at: int, tasks: Sequence[Standing], left_s: float | None) -> int:
         """Trials of the next round of task *at*, with *left_s* seconds left to search."""
-        limit = self.budget.round_size(self.tasks)
-        if left_s is None:
-            return limit
         is_first = tasks[at].rounds == 0
-        wanted = (
-            self._first_size(at, tasks, left_s) if is_first else self._usual_size(tasks, left_s)
-        )
-        fits = int((left_s / self._scale(at, is_first) - ROUND_S) / TRIAL_S)
-        return max(1, min(limit, wanted, fits))
+        limits = [self.budget.round_size(self.tasks)]
+        if is_first and self.budget.trials is not None:
+            limits.append(max(LEAST_ROUND, round(tasks[at].share * self.budget.trials)))
+        if left_s is not None:
+            scaled_s = left_s / self._scale(at, is_first)
+            limits.append(int((scaled_s - _usual_s(is_first, 0)) / TRIAL_S))
+            limits.append(
+                self._first_size(at, tasks, left_s)
+                if is_first
+                else self._later_size(at, tasks, left_s)
+            )
+        return max(1, min(limits))
 
     def _first_size(self, at: int, tasks: Sequence[Standing], left_s: float) -> int:
-        fresh = [task for task in tasks if task.alive and task.rounds == 0]
-        spent_s = self._first.took_s
-        time_s = self.first_share * (left_s + spent_s) - spent_s
-        time_s = max(time_s, 0.0) / self._scale(at, True)
-        spare = (time_s - ROUND_S * len(fresh)) / TRIAL_S - self.least * len(fresh)
-        heaviness = sum(task.slope * task.least_s for task in fresh)
-        own = tasks[at].slope * tasks[at].least_s
-        share = own / heaviness if heaviness > 0 else 1 / len(fresh)
-        return min(self.least + int(max(spare, 0.0) * share), self.largest_first)
+        """Shares refer to all tasks, so the last ones do not inherit what the heavy ones left."""
+        fresh = sum(task.alive and task.rounds == 0 for task in tasks)
+        spare_s = left_s / self._scale(at, True) - fresh * _usual_s(True, LEAST_ROUND)
+        spare = self.first_share * (max(spare_s, 0.0) / TRIAL_S + self._extra)
+        heaviest = max(task.share for task in tasks)
+        most = self.largest_first - LEAST_ROUND
+        part = tasks[at].share / heaviest if heaviest else 1.0
+        extra = min(part * most, tasks[at].share * spare, spare - self._extra)
+        return LEAST_ROUND + max(int(extra), 0)
 
-    def _usual_size(self, tasks: Sequence[Standing], left_s: float) -> int:
-        alive = sum(task.alive for task in tasks)
+    def _later_size(self, at: int, tasks: Sequence[Standing], left_s: float) -> int:
+        alive = sum(task.share for task in tasks if task.alive)
+        share = tasks[at].share / alive if alive else 1.0
         trials = left_s / self._later.scale(1.0, 1.0) / (TRIAL_S + ROUND_S / self.usual)
-        return max(self.usual, int(trials / alive / 4))
+        return int(max(share * trials / 4, min(trials / 4, self.usual), SHORT_ROUND))
 
     def _scale(self, at: int, is_first: bool) -> float:
         if is_first:
-            return self._first.scale(FIRST_X, 2.0)
+            return self._first.scale(1.0, 2.0)
         overall = self._later.scale(1.0, 1.0)
-        return self._each.get(at, _Seen()).scale(overall, 1.0)
+        return self._each.get(at, _Elapsed()).scale(overall, 1.0)
+
+
+def _usual_s(is_first: bool, trials: int) -> float:
+    """Seconds of a round on the machine that the constants were measured on."""
+    return (FIRST_ROUND_S if is_first else ROUND_S) + trials * TRIAL_S
 
 
 def retime_s(history: History) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -12,9 +12,16 @@ from ansorpy.measure.database import Database
 from ansorpy.rules.algorithms.base import definitions
 from ansorpy.rules.presets import Preset, preset_for
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.pace import FIRST_X, RETIME_S, ROUND_S, TRIAL_S, USUAL_ROUND
+from ansorpy.tasks.pace import (
+    FIRST_ROUND_S,
+    LEAST_ROUND,
+    RETIME_S,
+    ROUND_S,
+    TRIAL_S,
+    USUAL_ROUND,
+)
 
-__all__ = ["Before", "Plan", "PlannedTask", "before", "plan"]
+__all__ = ["Before", "Plan", "PlannedTask", "before", "expected_shares", "plan"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +50,7 @@ class PlannedTask:
         alike: Tasks of the run with the same structure, including this one.
         least_s: Roofline bound of its fastest definition: no program can take fewer seconds.
         before: What earlier runs found for it.
-        share: Its part of the expected total time.  Tasks of earlier runs take their best time, the
-            others as many times their roofline bound as those, by the median.
+        share: Its part of the expected total time; see :func:`expected_shares`.
         trials: Trials it can expect from this run.
     """
 
@@ -80,17 +86,15 @@ def plan(
     tasks = list(weights)
     earlier = [(known or {}).get(task.key, Before()) for task in tasks]
     least = [_least_s(task, preset or preset_for(task.target)) for task in tasks]
-    expected = _expected(least, earlier)
-    total_s = sum(w * s for w, s in zip(weights.values(), expected, strict=True))
+    shares = expected_shares([*weights.values()], least, [found.best_s for found in earlier])
     trials = _trials(budget, earlier)
     classes = [task.class_key for task in tasks]
     rows = []
-    for task, least_s, expected_s, found in zip(tasks, least, expected, earlier, strict=True):
-        share = weights[task] * expected_s / total_s if total_s else 1 / len(tasks)
+    for task, least_s, share, found in zip(tasks, least, shares, earlier, strict=True):
         each = trials
         if budget.trials_per_task is not None:
             each = min(max(budget.trials_per_task - found.trials, 0), trials)
-        promised = min(max(round(trials * share), 2), each)
+        promised = min(max(round(trials * share), LEAST_ROUND), each)
         alike = classes.count(task.class_key)
         rows.append(PlannedTask(task, weights[task], alike, least_s, found, share, promised))
     seconds = _fixed_s(len(tasks)) + trials * _trial_s(budget, len(tasks))
@@ -99,16 +103,27 @@ def plan(
     return Plan(tuple(rows), trials, seconds)
 
 
+def expected_shares(
+    weights: Sequence[float], least_s: Sequence[float], best_s: Sequence[float | None]
+) -> list[float]:
+    """The part of each task, called *weights* times, in the expected total time and the trials.
+
+    Tasks of earlier runs are expected to take their best time, the others as many times their
+    roofline bound as those, by the median.
+    """
+    ratios = [best / least for best, least in zip(best_s, least_s, strict=True) if best and least]
+    usual = median(ratios) if ratios else 1.0
+    seconds = [
+        weight * (best or usual * least)
+        for weight, least, best in zip(weights, least_s, best_s, strict=True)
+    ]
+    total = sum(seconds)
+    return [part / total if total else 1 / len(seconds) for part in seconds]
+
+
 def _least_s(task: Task, preset: Preset) -> float:
     ways = definitions(task.dag, preset.algorithms, task.target, task.precision)
     return roofline_seconds(task, ways)
-
-
-def _expected(least: list[float], earlier: list[Before]) -> list[float]:
-    """Seconds of each task: measured, or its roofline bound scaled by the others' median ratio."""
-    ratios = [e.best_s / s for s, e in zip(least, earlier, strict=True) if e.best_s and s]
-    usual = median(ratios) if ratios else 1.0
-    return [e.best_s or usual * s for s, e in zip(least, earlier, strict=True)]
 
 
 def _trials(budget: Budget, earlier: list[Before]) -> int:
@@ -126,7 +141,7 @@ def _trials(budget: Budget, earlier: list[Before]) -> int:
 
 def _fixed_s(tasks: int) -> float:
     """Seconds for first rounds and for re-timing the finalists."""
-    return tasks * (FIRST_X * ROUND_S + RETIME_S)
+    return tasks * (FIRST_ROUND_S + RETIME_S)
 
 
 def _trial_s(budget: Budget, tasks: int) -> float:

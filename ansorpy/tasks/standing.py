@@ -22,6 +22,7 @@ class Standing:
         least_s: Roofline bound on the seconds of its programs.
         cost: Time that its trials take, relative to those of the other tasks.
         slope: Change of the run's objective per second of this task.
+        share: Planned part of the run's trials, from 0 to 1.
         resting: Not alive only because it stopped improving.
     """
 
@@ -34,6 +35,7 @@ class Standing:
     least_s: float = 0.0
     cost: float = 1.0
     slope: float = 1.0
+    share: float = 0.0
     resting: bool = False
 
     @property
@@ -50,3 +52,8 @@ class Standing:
     def best_s(self) -> float:
         """Seconds of its fastest correct program; infinite without one."""
         return self.best_after[-1] if self.best_after else float("inf")
+
+    @property
+    def headroom(self) -> float:
+        """Part of its best time that lies above its roofline: 0 at the roofline, below 1."""
+        return max(1.0 - self.least_s / self.best_s, 0.0) if self.best_s else 0.0

@@ -25,11 +25,13 @@ from ansorpy.search.events import Listener, Phase, Progress, silent
 from ansorpy.search.history import Best, History
 from ansorpy.search.population import StructureSource
 from ansorpy.search.trials import Trials
+from ansorpy.tasks.allotment import Allotment, allotments
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.objective import Goal, Objective, is_known, latency_s, misses
 from ansorpy.tasks.objectives.weighted_sum import WeightedSum
 from ansorpy.tasks.overtime import revived
 from ansorpy.tasks.pace import Pace, least_retime_s, retime_s
+from ansorpy.tasks.plan import expected_shares
 from ansorpy.tasks.recall import recall_others
 from ansorpy.tasks.recorded import request_of, space_name
 from ansorpy.tasks.scheduler import TaskScheduler
@@ -87,11 +89,15 @@ class TuneOptions:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What tuning found for one task; ``best`` is None when it never got a trial."""
+    """What tuning found for one task; ``best`` is None when it never got a trial.
+
+    ``allotment``: the trials it got of those planned for it.
+    """
 
     task: Task
     best: Best | None
     history: History
+    allotment: Allotment
 
 
 @dataclass(frozen=True)
@@ -175,6 +181,8 @@ class _Run:
         self.pace = Pace(self.budget, len(self.tasks))
         self.goals = self.options.goals or (Goal(tuple(e.weight for e in self.tasks)),)
         self.least_s = [roofline_seconds(e.task, e.source.definitions) for e in self.tasks]
+        self.shares = [0.0] * len(self.tasks)
+        """Planned part of each task in the trials, known once earlier records are read."""
         self.is_overtime = False
         # Reports come after every trial, but few change a task's best time.
         self.totalled: list[float | None] = []
@@ -219,6 +227,9 @@ class _Run:
 
     def spend(self) -> Ending:
         """Give rounds to tasks until a limit is reached or no task is worth another."""
+        self.shares = expected_shares(
+            [e.weight for e in self.tasks], self.least_s, [s.history.best_s for s in self.searches]
+        )
         while True:
             tasks, left_s = self._standings(), self._left_s(self._reserved_s)
             if self.budget.trials is not None and self._spent >= self.budget.trials:
@@ -273,7 +284,15 @@ class _Run:
         return self.searches[at].history.best is None and misses(self.goals, self._live(), at)
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        return tuple(Outcome(s.task, s.history.best, s.history) for s in self.searches)
+        found = allotments(
+            self._live(),
+            [search.history.earlier for search in self.searches],
+            [self._why_ended(search) for search in self.searches],
+        )
+        return tuple(
+            Outcome(search.task, search.history.best, search.history, allotment)
+            for search, allotment in zip(self.searches, found, strict=True)
+        )
 
     def _standings(self) -> list[Standing]:
         tasks = [self._standing(number) for number in range(len(self.tasks))]
@@ -297,19 +316,27 @@ class _Run:
             best_after=search.history.best_after,
             trials_after=search.history.trials_after,
             flops=task.flops,
-            alive=self._has_more(search) and not self._is_flat(search),
-            resting=self._has_more(search) and self._is_flat(search),
+            alive=not self._why_ended(search),
+            resting=self._is_flat(search) and not self._why_over(search),
             since_gain=search.history.since_gain,
             family=task.class_key,
             least_s=self.least_s[at],
+            share=self.shares[at],
             cost=self.pace.round_s(at, False, self.pace.usual) if timed else 1.0,
         )
 
-    def _has_more(self, search: TaskSearch) -> bool:
-        """True when a task may have more trials and they may still find something."""
+    def _why_ended(self, search: TaskSearch) -> str:
+        """Why a task gets no more trials, unless it is revived; empty while it does."""
+        return self._why_over(search) or ("stopped improving" if self._is_flat(search) else "")
+
+    def _why_over(self, search: TaskSearch) -> str:
+        """Why more trials of a task are impossible or in vain; empty where they are not."""
         spent, limit = search.history, self.budget.trials_per_task
-        failed = spent.best is None and spent.rounds >= PATIENCE
-        return not (search.exhausted or failed or (limit is not None and spent.trials >= limit))
+        if search.exhausted:
+            return "every candidate was tried"
+        if spent.best is None and spent.rounds >= PATIENCE:
+            return "no program was correct"
+        return "at the limit of trials per task" if limit and spent.trials >= limit else ""
 
     def _is_flat(self, search: TaskSearch) -> bool:
         plateau = self.budget.plateau

@@ -9,6 +9,7 @@ import pytest
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
 from ansorpy.search.history import Best, History
+from ansorpy.tasks.allotment import Allotment
 from ansorpy.tasks.tune import Outcome
 from benchmarks import warm
 from tests.search.tasks import scale
@@ -22,7 +23,7 @@ def outcome(*rounds: tuple[int, float]) -> Outcome:
     history.trials_after = [trials for trials, _ in rounds]
     history.best_after = [seconds for _, seconds in rounds]
     best = Best(State.initial(task.dag), MeasureResult(TrialKind.OK, (rounds[-1][1],)))
-    return Outcome(task, best, history)
+    return Outcome(task, best, history, Allotment(0, 0))
 
 
 def test_sums_are_of_the_best_times_at_each_point_scaled_to_the_last_timing() -> None:
@@ -36,7 +37,8 @@ def test_ways_that_differ_are_told_apart() -> None:
 
 
 def test_a_way_without_a_program_of_a_task_has_no_sum() -> None:
-    found, nothing = outcome((2, 4.0)), Outcome(scale(64), None, History())
+    nothing = Outcome(scale(64), None, History(), Allotment(0, 0))
+    found = outcome((2, 4.0))
     [slow, none] = warm.timed_again([[found], [nothing]])
     assert 0 < slow[0] < 1 and none == [float("inf")]
     assert warm.totals([1.0], [nothing], none, [2, 4]) == [float("inf")] * 2

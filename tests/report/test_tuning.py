@@ -14,6 +14,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.phases import Part
 from ansorpy.report.tuning import failures_table, phases_table, summaries, tasks_table
 from ansorpy.target import Target
+from ansorpy.tasks.allotment import Allotment
 from tests.measure.definitions import matmul, task_of, tiled
 
 
@@ -68,6 +69,17 @@ def test_tables(tuned: Path) -> None:
     failures = {row[0]: row for row in failures_table([task]).rows}
     assert failures["crash"][1] == "1"
     assert failures["crash"][2].endswith("signal 11")
+
+
+def test_a_run_is_shown_beside_its_plan(tuned: Path) -> None:
+    with Database(tuned) as database:
+        [task] = summaries(database, {summaries(database)[0].key: 3})
+    table = tasks_table([task], run={task.key: Allotment(12, 3, "stopped improving")})
+    assert table.heading[2:5] == ("calls", "planned", "trials")
+    assert [row[3:5] for row in table.rows] == [("12", "3"), ("12", "3")]
+    assert (table.heading[-1], table.rows[0][-1]) == ("why not as planned", "stopped improving")
+    as_planned = tasks_table([task], run={task.key: Allotment(3, 3)})
+    assert as_planned.heading[-1] == "share"
 
 
 def test_tasks_of_no_network_are_told_apart_and_have_no_total(tuned: Path) -> None:

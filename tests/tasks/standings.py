@@ -19,7 +19,10 @@ def standing(
     least_s: float = 0.0,
     cost: float = 1.0,
     slope: float = 1.0,
+    share: float = 0.0,
 ) -> Standing:
     """Rounds of eight trials unless said otherwise."""
     trials = trials_after or [8 * (n + 1) for n in range(len(best_after))]
-    return Standing(best_after, trials, flops, alive, since_gain, family, least_s, cost, slope)
+    return Standing(
+        best_after, trials, flops, alive, since_gain, family, least_s, cost, slope, share
+    )

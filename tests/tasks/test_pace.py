@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ansorpy.tasks.budget import Budget
-from ansorpy.tasks.pace import ROUND_S, TRIAL_S, Pace
+from ansorpy.tasks.pace import FIRST_ROUND_S, LEAST_ROUND, ROUND_S, TRIAL_S, Pace
 from ansorpy.tasks.schedulers.gradient import Gradient
 from ansorpy.tasks.standing import Standing
 from tests.tasks.standings import standing
@@ -22,22 +22,23 @@ def spend(
     rounds: list[list[int]] = [[] for _ in weights]
     rng = np.random.default_rng(0)
     while clock < limit_s:
-        tasks = [_standing(w, r) for w, r in zip(weights, rounds, strict=True)]
+        tasks = [_standing(w, w / sum(weights), r) for w, r in zip(weights, rounds, strict=True)]
         at = Gradient().next(tasks, rng)
         assert at is not None
         size = pace.size(at, tasks, limit_s - clock)
-        slower = later_x if rounds[at] else first_x
-        took = slower * (ROUND_S + size * TRIAL_S)
+        took = later_x * (ROUND_S + size * TRIAL_S)
+        if not rounds[at]:
+            took = first_x * (FIRST_ROUND_S + size * TRIAL_S)
         pace.note(at, not rounds[at], size, took)
         rounds[at].append(size)
         clock += took
     return clock, rounds
 
 
-def _standing(weight: float, rounds: list[int]) -> Standing:
+def _standing(weight: float, share: float, rounds: list[int]) -> Standing:
     trials = np.cumsum(rounds).tolist()
     best = [1e-3 * (1 + 4 / t) for t in trials]
-    return standing(*best, trials_after=trials, slope=weight, least_s=1e-3)
+    return standing(*best, trials_after=trials, slope=weight, least_s=1e-3, share=share)
 
 
 @settings(deadline=None, max_examples=25)
@@ -52,30 +53,37 @@ def test_a_time_limit_holds_and_no_task_is_left_out(
 ) -> None:
     took, rounds = spend(weights, limit_s, first_x, later_x)
     assert took <= limit_s + 2 * later_x * (ROUND_S + TRIAL_S)
-    if limit_s > 5 * len(weights) * first_x * (ROUND_S + 2 * TRIAL_S):
+    if limit_s > 2.5 * len(weights) * first_x * (FIRST_ROUND_S + 2 * TRIAL_S):
         assert all(sum(r) >= 2 for r in rounds)
 
 
 def test_hundreds_of_tasks_all_have_their_first_round_in_five_minutes() -> None:
-    took, rounds = spend([1.0] * 180 + [20.0] * 8, 300.0, 1.5, 1.0)
+    took, rounds = spend([1.0] * 180 + [20.0] * 8, 300.0, 1.2, 1.0)
     assert took <= 302 and all(sum(r) >= 2 for r in rounds)
     light, heavy = np.mean([sum(r) for r in rounds[:180]]), np.mean([sum(r) for r in rounds[180:]])
     assert heavy > 2 * light
 
 
 def test_heavy_tasks_begin_with_more_trials() -> None:
-    pace, tasks = (
-        Pace(Budget(time_limit_s=100), 3),
-        [standing(slope=s, least_s=1.0) for s in (8, 2, 0.01)],
-    )
-    assert [pace.size(at, tasks, 30.0) for at in range(3)] == [16, 16, 2]
+    pace = Pace(Budget(time_limit_s=100), 3)
+    tasks = [standing(share=share) for share in (0.8, 0.2, 0.001)]
+    assert [pace.size(at, tasks, 30.0) for at in range(3)] == [16, 5, 2]
+    # The last ones do not inherit what the heavy ones left.
+    tasks[:2] = [standing(1.0, share=0.8), standing(1.0, share=0.2)]
+    assert pace.size(2, tasks, 30.0) == 2
+
+
+def test_first_rounds_have_no_more_than_the_planned_trials() -> None:
+    pace = Pace(Budget(trials=400), 3)
+    tasks = [standing(share=share) for share in (0.9, 0.03, 0.0)]
+    assert [pace.size(at, tasks, None) for at in range(3)] == [32, 12, 2]
+    assert pace.size(2, [*tasks[:2], standing(1.0)], None) == 32
 
 
 def test_rounds_shrink_to_the_time_left_and_to_the_trials_left() -> None:
-    tasks = [standing(1.0), standing(1.0)]
+    tasks = [standing(1.0, share=0.5), standing(1.0, share=0.5)]
     pace = Pace(Budget(time_limit_s=100), 2)
-    assert pace.size(0, tasks, 90.0) == 32 and pace.size(0, tasks, 1.0) == 10
-    assert pace.size(0, tasks, 0.1) == 1
+    assert [pace.size(0, tasks, s) for s in (90.0, 5.0, 1.0, 0.8, 0.1)] == [32, 15, 8, 6, 1]
     assert Pace(Budget(trials=16, time_limit_s=100), 2).size(0, tasks, 90.0) == 2
     assert Pace(Budget(trials_per_task=64), 2).size(0, tasks, None) == 16
 
@@ -89,13 +97,14 @@ def test_what_rounds_took_is_learnt() -> None:
     assert expected < pace.round_s(1, False, 16) < 4.1 * expected
 
 
-def test_first_rounds_take_their_share_of_the_time_and_no_more() -> None:
+def test_first_rounds_leave_half_of_the_time_they_need_not_take() -> None:
     pace, clock = Pace(Budget(time_limit_s=100), 30), 0.0
     sizes: list[int] = []
     for at in range(30):
-        tasks = [standing(*([1.0] if n < at else []), least_s=1.0) for n in range(30)]
+        tasks = [standing(*([1.0] if n < at else []), share=1 / 30) for n in range(30)]
         sizes.append(pace.size(at, tasks, 100.0 - clock))
-        took = 2 * (ROUND_S + sizes[-1] * TRIAL_S)
+        took = 2 * pace.round_s(at, True, sizes[-1]) / pace.round_s(at, True, 0) * FIRST_ROUND_S
         pace.note(at, True, sizes[-1], took)
         clock += took
-    assert clock <= 0.42 * 100 and max(sizes) - min(sizes) <= 2
+    least_s = 30 * 2 * (FIRST_ROUND_S + LEAST_ROUND * TRIAL_S)
+    assert least_s <= clock <= least_s + 0.55 * (100 - least_s)

@@ -63,9 +63,27 @@ def test_a_family_promises_nothing_to_who_had_more_rounds_than_the_others() -> N
     assert Gradient().gradient([fast, tried], 1) == pytest.approx(0.8 * -50.0 / 7)
 
 
-def test_no_hope_reaches_below_the_roofline_but_for_a_doubt() -> None:
-    assert Gradient().gradient([standing(10.0, 10.0, least_s=8.0)], 0) == pytest.approx(0.8 * -2)
-    assert Gradient().gradient([standing(10.0, 10.0, least_s=10.0)], 0) == pytest.approx(0.8 * -0.5)
+def test_gains_end_at_the_roofline_but_for_a_doubt() -> None:
+    def gradient(least_s: float) -> float:
+        return Gradient().gradient([standing(10.0, 10.0, least_s=least_s)], 0)
+
+    assert gradient(8.0) == pytest.approx(0.8 * -2 / 2)
+    assert gradient(10.0) == gradient(12.0) == pytest.approx(0.8 * -1 / 2)
+
+
+def test_a_task_near_its_roofline_is_not_left_alone_for_heavier_ones() -> None:
+    """It has a third of the gain, so its turn comes after three of theirs, not after all."""
+    near = standing(1.0, least_s=0.75)
+    assert choose(Gradient(), near, standing(*[1.0] * 2, least_s=0.25)) == 1
+    assert choose(Gradient(), near, standing(*[1.0] * 4, least_s=0.25)) == 0
+
+
+def test_heavy_tasks_come_first_while_they_lack_most_of_their_plan() -> None:
+    better = standing(10.0, 10.0, least_s=1.0, share=0.4)
+    assert choose(Gradient(), better, standing(4.0, least_s=3.0, share=0.6)) == 1
+    assert choose(Gradient(), better, standing(4.0, 4.0, least_s=3.0, share=0.6)) == 0
+    assert choose(Gradient(), better, standing(4.0, least_s=3.5, share=0.6)) == 0  # too near
+    assert choose(Gradient(), better, standing(1.0, least_s=0.1, share=0.6)) == 0  # too light
 
 
 def test_heavy_improving_and_cheap_tasks_come_first() -> None:

@@ -17,15 +17,19 @@ class Gradient:
     """Chooses the task whose next round promises the largest gain in the objective.
 
     After one round each, the gradient of task *i* with best time ``g`` after ``t`` rounds is
-    ``slope * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - g/t, beta * flops /
-    best throughput in the family) - g))``, where ``slope`` is the objective's derivative; the most
-    negative wins.  No task is chosen when the objective depends on none that is alive.
+    ``slope * (alpha * (g(t) - g(t-window)) / window + (1 - alpha) * (min(g - h/t, beta * flops /
+    best throughput in the family) - g))``, where ``slope`` is the objective's derivative and ``h``
+    the time above the task's roofline; the most negative wins.  No task is chosen when the
+    objective depends on none that is alive.
 
     Paper: OSDI'20 §6.2.  Source: TVM's TaskScheduler, alpha 0.2, beta 2, window 3.
     Differs: rounds vary in size, so ``t`` counts ``unit`` trials; the gradient is divided by the
-    task's cost; the forward estimate stops at the roofline, but keeps at least ``doubt`` of
-    ``g/t``; a task no longer counts on its family's throughput once it had ``catching_up`` rounds
-    more than its relatives.
+    task's cost; ``h`` is ``g`` in the paper, which expects times to approach zero, and here at
+    least ``doubt * g``, as rooflines are estimates; a task no longer counts on its family's
+    throughput once it had ``catching_up`` rounds more than its relatives; a task with more than
+    ``heavy`` of the time and ``far`` of its time above the roofline comes first while it has less
+    than ``floor`` of its planned part of the trials (TVM instead picks tasks at random now and
+    then).
     """
 
     alpha: float = 0.2
@@ -34,6 +38,9 @@ class Gradient:
     unit: int = 8
     catching_up: int = 5
     doubt: float = 0.1
+    heavy: float = 0.1
+    far: float = 0.2
+    floor: float = 0.6
 
     def next(self, tasks: Sequence[Standing], rng: np.random.Generator) -> int | None:
         alive = [i for i, task in enumerate(tasks) if task.alive and task.slope > 0]
@@ -44,6 +51,7 @@ class Gradient:
         valid = [i for i in alive if np.isfinite(tasks[i].best_s)]
         if not valid:
             return None
+        valid = self._behind(tasks, valid) or valid
         gains = np.array([self.gradient(tasks, i) / tasks[i].cost for i in valid])
         if len(gains) > 1 and (gains == gains[0]).all():
             return valid[int(rng.integers(len(valid)))]
@@ -52,11 +60,23 @@ class Gradient:
     def gradient(self, tasks: Sequence[Standing], at: int) -> float:
         """Expected change of the objective per ``unit`` trials given to task *at*."""
         task = tasks[at]
-        plain = -task.best_s / self._time(task)
-        reached = max(task.least_s, min(task.best_s + plain, self._family_s(tasks, at)))
-        forward = min(reached - task.best_s, self.doubt * plain)
+        gain_s = task.best_s * max(task.headroom, self.doubt) / self._time(task)
+        family_gain_s = task.best_s - max(self._family_s(tasks, at), task.least_s)
+        forward = -max(gain_s, family_gain_s)
         chain = self.alpha * self._backward(task) + (1 - self.alpha) * forward
         return task.slope * min(chain, 0.0)
+
+    def _behind(self, tasks: Sequence[Standing], among: Sequence[int]) -> list[int]:
+        """Those of *among* that are heavy, far from their roofline and short of their plan."""
+        trials = sum(task.trials for task in tasks)
+        total = sum(tasks[i].slope * tasks[i].best_s for i in among)
+        return [
+            i
+            for i in among
+            if tasks[i].trials < self.floor * tasks[i].share * trials
+            and tasks[i].slope * tasks[i].best_s > self.heavy * total
+            and tasks[i].headroom > self.far
+        ]
 
     def _time(self, task: Standing) -> float:
         """The paper's ``t``: rounds of ``unit`` trials, at least one."""

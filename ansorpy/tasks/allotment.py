@@ -1,0 +1,75 @@
+"""How many trials each task was planned to get, how many it got, and why the two differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ansorpy.tasks.standing import Standing
+
+__all__ = ["Allotment", "allotments"]
+
+_FEW = 8
+"""A difference of so many trials, half of a usual round, needs no reason."""
+_NEAR = 0.2
+"""A task whose time is at most this part above its roofline has little left to gain."""
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """Trials of one task in a run.
+
+    Args:
+        planned: Its planned share of the trials that the run made.
+        got: The trials it got.
+        why: Why it got less than half or more than twice the plan; empty otherwise.
+    """
+
+    planned: int
+    got: int
+    why: str = ""
+
+
+def allotments(
+    tasks: Sequence[Standing], earlier: Sequence[int], ended: Sequence[str]
+) -> list[Allotment]:
+    """The allotment of each of *tasks* at the end of a run.
+
+    *earlier* are the trials of previous runs; *ended* says why a task could have no more trials in
+    this one, and is empty for the others.
+    """
+    got = [task.trials - before for task, before in zip(tasks, earlier, strict=True)]
+    seconds = [t.slope * t.best_s if np.isfinite(t.best_s) else 0.0 for t in tasks]
+    total_s = sum(seconds) or 1.0
+    found = []
+    for task, trials, before, reason, part_s in zip(
+        tasks, got, earlier, ended, seconds, strict=True
+    ):
+        planned = round(task.share * sum(got))
+        why = ""
+        if abs(trials - planned) > _FEW and trials < planned / 2:
+            why = reason or _why_less(task, before, part_s / total_s)
+        elif abs(trials - planned) > _FEW and trials > 2 * planned:
+            why = _why_more(task, part_s / total_s)
+        found.append(Allotment(planned, trials, why))
+    return found
+
+
+def _why_less(task: Standing, earlier: int, part: float) -> str:
+    if not task.slope:
+        return "no longer matters to the objective"
+    if earlier:
+        return f"had {earlier} trials before"
+    if task.headroom <= _NEAR:
+        return f"within {task.headroom:.0%} of its roofline"
+    if part < 0.8 * task.share:
+        return f"takes {part:.0%} of the time, not {task.share:.0%}"
+    return "others promised more"
+
+
+def _why_more(task: Standing, part: float) -> str:
+    if part > 1.25 * task.share:
+        return f"takes {part:.0%} of the time, not {task.share:.0%}"
+    return f"{task.headroom:.0%} of its time is above its roofline"

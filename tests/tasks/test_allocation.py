@@ -1,0 +1,148 @@
+"""Trials go where the time is: whole runs on a machine and with a clock that are formulas."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import inf
+
+import numpy as np
+import pytest
+
+from ansorpy.cost.analytic.model import AnalyticModel
+from ansorpy.cost.bound import roofline_seconds
+from ansorpy.ir.task import Task
+from ansorpy.measure.journal import Unrecorded
+from ansorpy.measure.result import MeasureResult, TrialKind
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.state import State
+from ansorpy.search.driver import SearchOptions
+from ansorpy.search.strategies.random import RandomSearch
+from ansorpy.tasks.allotment import Allotment
+from ansorpy.tasks.budget import Budget
+from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.search.runners import FormulaRunner
+from tests.search.tasks import matmul
+
+SAMPLING = partial(RandomSearch, structures=1, population=64)
+OPTIONS = TuneOptions(SearchOptions(SAMPLING), model=AnalyticModel, retime=False)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """How a task improves: ``share`` of the time at the rooflines, and best times above it.
+
+    The first trials take ``first`` times the roofline, many of them ``last`` times.
+    """
+
+    share: float
+    first: float
+    last: float
+
+    def times(self, trials: int) -> float:
+        """The best of so many trials, as a multiple of the roofline."""
+        return self.last + (self.first - self.last) * 2 / max(trials, 2)
+
+
+CNN = [
+    Curve(0.01, 4.0, 3.0),
+    *[Curve(0.27, 1.9, 1.25)] * 2,  # strided convolutions, near the roofline of their definition
+    *[Curve(0.13, 3.5, 2.2)] * 2,  # convolutions far from Winograd's
+    Curve(0.06, 1.6, 1.2),
+    Curve(0.13, 2.2, 1.4),
+    *[Curve(1e-5, 30.0, 20.0)] * 4,  # pooling, a small product, softmax
+]
+
+
+@dataclass
+class CurveRunner(FormulaRunner):
+    """The n-th program of a task takes the time that its curve has after n trials."""
+
+    curves: Mapping[str, tuple[float, Curve]] = field(default_factory=dict)
+    trials: dict[str, int] = field(default_factory=dict)
+
+    def _answer(self, task: Task, state: State) -> MeasureResult:
+        self.seen.append(task.key)
+        least_s, curve = self.curves[task.key]
+        self.trials[task.key] = self.trials.get(task.key, 0) + 1
+        return MeasureResult(TrialKind.OK, (least_s * curve.times(self.trials[task.key]),))
+
+
+@dataclass
+class RoundClock(Unrecorded):
+    """Every round and every trial takes as long as the plan expects, times ``slower``."""
+
+    runner: FormulaRunner = field(default_factory=FormulaRunner)
+    slower: float = 1.0
+    rounds: dict[object, int] = field(default_factory=dict)
+
+    def note(self, kind: str, body: Mapping[str, object]) -> None:
+        if kind == "refit":
+            self.rounds[body["task"]] = self.rounds.get(body["task"], 0) + 1
+
+    def seconds(self) -> float:
+        rounds = 0.5 * sum(self.rounds.values()) + 0.5 * len(self.rounds)
+        return self.slower * (rounds + 0.05 * len(self.runner.seen))
+
+    def moment(self, seconds: float) -> float:
+        return inf
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a task got of the trials planned for it, its part of the time, and what it may gain."""
+
+    allotment: Allotment
+    share: float
+    headroom: float
+
+
+def tuned(curves: Sequence[Curve], budget: Budget, slower: float = 1.0) -> list[Ended]:
+    """Tune tasks that improve along *curves*."""
+    tasks = [matmul(16, 16, 16 + n) for n in range(len(curves))]
+    sources = [StructureSampler(task) for task in tasks]
+    least = [roofline_seconds(t, s.definitions) for t, s in zip(tasks, sources, strict=True)]
+    runner = CurveRunner(
+        curves={t.key: (s, c) for t, s, c in zip(tasks, least, curves, strict=True)}
+    )
+    weights = [c.share / s for s, c in zip(least, curves, strict=True)]
+    outcomes = tune_tasks(
+        [*map(WeightedTask, tasks, sources, weights)],
+        budget,
+        runner,
+        options=OPTIONS,
+        journal=RoundClock(runner=runner, slower=slower),
+    ).outcomes
+    times = [c.times(o.history.trials) for c, o in zip(curves, outcomes, strict=True)]
+    seconds = np.array([curve.share for curve in curves]) * times
+    return [
+        Ended(outcome.allotment, part, 1 - 1 / time)
+        for outcome, part, time in zip(outcomes, seconds / seconds.sum(), times, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("budget", "slower"),
+    [
+        (Budget(time_limit_s=30.0), 1.0),
+        (Budget(time_limit_s=30.0), 2.0),
+        (Budget(time_limit_s=60.0, plateau=64), 1.0),
+        (Budget(trials=200), 1.0),
+        (Budget(trials=800), 1.0),
+    ],
+)
+def test_heavy_tasks_get_their_plan_and_trivial_ones_little(budget: Budget, slower: float) -> None:
+    found = tuned(CNN, budget, slower)
+    heavy = [task for task in found if task.share > 0.1 and task.headroom > 0.2]
+    assert len(heavy) >= 4
+    assert all(task.allotment.got >= task.allotment.planned / 2 for task in heavy)
+    assert all(task.allotment.got <= 4 for task in found if task.share < 1e-3)
+
+
+def test_a_task_that_gets_less_than_planned_says_why() -> None:
+    near = [Curve(0.5, 1.1, 1.05), *[Curve(0.1, 4.0, 2.0)] * 5]
+    first, *others = (task.allotment for task in tuned(near, Budget(trials=300)))
+    assert first.got < first.planned / 2 and re.fullmatch("within .% of its roofline", first.why)
+    assert all(task.got > 1.1 * task.planned for task in others)

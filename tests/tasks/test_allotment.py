@@ -1,0 +1,46 @@
+"""Why tasks get other numbers of trials than planned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ansorpy.tasks.allotment import Allotment, allotments
+from ansorpy.tasks.standing import Standing
+from tests.tasks.standings import INF, standing
+
+
+def task(
+    trials: int, share: float, best_s: float = 1.0, *, least_s: float = 0.5, slope: float = 1.0
+) -> Standing:
+    return standing(best_s, trials_after=[trials], share=share, least_s=least_s, slope=slope)
+
+
+def reasons(
+    *tasks: Standing, earlier: Sequence[int] = (), ended: Sequence[str] = ()
+) -> list[str]:  # fmt: skip
+    none = len(tasks)
+    found = allotments(tasks, earlier or [0] * none, ended or [""] * none)
+    return [allotment.why for allotment in found]
+
+
+def test_what_goes_as_planned_needs_no_reason() -> None:
+    found = allotments([task(60, 0.5), task(60, 0.5), task(2, 0.0)], [0, 20, 0], ["", "", ""])
+    assert found == [Allotment(51, 60), Allotment(51, 40), Allotment(0, 2)]
+
+
+def test_tasks_that_got_less() -> None:
+    rest = task(180, 0.5)
+    assert reasons(rest, task(20, 0.5))[1] == "others promised more"
+    assert reasons(rest, task(20, 0.5), ended=("", "stopped improving"))[1] == "stopped improving"
+    assert reasons(rest, task(90, 0.5), earlier=(0, 70))[1] == "had 70 trials before"
+    assert reasons(rest, task(20, 0.5, least_s=0.9))[1] == "within 10% of its roofline"
+    assert reasons(rest, task(20, 0.5, 0.25, least_s=0.1))[1] == "takes 20% of the time, not 50%"
+    assert reasons(rest, task(20, 0.5, slope=0.0))[1] == "no longer matters to the objective"
+    assert reasons(task(9, 0.5, INF), task(91, 0.5))[0] == "takes 0% of the time, not 50%"
+
+
+def test_tasks_that_got_more() -> None:
+    light, heavy = task(50, 0.9), task(50, 0.1)
+    assert reasons(light, heavy)[1] == "takes 50% of the time, not 10%"
+    light, far = task(50, 0.9, 9.0), task(50, 0.1, least_s=0.25)
+    assert reasons(light, far)[1] == "75% of its time is above its roofline"
