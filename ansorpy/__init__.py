@@ -15,6 +15,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from ansorpy.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from ansorpy.api import build, compile, tune
     from ansorpy.api.parts import PARTS
@@ -55,8 +57,6 @@ if TYPE_CHECKING:
     from ansorpy.schedule.decisions import OneOf
     from ansorpy.schedule.state import State
     from ansorpy.target import Target
-
-__version__ = "0.1.0"
 
 __all__ = [
     "AnsorpyError", "Attrs", "ComputeDAG", "DType", "OneOf", "PARTS", "State", "Target", "Task",

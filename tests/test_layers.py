@@ -1,84 +1,27 @@
-"""A module imports only from lower layers or its own folder (docs/architecture.md)."""
+"""Modules import only from lower layers (docs/architecture.md), and never in a circle."""
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
+import grimp
+import networkx as nx
+import pytest
+from importlinter.cli import EXIT_STATUS_SUCCESS, lint_imports
 
-from tests.sources import FILES, PACKAGE, at, nodes, tree
-
-LAYERS = (
-    {"errors", "__version__"}, {"config", "deadline", "phases", "rates", "registry"}, {"target"},
-    {"ir"},
-    {"schedule", "codegen", "graph"},
-    {"rules", "measure", "frontend"},
-    {"cost", "runtime"},
-    {"search"},
-    {"tasks"},
-    {"report"},
-    {"api"},
-    {"cli", "__main__"},
-)  # fmt: skip
-# ``from ansorpy import __version__`` reads a constant of the package itself.
-LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
-
-# `python -m ansorpy` is the command line under another name.
-SAME_LEVEL = {("__main__", "cli")}
+from tests.sources import PACKAGE
 
 
-def imported_modules(tree: ast.Module) -> list[str]:
-    """Modules of ansorpy that a file imports, anywhere in it."""
-    names: list[str] = []
-    for n in nodes(tree):
-        if isinstance(n, ast.ImportFrom) and n.module == "ansorpy":
-            names += [f"ansorpy.{alias.name}" for alias in n.names]
-        elif isinstance(n, ast.ImportFrom) and n.module:
-            names.append(n.module)
-        elif isinstance(n, ast.Import):
-            names += [alias.name for alias in n.names]
-    return [name for name in names if name.startswith("ansorpy.")]
+def test_imports_go_down(capsys: pytest.CaptureFixture[str]) -> None:
+    """The layers stand in ``pyproject.toml``; what breaks them is printed."""
+    status = lint_imports(str(PACKAGE.parent / "pyproject.toml"), no_cache=True)
+    assert status == EXIT_STATUS_SUCCESS, capsys.readouterr().out
 
 
-def violations(part: str, tree: ast.Module) -> list[str]:
-    imported = {name.split(".")[1] for name in imported_modules(tree)}
-    return [
-        f"{part} -> {other}"
-        for other in sorted(imported - {part})
-        if LEVEL[other] >= LEVEL[part] and (part, other) not in SAME_LEVEL
-    ]
-
-
-def relative_imports(tree: ast.Module) -> list[int]:
-    return [n.lineno for n in nodes(tree) if isinstance(n, ast.ImportFrom) and n.level]
-
-
-MODULES = [path for path in FILES if path != PACKAGE / "__init__.py"]
-
-
-def part_of(path: Path) -> str:
-    first = path.relative_to(PACKAGE).parts[0]
-    return first.removesuffix(".py")
-
-
-def test_imports_go_down() -> None:
-    assert [f"{at(p)}: {v}" for p in MODULES for v in violations(part_of(p), tree(p))] == []
-
-
-def test_imports_are_absolute() -> None:
-    """The checks of this file read absolute ones."""
-    assert [at(p, line) for p in MODULES for line in relative_imports(tree(p))] == []
-
-
-def test_every_part_has_a_level() -> None:
-    assert {part_of(path) for path in MODULES} <= set(LEVEL)
-
-
-def test_the_check_itself_sees_upward_sideways_and_nested_imports() -> None:
-    assert violations("ir", ast.parse("from ansorpy.schedule.state import State")) == [
-        "ir -> schedule"
-    ]
-    assert violations("graph", ast.parse("import ansorpy.codegen")) == ["graph -> codegen"]
-    assert violations("ir", ast.parse("def f():\n    from ansorpy import search")) == [
-        "ir -> search"
-    ]
-    assert violations("search", ast.parse("from ansorpy.ir.dag import ComputeDAG")) == []
+def test_modules_do_not_import_each_other_in_a_circle() -> None:
+    """Imports for types only, which never run, are left out."""
+    graph = grimp.build_graph("ansorpy", exclude_type_checking_imports=True, cache_dir=None)
+    imports = nx.DiGraph(
+        (module, imported)
+        for module in graph.modules
+        for imported in graph.find_modules_directly_imported_by(module)
+    )
+    assert [sorted(c) for c in nx.strongly_connected_components(imports) if len(c) > 1] == []

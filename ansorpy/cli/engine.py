@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ansorpy import __version__
 from ansorpy.cli.lookup import Lookup
 from ansorpy.cli.models import open_model
 from ansorpy.cli.options import Precision
 from ansorpy.report.engines.protocol import Array
 from ansorpy.report.inputs import random_value
+from ansorpy.version import __version__
 
 __all__ = ["Ours"]
 

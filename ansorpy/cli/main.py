@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from ansorpy import __version__
 from ansorpy.cli.bench import bench
 from ansorpy.cli.compile import compile
 from ansorpy.cli.db import db
@@ -25,6 +24,7 @@ from ansorpy.cli.verify import verify
 from ansorpy.config import DEBUG, KNOBS
 from ansorpy.errors import AnsorpyError, ForeignFile
 from ansorpy.report.engines.names import ENGINE_NAMES
+from ansorpy.version import __version__
 
 __all__ = ["VERBS", "main"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from importlib.metadata import version
 
-from ansorpy import __version__
+from ansorpy.version import __version__
 
 __all__ = ["versions"]
 

@@ -7,12 +7,12 @@ import hashlib
 import llvmlite.binding
 import numpy as np
 
-from ansorpy import __version__
 from ansorpy.runtime.cpu import required_features
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.plan import Plan
 from ansorpy.runtime.ports import Port
 from ansorpy.target import Target
+from ansorpy.version import __version__
 
 __all__ = ["metadata_of"]
 

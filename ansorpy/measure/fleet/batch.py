@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ansorpy import __version__
 from ansorpy.deadline import left_s
 from ansorpy.errors import VerificationFailed
 from ansorpy.ir.task import Task
@@ -29,6 +28,7 @@ from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.runner import Observer
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
+from ansorpy.version import __version__
 
 __all__ = ["Batch", "retimed"]
 

@@ -12,7 +12,6 @@ import time
 
 from pydantic import TypeAdapter
 
-from ansorpy import __version__
 from ansorpy.config import available_cores
 from ansorpy.deadline import until
 from ansorpy.errors import AnsorpyError, UsageError
@@ -23,6 +22,7 @@ from ansorpy.measure.protocol import Message, ProtocolError, encode
 from ansorpy.measure.result import MeasureResult
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
+from ansorpy.version import __version__
 
 __all__ = ["NodeService", "options_from_json", "options_to_json"]
 

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ansorpy import __version__
 from ansorpy.errors import AnsorpyError
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
@@ -16,6 +15,7 @@ from ansorpy.measure.fleet.wire import Found, Work, read_work, single, write_ans
 from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.state import State
+from ansorpy.version import __version__
 from tests.measure.planted import KINDS, planted
 
 Outcome = Callable[[str, State], MeasureResult]

@@ -7,7 +7,6 @@ from unittest.mock import Mock
 
 import pytest
 
-from ansorpy import __version__
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.node import NodeService, options_to_json
 from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, single, write_work
@@ -15,6 +14,7 @@ from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import TrialKind
 from ansorpy.measure.runner import MeasureOptions
 from ansorpy.target import Target
+from ansorpy.version import __version__
 from tests.measure.definitions import matmul, task_of, tiled
 
 DAG = matmul()
