@@ -12,7 +12,7 @@ from ansorpy.ir.expr import Binary, BinaryOp, Call, Expr, Function
 from ansorpy.ir.loops import Program
 from ansorpy.ir.rewrite import Rewriter
 
-__all__ = ["expand_functions"]
+__all__ = ["expand_functions", "undefined"]
 
 
 def expand_functions(program: Program) -> Program:
@@ -51,7 +51,7 @@ def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
     """The expression of *fn*; None if it is not approximated but emitted directly."""
     dtype = args[0].dtype
     if not dtype.is_float:
-        raise _undefined(fn, dtype)
+        raise undefined(fn, dtype)
     if dtype in (DType.FLOAT16, DType.BFLOAT16):
         wide = _expanded(fn, tuple(x.astype(DType.FLOAT32) for x in args))
         return None if wide is None else wide.astype(dtype)
@@ -59,7 +59,8 @@ def _expanded(fn: Function | BinaryOp, args: tuple[Expr, ...]) -> Expr | None:
     return None if found is None else found.build(*args)
 
 
-def _undefined(fn: Function | BinaryOp, dtype: DType) -> CodegenError:
+def undefined(fn: Function | BinaryOp, dtype: DType) -> CodegenError:
+    """The error that says that *fn* is not defined on values of *dtype*."""
     if fn is BinaryOp.POW:
         return CodegenError(
             f"a power of {dtype.value} values with a variable exponent is not defined",

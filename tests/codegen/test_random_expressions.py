@@ -8,7 +8,7 @@ import pytest
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr, walk
 from ansorpy.ir.interpret.program import run_program
-from ansorpy.ir.loops import Stmt
+from ansorpy.ir.loops import Program, Stmt
 from ansorpy.ir.verify import verify
 from tests.codegen.programs import Array, Compiled, at, buffer, empty, nest, program, put
 from tests.codegen.random_expressions import TYPES, RandomExpression
@@ -32,9 +32,8 @@ def operands(dtype: DType, count: int, rng: np.random.Generator) -> Array:
     return np.asarray(numbers / 4 if dtype.is_float else numbers).astype(dtype.numpy)
 
 
-# 409 takes the size of a constant int64.
-@pytest.mark.parametrize("seed", [*range(80), 409])
-def test_compiled_expressions_equal_the_interpreter(seed: int) -> None:
+def expression_program(seed: int, loops: str) -> tuple[Program, Expr, list[Array]]:
+    """``out[i]`` = a random expression of arrays of all types, the expression, and operands."""
     rng = np.random.default_rng(seed)
     n = int(rng.choice(EXTENTS))
     sources = {dtype: buffer(dtype.value, n, dtype=dtype) for dtype in TYPES}
@@ -47,13 +46,19 @@ def test_compiled_expressions_equal_the_interpreter(seed: int) -> None:
         made.append(RandomExpression(rng, loads).value(out.dtype, 4))
         return put(out, (i,), made[-1])
 
-    loops = LOOPS[seed % len(LOOPS)].format(n)
-    source = program(nest(loops, body), list(sources.values()), [out])
+    source = program(nest(loops.format(n), body), list(sources.values()), [out])
+    return source, made[-1], [operands(dtype, n, rng) for dtype in TYPES]
+
+
+# 409 takes the size of a constant int64.
+@pytest.mark.parametrize("seed", [*range(80), 409])
+def test_compiled_expressions_equal_the_interpreter(seed: int) -> None:
+    source, value, arrays = expression_program(seed, LOOPS[seed % len(LOOPS)])
     verify(source)
-    arrays = [operands(dtype, n, rng) for dtype in TYPES]
-    want, got = empty((n,), out.dtype), empty((n,), out.dtype)
+    out = source.params[-1].buffer
+    want, got = empty(out.shape, out.dtype), empty(out.shape, out.dtype)
     run_program(source, [*arrays, want])
     Compiled(source)(*arrays, got)
     found, exact = got.astype(np.float64), want.astype(np.float64)
-    slack = tolerance(made[-1]) * np.abs(exact).max(initial=1.0) if out.dtype.is_float else 0.0
+    slack = tolerance(value) * np.abs(exact).max(initial=1.0) if out.dtype.is_float else 0.0
     np.testing.assert_allclose(found, exact, rtol=0, atol=slack)

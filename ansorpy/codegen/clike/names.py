@@ -80,3 +80,7 @@ class Names:
     def of(self, thing: Var | Buffer) -> str:
         """The name that *thing* was given."""
         return self._of[thing]
+
+    def has(self, thing: Var | Buffer) -> bool:
+        """Return whether *thing* was given a name."""
+        return thing in self._of

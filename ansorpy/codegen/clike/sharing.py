@@ -11,14 +11,18 @@ from ansorpy.codegen.clike.indices import is_index
 from ansorpy.codegen.clike.writer import Writer
 from ansorpy.ir.expr import Const, Expr, Load, Select, Var, children, walk
 
-__all__ = ["named_once", "sharing"]
+__all__ = ["named_once", "reads_twice", "sharing"]
 
 
 @contextmanager
-def sharing(e: Writer, *roots: Expr) -> Iterator[None]:
-    """Inside, what *roots* use several times gets a name when it is met."""
+def sharing(e: Writer, *roots: Expr, is_safe: bool = False) -> Iterator[None]:
+    """Inside, what *roots* use several times gets a name when it is met.
+
+    What is read only on one side of a choice is not read before it, unless *is_safe* says that it
+    may be.
+    """
     before = e.known, e.repeated
-    e.known, e.repeated = {}, _repeated(roots)
+    e.known, e.repeated = {}, _repeated(roots, is_safe)
     yield
     e.known, e.repeated = before
 
@@ -33,13 +37,23 @@ def named_once(e: Writer, expr: Expr, found: Code) -> Code:
     return e.known[expr]
 
 
-def _repeated(roots: tuple[Expr, ...]) -> frozenset[Expr]:
+def reads_twice(side: Expr) -> bool:
+    """Return whether one side of a choice uses a value several times that reads memory.
+
+    It may be read only where that side is chosen, so it has no name outside.
+    """
+    return any(
+        n > 1 and any(isinstance(x, Load) for x in walk(e)) for e, n in _uses((side,)).items()
+    )
+
+
+def _repeated(roots: tuple[Expr, ...], is_safe: bool) -> frozenset[Expr]:
     """Values used more than once that may be computed whatever is chosen."""
     uses, always = _uses(roots), _unconditional(roots)
     return frozenset(
         e for e, n in uses.items()
         if n > 1 and not isinstance(e, Const | Var) and not is_index(e)
-        and (e in always or not any(isinstance(x, Load) for x in walk(e)))
+        and (is_safe or e in always or not any(isinstance(x, Load) for x in walk(e)))
     )  # fmt: skip
 
 

@@ -13,13 +13,13 @@ from ansorpy.codegen.cuda.fragments import held_by_lanes
 from ansorpy.codegen.cuda.group_products import swizzle_alignment
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
 from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
-from ansorpy.codegen.cuda.powers import constant_powers
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
 from ansorpy.codegen.cuda.registers import MOST_STATEMENTS, unroll_registers, written_out
 from ansorpy.codegen.cuda.residency import blocks_at_once
 from ansorpy.codegen.cuda.statements import statement
 from ansorpy.codegen.cuda.words import WORDS
 from ansorpy.codegen.instructions import expand_instructions
+from ansorpy.codegen.powers import constant_powers
 from ansorpy.codegen.promote import promote
 from ansorpy.codegen.storage import buffers_used
 from ansorpy.errors import CodegenError

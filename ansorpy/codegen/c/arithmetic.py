@@ -1,0 +1,219 @@
+"""Operators and elementwise functions in C.
+
+Integers wrap around: they are computed unsigned where C leaves overflow open.  Elementary
+functions are generated too (:mod:`.functions`); of ``math.h`` only ``fabs sqrt floor ceil rint
+fmod copysign`` are called, and ``sin cos pow`` of doubles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from ansorpy.codegen.c.emitter import Emitter
+from ansorpy.codegen.c.prelude import elementary_name
+from ansorpy.codegen.c.types import HALF, float_suffix, register_type, short_name
+from ansorpy.codegen.clike.code import ADD, AND, COMPARE, MULTIPLY, OR, UNARY, Code
+from ansorpy.codegen.elementary import undefined
+from ansorpy.ir.dots import DOTS
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
+from ansorpy.ir.expr import BinaryOp, Function
+
+__all__ = ["as_type", "binary", "compared", "function", "helper_call"]
+
+_INFIX = {
+    BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY),
+    BinaryOp.DIV: ("/", MULTIPLY), BinaryOp.AND: ("&&", AND), BinaryOp.OR: ("||", OR),
+}  # fmt: skip
+_WRAPPING = (BinaryOp.ADD, BinaryOp.SUB, BinaryOp.MUL)
+_QUOTIENTS = {
+    BinaryOp.DIV: "quotient", BinaryOp.FLOORDIV: "floor_div", BinaryOp.FLOORMOD: "floor_mod",
+}  # fmt: skip
+_TOWARDS_ZERO = {BinaryOp.FLOORDIV: "quotient", BinaryOp.FLOORMOD: "rest"}
+_OF_BOOLEANS = {BinaryOp.MIN: BinaryOp.AND, BinaryOp.MAX: BinaryOp.OR}
+
+
+def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code, *, wraps: bool = True) -> Code:
+    """``a op b`` on values of *dtype*; without *wraps* no sum or product leaves the type."""
+    if dtype is DType.BOOL:
+        return _logic(_OF_BOOLEANS.get(op, op), a, b)
+    if dtype.is_float:
+        return _float(e, op, dtype, a, b)
+    if op in _WRAPPING:
+        return _wrapping(op, dtype, a, b) if wraps else _infix(op, a, b)
+    return _integer(e, op, dtype, a, b)
+
+
+def helper_call(e: Emitter, name: str, *arguments: Code) -> Code:
+    """Call a function of the prelude."""
+    e.need(name)
+    return Code(f"{name}({', '.join(x.text for x in arguments)})")
+
+
+def as_type(x: Code, kind: str) -> Code:
+    """*x* converted to the C type *kind*."""
+    if x.text.startswith("(int") and kind == f"u{x.text[1 : x.text.index(')')]}":
+        return Code(f"(u{x.text[1:]}", UNARY)
+    return Code(f"({kind}){x.at(UNARY)}", UNARY)
+
+
+def compared(sign: str, a: Code, b: Code) -> Code:
+    """``a sign b``."""
+    return Code(f"{a.at(COMPARE + 1)} {sign} {b.at(COMPARE + 1)}", COMPARE)
+
+
+def _infix(op: BinaryOp, a: Code, b: Code) -> Code:
+    sign, level = _INFIX[op]
+    return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level)
+
+
+def _logic(op: BinaryOp, a: Code, b: Code) -> Code:
+    """``&&`` inside ``||`` gets parentheses, as compilers ask for."""
+    sides = [Code(f"({x.text})") if x.level in (AND, OR) and x.level != _INFIX[op][1] else x
+             for x in (a, b)]  # fmt: skip
+    return _infix(op, *sides)
+
+
+def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    if op in _INFIX:
+        return _infix(op, a, b)
+    if op is BinaryOp.POW:
+        return _elementary(e, op, dtype, a, b)
+    if op in _QUOTIENTS:
+        return helper_call(e, f"{_QUOTIENTS[op]}_{_computed(dtype)}", a, b)
+    if _is_literal(b):
+        a, b = b, a  # the helper asks whether its first operand is NaN
+    return helper_call(e, f"{op.value}_{_computed(dtype)}", a, b)
+
+
+def _computed(dtype: DType) -> str:
+    """How the names of helpers end that compute with *dtype*, of which some are computed wider."""
+    if dtype.is_float:
+        return short_name(DType.FLOAT64 if dtype is DType.FLOAT64 else DType.FLOAT32)
+    return f"{'i' if dtype.is_signed else 'u'}{max(32, dtype.bits)}"
+
+
+def _is_literal(x: Code) -> bool:
+    word = x.text.lstrip("-")
+    return word[:1].isdigit() or word == "INFINITY"
+
+
+def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    if op is BinaryOp.POW:
+        raise undefined(op, dtype)
+    if op not in _QUOTIENTS:
+        return helper_call(e, f"{op.value}_{_computed(dtype)}", a, b)
+    if op is BinaryOp.DIV or not dtype.is_signed:
+        return _divided(e, op, dtype, a, b)
+    return _cut(dtype, helper_call(e, f"{_QUOTIENTS[op]}_{_computed(dtype)}", a, b))
+
+
+def _wrapping(op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """Computed in an unsigned type where the result may be too large for C's signed one."""
+    if dtype in (DType.UINT32, DType.UINT64):
+        return _infix(op, a, b)
+    if dtype.bits < 32 and (dtype is not DType.UINT16 or op is not BinaryOp.MUL):
+        return _cut(dtype, _infix(op, a, b))
+    sides = [as_type(x, f"uint{max(32, dtype.bits)}_t") for x in (a, b)]
+    return as_type(_infix(op, *sides), register_type(dtype))
+
+
+def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """Towards zero: C's own division by a positive literal, else a helper."""
+    if b.text.rstrip("u").isdigit() and int(b.text.rstrip("u")):
+        sign = "%" if op is BinaryOp.FLOORMOD else "/"
+        return _cut(dtype, Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY))
+    name = _TOWARDS_ZERO.get(op, "quotient")
+    return _cut(dtype, helper_call(e, f"{name}_{_computed(dtype)}", a, b))
+
+
+def _cut(dtype: DType, x: Code) -> Code:
+    """*x*, which C computes as an int, in the width of *dtype*."""
+    return as_type(x, register_type(dtype)) if dtype.bits < 32 else x
+
+
+def function(e: Emitter, fn: Function, dtype: DType, args: Sequence[Code]) -> Code:
+    """*fn* of values of *dtype*.
+
+    Raises:
+        CodegenError: It is not defined on values of that type.
+    """
+    if fn in ELEMENTARY:
+        return _elementary(e, fn, dtype, *args)
+    return _FUNCTIONS[fn](e, dtype, *args)
+
+
+def _elementary(e: Emitter, fn: Function | BinaryOp, dtype: DType, *args: Code) -> Code:
+    """A generated function, or that of ``math.h`` where no approximation is known."""
+    if not dtype.is_float:
+        raise undefined(fn, dtype)
+    computed = DType.FLOAT32 if dtype in HALF else dtype
+    if (fn, computed) in APPROXIMATIONS:
+        return helper_call(e, elementary_name(fn, computed), *args)
+    return Code(f"{fn.name.lower()}({', '.join(x.text for x in args)})")
+
+
+def _negative(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype.is_float:
+        return Code(f"-{x.at(UNARY + 1)}", UNARY)
+    if dtype.bits < 32:
+        return _cut(dtype, Code(f"-{x.at(UNARY + 1)}", UNARY))
+    return _wrapping(BinaryOp.SUB, dtype, Code("0" if dtype.is_signed else "0u"), x)
+
+
+def _absolute(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype.is_float:
+        return Code(f"fabs{float_suffix(dtype)}({x.text})")
+    if not dtype.is_signed:
+        return x
+    return _cut(dtype, helper_call(e, f"abs_{_computed(dtype)}", x))
+
+
+def _not(e: Emitter, dtype: DType, x: Code) -> Code:
+    return Code(f"!{x.at(UNARY + 1)}", UNARY)
+
+
+def _multiply_add(e: Emitter, dtype: DType, a: Code, b: Code, c: Code) -> Code:
+    """Not by ``fma``, which is slow where the machine has none; compilers may contract this."""
+    return binary(e, BinaryOp.ADD, dtype, binary(e, BinaryOp.MUL, dtype, a, b), c)
+
+
+def _library(name: str) -> Callable[[Emitter, DType, Code], Code]:
+    def emit(e: Emitter, dtype: DType, x: Code) -> Code:
+        if dtype.is_float:
+            return Code(f"{name}{float_suffix(dtype)}({x.text})")
+        if name == "sqrt":
+            raise undefined(Function.SQRT, dtype)
+        return x
+
+    return emit
+
+
+def _bits(e: Emitter, dtype: DType, x: Code) -> Code:
+    return helper_call(e, f"bits_of_{short_name(dtype)}", x)
+
+
+def _from_bits(e: Emitter, dtype: DType, x: Code) -> Code:
+    return helper_call(e, f"from_bits_f{dtype.bits}", x)
+
+
+def _scale(e: Emitter, dtype: DType, y: Code, n: Code) -> Code:
+    return helper_call(e, f"scale_{short_name(dtype)}", y, n)
+
+
+def _word(e: Emitter, dtype: DType, *parts: Code) -> Code:
+    return helper_call(e, "word_8" if len(parts) == 4 else "word_bf16", *parts)
+
+
+def _dot(fn: Function) -> Callable[[Emitter, DType, Code, Code], Code]:
+    return lambda e, dtype, a, b: helper_call(e, fn.value, a, b)
+
+
+_FUNCTIONS: Mapping[Function, Callable[..., Code]] = {
+    Function.NEG: _negative, Function.NOT: _not, Function.ABS: _absolute,
+    Function.SQRT: _library("sqrt"),
+    Function.FLOOR: _library("floor"), Function.CEIL: _library("ceil"),
+    Function.ROUND: _library("rint"), Function.FMA: _multiply_add, Function.BITS: _bits,
+    Function.FROM_BITS: _from_bits, Function.SCALE: _scale, Function.WORD: _word,
+    **{fn: _dot(fn) for fn in DOTS},
+}  # fmt: skip

@@ -1,0 +1,76 @@
+"""The C compiler of this machine."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ansorpy.config import c_compiler
+from ansorpy.errors import CodegenError, MissingDependency
+
+__all__ = ["Compiler", "find_compiler"]
+
+_ADVICE = "install gcc or clang, or set CC"
+_FLAGS = ("-std=c11", "-O2", "-ffp-contract=fast", "-fPIC")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler driver that takes the options of ``cc``; ``command`` is its command line."""
+
+    command: tuple[str, ...]
+
+    def object_code(self, text: str, flags: Sequence[str] = ()) -> bytes:
+        """Compile the C file *text* to a relocatable object.
+
+        Raises:
+            CodegenError: The compiler failed; the message is the compiler's own.
+        """
+        return self._compiled(text, "program.o", ("-c", *flags))
+
+    def shared_library(self, text: str, flags: Sequence[str] = ()) -> bytes:
+        """Compile and link *text*.
+
+        Raises:
+            CodegenError: The compiler failed; the message is the compiler's own.
+        """
+        return self._compiled(text, "program.so", ("-shared", *flags, "-lm"))
+
+    def _compiled(self, text: str, name: str, options: Sequence[str]) -> bytes:
+        with TemporaryDirectory(prefix="ansorpy-c-") as folder:
+            source, output = Path(folder, "program.c"), Path(folder, name)
+            source.write_text(text)
+            before = [*self.command, *_FLAGS, str(source), "-o", str(output)]
+            self._run([*before, *options])
+            return output.read_bytes()
+
+    def _run(self, command: Sequence[str]) -> None:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise MissingDependency(f"{command[0]} cannot be run: {error}", hint=_ADVICE) from error
+        if done.returncode:
+            raise CodegenError(f"{shlex.join(self.command)} refuses a program:\n{done.stderr}")
+
+
+def find_compiler() -> Compiler:
+    """The first available of ``$CC``, ``cc``, ``gcc`` and ``clang``.
+
+    Raises:
+        MissingDependency: None is installed, or the command in ``$CC`` does not exist.
+    """
+    asked = c_compiler()
+    names = [shlex.split(asked)] if asked else [["cc"], ["gcc"], ["clang"]]
+    for command in names:
+        if command and shutil.which(command[0]) is not None:
+            return Compiler(tuple(command))
+    raise MissingDependency(
+        f"the environment says CC={asked}, which is not there" if asked
+        else "compiling C needs a compiler, and none of cc, gcc and clang is installed",
+        hint=_ADVICE,
+    )  # fmt: skip

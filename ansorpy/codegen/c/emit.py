@@ -1,0 +1,119 @@
+"""Emit a loop program as C11."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ansorpy.codegen.c.emitter import Emitter, Tables, Unit
+from ansorpy.codegen.c.expressions import EXPRESSIONS
+from ansorpy.codegen.c.functions import prelude
+from ansorpy.codegen.c.regions import defined, pointer
+from ansorpy.codegen.c.statements import STATEMENTS
+from ansorpy.codegen.c.style import Style
+from ansorpy.codegen.c.words import WORDS
+from ansorpy.codegen.clike.layout import laid_out
+from ansorpy.codegen.clike.names import identifier
+from ansorpy.codegen.instructions import expand_instructions
+from ansorpy.codegen.powers import constant_powers
+from ansorpy.codegen.promote import promote
+from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
+from ansorpy.ir.loops import Program, Scope, Seq, Stmt
+from ansorpy.ir.overwrite import may_overlap
+from ansorpy.ir.simplify import simplify_stmt
+from ansorpy.target import Target
+
+__all__ = ["CSource", "emit_c", "translation_unit"]
+
+
+@dataclass(frozen=True)
+class CSource:
+    """A program's functions, the ``helpers`` they call, and the memory that a call needs."""
+
+    symbol: str
+    helpers: tuple[str, ...]
+    functions: str
+    storage: StoragePlan
+    style: Style
+
+    @property
+    def text(self) -> str:
+        """The translation unit."""
+        return translation_unit([self])
+
+
+def translation_unit(sources: list[CSource]) -> str:
+    """The text of a C file that defines all of *sources*; their symbols must differ."""
+    used = dict.fromkeys(name for source in sources for name in source.helpers)
+    is_threaded = any("omp parallel" in source.functions for source in sources)
+    parts = [
+        "#include <float.h>\n#include <math.h>\n#include <stdbool.h>\n#include <stdint.h>\n"
+        "#include <string.h>",
+        *(["#ifdef _OPENMP\n#include <omp.h>\n#endif"] if is_threaded else []),
+        _ASSUMPTIONS,
+        prelude(used),
+        *(source.functions for source in sources),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+_ASSUMPTIONS = """\
+#if defined __FAST_MATH__ || FLT_EVAL_METHOD < 0 || FLT_EVAL_METHOD == 1 || FLT_EVAL_METHOD == 2
+#error "compile without -ffast-math, and with arithmetic in the types of its operands"
+#endif
+_Static_assert(sizeof(int) == 4 && (int32_t)UINT32_MAX == -1, "int has 32 bits and wraps");"""
+
+
+def emit_c(program: Program, target: Target, symbol: str, style: Style | None = None) -> CSource:
+    """Emit *program* as C that defines ``int32_t symbol(void *const *args, void *workspace,
+    int32_t threads)`` (kernel ABI); *target* says how many registers and caches there are.
+
+    Raises:
+        CodegenError: The program uses what no CPU has (block loops, shared memory).
+    """
+    symbol = identifier(symbol, WORDS)
+    overlapping = may_overlap(program)
+    program = promote(constant_powers(expand_instructions(program)), target)
+    program = replace(program, body=simplify_stmt(program.body))
+    plan = plan_storage(program, target)
+    tables = Tables(EXPRESSIONS, STATEMENTS)
+    unit = Unit(symbol, style or Style(), plan, tables, overlapping)
+    parts = [_body(unit, program), _entry(unit, program)]
+    text = "\n\n".join([*unit.functions, *parts])
+    return CSource(symbol, tuple(unit.helpers), text, plan, unit.style)
+
+
+def _body(unit: Unit, program: Program) -> str:
+    """The function that takes the arrays by name; regions it calls go to ``unit.functions``."""
+    e = Emitter(unit)
+    written = buffers_used(program.body)
+    parameters = [
+        pointer(e, param.buffer, is_written=written.get(param.buffer, False))
+        for param in program.params
+    ]
+    parameters += ["unsigned char *workspace", "unsigned char *scratch", "int32_t threads"]
+    for part in program.body.body if isinstance(program.body, Seq) else (program.body,):
+        _stage(e, part)
+    names = [*(e.place(param.buffer) for param in program.params), "workspace", "scratch"]
+    return defined(f"{unit.symbol}_body", parameters, e.lines, [*names, "threads"])
+
+
+def _stage(e: Emitter, part: Stmt) -> None:
+    """Emit a statement of the program under the names of what it computes."""
+    made = [
+        buffer.name
+        for buffer, is_written in buffers_used(part).items()
+        if is_written and buffer.scope is not Scope.LOCAL
+    ]
+    if made:
+        e.line(f"// {', '.join(made)}")
+    e.is_first = False
+    e.statement(part)
+
+
+def _entry(unit: Unit, program: Program) -> str:
+    shared = unit.storage.shared_bytes
+    scratch = f"(unsigned char *)workspace + {shared}" if shared else "workspace"
+    arguments = [f"args[{n}]" for n in range(len(program.params))]
+    call = f"{unit.symbol}_body({', '.join([*arguments, 'workspace', scratch, 'threads'])});"
+    head = f"int32_t {unit.symbol}(void *const *args, void *workspace, int32_t threads) {{"
+    return "\n".join([head, *laid_out(call, "  "), "  return 0;", "}"])

@@ -1,0 +1,188 @@
+"""Scalar expressions as C: one function a node kind, listed in :data:`EXPRESSIONS`.
+
+16-bit floats are computed as ``float`` and rounded where they are converted or stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from ansorpy.codegen.c.arithmetic import as_type, binary, compared, function, helper_call
+from ansorpy.codegen.c.elements import element
+from ansorpy.codegen.c.emitter import Emitter
+from ansorpy.codegen.c.types import HALF, float_suffix, register_type, short_name
+from ansorpy.codegen.clike.code import ATOM, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.indices import index, is_index
+from ansorpy.codegen.clike.sharing import reads_twice, sharing
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    Call,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    Load,
+    Reduce,
+    Select,
+    Var,
+)
+from ansorpy.ir.interval import Bounder
+
+__all__ = ["EXPRESSIONS", "narrowed", "read", "stored"]
+
+
+def _const(e: Emitter, expr: Const) -> Code:
+    dtype = expr.type
+    if dtype is DType.BOOL:
+        return Code("true" if expr.value else "false")
+    if dtype.is_float:
+        return _float(float(dtype.rounded(float(expr.value))), dtype)
+    low, high = dtype.limits
+    number = (int(expr.value) - low) % (high - low + 1) + low  # a literal may wrap around
+    if dtype.bits >= 32 and number < 0 and number == low:
+        return Code(f"INT{dtype.bits}_MIN")  # its magnitude is no number of the type
+    suffix = "u" if dtype in (DType.UINT32, DType.UINT64) else ""
+    return Code(f"{number}{suffix}", ATOM if number >= 0 else UNARY)
+
+
+def _float(number: float, dtype: DType) -> Code:
+    level = UNARY if np.signbit(number) else ATOM
+    if np.isfinite(number):
+        exact = number if dtype is DType.FLOAT64 else np.float32(number)
+        return Code(f"{exact!s}{float_suffix(dtype)}", level)
+    if np.isnan(number):
+        return Code("NAN")
+    return Code("INFINITY" if number > 0 else "-INFINITY", level)
+
+
+def _var(e: Emitter, expr: Var) -> Code:
+    return e.variables[expr]
+
+
+def _binary(e: Emitter, expr: Binary) -> Code:
+    if is_index(expr):
+        return index(e, expr)
+    wraps = not expr.dtype.is_float and _may_wrap(e, expr)
+    return binary(e, expr.op, expr.dtype, e.value(expr.a), e.value(expr.b), wraps=wraps)
+
+
+def _may_wrap(e: Emitter, expr: Binary) -> bool:
+    known = Bounder(e.ranges)
+    known.bounds(expr)
+    return known.overflows
+
+
+_DECIDED = {CompareOp.GE: "true", CompareOp.LT: "false"}
+
+
+def _compare(e: Emitter, expr: Compare) -> Code:
+    below = isinstance(expr.b, Const) and expr.b.value == 0
+    if below and expr.a.dtype.is_int and not expr.a.dtype.is_signed and expr.op in _DECIDED:
+        return Code(_DECIDED[expr.op])  # compilers warn of questions with one answer
+    return compared(expr.op.value, e.value(expr.a), e.value(expr.b))
+
+
+def _call(e: Emitter, expr: Call) -> Code:
+    if is_index(expr):
+        return index(e, expr)
+    return function(e, expr.fn, expr.args[0].dtype, [e.value(arg) for arg in expr.args])
+
+
+def _select(e: Emitter, expr: Select) -> Code:
+    """C does not read the side not taken either."""
+    if is_index(expr):
+        return index(e, expr)
+    if any(reads_twice(side) for side in (expr.then, expr.other)):
+        return _branches(e, expr)
+    cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
+    text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
+    return Code(text, TERNARY)
+
+
+def _branches(e: Emitter, expr: Select) -> Code:
+    """Emit the choice as a statement, in whose branches values used several times have names."""
+    name, known = e.names.fresh("t"), e.known
+    cond = e.value(expr.cond).text
+    e.line(f"{register_type(expr.dtype)} {name};")
+    for opening, side in ((f"if ({cond})", expr.then), ("} else", expr.other)):
+        if opening.startswith("}"):
+            e.lines.pop()
+        with e.block(opening), sharing(e, side):
+            e.known.update(known)
+            e.line(f"{name} = {e.value(side).text};")
+    return Code(name)
+
+
+def _cast(e: Emitter, expr: Cast) -> Code:
+    x, source, wanted = e.value(expr.x), expr.x.dtype, expr.type
+    if source is wanted:
+        return x
+    if wanted is DType.BOOL:
+        return compared("!=", x, Code("0"))
+    if wanted in HALF:
+        rounded = narrowed(e, _float_of(e, x, source, wanted), wanted)
+        return helper_call(e, f"from_{short_name(wanted)}", rounded)
+    if source.is_float and wanted.is_int:
+        real = "f64" if source is DType.FLOAT64 else "f32"
+        x = helper_call(e, f"{short_name(wanted.of_floats)}_of_{real}", x)
+        return x if wanted.of_floats is wanted else as_type(x, register_type(wanted))
+    if register_type(source) == register_type(wanted):
+        return x
+    return as_type(x, register_type(wanted))
+
+
+def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
+    """*x* as a float that becomes the 16-bit float *wanted* to which *x* itself is rounded."""
+    if not source.passes_float32(wanted):
+        wide = DType.FLOAT64 if source is DType.FLOAT64 or source.bits < 64 else source
+        return helper_call(e, f"odd_{short_name(wide)}", x)
+    return x if register_type(source) == "float" else as_type(x, "float")
+
+
+def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
+    """A computed value as an element of *dtype* is stored."""
+    return helper_call(e, f"to_{short_name(dtype)}", x) if dtype in HALF else x
+
+
+def stored(e: Emitter, expr: Expr, dtype: DType) -> Code:
+    """*expr* as an element of *dtype* is stored; what is copied or rounded is not rounded again."""
+    if dtype not in HALF:
+        return e.value(expr)
+    if isinstance(expr, Load) and expr not in e.known:
+        return Code(element(e, e.buffer_of(expr), expr.indices))
+    if isinstance(expr, Cast) and expr.x.dtype is not dtype and expr not in e.repeated:
+        return narrowed(e, _float_of(e, e.value(expr.x), expr.x.dtype, dtype), dtype)
+    return narrowed(e, e.value(expr), dtype)
+
+
+def read(e: Emitter, place: str, dtype: DType) -> Code:
+    """The element at *place* as it is computed with."""
+    if dtype is DType.BOOL:
+        return compared("!=", Code(place), Code("0"))
+    if dtype in HALF:
+        return helper_call(e, f"from_{short_name(dtype)}", Code(place))
+    return Code(place)
+
+
+def _load(e: Emitter, expr: Load) -> Code:
+    return read(e, element(e, e.buffer_of(expr), expr.indices), expr.dtype)
+
+
+def _reduce(e: Emitter, expr: Reduce) -> Code:
+    raise CodegenError(
+        "a reduction expression cannot be emitted",
+        hint="lower it to loops around a Store with reduce=... first",
+    )
+
+
+EXPRESSIONS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
+    Const: _const, Var: _var, Axis: _var, Binary: _binary, Compare: _compare, Call: _call,
+    Select: _select, Cast: _cast, Load: _load, Reduce: _reduce,
+}  # fmt: skip

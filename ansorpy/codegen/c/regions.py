@@ -1,0 +1,163 @@
+"""Parallel loops: functions that compute a range of iterations, divided among a team of threads.
+
+The team's size is found inside the parallel region, so fewer threads than asked for do all of the
+work.  Without threads the loops are ordinary ones.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from ansorpy.codegen.c.emitter import Emitter
+from ansorpy.codegen.c.types import storage_type
+from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.indices import index
+from ansorpy.codegen.storage import buffers_used
+from ansorpy.ir.expr import Binary, BinaryOp, Expr, Var, const, walk
+from ansorpy.ir.loops import Buffer, For, ForKind, Stmt, expressions, walk_stmts
+
+__all__ = ["defined", "parallel_loop", "pointer"]
+
+
+@dataclass(frozen=True)
+class _Region:
+    """Consecutive parallel loops and their body, which uses *buffers* and *variables* from
+    outside."""
+
+    name: str
+    loops: tuple[For, ...]
+    body: Stmt
+    buffers: tuple[Buffer, ...]
+    variables: tuple[Var, ...]
+
+    @property
+    def total(self) -> int:
+        return math.prod(loop.extent for loop in self.loops)
+
+
+def parallel_loop(e: Emitter, loop: For) -> None:
+    """Emit *loop* and the parallel loops directly in it; a parallel loop inside runs serially."""
+    region = _region(e, loop)
+    is_team = e.unit.style.threads == "openmp" and region.total > 1
+    if e.in_region or not is_team:
+        _serially(e, loop)
+        return
+    e.unit.regions += 1
+    e.unit.functions.append(_function(e, region))
+    _call(e, region)
+
+
+def _serially(e: Emitter, loop: For) -> None:
+    e.statement(For(loop.var, loop.extent, ForKind.SERIAL, loop.body))
+
+
+def _region(e: Emitter, loop: For) -> _Region:
+    loops: list[For] = []
+    body: Stmt = loop
+    while isinstance(body, For) and body.kind is ForKind.PARALLEL:
+        loops.append(body)
+        body = body.body
+    used = tuple(buffer for buffer in buffers_used(body) if e.names.has(buffer))
+    free = {
+        var: None
+        for stmt in walk_stmts(body)
+        for root in expressions(stmt)
+        for var in walk(root)
+        if isinstance(var, Var) and var in e.variables
+    }
+    name = f"{e.unit.symbol}_part{e.unit.regions + 1}"
+    return _Region(name, tuple(loops), body, used, tuple(free))
+
+
+def pointer(e: Emitter, buffer: Buffer, *, is_written: bool) -> str:
+    """Declare a parameter for the first element of *buffer*."""
+    access = "" if is_written else "const "
+    alone = "" if buffer in e.unit.overlapping else "restrict "
+    shape = ", ".join(map(str, buffer.shape))
+    apart = "" if buffer.strides is None else f" strides {list(buffer.strides)}"
+    kind = f"{access}{storage_type(buffer.dtype)} *{alone}"
+    return f"{kind}{e.names.give(buffer)} /* [{shape}]{apart} */"
+
+
+def _function(e: Emitter, region: _Region) -> str:
+    inner = Emitter(e.unit)
+    inner.in_region = True
+    written = buffers_used(region.body)
+    parameters = [pointer(inner, b, is_written=written[b]) for b in region.buffers]
+    for var in region.variables:
+        known, wide = e.ranges[var], e.variables[var].wide
+        name = inner.names.give(var)
+        inner.variables[var], inner.ranges[var] = Code(name, wide=wide), known
+        parameters.append(f"{e.indices.wide if wide else e.indices.narrow} {name}")
+    parameters += ["unsigned char *scratch", "int64_t begin", "int64_t end"]
+    counter = inner.names.fresh("iteration")
+    with inner.block(f"for (int64_t {counter} = begin; {counter} < end; ++{counter})"):
+        _decompose(inner, region, counter)
+        inner.is_first = True
+        inner.statement(region.body)
+    return defined(region.name, parameters, inner.lines, ["scratch"])
+
+
+def defined(
+    name: str, parameters: Sequence[str], lines: Sequence[str], maybe: Iterable[str]
+) -> str:
+    """A function of *lines*; of its parameters, those named in *maybe* may be unused."""
+    text = "\n".join(lines)
+    unused = [f"  (void){word};" for word in maybe if not re.search(rf"\b{word}\b", text)]
+    inside = ",\n    ".join(parameters)
+    return "\n".join([f"static void {name}(\n    {inside}) {{", *unused, *lines, "}"])
+
+
+def _decompose(inner: Emitter, region: _Region, counter: str) -> None:
+    """Declare the variables of the region's loops from the number of the iteration."""
+    flat = Var(counter)
+    inner.variables[flat] = Code(counter, wide=inner.unit.style.word_bits < 64)
+    inner.ranges[flat] = 0, region.total - 1
+    step = region.total
+    for loop in region.loops:
+        step //= loop.extent
+        inner.ranges[loop.var] = 0, loop.extent - 1
+        if loop.extent == 1:
+            inner.variables[loop.var] = Code("0")
+            continue
+        expr: Expr = flat if step == 1 else Binary(BinaryOp.FLOORDIV, flat, const(step))
+        if step * loop.extent < region.total:
+            expr = Binary(BinaryOp.FLOORMOD, expr, const(loop.extent))
+        name = inner.names.give(loop.var)
+        inner.line(f"const {inner.indices.narrow} {name} = {_cut(inner, index(inner, expr))};")
+        inner.variables[loop.var] = Code(name)
+
+
+def _cut(inner: Emitter, found: Code) -> str:
+    return f"({inner.indices.narrow})({found.text})" if found.wide else found.text
+
+
+def _call(e: Emitter, region: _Region) -> None:
+    """Run the region with a team, each thread on a share of the iterations and its own scratch."""
+    given = [*(_address(e, b) for b in region.buffers),
+             *(e.variables[var].text for var in region.variables)]  # fmt: skip
+    each, total = e.unit.storage.thread_bytes, region.total
+    e.lines.append("#ifdef _OPENMP")
+    e.lines.append("#pragma omp parallel num_threads(threads) if (threads > 1)")
+    with e.block(""):
+        e.line("const int64_t number = omp_get_thread_num(), count = omp_get_num_threads();")
+        share = [f"{total} * number / count", f"{total} * (number + 1) / count"]
+        scratch = f"scratch + {each} * number" if each else "scratch"
+        _invoke(e, region, [*given, scratch, *share])
+    e.lines.append("#else")
+    e.line("(void)threads;")
+    _invoke(e, region, [*given, "scratch", "0", str(total)])
+    e.lines.append("#endif")
+
+
+def _invoke(e: Emitter, region: _Region, arguments: Sequence[str]) -> None:
+    e.line(f"{region.name}({', '.join(arguments)});")
+
+
+def _address(e: Emitter, buffer: Buffer) -> str:
+    """The address of the first element, also of an array of several dimensions."""
+    name = e.place(buffer)
+    return f"&{name}{'[0]' * len(buffer.shape)}" if buffer in e.arrays else name

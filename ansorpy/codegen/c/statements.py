@@ -1,0 +1,145 @@
+"""Statements as lines of C: one function a node kind, listed in :data:`STATEMENTS`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansorpy.codegen.c.arithmetic import binary
+from ansorpy.codegen.c.elements import element
+from ansorpy.codegen.c.emitter import Emitter
+from ansorpy.codegen.c.expressions import narrowed, read, stored
+from ansorpy.codegen.c.regions import parallel_loop
+from ansorpy.codegen.c.types import HALF, storage_type
+from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.indices import index
+from ansorpy.codegen.clike.sharing import sharing
+from ansorpy.errors import CodegenError
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import ReduceKind
+from ansorpy.ir.interval import bounds
+from ansorpy.ir.loops import (
+    Alloc,
+    For,
+    ForKind,
+    If,
+    Let,
+    Prefetch,
+    Scope,
+    Seq,
+    Stmt,
+    Store,
+)
+
+__all__ = ["STATEMENTS"]
+
+
+def _seq(e: Emitter, s: Seq) -> None:
+    for part in s.body:
+        e.is_first = False
+        e.statement(part)
+
+
+def _for(e: Emitter, s: For) -> None:
+    emit = _LOOPS.get(s.kind)
+    if emit is None:
+        raise CodegenError(
+            f"loop {s.var.name} is {s.kind.value}, which has no meaning on a CPU",
+            hint="block and thread loops need a CUDA target",
+        )
+    emit(e, s)
+
+
+def _loop(e: Emitter, s: For) -> None:
+    if s.extent == 1:
+        with e.variable(s.var, Code("0"), (0, 0)):
+            e.statement(s.body)
+        return
+    with e.names.block():
+        name = e.names.give(s.var)
+        fused = f"// {s.var.name}" if "@" in s.var.name else ""
+        with (
+            e.block(f"for ({e.indices.narrow} {name} = 0; {name} < {s.extent}; ++{name})", fused),
+            e.variable(s.var, Code(name), (0, s.extent - 1)),
+        ):
+            _alone(e, s.body)
+
+
+def _alone(e: Emitter, body: Stmt) -> None:
+    """Emit the only statement of the block that was just opened."""
+    e.is_first = True
+    e.statement(body)
+
+
+def _if(e: Emitter, s: If) -> None:
+    with sharing(e, s.cond):
+        cond = e.value(s.cond).text
+    with e.block(f"if ({cond})"):
+        _alone(e, s.then)
+    if s.other is not None:
+        e.lines.pop()
+        with e.block("} else"):
+            _alone(e, s.other)
+
+
+def _let(e: Emitter, s: Let) -> None:
+    code = index(e, s.value)
+    is_wide = code.wide or not e.fits(s.value)
+    with e.declaring():
+        name = e.names.give(s.var)
+        e.line(f"const {e.indices.wide if is_wide else e.indices.narrow} {name} = {code.text};")
+        with e.variable(s.var, Code(name, wide=is_wide), bounds(s.value, e.ranges)):
+            _alone(e, s.body)
+
+
+def _alloc(e: Emitter, s: Alloc) -> None:
+    """Declare the buffer in a block of its own, as buffers with other lifetimes share its bytes."""
+    with e.declaring():
+        name, kind, plan = e.names.give(s.buffer), storage_type(s.buffer.dtype), e.unit.storage
+        if s.buffer in plan.stack:
+            e.arrays.add(s.buffer)
+            sizes = "".join(f"[{extent}]" for extent in s.buffer.shape)
+            e.line(f"{kind} {name}{sizes};")
+        else:
+            is_local = s.buffer.scope is Scope.LOCAL
+            offset = (plan.scratch if is_local else plan.shared)[s.buffer]
+            place = f"(void *)({'scratch' if is_local else 'workspace'} + {offset})"
+            shape = ", ".join(map(str, s.buffer.shape))
+            e.line(f"{kind} *restrict const {name} = {place};  // [{shape}]")
+        _alone(e, s.body)
+
+
+def _store(e: Emitter, s: Store) -> None:
+    with sharing(e, s.value):
+        target = element(e, s.buffer, s.indices)
+        e.line(f"{_assignment(e, target, s)};")
+
+
+_PLAIN = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
+
+
+def _assignment(e: Emitter, target: str, s: Store) -> str:
+    """``target = value``, or the value of *s* combined with what *target* holds."""
+    dtype = s.buffer.dtype
+    if s.reduce is None:
+        return f"{target} = {stored(e, s.value, dtype).text}"
+    code = e.value(s.value)
+    unsigned = dtype in (DType.UINT32, DType.UINT64)
+    if s.reduce in _PLAIN and (unsigned or (dtype.is_float and dtype not in HALF)):
+        return f"{target} {_PLAIN[s.reduce]} {code.text}"
+    total = binary(e, s.reduce.combiner, dtype, read(e, target, dtype), code)
+    return f"{target} = {narrowed(e, total, dtype).text}"
+
+
+def _prefetch(e: Emitter, s: Prefetch) -> None:
+    """C has no word for it."""
+
+
+_LOOPS: Mapping[ForKind, Callable[[Emitter, For], None]] = {
+    ForKind.SERIAL: _loop, ForKind.UNROLLED: _loop, ForKind.VECTORIZED: _loop,
+    ForKind.PARALLEL: parallel_loop,
+}  # fmt: skip
+
+STATEMENTS: Mapping[type[Stmt], Callable[[Emitter, Any], None]] = {
+    Seq: _seq, For: _for, If: _if, Let: _let, Alloc: _alloc, Store: _store, Prefetch: _prefetch,
+}  # fmt: skip

@@ -1,0 +1,41 @@
+"""C types of elements in memory, and of the values computed from them."""
+
+from __future__ import annotations
+
+from ansorpy.ir.dtypes import DType
+
+__all__ = ["HALF", "float_suffix", "register_type", "short_name", "storage_type"]
+
+HALF = (DType.FLOAT16, DType.BFLOAT16)
+"""Stored as their bits and computed as ``float``."""
+
+_NAMES = {DType.FLOAT64: "double", DType.FLOAT32: "float"}
+_STORED = {DType.FLOAT16: "uint16_t", DType.BFLOAT16: "uint16_t", DType.BOOL: "uint8_t"}
+_SHORT = {
+    DType.FLOAT64: "f64", DType.FLOAT32: "f32", DType.FLOAT16: "f16", DType.BFLOAT16: "bf16",
+    DType.INT64: "i64", DType.INT32: "i32", DType.INT16: "i16", DType.INT8: "i8",
+    DType.UINT64: "u64", DType.UINT32: "u32", DType.UINT16: "u16", DType.UINT8: "u8",
+    DType.BOOL: "bool",
+}  # fmt: skip
+
+
+def storage_type(dtype: DType) -> str:
+    """The C type of one element in memory."""
+    return _STORED.get(dtype) or _NAMES.get(dtype) or f"{dtype.value}_t"
+
+
+def register_type(dtype: DType) -> str:
+    """The C type in which values of *dtype* are computed."""
+    if dtype is DType.BOOL:
+        return "bool"
+    return "float" if dtype in HALF else storage_type(dtype)
+
+
+def short_name(dtype: DType) -> str:
+    """How names of helpers end: ``i32`` for int32."""
+    return _SHORT[dtype]
+
+
+def float_suffix(dtype: DType) -> str:
+    """What names of functions in ``math.h``, and literals, of a computed float type end with."""
+    return "" if dtype is DType.FLOAT64 else "f"

@@ -1,0 +1,70 @@
+"""Loop programs emitted as C, compiled together and run: what tests of the C backend build on."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ansorpy.codegen.c.compiler import find_compiler
+from ansorpy.codegen.c.emit import CSource, emit_c, translation_unit
+from ansorpy.codegen.c.style import Style
+from ansorpy.codegen.llvm.memory import aligned_empty
+from ansorpy.errors import MissingDependency
+from ansorpy.ir.loops import Program
+from ansorpy.target import Target
+
+__all__ = ["STRICT", "TARGET", "CompiledC", "has_command", "needs_cc"]
+
+Array = NDArray[Any]
+TARGET = Target.parse("x86-64-v3")
+STRICT = ("-Wall", "-Wextra", "-Werror", "-pedantic")
+_KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
+
+
+def _is_there() -> bool:
+    try:
+        find_compiler()
+    except MissingDependency:
+        return False
+    return True
+
+
+needs_cc = pytest.mark.skipif(not _is_there(), reason="there is no C compiler")
+
+
+def has_command(name: str) -> bool:
+    return shutil.which(name) is not None
+
+
+class CompiledC:
+    """Programs by their symbols, in one library; calling it runs one on arrays in place."""
+
+    def __init__(
+        self,
+        programs: Mapping[str, Program],
+        folder: Path,
+        style: Style | None = None,
+        flags: Sequence[str] = ("-O1", *STRICT),
+        target: Target = TARGET,
+    ) -> None:
+        self.sources: dict[str, CSource] = {
+            symbol: emit_c(program, target, symbol, style) for symbol, program in programs.items()
+        }
+        text = translation_unit(list(self.sources.values()))
+        path = folder / "programs.so"
+        path.write_bytes(find_compiler().shared_library(text, flags))
+        self.library = ctypes.CDLL(str(path))
+
+    def __call__(self, symbol: str, arrays: Sequence[Array], threads: int = 1) -> None:
+        pointers = (ctypes.c_void_p * len(arrays))(*(a.ctypes.data for a in arrays))
+        storage = self.sources[symbol].storage
+        space = aligned_empty((max(64, storage.workspace_bytes(threads)),), np.uint8)
+        run = _KERNEL((symbol, self.library))
+        assert run(ctypes.addressof(pointers), space.ctypes.data, threads) == 0

@@ -1,0 +1,201 @@
+"""What expressions mean in C: every operator, type and limit, under sanitizers.
+
+The programs are those by which the other backends are tested; they are compiled into one
+executable that ends at the first undefined operation or access outside of an array.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.c.style import Style
+from ansorpy.ir.dots import DOTS
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.elementary.table import APPROXIMATIONS
+from ansorpy.ir.expr import Binary, BinaryOp, Const, Function, ReduceKind
+from ansorpy.ir.interpret import run_program
+from ansorpy.ir.loops import Program, Seq
+from tests.codegen import test_division as division
+from tests.codegen import test_elementary as elementary
+from tests.codegen import test_float_to_integer as integers
+from tests.codegen import test_rounding as rounding
+from tests.codegen.c.compiled import STRICT, needs_cc
+from tests.codegen.c.sanitized import UNDEFINED, run_apart
+from tests.codegen.llvm import test_dots as dots
+from tests.codegen.programs import Array, at, buffer, empty, nest, program, put, random
+from tests.codegen.random_guards import guarded_program
+from tests.codegen.test_random_expressions import expression_program, tolerance
+
+pytestmark = needs_cc
+STYLES = {"narrow": Style(32), "wide": Style(64)}
+
+
+@dataclass
+class Case:
+    """A program, its operands with the output last, and what is expected there.
+
+    ``slack`` is the greatest difference allowed; 0 also compares the signs of zeros.
+    """
+
+    source: Program
+    inputs: list[Array]
+    want: Array
+    slack: float = 0.0
+    ulps: int = 0
+
+    def output(self) -> Array:
+        """An array for what the program computes, with nothing written to it yet."""
+        out = self.source.params[-1].buffer
+        return empty(out.shape, out.dtype)
+
+    def interpreted(self) -> Case:
+        """With what the interpreter computes as the expectation."""
+        with np.errstate(all="ignore"):
+            run_program(self.source, [*self.inputs, self.want])
+        return self
+
+
+def of_divisions() -> Iterator[tuple[str, Case]]:
+    for op in division.OPS:
+        for dtype in division.TYPES:
+            a, b = division.edges(dtype)
+            by_data = division.by_data(op, dtype, "s{}")
+            yield (
+                f"data_{op.name}_{dtype.value}",
+                Case(by_data, [a, b], division.expected(op, dtype, a, b)),
+            )
+            by_constants = division.by_constants(op, dtype, "s{}")
+            rows = division.in_rows(op, dtype, a)
+            yield f"constants_{op.name}_{dtype.value}", Case(by_constants, [a], rows)
+    for op in division.OPS[1:]:
+        for dtype in division.FLOATS:
+            source, a, b, want = division.of_floats(op, dtype, "s{}")
+            yield f"floats_{op.name}_{dtype.value}", Case(source, [a, b], want)
+    for n in range(len(division.OF_DATA)):
+        for dtype in division.INDEX_TYPES:
+            source, arrays, want = division.read_at(n, dtype, "s")
+            yield f"index{n}_{dtype.value}", Case(source, arrays, want)
+
+
+def of_conversions() -> Iterator[tuple[str, Case]]:
+    for source in integers.FLOATS:
+        for wanted in integers.INTS:
+            made = integers.cast(source, wanted, "s")
+            case = Case(made, [integers.values(source)], integers.expected(source, wanted))
+            yield f"cut_{source.value}_{wanted.value}", case
+    for source in rounding.WIDE:
+        for wanted in rounding.HALF:
+            made, values, want = rounding.cast(source, wanted, "s")
+            yield f"round_{source.value}_{wanted.value}", Case(made, [values], want)
+    for dtype in rounding.HALF:
+        made, values, want = rounding.compared(dtype, "s")
+        yield f"compare_{dtype.value}", Case(made, [values], want)
+
+
+def converted(source: DType, wanted: DType, count: int) -> Program:
+    x, y = buffer("x", count, dtype=source), buffer("y", count, dtype=wanted)
+    return program(nest(f"s{count}", lambda i: put(y, (i,), at(x, i).astype(wanted))), [x], [y])
+
+
+def of_halves() -> Iterator[tuple[str, Case]]:
+    """Every 16-bit float as a float32, and back."""
+    count = 1 << 16
+    for dtype in rounding.HALF:
+        halves = np.arange(count, dtype=np.uint16).view(dtype.numpy)
+        with np.errstate(all="ignore"):
+            wide = halves.astype(np.float32)
+        yield f"from_{dtype.value}", Case(converted(dtype, DType.FLOAT32, count), [halves], wide)
+        yield f"to_{dtype.value}", Case(converted(DType.FLOAT32, dtype, count), [wide], halves)
+
+
+def pairs_of_booleans(op: BinaryOp) -> Program:
+    a, b, out = (buffer(name, 21, dtype=DType.BOOL) for name in ("a", "b", "out"))
+    body = nest("s21", lambda i: put(out, (i,), Binary(op, at(a, i), at(b, i))))
+    return program(body, [a, b], [out])
+
+
+def whether_some_or_all(kind: ReduceKind) -> Program:
+    a, out = buffer("a", 8, 7, dtype=DType.BOOL), buffer("out", 8, dtype=DType.BOOL)
+    start = nest("s8", lambda i: put(out, (i,), Const(kind is ReduceKind.MIN, DType.BOOL)))
+    body = nest("s8 s7", lambda i, j: put(out, (i,), at(a, i, j), kind))
+    return program(Seq((start, body)), [a], [out])
+
+
+def of_booleans() -> Iterator[tuple[str, Case]]:
+    for op in (BinaryOp.AND, BinaryOp.OR, BinaryOp.MIN, BinaryOp.MAX):
+        arrays = [random((21,), DType.BOOL, seed) for seed in (0, 1)]
+        case = Case(pairs_of_booleans(op), arrays, empty((21,), DType.BOOL))
+        yield f"booleans_{op.name}", case.interpreted()
+    for kind in (ReduceKind.MAX, ReduceKind.MIN):
+        values = random((8, 7), DType.BOOL)
+        values[:2], values[2:4] = False, True
+        case = Case(whether_some_or_all(kind), [values], empty((8,), DType.BOOL))
+        yield f"whether_{kind.name}", case.interpreted()
+
+
+def of_functions() -> Iterator[tuple[str, Case]]:
+    for fn, dtype in APPROXIMATIONS:
+        x, y = elementary.operands(dtype, 301)
+        if fn in (Function.SIN, Function.COS):
+            x = x[~(np.abs(x) > 2**30) | np.isinf(x)]
+        source = elementary.applied(fn, len(x), dtype)
+        want = elementary.results(source, x, y[: len(x)], elementary.interpreted)
+        yield f"{fn.name}_{dtype.value}", Case(source, [x, y[: len(x)]], want, ulps=8)
+    for fn in DOTS:
+        source = dots.rows(fn, 7)
+        arrays = dots.values(source, 7)
+        want = dots.exact(arrays, DOTS[fn].terms).astype(arrays[2].dtype)
+        slack = 1e-5 if DOTS[fn].result.is_float else 0.0
+        yield f"dots_{fn.name}", Case(source, arrays[:2], want, slack)
+
+
+def of_random_expressions() -> Iterator[tuple[str, Case]]:
+    for seed in range(100):
+        source, value, arrays = expression_program(seed, "s{}")
+        out = source.params[-1].buffer
+        case = Case(source, arrays, empty(out.shape, out.dtype)).interpreted()
+        if out.dtype.is_float:
+            case.slack = tolerance(value) * np.abs(case.want.astype("f8")).max(initial=1.0)
+        yield f"expression{seed}", case
+
+
+def of_random_guards() -> Iterator[tuple[str, Case]]:
+    for seed in range(60):
+        source = guarded_program(seed)
+        *inputs, out = (param.buffer for param in source.params)
+        arrays = [random(b.shape, b.dtype, n) for n, b in enumerate(inputs)]
+        yield f"guarded{seed}", Case(source, arrays, empty(out.shape, out.dtype)).interpreted()
+
+
+def cases() -> Iterator[tuple[str, Case]]:
+    for family in (of_divisions, of_conversions, of_halves, of_booleans, of_functions):
+        yield from family()
+    yield from of_random_expressions()
+    yield from of_random_guards()
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_programs_equal_the_interpreter_and_leave_nothing_undefined(
+    style: str, tmp_path: Path
+) -> None:
+    # Half of the programs in either style: all operators occur in both.
+    chosen = {n: c for n, c in cases() if zlib.crc32(n.encode()) % 2 == (style == "wide")}
+    arguments = {name: [*c.inputs, c.output()] for name, c in chosen.items()}
+    ready = {name: (c.source, arguments[name]) for name, c in chosen.items()}
+    run_apart(ready, tmp_path, STYLES[style], flags=(*UNDEFINED, *STRICT))
+    for name, case in chosen.items():
+        got, want = arguments[name][-1], case.want
+        if case.ulps:
+            np.testing.assert_array_max_ulp(got, want, case.ulps)
+        elif case.slack:
+            found = got.astype(np.float64)
+            np.testing.assert_allclose(found, want, rtol=0, atol=case.slack, err_msg=name)
+        else:
+            with np.errstate(invalid="ignore"):
+                division.assert_same_floats(got, want, name)
