@@ -25,13 +25,11 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property, partial
 from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
 from inspect import getdoc, isroutine
-from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
+from typing import Generic, TypeAlias, TypeVar, cast
 
 from ansorpy.errors import UsageError
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 __all__ = ["Choice", "Registry"]
 
@@ -69,8 +67,6 @@ class Registry(Generic[T]):
 
     @cached_property
     def _installed(self) -> Mapping[str, EntryPoint]:
-        from importlib.metadata import entry_points
-
         return {point.name: point for point in entry_points(group=self.group)}
 
     def __contains__(self, name: object) -> bool:
