@@ -31,10 +31,10 @@ from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
-    "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "CommitProducts", "Fence", "For",
-    "ForKind", "If", "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq",
-    "Shuffle", "Stmt", "Store", "WaitCopies", "WaitProducts", "expressions", "substatements",
-    "walk_stmts",
+    "BLOCK_INDICES", "LAUNCH_INDICES", "THREAD_INDICES", "Alloc", "AsyncCopy", "Barrier", "Buffer",
+    "CommitCopies", "CommitProducts", "Fence", "For", "ForKind", "If", "Instruction", "Let",
+    "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt", "Store",
+    "WaitCopies", "WaitProducts", "expressions", "substatements", "walk_stmts",
 ]  # fmt: skip
 
 
@@ -65,6 +65,17 @@ class ForKind(Enum):
     THREAD_X = "threadIdx.x"
     THREAD_Y = "threadIdx.y"
     THREAD_Z = "threadIdx.z"
+
+    @property
+    def is_bound(self) -> bool:
+        """True for the indices of a GPU's blocks and threads, and for virtual threads."""
+        return self in LAUNCH_INDICES or self is ForKind.VTHREAD
+
+
+BLOCK_INDICES = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
+THREAD_INDICES = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
+LAUNCH_INDICES = (*BLOCK_INDICES, *THREAD_INDICES)
+"""The indices whose extents a kernel launch sets."""
 
 
 class Role(Enum):

@@ -25,6 +25,7 @@ from ansorpy.ir.fragments import fragment_shape
 from ansorpy.ir.interval import bounds, can_prove
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
+    LAUNCH_INDICES,
     Alloc,
     AsyncCopy,
     Barrier,
@@ -55,7 +56,6 @@ from ansorpy.ir.zeros import is_zero
 
 __all__ = ["verify"]
 
-_HARDWARE = frozenset(kind for kind in ForKind if "Idx." in kind.value)
 _DISTANCES = (1, 2, 4, 8, 16)
 
 
@@ -132,10 +132,10 @@ class _Checker:
         self.current = s
         if s.extent < 1:
             self.fail(f"the loop over {s.var.name} has extent {s.extent}")
-        gpu = any(kind in _HARDWARE for kind in self.kinds)
+        gpu = any(kind in LAUNCH_INDICES for kind in self.kinds)
         if s.kind is ForKind.PARALLEL and (gpu or self._inside_serial()):
             self.fail(f"the parallel loop over {s.var.name} is inside a loop of another kind")
-        if s.kind in _HARDWARE and ForKind.PARALLEL in self.kinds:
+        if s.kind in LAUNCH_INDICES and ForKind.PARALLEL in self.kinds:
             self.fail(f"the {s.kind.value} loop over {s.var.name} is inside a parallel loop")
         self.kinds.append(s.kind)
         self._bound(s.var, (0, s.extent - 1), s.body)
@@ -240,7 +240,7 @@ class _Checker:
         self._in_launch("a barrier")
 
     def _in_launch(self, what: str) -> None:
-        if not any(kind in _HARDWARE for kind in self.kinds):
+        if not any(kind in LAUNCH_INDICES for kind in self.kinds):
             self.fail(f"{what} is outside of every block and thread loop")
 
     def _shuffle(self, s: Shuffle) -> None:
@@ -248,7 +248,7 @@ class _Checker:
         self.current = s
         if s.distance not in _DISTANCES:
             self.fail(f"a distance of {s.distance}, which is none of {_DISTANCES}")
-        if not any(kind in _HARDWARE for kind in self.kinds):
+        if not any(kind in LAUNCH_INDICES for kind in self.kinds):
             self.fail("values are exchanged outside of every block and thread loop")
 
     def _writable(self, buffer: Buffer) -> None:

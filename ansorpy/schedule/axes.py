@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import TypeGuard
 
 from ansorpy.ir.affine import linear
 from ansorpy.ir.expr import Binary, BinaryOp, Compare, CompareOp, Const, Expr, as_expr
 from ansorpy.schedule.decisions import Product
-from ansorpy.schedule.size import split_extents
+from ansorpy.schedule.size import Size, above, both, fails, is_multiple, product, split_extents
 from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
 
-__all__ = ["axis_exprs", "is_ragged", "iter_extents", "number", "overshoot"]
+__all__ = ["axis_exprs", "guard", "is_ragged", "iter_extents", "number", "overshoot", "ragged"]
 
 
 def number(product: Product) -> int:
@@ -88,14 +88,19 @@ def _start(
 
 
 def is_ragged(relation: Relation, extents: Mapping[str, int]) -> TypeGuard[SplitRelation]:
-    """True for a split by ``shift``, ``even`` or ``peel`` whose tile does not divide its parent.
+    """True for a split that is :func:`ragged`."""
+    return isinstance(relation, SplitRelation) and ragged(relation, extents) == 1
 
-    Not for a tile larger than the parent (in a box that compute_at shrank), which is guarded.
+
+def ragged(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
+    """1 where tiles of ``shift``, ``even`` or ``peel`` do not divide the loop they split, else 0.
+
+    Not for a tile larger than the loop (in a box that compute_at shrank), which is guarded.
     """
-    if not isinstance(relation, SplitRelation) or relation.covers or relation.tail == "guard":
-        return False
-    tile, extent = prod(extents[c] for c in relation.children[1:]), extents[relation.parent]
-    return tile <= extent and extent % tile != 0
+    if relation.covers or relation.tail == "guard":
+        return 0
+    tile, extent = product(extents[c] for c in relation.children[1:]), extents[relation.parent]
+    return both(fails(above(tile - extent, 0)), fails(is_multiple(extent, tile)))
 
 
 def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[str, int]) -> None:
@@ -106,25 +111,15 @@ def _unfuse(relation: FuseRelation, values: dict[str, Expr], extents: Mapping[st
     values[relation.parents[0]] = rest
 
 
-def overshoot(
-    stage: Stage,
-    values: Mapping[str, Expr],
-    extents: Mapping[str, int],
-    peeled: Relation | None = None,
-    harmless: Sequence[Relation] = (),
-) -> list[Expr]:
-    """Guards ``loop < extent`` for every loop whose split reaches beyond it.
+def overshoot(relation: SplitRelation, extents: Mapping[str, Size]) -> Size:
+    """1 where the loops of a split run beyond the loop they split, so that guards skip the rest."""
+    beyond = above(product(extents[c] for c in relation.children) - extents[relation.parent], 0)
+    return both(beyond, fails(ragged(relation, extents)))
 
-    *values* are those of :func:`axis_exprs`.  Every guard is needed: what lies beyond one loop may
-    be another iteration of a loop outside.  A *peeled* split, whose last part is cut short, needs
-    none, nor do those that are *harmless*.
-    """
-    return [
-        Compare(CompareOp.LT, linear(values[r.parent]).to_expr(), as_expr(extents[r.parent]))
-        for r in stage.relations
-        if isinstance(r, SplitRelation)
-        and r is not peeled
-        and r not in harmless
-        and prod(extents[c] for c in r.children) > extents[r.parent]
-        and not is_ragged(r, extents)
-    ]
+
+def guard(
+    relation: SplitRelation, values: Mapping[str, Expr], extents: Mapping[str, int]
+) -> Compare:
+    """The condition ``loop < extent`` of a split, given the *values* of :func:`axis_exprs`."""
+    loop = relation.parent
+    return Compare(CompareOp.LT, linear(values[loop]).to_expr(), as_expr(extents[loop]))

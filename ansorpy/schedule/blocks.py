@@ -26,17 +26,12 @@ from ansorpy.ir.rewrite import Rewriter, map_statements, substitute
 from ansorpy.ir.tensor import Tensor
 from ansorpy.schedule.later import grouped, made_visible
 
-__all__ = ["is_bound", "is_launched", "launched", "reads_any", "synchronised", "without_vthreads"]
-
-
-def is_bound(kind: ForKind) -> bool:
-    """True for GPU indices, which keep their loop even at extent 1: the launch needs it."""
-    return "Idx." in kind.value or kind is ForKind.VTHREAD
+__all__ = ["is_launched", "launched", "reads_any", "synchronised", "without_vthreads"]
 
 
 def is_launched(stmt: Stmt) -> bool:
     """True when some loop of *stmt* is bound to a block or thread index."""
-    return any(isinstance(s, For) and is_bound(s.kind) for s in walk_stmts(stmt))
+    return any(isinstance(s, For) and s.kind.is_bound for s in walk_stmts(stmt))
 
 
 def launched(stmt: Stmt) -> Stmt:

@@ -28,7 +28,6 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.loops import Scope
 from ansorpy.ir.tensor import ComputeOp
-from ansorpy.schedule.blocks import is_bound
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import Effective, effective
 from ansorpy.schedule.kinds import ALONE, LANES, Kinds, shared_by
@@ -311,7 +310,7 @@ class Bounds:
             return False
         owner = self.state.stage(stage.attach.stage)
         outer = owner.iters[: owner.index(stage.attach.iter) + 1]
-        return any(is_bound(it.annotation) for it in outer) or self._is_in_launch(owner)
+        return any(it.annotation.is_bound for it in outer) or self._is_in_launch(owner)
 
     def _overshot(self, name: str) -> set[str]:
         """The axes of *name* that its loops are known to run beyond, where guards skip the rest."""

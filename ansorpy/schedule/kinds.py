@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.loops import THREAD_INDICES, ForKind, Scope
 from ansorpy.schedule.stage import Stage
 
 __all__ = ["ALONE", "BLOCK_THREADS", "LANES", "Kinds", "shared_by"]
 
 Kinds = frozenset[ForKind]
 
-BLOCK_THREADS: Kinds = frozenset(
-    {ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD}
-)
+BLOCK_THREADS: Kinds = frozenset({*THREAD_INDICES, ForKind.VTHREAD})
 """Loops whose iterations share the shared memory of one GPU block."""
 
 LANES: Kinds = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y})

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Expr, Load, ReduceKind, Var, as_expr
 from ansorpy.ir.loops import Buffer, For, ForKind, Scope, Seq, Stmt, Store
-from ansorpy.schedule.stage import SplitRelation, Stage
 
-__all__ = ["LaneSums", "peeled_loop"]
+__all__ = ["LaneSums"]
 
 Index = tuple[Expr, ...]
 
@@ -72,26 +71,3 @@ class LaneSums:
 
 def _cast(value: Expr, dtype: DType) -> Expr:
     return value if value.dtype is dtype else Cast(dtype, value)
-
-
-def peeled_loop(
-    stage: Stage, extents: Mapping[str, int], kinds: Mapping[str, ForKind], hosts: set[str]
-) -> SplitRelation | None:
-    """The split into lanes whose last part is partial and can have its own body.
-
-    Otherwise (its outer loop was transformed further, another stage is computed inside it, or a
-    constant is packed in the order of whole loops) a guard in the lanes skips what lies beyond.
-    """
-    names = [it.name for it in stage.iters]
-    for relation in stage.relations:
-        if not isinstance(relation, SplitRelation) or relation.children[1:] != (stage.lanes,):
-            continue
-        outer, lanes = relation.children
-        if outer not in names or lanes not in names or names.index(outer) > names.index(lanes):
-            return None
-        looped = kinds[outer] in (ForKind.SERIAL, ForKind.UNROLLED)
-        inside = set(names[names.index(outer) :])
-        whole = extents[relation.parent] % extents[lanes] == 0
-        busy = hosts & inside or stage.packed or stage.tensorized
-        return None if whole or busy or not looped else relation
-    return None

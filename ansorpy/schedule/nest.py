@@ -23,10 +23,11 @@ from ansorpy.ir.strides import Strides
 from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.kinds import shared_by
+from ansorpy.schedule.loopkinds import loop_kinds
 from ansorpy.schedule.overlays import overlays
-from ansorpy.schedule.size import Size, above
+from ansorpy.schedule.size import Size
 from ansorpy.schedule.spans import ZERO, Origin
-from ansorpy.schedule.stage import FuseRelation, Marked, SplitRelation, Stage
+from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
@@ -38,7 +39,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Loop:
-    """One loop around a statement; the masks are 0/1 sizes."""
+    """One loop around a statement; the masks are 0/1 sizes (:mod:`ansorpy.schedule.loopkinds`)."""
 
     stage: str
     name: str
@@ -47,7 +48,8 @@ class Loop:
     parallel: Size
     vector: Size
     unroll: Size
-    annotation: ForKind
+    index: ForKind = ForKind.SERIAL
+    """The GPU index that the loop is bound to; serial if there is none."""
 
 
 @dataclass(frozen=True)
@@ -195,29 +197,18 @@ class _Builder:
         found = tuple(x for x in loops if x.stage != target.name or (x.stage, x.name) in kept)
         # The stage's own loops divide the tile among the threads that fill it together.
         together = shared_by(stage)
-        return tuple(replace(x, extent=1) if x.annotation in together else x for x in found)
+        return tuple(replace(x, extent=1) if x.index in together else x for x in found)
 
     def _own(self, stage: Stage) -> list[Loop]:
-        extents = self.bounds.extents(stage.name)
-        loops = []
-        for it in stage.iters:
-            parallel = self._marked(stage.parallel, it.name, outermost=True)
-            lanes = int(it.name == stage.lanes)
-            vector = lanes or self._marked(stage.vectorize, it.name, outermost=False)
-            unroll = int(it.annotation is ForKind.UNROLLED)
-            for part in components(stage, it.name):
-                loops.append(
-                    Loop(stage.name, part, it.kind, extents[part], parallel, vector, unroll,
-                         it.annotation)
-                )  # fmt: skip
-        return loops
-
-    def _marked(self, mark: Marked | None, name: str, *, outermost: bool) -> Size:
-        if mark is None or name not in mark.iters:
-            return 0
-        at = mark.iters.index(name)
-        count = self.bounds.number(mark.count)
-        return above(count, at if outermost else len(mark.iters) - 1 - at)
+        extents, kinds = self.bounds.extents(stage.name), loop_kinds(self.bounds, stage.name)
+        return [
+            Loop(
+                stage.name, part, it.kind, extents[part], kinds[it.name].parallel,
+                kinds[it.name].vector, kinds[it.name].unroll, kinds[it.name].index,
+            )
+            for it in stage.iters
+            for part in components(stage, it.name)
+        ]  # fmt: skip
 
     # Accesses
 
@@ -278,7 +269,7 @@ class _Builder:
         together = shared_by(source)
         coefs = tuple(
             tuple(
-                0 if n < depth and x.annotation not in together
+                0 if n < depth and x.index not in together
                 else (terms or {}).get((x.stage, x.name), 0)
                 for n, x in enumerate(loops)
             )

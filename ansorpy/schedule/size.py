@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "Column", "Size", "SizeOp", "Symbol", "above", "as_array", "ceil_div", "product", "size_gcd",
-    "size_max", "size_min", "split_extents",
+    "Column", "Size", "SizeOp", "Symbol", "above", "as_array", "both", "ceil_div", "either",
+    "fails", "is_multiple", "product", "size_gcd", "size_max", "size_min", "split_extents",
 ]  # fmt: skip
 
 Ints = npt.NDArray[np.int64]
@@ -191,6 +191,33 @@ def above(a: Size, b: int) -> Size:
     if isinstance(a, Symbol):
         return a.combine(SizeOp.ABOVE, a, b)
     return int(a > b) if isinstance(a, int) else Column(a.values > b)
+
+
+# Conditions are sizes of 0 and 1
+
+
+def both(a: Size, b: Size) -> Size:
+    """1 where both conditions hold, else 0."""
+    return a * b
+
+
+def either(a: Size, b: Size) -> Size:
+    """1 where one of the conditions holds, else 0."""
+    if isinstance(a, int):
+        return 1 if a else b
+    return (1 if b else a) if isinstance(b, int) else size_max(a, b)
+
+
+def fails(a: Size) -> Size:
+    """1 where condition *a* does not hold, else 0."""
+    return 1 - a
+
+
+def is_multiple(a: Size, b: Size) -> Size:
+    """1 where *a* is a multiple of *b*, else 0; no size is negative."""
+    if isinstance(b, int) and b == 1:
+        return 1
+    return fails(above(a - a // b * b, 0))
 
 
 def split_extents(

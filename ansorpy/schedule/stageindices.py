@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from ansorpy.ir.affine import linear
 from ansorpy.ir.builders import all_of
 from ansorpy.ir.expr import (
     Axis,
-    Binary,
-    BinaryOp,
-    Cast,
     Compare,
     CompareOp,
     Const,
     Expr,
     Load,
-    Reduce,
-    ReduceKind,
     Select,
     Var,
     as_expr,
@@ -26,10 +19,10 @@ from ansorpy.ir.expr import (
 from ansorpy.ir.loops import ForKind, If, Stmt, Store
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.ir.zeros import is_zero
-from ansorpy.schedule.axes import axis_exprs, overshoot
-from ansorpy.schedule.lanes import peeled_loop
+from ansorpy.schedule.axes import axis_exprs, guard
+from ansorpy.schedule.guards import guarded_splits, is_zero_beyond, peeled
 from ansorpy.schedule.loopkinds import loop_kinds
-from ansorpy.schedule.stage import Relation, SplitRelation, Stage
+from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.surroundings import Index, Surroundings, minus
 
 __all__ = ["StageIndices"]
@@ -49,13 +42,12 @@ class StageIndices:
             assert isinstance(size, int)
             self.extents[key] = size
         self.attached = outer.state.attached(name)
-        hosts = {s.attach.iter for s in self.attached if s.attach is not None}
-        self.kinds = loop_kinds(self.stage, self.extents, hosts, nested=outer.in_parallel)
+        self.hosts = frozenset(s.attach.iter for s in self.attached if s.attach is not None)
+        self.kinds = {it: kind.kind for it, kind in loop_kinds(outer.bounds, name).items()}
         self.buffer = outer.buffers[name]
         self.leaves: dict[str, Expr] = {}
         self.starts: dict[str, Expr] = {}
-        self.peeled = peeled_loop(self.stage, self.extents, self.kinds, hosts)
-        self._demote_guarded_vectors()
+        self.peeled = self._peeled()
 
     def _axis_values(self, level: int | None = None) -> dict[str, Expr]:
         """Every axis in terms of the loops; with *level*, where the box inside it starts."""
@@ -74,25 +66,18 @@ class StageIndices:
         inside = (minus(values[a.name], o) for a, o in zip(self.op.axes, origins, strict=True))
         return tuple(self.outer.simple(index) for index in inside)
 
-    def _guards(self, leaves: Mapping[str, Expr]) -> list[Expr]:
-        local = axis_exprs(self.stage, leaves, self.extents, self.starts)
-        zeros = [r for r in self.stage.relations if self._adds_nothing_beyond(r)]
-        guards = overshoot(self.stage, local, self.extents, self.peeled, zeros)
-        alike = (self._of_first_lane(g, leaves) for g in guards)
-        return [g for g in alike if any(isinstance(e, Var) for e in walk(g))]
+    def _peeled(self) -> SplitRelation | None:
+        """The split into lanes whose last part is cut short instead of guarded."""
+        splits = (r for r in self.stage.relations if isinstance(r, SplitRelation))
+        return next((r for r in splits if peeled(r, self.stage, self.extents, self.hosts)), None)
 
     def _guarded(self, stmt: Stmt) -> Stmt:
-        guards = self._guards(self.leaves)
-        return If(all_of(*guards), stmt, None) if guards else stmt
-
-    def _demote_guarded_vectors(self) -> None:
-        """Make vector loops serial whose lanes may differ in a guard: lanes share one branch."""
-        names = {it.name: Var(it.name) for it in self.stage.iters}
-        guards = self._guards(names)
-        guarded = {v for g in guards if isinstance(g, Compare) for v in walk(g.a)}
-        for name, var in names.items():
-            if self.kinds[name] is ForKind.VECTORIZED and var in guarded:
-                self.kinds[name] = ForKind.SERIAL
+        values = axis_exprs(self.stage, self.leaves, self.extents, self.starts)
+        needed = guarded_splits(self.outer.bounds, self.stage, self.extents, self.hosts)
+        guards = [guard(r, values, self.extents) for r, beyond in needed.items() if beyond]
+        alike = (self._of_first_lane(g) for g in guards)
+        kept = [g for g in alike if any(isinstance(e, Var) for e in walk(g))]
+        return If(all_of(*kept), stmt, None) if kept else stmt
 
     # Boxes that reach beyond their tensor
 
@@ -122,16 +107,16 @@ class StageIndices:
                 continue
             if self.outer.range_of(value)[1] >= axis.extent:
                 mask = Compare(CompareOp.LT, value, as_expr(axis.extent))
-                found.append(self._of_first_lane(mask, self.leaves))
+                found.append(self._of_first_lane(mask))
         return found
 
-    def _of_first_lane(self, guard: Expr, leaves: Mapping[str, Expr]) -> Expr:
+    def _of_first_lane(self, guard: Expr) -> Expr:
         """*guard* for the first lane of a vector if it is the same for all lanes, else as it is."""
         if not isinstance(guard, Compare) or not isinstance(guard.b, Const):
             return guard
         form = linear(guard.a)
         for name, kind in self.kinds.items():
-            lane, lanes = leaves.get(name), self.extents[name]
+            lane, lanes = self.leaves.get(name), self.extents[name]
             if kind is not ForKind.VECTORIZED or lane is None or form.terms.get(lane) != 1:
                 continue
             others = [c for atom, c in form.terms.items() if atom is not lane]
@@ -156,43 +141,11 @@ class StageIndices:
             a.name for reader in definition.readers.get(self.name, ())
             for a in definition.ops[reader].reduce_axes
         }  # fmt: skip
-        return axis.name not in summed or all(self._is_zero_beyond(e, axis) for e in loads)
+        return axis.name not in summed or all(
+            is_zero_beyond(self.outer.bounds, e, axis) for e in loads
+        )
 
     def _reads_boxes_only(self) -> bool:
         """True when all reads are in bounds, however far the box of this stage reaches."""
         reads = self.outer.bounds.definition.reads[self.name]
         return all(self.outer.bounds.masked(read.tensor.name) for read in reads)
-
-    def _adds_nothing_beyond(self, relation: Relation) -> bool:
-        """True when a split of a reduce axis adds only products of two zeros beyond the axis.
-
-        Both operands are read along the axis from tiles that hold zeros there.
-        """
-        body = self.op.body
-        if not isinstance(body, Reduce) or body.kind is not ReduceKind.SUM:
-            return False
-        axes = [a for a in self.op.reduce_axes if a.name == _parent(relation)]
-        source = body.source
-        if not axes or not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
-            return False
-        factors = (source.a, source.b)
-        return all(self._is_own_tile(e) and self._is_zero_beyond(e, axes[0]) for e in factors)
-
-    def _is_own_tile(self, e: Expr) -> bool:
-        """True for a load from a tile computed in this stage's loops, which covers all they run."""
-        e = e.x if isinstance(e, Cast) else e
-        attach = self.state.stage(e.source.name).attach if isinstance(e, Load) else None
-        return attach is not None and attach.stage == self.name
-
-    def _is_zero_beyond(self, e: Expr, axis: Axis) -> bool:
-        e = e.x if isinstance(e, Cast) else e
-        if not isinstance(e, Load) or not self.outer.bounds.masked(e.source.name):
-            return False
-        copy = self.state.stage(e.source.name)
-        plain = not copy.is_placeholder and not copy.compute.reduce_axes
-        along = [d for d, index in enumerate(e.indices) if index is axis]
-        return plain and any(e.source.shape[d] == axis.extent for d in along)
-
-
-def _parent(relation: Relation) -> str | None:
-    return relation.parent if isinstance(relation, SplitRelation) else None

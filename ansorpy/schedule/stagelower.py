@@ -32,7 +32,7 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.rewrite import substitute
 from ansorpy.schedule.axes import axis_exprs, is_ragged, number
-from ansorpy.schedule.blocks import is_bound, synchronised
+from ansorpy.schedule.blocks import synchronised
 from ansorpy.schedule.dagedit import map_loads
 from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
 from ansorpy.schedule.laneloops import LaneLoops, require_whole_fragments
@@ -97,7 +97,7 @@ class _Nest(StageIndices):
     def _repeats(self, level: int) -> bool:
         name = self.stage.iters[level].name
         is_peeled = self.peeled is not None and name == self.peeled.children[0]
-        return self.extents[name] > 1 or is_peeled or is_bound(self.kinds[name])
+        return self.extents[name] > 1 or is_peeled or self.kinds[name].is_bound
 
     def _from(self, level: int) -> Stmt:
         """Lower loop number *level* and all loops inside it."""
@@ -127,7 +127,7 @@ class _Nest(StageIndices):
     def _repeated(self, level: int, extent: int, body: Callable[[], Stmt]) -> Stmt:
         """Loop number *level* with *extent* iterations."""
         it = self.stage.iters[level]
-        if extent == 1 and not is_bound(self.kinds[it.name]):
+        if extent == 1 and not self.kinds[it.name].is_bound:
             self.leaves[it.name] = as_expr(0)
             return self._with_starts(level, body)
         kind = self.kinds[it.name]
@@ -417,8 +417,7 @@ class _Nest(StageIndices):
         """The loops from *level* inward as the one instruction that the schedule names."""
         assert self.stage.tensorized is not None
         inner = self.stage.iters[level:]
-        hosts = {s.attach.iter for s in self.attached if s.attach is not None}
-        if hosts & {it.name for it in inner}:
+        if self.hosts & {it.name for it in inner}:
             raise ScheduleError(
                 "another stage is computed inside the loops of the instruction",
                 stage=self.name, program=self.state.text(self.name),

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from ansorpy.ir.expr import AxisKind, Reduce, ReduceKind
 from ansorpy.ir.loops import ForKind
+from ansorpy.schedule.loopkinds import marked_parallel, marked_vector
+from ansorpy.schedule.size import Size
 from ansorpy.schedule.stage import Iter, Marked, SplitRelation, Stage
 
 if TYPE_CHECKING:
@@ -56,8 +60,8 @@ def _note(stage: Stage, it: Iter) -> str:
     notes = []
     if it.annotation is not ForKind.SERIAL:
         notes.append(it.annotation.value)
-    notes += _marked(stage.parallel, it, "parallel", outermost=True)
-    notes += _marked(stage.vectorize, it, "vectorized", outermost=False)
+    notes += _marked(stage.parallel, it, "parallel", partial(marked_parallel, stage, it.name))
+    notes += _marked(stage.vectorize, it, "vectorized", partial(marked_vector, stage, it.name))
     if it.kind is AxisKind.REDUCE:
         notes.append("lanes of a reduction" if it.name == stage.lanes else "reduce")
     notes += [
@@ -68,16 +72,14 @@ def _note(stage: Stage, it: Iter) -> str:
     return f"  # {', '.join(notes)}" if notes else ""
 
 
-def _marked(mark: Marked | None, it: Iter, word: str, *, outermost: bool) -> list[str]:
-    """*word* if *it* is among the marked loops, ``word?`` while their number is open."""
+def _marked(mark: Marked | None, it: Iter, word: str, chosen: Callable[[int], Size]) -> list[str]:
+    """*word* if *it* is among the *chosen* of the marked loops, ``word?`` while their number is
+    open."""
     if mark is None or it.name not in mark.iters:
         return []
-    at = mark.iters.index(it.name)
     if not all(isinstance(f, int) for f in mark.count):
         return [f"{word}?"]
-    count = int(_product(mark.count))
-    chosen = at < count if outermost else at >= len(mark.iters) - count
-    return [word] if chosen else []
+    return [word] if chosen(int(_product(mark.count))) == 1 else []
 
 
 def _product(factors: tuple[int | str, ...]) -> str:

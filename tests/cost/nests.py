@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ansorpy.ir.builders import maximum, sum
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp, Tensor, compute, placeholder, reduce_axis
 from ansorpy.schedule.nest import Leaf, LeafAccess, Loop, Nest, moving
-from ansorpy.schedule.size import Size
+from ansorpy.schedule.size import Size, above, both, either, fails
 
 S, R = AxisKind.SPACE, AxisKind.REDUCE
 
 
 def loop(name: str, extent: Size, kind: AxisKind = S, stage: str = "C", **marks: Size) -> Loop:
     marked: dict[str, Size] = {"parallel": 0, "vector": 0, "unroll": 0, **marks}
-    serial = ForKind.SERIAL
-    return Loop(name=name, kind=kind, extent=extent, stage=stage, annotation=serial, **marked)
+    return Loop(stage, name, kind, extent, marked["parallel"], marked["vector"], marked["unroll"])
+
+
+def unrolled(loops: tuple[Loop, ...], limit: Size) -> tuple[Loop, ...]:
+    """*loops* with those unrolled, from the inside out, whose body stays within *limit*."""
+    found: list[Loop] = []
+    steps: Size = 1
+    for x in reversed(loops):
+        steps = steps * (1 + fails(x.vector) * (x.extent - 1))
+        fits = both(fails(above(steps - limit, 0)), fails(either(x.parallel, x.vector)))
+        found.append(replace(x, unroll=either(x.unroll, fits)))
+    return tuple(reversed(found))
 
 
 def access(
@@ -104,7 +115,7 @@ def tiled_matmul(
     product = Leaf(
         stage="C",
         op=c,
-        loops=loops,
+        loops=unrolled(loops, max_unroll),
         accesses=(access(a, rows, red), access(b, red, cols, is_constant=constant_b == 1)),
         write=access(c, rows, cols),
         body=c.body,

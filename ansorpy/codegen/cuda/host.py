@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ansorpy.codegen.cuda.launches import INDICES
 from ansorpy.errors import CodegenError
 from ansorpy.ir.loops import (
+    LAUNCH_INDICES,
     Alloc,
     AsyncCopy,
     Barrier,
@@ -58,7 +58,7 @@ def for_host(program: Program) -> Program:
 def _serial(s: Stmt, bound: frozenset[ForKind]) -> Stmt:
     match s:
         case For(var, extent, kind, body):
-            if kind not in INDICES:
+            if kind not in LAUNCH_INDICES:
                 return For(var, extent, kind, _serial(body, bound))
             if kind in bound:
                 raise CodegenError(f"constants are made in two loops over {kind.value}")

@@ -11,14 +11,23 @@ from dataclasses import dataclass
 
 from ansorpy.codegen.cuda.plan import Extents
 from ansorpy.errors import CodegenError
-from ansorpy.ir.loops import Alloc, Buffer, For, ForKind, If, Let, Scope, Seq, Stmt, walk_stmts
+from ansorpy.ir.loops import (
+    BLOCK_INDICES,
+    LAUNCH_INDICES,
+    THREAD_INDICES,
+    Alloc,
+    Buffer,
+    For,
+    ForKind,
+    If,
+    Let,
+    Scope,
+    Seq,
+    Stmt,
+    walk_stmts,
+)
 
-__all__ = ["INDICES", "Nest", "nests", "workspace_offsets"]
-
-BLOCKS = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
-THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
-INDICES = (*BLOCKS, *THREADS)
-
+__all__ = ["Nest", "nests", "workspace_offsets"]
 
 WORKSPACE_ALIGNMENT = 256
 """Alignment in bytes, the same as that of CUDA's own allocations."""
@@ -33,11 +42,11 @@ class Nest:
 
     @property
     def grid(self) -> Extents:
-        return self._along(BLOCKS)
+        return self._along(BLOCK_INDICES)
 
     @property
     def block(self) -> Extents:
-        return self._along(THREADS)
+        return self._along(THREAD_INDICES)
 
     def _along(self, kinds: tuple[ForKind, ForKind, ForKind]) -> Extents:
         x, y, z = (self.extents.get(kind, 1) for kind in kinds)
@@ -97,7 +106,7 @@ def _parts(s: Stmt) -> Iterator[Stmt]:
 
 def _heads(s: Stmt) -> list[For]:
     """The outermost bound loops of *s*, at which kernels begin."""
-    if isinstance(s, For) and s.kind in INDICES:
+    if isinstance(s, For) and s.kind in LAUNCH_INDICES:
         return [s]
     match s:
         case Seq(body):
@@ -134,6 +143,6 @@ def _require_one(s: Stmt) -> None:
 def _nest(body: Stmt) -> Nest:
     extents: dict[ForKind, int] = {}
     for inner in walk_stmts(body):
-        if isinstance(inner, For) and inner.kind in INDICES:
+        if isinstance(inner, For) and inner.kind in LAUNCH_INDICES:
             extents[inner.kind] = max(extents.get(inner.kind, 1), inner.extent)
     return Nest(body, extents)

@@ -18,7 +18,6 @@ from ansorpy.codegen.cuda.elements import element
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter
 from ansorpy.codegen.cuda.expressions import narrowed, value
 from ansorpy.codegen.cuda.group_products import commit_products, fence, matrix, wait_products
-from ansorpy.codegen.cuda.launches import INDICES
 from ansorpy.codegen.cuda.vectorized import vector_loop
 from ansorpy.codegen.cuda.warp_products import ROW_BYTES, function_name
 from ansorpy.errors import CodegenError
@@ -27,6 +26,7 @@ from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.interval import bounds
 from ansorpy.ir.intrinsics import intrinsic
 from ansorpy.ir.loops import (
+    LAUNCH_INDICES,
     Alloc,
     AsyncCopy,
     Barrier,
@@ -71,7 +71,7 @@ def _seq(e: Emitter, s: Seq) -> None:
 
 
 def _for(e: Emitter, s: For) -> None:
-    if s.kind in INDICES:
+    if s.kind in LAUNCH_INDICES:
         _bound(e, s)
     elif s.kind is ForKind.VECTORIZED:
         with e.by_the_first():

@@ -105,7 +105,6 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
     length, tile_rows = _extent_of(view, vector), _extent_of(view, row_loops)
     lanes = _lanes(view, machine)
     loose = _any((_without(m, view.unroll.get(n)) for n, m in row_loops.items()), rows)
-    unrolled = ~loose | (tile_rows <= np.maximum(view.max_unroll, 1))
     steps = view.evaluations / (length * tile_rows)
     vectors = np.ceil(length / lanes)
     sums = np.where(reduces, tile_rows * vectors, 0.0)
@@ -118,8 +117,8 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
         steps=steps,
         visits=steps / _run(view, is_reduce, inside),
         reduces=reduces,
-        unrolled=unrolled,
-        unrolled_steps=_unrolled_steps(view, is_reduce, tile_rows, unrolled),
+        unrolled=~loose,
+        unrolled_steps=_unrolled_steps(view, is_reduce, ~loose),
         sums_apart=_any((vector[n] for n in reducing if n in vector), rows),
         spare=np.maximum(machine.vector_registers - sums, 1.0),
         vector=vector,
@@ -155,23 +154,21 @@ def _inside(
     """
     inside: dict[int, Masks] = {}
     lanes = _lanes(view, machine)
-    limit = np.maximum(view.max_unroll, 1)
     open_ = expanded = np.ones(view.rows, dtype=bool)
-    body = sums = vectors = length = np.ones(view.rows)
+    sums = vectors = length = np.ones(view.rows)
     for loop in reversed(view.real):
         real, extent, vector = view.real[loop], view.extent[loop], view.vector.get(loop)
         unroll = view.unroll.get(loop)
         if vector is not None:
             length = np.where(vector, length * extent, length)
             vectors, extent = np.ceil(length / lanes), np.where(vector, 1.0, extent)
-        body = body * extent
-        expanded = expanded & (body <= limit if unroll is None else (body <= limit) | unroll)
+        written_out = ~real
+        for mark in (vector, unroll):
+            written_out = written_out if mark is None else written_out | mark
+        expanded = expanded & written_out
         if loop in is_reduce:
             open_ = open_ & ~is_reduce[loop]
-        marked = reduces | ~real
-        for mark in (vector, unroll):
-            marked = marked if mark is None else marked | mark
-        open_ = open_ & marked
+        open_ = open_ & (reduces | written_out)
         joins = open_
         if not view.is_reduce(loop):
             wider = sums * extent
@@ -202,15 +199,12 @@ def _run(view: LeafView, is_reduce: Mapping[int, Masks], inside: Mapping[int, Ma
     return run
 
 
-def _unrolled_steps(
-    view: LeafView, is_reduce: dict[int, Masks], rows: Floats, unrolled: Masks
-) -> Floats:
-    """Product of extents of the innermost reduce loops that fit the unroll limit with the tile."""
+def _unrolled_steps(view: LeafView, is_reduce: dict[int, Masks], unrolled: Masks) -> Floats:
+    """Product of extents of the innermost reduce loops that are unrolled with the tile."""
     total, open_ = np.ones(view.rows), unrolled
     for loop in reversed(is_reduce):
-        longer = total * view.extent[loop]
-        open_ = open_ & (~is_reduce[loop] | (rows * longer <= view.max_unroll))
-        total = np.where(open_ & is_reduce[loop], longer, total)
+        open_ = open_ & ~_without(is_reduce[loop], view.unroll.get(loop))
+        total = np.where(open_ & is_reduce[loop], total * view.extent[loop], total)
     return total
 
 

@@ -35,7 +35,7 @@ FEATURES: tuple[FeatureGroup, ...] = (
 
 FEATURE_NAMES: tuple[str, ...] = tuple(name for group in FEATURES for name in group.names)
 
-FEATURE_REVISION = 2
+FEATURE_REVISION = 3
 """Increase it when an existing feature is computed differently."""
 
 FEATURE_VERSION: str = hashlib.sha256(

@@ -10,7 +10,7 @@ import numpy as np
 from ansorpy.cost.counts import ClassCounts
 from ansorpy.cost.features.group import FeatureGroup
 from ansorpy.cost.view import Floats, LeafView, Masks
-from ansorpy.ir.loops import ForKind
+from ansorpy.ir.loops import LAUNCH_INDICES, ForKind
 
 __all__ = ["ALLOCATION", "ANNOTATIONS", "GPU", "OPERATIONS", "OUTER"]
 
@@ -19,10 +19,7 @@ _POSITIONS = (
     "none", "inner_space", "middle_space", "outer_space",
     "inner_reduce", "middle_reduce", "outer_reduce", "mixed",
 )  # fmt: skip
-_GPU_KINDS = (
-    ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z,
-    ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z, ForKind.VTHREAD,
-)  # fmt: skip
+_GPU_KINDS = (*LAUNCH_INDICES, ForKind.VTHREAD)
 
 
 def _operations(view: LeafView) -> list[Floats | float]:
@@ -81,12 +78,12 @@ ANNOTATIONS = FeatureGroup(
 
 
 def _gpu(view: LeafView) -> list[Floats | float]:
-    bound = [loop.annotation for loop in view.leaf.loops]
+    bound = [loop.index for loop in view.leaf.loops]
     lengths: list[Floats | float] = []
     for kind in _GPU_KINDS:
         length: Floats | float = 1.0
-        for loop, annotation in enumerate(bound):
-            if annotation is kind:
+        for loop, index in enumerate(bound):
+            if index is kind:
                 length = length * view.extent[loop]
         lengths.append(length)
     return [float(any(kind in _GPU_KINDS for kind in bound)), *lengths]

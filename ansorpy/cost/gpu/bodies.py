@@ -14,8 +14,6 @@ from ansorpy.ir.loops import ForKind
 
 __all__ = ["Body"]
 
-_SERIAL = frozenset({ForKind.SERIAL, ForKind.UNROLLED})
-
 
 class Body:
     """The innermost loops of a statement, unrolled as :mod:`ansorpy.codegen.cuda.bodies` does.
@@ -40,12 +38,12 @@ class Body:
     def _unroll(self, first: int) -> None:
         virtual: Floats = np.ones(self.view.rows)
         for n, loop in enumerate(self.view.leaf.loops):
-            if loop.annotation is ForKind.VTHREAD:
+            if loop.index is ForKind.VTHREAD:
                 virtual = virtual * self.view.extent[n]
         going: Masks = np.ones(self.view.rows, dtype=bool)
         for n in reversed(range(first, self.depth)):
             loop, extent = self.view.leaf.loops[n], self.view.extent[n]
-            if loop.kind is not AxisKind.REDUCE or loop.annotation not in _SERIAL:
+            if loop.kind is not AxisKind.REDUCE or loop.index.is_bound:
                 continue
             written = self.sums * virtual * self.steps
             most = np.minimum(MOST_PRODUCTS // written, MOST_STEPS // self.steps)
@@ -63,7 +61,7 @@ class Body:
         loops = self.view.leaf.loops
         return {
             n: (at_once == self.view.extent[n])
-            & all(loop.annotation in _SERIAL for loop in loops[n : self.depth])
+            & all(not loop.index.is_bound for loop in loops[n : self.depth])
             for n, at_once in self._factors.items()
         }
 

@@ -16,12 +16,9 @@ from ansorpy.cost.gpu.machine import GpuMachine
 from ansorpy.cost.gpu.warps import ask_for_operand, ask_for_sum
 from ansorpy.cost.view import BufferView, Floats, LeafView
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.loops import ForKind
+from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, ForKind
 
 __all__ = ["Asked", "Statement", "fills"]
-
-BLOCKS = frozenset({ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z})
-THREADS = frozenset({ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z})
 
 _SECTOR = 32.0
 """Smallest number of bytes that memory moves."""
@@ -84,7 +81,7 @@ def fills(view: LeafView) -> bool:
     own = view.leaf.loops[view.leaf.own_from :]
     sums = any(loop.kind is AxisKind.REDUCE for loop in own)
     is_tile = view.leaf.own_from > 0 and not sums and not view.written.team
-    return is_tile and any(loop.annotation in THREADS for loop in own)
+    return is_tile and any(loop.index in THREAD_INDICES for loop in own)
 
 
 class Statement:
@@ -101,13 +98,13 @@ class Statement:
         self.machine = machine
         self.shared = shared
         self.later = later
-        self.blocks, self.threads = self._product(BLOCKS), self._product(THREADS)
+        self.blocks, self.threads = self._product(BLOCK_INDICES), self._product(THREAD_INDICES)
         self.mine = view.evaluations / (self.blocks * self.threads)
         """Evaluations per thread, or per warp where its lanes work as one."""
         self.sums = AxisKind.REDUCE in [loop.kind for loop in view.leaf.loops]
         depths = [b.alloc_depth for b in view.buffers if b.name in shared]
         self.body = Body(view, max(depths, default=0))
-        self.tile = self.body.sums * self._product(frozenset({ForKind.VTHREAD}))
+        self.tile = self.body.sums * self._product((ForKind.VTHREAD,))
         self.bodies = self.mine / (self.tile * self.body.steps)
         """How often a thread runs the straight-line code."""
 
@@ -199,11 +196,11 @@ class Statement:
             run = np.clip(buffer.run[self.body.depth], 1.0, 4.0)
             found.issued = found.issued + self._stored / run
 
-    def _product(self, kinds: frozenset[ForKind], among: Iterable[int] | None = None) -> Floats:
+    def _product(self, kinds: Collection[ForKind], among: Iterable[int] | None = None) -> Floats:
         """Iterations of all loops of these kinds."""
         total: Floats = np.ones(self.view.rows)
         for n, loop in enumerate(self.view.leaf.loops):
-            if loop.annotation in kinds and (among is None or n in among):
+            if loop.index in kinds and (among is None or n in among):
                 total = total * self.view.extent[n]
         return total
 
@@ -223,7 +220,7 @@ class Statement:
         """
         found: Masks = np.zeros(self.view.rows, dtype=bool)
         for n, asks in self.view.asks.items():
-            virtual = self.view.leaf.loops[n].annotation is ForKind.VTHREAD
+            virtual = self.view.leaf.loops[n].index is ForKind.VTHREAD
             found = found | (asks & (virtual | self.body.inside(n)))
         return found
 
@@ -287,7 +284,7 @@ class Statement:
     def _steps(self) -> Floats:
         """How often the threads of a block fill the tile."""
         outer = range(self.view.leaf.own_from)
-        return self._product(frozenset({ForKind.SERIAL}), outer)
+        return self._product((ForKind.SERIAL,), outer)
 
     # Computing
 
@@ -295,7 +292,7 @@ class Statement:
         """Loads of one thread, bytes per load, and elements along the reduction per load."""
         loads, most_along = np.zeros(self.view.rows), np.ones(self.view.rows)
         width = np.full(self.view.rows, float(buffer.elem_bytes))
-        virtual = self._product(frozenset({ForKind.VTHREAD}), buffer.moves)
+        virtual = self._product((ForKind.VTHREAD,), buffer.moves)
         for access in buffer.accesses:
             together, along = self._neighbours(access, 16 // buffer.elem_bytes)
             each = np.ceil(self.body.elements(access) / together)
@@ -326,7 +323,7 @@ class Statement:
     def turns(self, buffer: BufferView, width: Floats) -> Floats:
         """Cycles for which one load of a warp occupies the banks."""
         loops = self.view.leaf.loops
-        lanes = [n for n in reversed(range(len(loops))) if loops[n].annotation in THREADS]
+        lanes = [n for n in reversed(range(len(loops))) if loops[n].index in THREAD_INDICES]
         worst: Floats = np.ones(self.view.rows)
         for access in buffer.accesses:
             strides = [self._jump(access, n) * buffer.elem_bytes for n in lanes]
@@ -342,9 +339,7 @@ class Statement:
 
     def _operands(self, buffer: BufferView) -> Floats:
         """Elements of *buffer* that one step needs."""
-        return buffer.region[self.body.depth] * self._product(
-            frozenset({ForKind.VTHREAD}), buffer.moves
-        )
+        return buffer.region[self.body.depth] * self._product((ForKind.VTHREAD,), buffer.moves)
 
     def _spilled(self, registers: Floats) -> Floats:
         """Instructions to spill and reload what has no register, over all bodies."""
@@ -355,7 +350,7 @@ class Statement:
         """Threads that share one sum."""
         total: Floats = np.ones(self.view.rows)
         for n, loop in enumerate(self.view.leaf.loops):
-            if loop.annotation in THREADS and loop.kind is AxisKind.REDUCE:
+            if loop.index in THREAD_INDICES and loop.kind is AxisKind.REDUCE:
                 total = total * self.view.extent[n]
         return total
 
@@ -366,7 +361,7 @@ class Statement:
         """Results that one thread stores, each once, after its reduction."""
         count = self.mine
         for n, loop in enumerate(self.view.leaf.loops):
-            if loop.kind is AxisKind.REDUCE and loop.annotation not in THREADS:
+            if loop.kind is AxisKind.REDUCE and loop.index not in THREAD_INDICES:
                 count = count / self.view.extent[n]
         return count
 
@@ -375,9 +370,7 @@ class Statement:
         if self.sums and buffer.is_written:
             count = self._stored
         elif self.sums and not fills(self.view):
-            tile = buffer.region[self.body.depth] * self._product(
-                frozenset({ForKind.VTHREAD}), buffer.moves
-            )
+            tile = buffer.region[self.body.depth] * self._product((ForKind.VTHREAD,), buffer.moves)
             count = tile * self.mine / self.tile
         else:
             count = self.mine
@@ -393,7 +386,7 @@ class Statement:
 
     def _waste(self, buffer: BufferView) -> Floats:
         """Factor by which more is moved than needed, where a warp's elements are not adjacent."""
-        loops = [n for n, x in enumerate(self.view.leaf.loops) if x.annotation in THREADS]
+        loops = [n for n, x in enumerate(self.view.leaf.loops) if x.index in THREAD_INDICES]
         worst: Floats = np.ones(self.view.rows)
         for access in buffer.accesses:
             if not loops or loops[-1] not in access.flat:

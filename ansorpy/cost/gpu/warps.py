@@ -8,7 +8,6 @@ import numpy as np
 
 from ansorpy.cost.gpu.banks import BANK_BYTES
 from ansorpy.cost.view import Floats
-from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 
 if TYPE_CHECKING:
@@ -57,9 +56,9 @@ def ask_for_sum(statement: Statement, found: Asked) -> None:
 def _unrolled(statement: Statement) -> Floats:
     """Unrolled steps of the reduction."""
     view, total = statement.view, np.ones(statement.view.rows)
-    for n, loop in enumerate(view.leaf.loops):
-        if loop.kind is AxisKind.REDUCE and loop.annotation is ForKind.UNROLLED:
-            total = total * view.extent[n]
+    for n, mask in view.unroll.items():
+        if view.is_reduce(n):
+            total = np.where(mask, total * view.extent[n], total)
     return total
 
 
@@ -75,7 +74,7 @@ def ask_for_operand(statement: Statement, found: Asked) -> None:
     found.registers = held * view.written.elem_bytes / _REGISTER
     own = view.leaf.loops[view.leaf.own_from :]
     size = float(source.elem_bytes)
-    if not any(loop.annotation is ForKind.THREAD_X for loop in own):
+    if not any(loop.index is ForKind.THREAD_X for loop in own):
         found.issued = statement.mine * size / _MATRIX / 2
         found.turns = statement.mine * statement.threads * size / BANK_BYTES
         return

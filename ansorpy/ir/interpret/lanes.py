@@ -11,12 +11,9 @@ import numpy.typing as npt
 
 from ansorpy.ir.expr import Var
 from ansorpy.ir.interpret.numerics import Value
-from ansorpy.ir.loops import Buffer, ForKind
+from ansorpy.ir.loops import BLOCK_INDICES, THREAD_INDICES, Buffer, ForKind
 
-__all__ = ["BLOCKS", "Launch", "Lanes", "THREADS"]
-
-BLOCKS = (ForKind.BLOCK_X, ForKind.BLOCK_Y, ForKind.BLOCK_Z)
-THREADS = (ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
+__all__ = ["Lanes", "Launch"]
 
 
 @dataclass(frozen=True)
@@ -28,12 +25,12 @@ class Launch:
     @property
     def blocks(self) -> int:
         """Number of blocks."""
-        return self._product(BLOCKS)
+        return self._product(BLOCK_INDICES)
 
     @property
     def threads(self) -> int:
         """Threads of one block."""
-        return self._product(THREADS)
+        return self._product(THREAD_INDICES)
 
     def teams(self, size: int) -> int:
         """Teams of *size* threads (warps, say) in one block; the last may be incomplete."""
@@ -41,9 +38,9 @@ class Launch:
 
     def stride(self, kind: ForKind) -> int:
         """How much the thread number grows when the index *kind* grows by one."""
-        if kind in THREADS:
-            return self._product(THREADS[: THREADS.index(kind)])
-        return self.threads * self._product(BLOCKS[: BLOCKS.index(kind)])
+        if kind in THREAD_INDICES:
+            return self._product(THREAD_INDICES[: THREAD_INDICES.index(kind)])
+        return self.threads * self._product(BLOCK_INDICES[: BLOCK_INDICES.index(kind)])
 
     def _product(self, kinds: tuple[ForKind, ...]) -> int:
         total = 1

@@ -20,7 +20,7 @@ from ansorpy.errors import LoweringError, UsageError
 from ansorpy.ir.expr import Load, walk
 from ansorpy.ir.fragments import fragment_lanes
 from ansorpy.ir.interpret.copies import Copies
-from ansorpy.ir.interpret.lanes import BLOCKS, THREADS, Lanes, Launch
+from ansorpy.ir.interpret.lanes import Lanes, Launch
 from ansorpy.ir.interpret.later import fence, finish, start_later
 from ansorpy.ir.interpret.memory import LaneFrame, Memory, Storage
 from ansorpy.ir.interpret.numerics import Value
@@ -29,6 +29,9 @@ from ansorpy.ir.interpret.races import Clock
 from ansorpy.ir.interpret.warps import one_a_team
 from ansorpy.ir.intrinsics import expand, intrinsic
 from ansorpy.ir.loops import (
+    BLOCK_INDICES,
+    LAUNCH_INDICES,
+    THREAD_INDICES,
     Alloc,
     AsyncCopy,
     Barrier,
@@ -60,7 +63,6 @@ Array = npt.NDArray[Any]
 
 # Most iterations of a serial nest that run as one batch: enough to hide numpy's overhead.
 BATCH = 1 << 18
-GPU = (*BLOCKS, *THREADS)
 
 
 def run_program(program: Program, args: Sequence[Array]) -> None:
@@ -145,7 +147,7 @@ class _Runner:
     # Loops
 
     def _for(self, s: For, lanes: Lanes) -> None:
-        if s.kind in GPU:
+        if s.kind in LAUNCH_INDICES:
             self._hardware(s, lanes)
         elif s.kind is ForKind.PARALLEL:
             self._parallel(s, lanes)
@@ -210,7 +212,7 @@ class _Runner:
             raise LoweringError(f"a loop over {s.kind.value} inside a parallel loop")
         extents: dict[ForKind, int] = {}
         for inner in walk_stmts(s):
-            if isinstance(inner, For) and inner.kind in GPU:
+            if isinstance(inner, For) and inner.kind in LAUNCH_INDICES:
                 extents[inner.kind] = max(extents.get(inner.kind, 1), inner.extent)
         launch = Launch(extents)
         self.memory.begin(Clock(launch.blocks, launch.threads), agreement=False)
@@ -279,7 +281,7 @@ class _Runner:
         launch = lanes.launch
         assert buffer.fragment is not None, buffer.name
         size = fragment_lanes(buffer.fragment)
-        unbound = () if launch is None else [k for k in THREADS if k not in lanes.env]
+        unbound = () if launch is None else [k for k in THREAD_INDICES if k not in lanes.env]
         if launch is None or any(launch.extents.get(kind, 1) > 1 for kind in unbound):
             raise LoweringError(f"{buffer.name} of a warp is allocated outside of its threads")
         instances = launch.blocks * launch.teams(size)
@@ -397,8 +399,8 @@ class _Runner:
         clock, launch = self.memory.clock, lanes.launch
         if clock is None or launch is None:
             raise LoweringError(f"a barrier({s.scope.value}) outside of a kernel launch")
-        bound = [kind for kind in GPU if kind in lanes.env]
-        per_block = int(np.prod([launch.extents[k] for k in bound if k in THREADS]))
+        bound = [kind for kind in LAUNCH_INDICES if kind in lanes.env]
+        per_block = int(np.prod([launch.extents[k] for k in bound if k in THREAD_INDICES]))
         threads = np.unique(lanes.spread(lanes.thread))
         blocks, arrived = np.unique(threads // launch.threads, return_counts=True)
         if (arrived != per_block).any():
@@ -409,7 +411,7 @@ class _Runner:
             )
         if s.scope is Scope.SHARED:
             clock.synchronise_blocks(blocks)
-        elif len(blocks) == int(np.prod([launch.extents[k] for k in bound if k in BLOCKS])):
+        elif len(blocks) == int(np.prod([launch.extents[k] for k in bound if k in BLOCK_INDICES])):
             clock.synchronise_grid()
         else:
             raise LoweringError("only some blocks of the grid reach barrier(global)")

@@ -8,14 +8,14 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, walk
-from ansorpy.ir.loops import ForKind
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.relations import host_iters, is_input
+from ansorpy.rules.relations import is_input
 from ansorpy.schedule.bounds import Bounds
-from ansorpy.schedule.size import Column, Size, above, ceil_div, size_max, size_min
+from ansorpy.schedule.loopkinds import loop_kinds
+from ansorpy.schedule.size import Column, Size, above, ceil_div, size_min
 from ansorpy.schedule.space import Constraint, Space
-from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
@@ -83,55 +83,20 @@ class _SharedBounds:
 
 def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:
     """Predict the instructions in the longest straight-line body of *stage* from its loops."""
-    op = bounds.op(stage.name)
+    op, extents = bounds.op(stage.name), bounds.extents(stage.name)
+    kinds = loop_kinds(bounds, stage.name)
     vectors: Size = 1
     copies: Size = 1
     sums: Size = 1
-    written = _written_out(bounds, stage)
-    for it, (is_vector, is_unrolled) in zip(stage.iters, written, strict=True):
-        extent = bounds.extents(stage.name)[it.name]
-        vectors = vectors * _where(is_vector, extent)
-        copies = copies * _where(is_unrolled, extent)
+    for it in stage.iters:
+        kind, extent = kinds[it.name], extents[it.name]
+        vectors = vectors * _where(kind.vector, extent)
+        copies = copies * _where(kind.unroll, extent)
         if it.kind is AxisKind.SPACE:
-            sums = sums * _where(is_unrolled, extent)
+            sums = sums * _where(kind.unroll, extent)
     vectors = ceil_div(vectors, target.lanes(max(32, op.dtype.bits)))
     straight = copies * size_min(vectors, MOST_VECTORS) * _operations(op.body)
     return straight if stage.lanes is None else straight + sums * TREE_INSTRUCTIONS
-
-
-def _written_out(bounds: Bounds, stage: Stage) -> list[tuple[Size, Size]]:
-    """For each loop two masks (0 or 1): whether it is a vector, and whether it is unrolled.
-
-    As :func:`ansorpy.schedule.loopkinds.loop_kinds`, but with masks in place of branches.
-    """
-    extents, hosts = bounds.extents(stage.name), host_iters(bounds.state, stage)
-    limit = bounds.number(stage.max_unroll)
-    going: Size = 1
-    total: Size = 1
-    found: list[tuple[Size, Size]] = []
-    for it in reversed(stage.iters):
-        is_vector = 0 if it.name in hosts else _is_vector(bounds, stage, it)
-        stays = size_max(is_vector, 1 - above(extents[it.name], 1))
-        total = total * _where(1 - stays, extents[it.name])
-        unrolls = _unrolls(it, total, limit)
-        going = 0 if it.name in hosts else going * size_max(stays, unrolls)
-        found.append((is_vector, going * (1 - is_vector)))
-    return found[::-1]
-
-
-def _is_vector(bounds: Bounds, stage: Stage, it: Iter) -> Size:
-    if it.name == stage.lanes:
-        return 1
-    if stage.vectorize is None or it.name not in stage.vectorize.iters:
-        return 0
-    from_inside = len(stage.vectorize.iters) - stage.vectorize.iters.index(it.name)
-    return above(bounds.number(stage.vectorize.count), from_inside - 1)
-
-
-def _unrolls(it: Iter, steps: Size, limit: Size) -> Size:
-    if it.annotation is ForKind.UNROLLED:
-        return 1
-    return 1 - above(steps - limit, 0) if it.annotation is ForKind.SERIAL else 0
 
 
 def _where(mask: Size, extent: Size) -> Size:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
-from ansorpy.ir.loops import ForKind, Scope
+from ansorpy.ir.loops import THREAD_INDICES, ForKind, Scope
 from ansorpy.schedule.stage import Marked
 from ansorpy.schedule.steps.base import (
     Count,
@@ -161,7 +161,7 @@ class PragmaUnrollStep(Step):
         return replace(self, max_step=0)
 
 
-_SHARING = (ForKind.UNROLLED, ForKind.THREAD_X, ForKind.THREAD_Y, ForKind.THREAD_Z)
+_SHARING = (ForKind.UNROLLED, *THREAD_INDICES)
 """Annotations allowed on a reduce loop: the threads of a block can share a sum."""
 
 

@@ -12,7 +12,7 @@ from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Reduce, Select, as_expr,
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
-from ansorpy.schedule.axes import axis_exprs, iter_extents, overshoot
+from ansorpy.schedule.axes import axis_exprs, guard, iter_extents, overshoot
 from ansorpy.schedule.dagedit import map_loads, replace_ops, with_body
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage, initial_stage
 from ansorpy.schedule.steps.base import Step, compute_stage, named, some
@@ -177,8 +177,11 @@ class RfactorStep(Step):
         reduction = _reduce_relations(stage)
         values = axis_exprs(reduction, leaves)
         source = substitute(body.source, {a: values[a.name] for a in (*op.axes, *op.reduce_axes)})
-        for guard in overshoot(reduction, values, iter_extents(reduction, reduction.root_extents)):
-            source = Select(guard, source, as_expr(body.kind.identity(source.dtype), source.dtype))
+        extents = iter_extents(reduction, reduction.root_extents)
+        for split in reduction.relations:
+            if isinstance(split, SplitRelation) and overshoot(split, extents):
+                identity = as_expr(body.kind.identity(source.dtype), source.dtype)
+                source = Select(guard(split, values, extents), source, identity)
         new_axes = (*axes[: self.factor_axis], factored, *axes[self.factor_axis :])
         name = free_names(state)(f"{self.stage}.rf")
         partial = ComputeOp(

@@ -1,0 +1,189 @@
+"""Guards: where the loops of a split run beyond the loop they split, and what skips the rest.
+
+Which splits need a guard, and which vector loops its lanes would have to disagree in, follows from
+sizes alone, so it is known for whole tables as for one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ansorpy.ir.expr import Axis, Binary, BinaryOp, Cast, Expr, Load, Reduce, ReduceKind
+from ansorpy.ir.loops import ForKind
+from ansorpy.schedule.axes import overshoot, ragged
+from ansorpy.schedule.size import (
+    Size,
+    above,
+    both,
+    either,
+    fails,
+    is_multiple,
+    product,
+)
+from ansorpy.schedule.stage import FuseRelation, Relation, SplitRelation, Stage
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.bounds import Bounds
+
+__all__ = ["differing_lanes", "guarded_splits", "is_zero_beyond", "peeled"]
+
+
+def guarded_splits(
+    bounds: Bounds, stage: Stage, extents: Mapping[str, Size], hosts: frozenset[str]
+) -> dict[SplitRelation, Size]:
+    """The splits whose loops may run beyond their parent's, and where (0 or 1) a guard is needed.
+
+    Every guard is needed: what lies beyond one loop may be another iteration of a loop outside.
+    """
+    return {
+        r: both(overshoot(r, extents), fails(peeled(r, stage, extents, hosts)))
+        for r in stage.relations
+        if isinstance(r, SplitRelation) and not _adds_nothing_beyond(bounds, stage, r)
+    }
+
+
+def peeled(
+    relation: SplitRelation, stage: Stage, extents: Mapping[str, Size], hosts: frozenset[str]
+) -> Size:
+    """1 for a split into lanes whose last part is partial and gets a body of its own, else 0.
+
+    Otherwise (its outer loop was transformed further, another stage is computed inside it, or a
+    constant is packed in the order of whole loops) a guard in the lanes skips what lies beyond.
+    """
+    names = [it.name for it in stage.iters]
+    if relation.children[1:] != (stage.lanes,) or not set(relation.children) <= set(names):
+        return 0
+    outer, lanes = relation.children
+    inside = set(names[names.index(outer) :])
+    looped = stage.iter(outer).annotation in (ForKind.SERIAL, ForKind.UNROLLED)
+    busy = hosts & inside or stage.packed or stage.tensorized
+    if busy or not looped or lanes not in inside:
+        return 0
+    return fails(is_multiple(extents[relation.parent], extents[lanes]))
+
+
+# Terms that are zero beyond an axis
+
+
+def _adds_nothing_beyond(bounds: Bounds, stage: Stage, split: SplitRelation) -> bool:
+    """True when a split of a reduce axis adds only products of two zeros beyond the axis.
+
+    Both operands are read along the axis from tiles that hold zeros there.
+    """
+    op = bounds.op(stage.name)
+    axes = [a for a in op.reduce_axes if a.name == split.parent]
+    if not axes or not isinstance(op.body, Reduce) or op.body.kind is not ReduceKind.SUM:
+        return False
+    source = op.body.source
+    if not isinstance(source, Binary) or source.op is not BinaryOp.MUL:
+        return False
+    return all(
+        _is_own_tile(bounds, stage, e) and is_zero_beyond(bounds, e, axes[0])
+        for e in (source.a, source.b)
+    )
+
+
+def _is_own_tile(bounds: Bounds, stage: Stage, e: Expr) -> bool:
+    """True for a load from a tile computed in the stage's loops, which covers all they run."""
+    e = e.x if isinstance(e, Cast) else e
+    attach = bounds.state.stage(e.source.name).attach if isinstance(e, Load) else None
+    return attach is not None and attach.stage == stage.name
+
+
+def is_zero_beyond(bounds: Bounds, e: Expr, axis: Axis) -> bool:
+    """True for a load along *axis* from a copy that holds zeros beyond it."""
+    e = e.x if isinstance(e, Cast) else e
+    if not isinstance(e, Load) or not bounds.masked(e.source.name):
+        return False
+    copy = bounds.state.stage(e.source.name)
+    plain = not copy.is_placeholder and not copy.compute.reduce_axes
+    along = [d for d, index in enumerate(e.indices) if index is axis]
+    return plain and any(e.source.shape[d] == axis.extent for d in along)
+
+
+# Lanes that differ in a guard
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A term of a loop's value: *factor* times a loop, or (not *plain*) a function of *loops*."""
+
+    loops: frozenset[str]
+    plain: Size
+    factor: Size
+
+
+def differing_lanes(
+    stage: Stage,
+    extents: Mapping[str, Size],
+    guards: Mapping[SplitRelation, Size],
+    vectors: Mapping[str, Size],
+) -> dict[str, Size]:
+    """Where (0 or 1) the lanes of each of *vectors* may differ in one of the *guards*.
+
+    *vectors* are the loops that may be vectors, outermost first, and where they are.  Of the loops
+    that a guard depends on, one may be a vector: if the guard is the same for all its lanes.
+    """
+    found: dict[str, Size] = dict.fromkeys(vectors, 0)
+    for split, needed in guards.items():
+        if isinstance(needed, int) and not needed:
+            continue
+        terms = _terms(stage, split.parent, extents)
+        alike = _alike(terms, extents, extents[split.parent], vectors)
+        for name, vector in vectors.items():
+            if any(name in term.loops for term in terms):
+                differs = both(both(needed, vector), fails(alike[name]))
+                found[name] = either(found[name], differs)
+    return found
+
+
+def _alike(
+    terms: Sequence[_Term], extents: Mapping[str, Size], end: Size, vectors: Mapping[str, Size]
+) -> dict[str, Size]:
+    """The first of *vectors* whose lanes a guard ``sum(terms) < end`` does not tell apart."""
+    found: dict[str, Size] = {}
+    free: Size = 1
+    for name, vector in vectors.items():
+        alike: Size = 0
+        for term in terms:
+            if term.loops == {name}:
+                others = [other.factor for other in terms if other is not term]
+                whole = product(is_multiple(n, extents[name]) for n in (*others, end))
+                alike = both(both(term.plain, fails(above(term.factor, 1))), whole)
+        found[name] = both(both(free, vector), alike)
+        free = both(free, fails(found[name]))
+    return found
+
+
+def _terms(stage: Stage, loop: str, extents: Mapping[str, Size]) -> list[_Term]:
+    """The value of a loop that ever was in *stage*, as a sum over its current loops."""
+    made = _maker(stage, loop)
+    if made is None:
+        return [_Term(frozenset({loop}), 1, 1)]
+    if isinstance(made, FuseRelation):
+        inside = (term.loops for term in _terms(stage, made.child, extents))
+        return [_Term(frozenset().union(*inside), 0, 1)]
+    found: list[_Term] = []
+    for n, child in enumerate(made.children, start=1):
+        step = product(extents[c] for c in made.children[n:])
+        parts = [replace(t, factor=t.factor * step) for t in _terms(stage, child, extents)]
+        found += parts if n > 1 else [_moved(t, ragged(made, extents)) for t in parts]
+    return found
+
+
+def _moved(term: _Term, shifted: Size) -> _Term:
+    """*term* of a tile's start, which is the lesser of two numbers where it may be *shifted*."""
+    return _Term(
+        term.loops, both(term.plain, fails(shifted)), term.factor + shifted * (1 - term.factor)
+    )
+
+
+def _maker(stage: Stage, loop: str) -> Relation | None:
+    """The relation that replaced *loop* by others; None for a current loop."""
+    for relation in stage.relations:
+        replaced = (relation.parent,) if isinstance(relation, SplitRelation) else relation.parents
+        if loop in replaced:
+            return relation
+    return None

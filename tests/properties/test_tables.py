@@ -1,0 +1,150 @@
+"""What the tables say of a program equals what a walk over its statements finds.
+
+The search ranks and refuses candidates by columns alone, and builds few of them: a column that
+drifts from what lowering does misleads it silently.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis.strategies import integers, sampled_from
+
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.task import Task
+from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.kinds import shared_by
+from ansorpy.schedule.lower import Lowered, lower
+from ansorpy.schedule.nest import Leaf, Loop, Nest, build_nest, components
+from ansorpy.schedule.size import Column, Size
+from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from tests.properties.random_dags import random_state
+from tests.properties.random_operators import random_definition
+from tests.properties.walker import Ran, Statement, plain, statements
+
+
+def at(size: Size, row: int) -> int:
+    assert isinstance(size, int | Column)
+    return int(size.values[row]) if isinstance(size, Column) else size
+
+
+def kind_of(loop: Loop, row: int) -> ForKind:
+    """How the table says that a loop runs."""
+    marks = {
+        ForKind.PARALLEL: loop.parallel, ForKind.VECTORIZED: loop.vector,
+        ForKind.UNROLLED: loop.unroll,
+    }  # fmt: skip
+    return next((kind for kind, mark in marks.items() if at(mark, row)), loop.index)
+
+
+def expected(state: State, leaf: Leaf, row: int) -> list[Ran]:
+    """The loops of several iterations around a statement; the parts of a fused loop are one."""
+    found: dict[tuple[str, str], Ran] = {}
+    for loop in leaf.loops:
+        stage = state.stage(loop.stage)
+        name = next(it.name for it in stage.iters if loop.name in components(stage, it.name))
+        if stage.name == leaf.stage and stage.tensorized and stage.tensorized[0] == name:
+            break  # an instruction instead of the loops from here on
+        before = found.get((stage.name, name), Ran(plain(name), 1, kind_of(loop, row)))
+        extent = before.extent * at(loop.extent, row)
+        found[stage.name, name] = before._replace(extent=extent)
+    return [ran for ran in found.values() if ran.extent > 1]
+
+
+def unordered(loops: Iterable[Ran], wanted: Sequence[Ran]) -> tuple[frozenset[Ran], list[Ran]]:
+    """The loops over blocks and threads, whose order means nothing, and the others in order.
+
+    Lowering makes a virtual thread the innermost loop.
+    """
+    virtual = {ran for ran in wanted if ran.kind is ForKind.VTHREAD}
+    inner = {ran._replace(kind=ForKind.UNROLLED): ran for ran in virtual}
+    named = [inner.get(ran, ran) for ran in loops]
+    return (
+        frozenset(ran for ran in named if ran.kind.is_bound),
+        [ran for ran in named if not ran.kind.is_bound],
+    )
+
+
+def in_full(made: Statement, stage: Stage, wanted: Sequence[Ran]) -> Iterator[Ran]:
+    """The loops around a statement as the schedule has them.
+
+    - The threads that fill a tile together are those of its own loops.
+    - A loop over more threads than there are runs in several turns.
+    """
+    own = {plain(it.name) for it in stage.iters}
+    extents = {ran.name: ran.extent for ran in wanted}
+    turns = {ran.name[:-5]: ran.extent for ran in made.loops if ran.name.endswith(".turn")}
+    for ran in made.loops:
+        whole = extents.get(ran.name, 0)
+        if ran.name.endswith(".turn") or (ran.name not in own and ran.kind in shared_by(stage)):
+            continue
+        in_turns = ran.name in turns and turns[ran.name] == -(-whole // ran.extent)
+        yield ran._replace(extent=whole) if in_turns else ran
+
+
+def without_last(stage: Stage, wanted: Sequence[Ran]) -> list[Ran]:
+    """*wanted* if the last part of a sum in lanes, which is shorter, has a body of its own."""
+    steps = {
+        plain(r.children[0]) for r in stage.relations
+        if isinstance(r, SplitRelation) and r.children[1:] == (stage.lanes,)
+    }  # fmt: skip
+    shorter = [
+        ran._replace(extent=ran.extent - 1) if ran.name in steps else ran for ran in wanted
+    ]  # fmt: skip
+    return [ran for ran in shorter if ran.extent > 1]
+
+
+def check(state: State, lowered: Lowered, nest: Nest, row: int) -> None:
+    """Assert that the loops of every statement run as row *row* of *nest* says."""
+    found = statements(lowered.run.body)
+    for leaf in nest.leaves:
+        rows = row if leaf.settings is None else int(leaf.settings.of[row])
+        wanted, stage = expected(state, leaf, rows), state.stage(leaf.stage)
+        made = [s for s in found[leaf.stage] if s.updates or not leaf.op.reduce_axes]
+        ran = [unordered(in_full(s, stage, wanted), wanted) for s in made]
+        alike = (unordered(w, ()) for w in (wanted, without_last(stage, wanted)))
+        assert any(w in ran for w in alike), f"{leaf.stage}: {wanted}, not {ran}\n{state.text()}"
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=integers(0, 2**31))
+def test_loops_of_random_schedules_run_as_their_table_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    state = random_state(rng, int(rng.integers(1, 14)))
+    try:
+        lowered = lower(state)
+    except ScheduleError:
+        return  # not legal
+    check(state, lowered, build_nest(state, {}), 0)
+
+
+X86, SM = Target.parse("x86-64-v3"), Target.parse("sm_90")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=integers(0, 2**31),
+    preset=sampled_from([(CPU, X86), (ANSOR_CPU, X86), (CUDA, SM), (ANSOR_CUDA, SM)]),
+)
+def test_loops_of_candidates_run_as_their_table_says(
+    seed: int, preset: tuple[Preset, Target]
+) -> None:
+    rng = np.random.default_rng(seed)
+    task = Task(random_definition(rng), preset[1], 4)
+    structure = StructureSampler(task, preset[0]).draw_one(rng)
+    table = structure.sample(32, rng)
+    table = table[structure.valid(table)]
+    nest = structure.space.nest(table)
+    for row in range(min(2, len(table))):
+        try:
+            state = structure.bind(table[row])
+            lowered = lower(state)
+        except ScheduleError:
+            continue  # a trial that fails with a reason
+        check(state, lowered, nest, row)
