@@ -39,8 +39,8 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
 
     Greedy by size: within a few percent of the optimum on networks (Pisarchyk and Lee, 2020,
     "Efficient memory management for deep neural net inference", strategy *greedy by size*).  A
-    value lies at the lowest free offset, or with its middle on that of a large one, if more of it
-    is then written by the core that wrote there before (:class:`_Halves`).
+    value goes to the lowest free offset, or is centred on a larger value there, if each core then
+    rewrites more of the cache lines it already owns (:class:`_Halves`).
     **Cost:** O(n log n) for each hole between the values placed.
     """
     order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
@@ -61,11 +61,11 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
 
 
 class _Halves:
-    """Where the halves of the largest values lie.
+    """The first and second halves of the largest values: which core mostly writes which bytes.
 
     Threads write contiguous shares of a result, in order, so one core mostly writes the first half
-    of each value and another the second.  A line that another core holds comes from its cache,
-    which takes longer, and several times as long between two last-level caches.
+    of each value and another the second.  A cache line that another core holds has to be fetched
+    from that core's cache: slower, and several times slower between two last-level caches.
     """
 
     _MOST = 32
@@ -79,14 +79,14 @@ class _Halves:
             self._places.append((offset, offset + size // 2, offset + size))
 
     def centred(self, size: int, end: int) -> Iterator[int]:
-        """Offsets of a value of *size* bytes, up to *end*, with the middle of one that is there."""
+        """Offsets up to *end* at which a value of *size* bytes is centred on one that is there."""
         for _, middle, _ in self._places:
             offset = (middle - size // 2) // ALIGNMENT_BYTES * ALIGNMENT_BYTES
             if 0 <= offset <= end - size:
                 yield offset
 
     def swapped(self, offset: int, size: int) -> int:
-        """Bytes in another half of the values there than of one of *size* at *offset*, in all."""
+        """Bytes of a value of *size* at *offset* that would change hands between the two cores."""
         swapped, own = 0, offset + size // 2
         for start, middle, end in self._places:
             low, high = (
@@ -100,9 +100,9 @@ class _Halves:
 class _Placed:
     """The bytes taken during some calls.
 
-    Two segment trees over the calls have them as disjoint intervals: one those taken during all
-    calls of a node, the other those of all lifetimes that begin in a node.  A lifetime meets
-    others that have begun by its first call, and others that begin later.
+    Two segment trees over the calls hold disjoint intervals of bytes.  A node of the first holds
+    what is taken during all calls of the node, one of the second what is taken by the lifetimes
+    that begin in it: a lifetime overlaps those alive at its first call and those that begin later.
     """
 
     def __init__(self, calls: int):

@@ -87,7 +87,7 @@ class DType(Enum):
     def passes_float32(self, wanted: DType) -> bool:
         """True if rounding to float32 first never changes what the 16-bit float *wanted* gets."""
         if self.is_int and wanted is DType.FLOAT16:
-            return True  # integers that float32 has not are infinite in float16
+            return True  # integers too large for float32 become infinity in float16
         return self.bits <= 16 or self is DType.FLOAT32
 
     def rounded(self, x: npt.ArrayLike) -> npt.NDArray[Any]:

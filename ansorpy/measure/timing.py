@@ -17,10 +17,10 @@ Burst = Callable[[int], float]
 
 
 _AGREEING = 8
-"""So many bursts of the length of a sample that take the same show that a program is slow ..."""
+"""This many consecutive bursts that agree within :data:`_AGREE` mark a program as slow."""
 
 _AGREE = 1.1
-"""... where the longest takes at most so many times as long as the shortest."""
+"""Bursts agree if the longest takes at most this many times as long as the shortest."""
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ CREDIT_S = 3.0
 """Longest time spent on repeats in a row."""
 
 _SHARE = 0.25
-"""Repeats take at most this share of the other measurements' time.  On a machine that is busy all
-the time nearly every measurement is disturbed, and has to do."""
+"""Repeats take at most this share of the other measurements' time.  On a machine that is always
+busy, nearly every measurement is disturbed and must be accepted."""
 
 
 class Undisturbed:

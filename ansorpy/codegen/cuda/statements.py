@@ -177,7 +177,7 @@ def _let(e: Emitter, s: Let) -> None:
 
 
 def _require_alike(e: Emitter, s: If | Let) -> None:
-    """What all threads decide must not hang on what only the first one wrote."""
+    """A condition that all threads evaluate must not read a value that only thread 0 wrote."""
     reads = [x.source for root in expressions(s) for x in walk(root) if isinstance(x, Load)]
     if e.written.intersection(reads) and e.left_out:
         raise CodegenError(
