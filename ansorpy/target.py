@@ -20,7 +20,10 @@ from ansorpy.config import DEVICE, available_cores
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.rates import Rates
 
-__all__ = ["Target", "family_of", "machine_name"]
+__all__ = [
+    "Target", "cuda_devices", "device_target", "family_of", "host_caches", "machine_name",
+    "vectors_of",
+]  # fmt: skip
 
 KIB = 1 << 10
 MIB = 1 << 20
@@ -142,7 +145,7 @@ class Target:
     def gpus(self) -> tuple[int, ...]:
         """Numbers of this machine's GPUs that can run code for this target, all of one kind."""
         try:
-            found = _devices()
+            found = cuda_devices()
         except MissingDependency:
             return ()
         able = [gpu for gpu in found if self._runs_on(gpu)]
@@ -275,7 +278,7 @@ def _of_architecture(name: str, capability: int) -> Target:
 
 
 @cache
-def _devices() -> tuple[Target, ...]:
+def cuda_devices() -> tuple[Target, ...]:
     """The CUDA devices of this machine, at least one."""
     try:
         from cupy.cuda import runtime
@@ -292,19 +295,19 @@ def _devices() -> tuple[Target, ...]:
             f"this machine has no CUDA device that can be used ({error})",
             hint="name the architecture to compile for one elsewhere: --target sm_90",
         ) from error
-    return tuple(_of_properties(properties) for properties in found)
+    return tuple(device_target(properties) for properties in found)
 
 
 def _device(number: int) -> Target:
-    if number >= len(_devices()):
+    if number >= len(cuda_devices()):
         raise MissingDependency(
-            f"there is no GPU {number}: CUDA counts {len(_devices())} here",
+            f"there is no GPU {number}: CUDA counts {len(cuda_devices())} here",
             hint=f"set {DEVICE.name} to a smaller number, or not at all",
         )
-    return _devices()[number]
+    return cuda_devices()[number]
 
 
-def _of_properties(found: Mapping[str, Any]) -> Target:
+def device_target(found: Mapping[str, Any]) -> Target:
     """The target for a device with the CUDA properties *found*."""
     capability = found["major"] * 10 + found["minor"]
     # Some instructions exist on one architecture only; later ones do not run them.
@@ -333,8 +336,8 @@ def _host() -> Target:
 
     features = {name for name, present in llvm.get_host_cpu_features().items() if present}
     triple = llvm.get_process_triple()
-    bits, registers = _vectors(triple.split("-")[0], features)
-    caches = _host_caches()
+    bits, registers = vectors_of(triple.split("-")[0], features)
+    caches = host_caches()
     return Target(
         name="host",
         triple=triple,
@@ -350,7 +353,7 @@ def _host() -> Target:
     )
 
 
-def _vectors(arch: str, features: set[str]) -> tuple[int, int]:
+def vectors_of(arch: str, features: set[str]) -> tuple[int, int]:
     """(bits, registers) of the widest vectors that *features* of *arch* offer."""
     if "avx512f" in features and "avx512vl" in features:
         return 512, 32
@@ -364,7 +367,7 @@ def _vectors(arch: str, features: set[str]) -> tuple[int, int]:
     return 128, 16
 
 
-def _host_caches(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[int, int]:
+def host_caches(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[int, int]:
     """Level -> bytes of the data (or unified) caches of the first core; empty when unknown."""
     sizes = {}
     for folder in sorted(root.glob("index*")):
@@ -422,6 +425,6 @@ def _from_triple(triple: str) -> Target:
             f"{triple} is not generated through LLVM", hint="use --target cuda or sm_NN"
         )
     cpu, names = _BASELINE.get(arch, ("generic", ()))
-    bits, registers = _vectors(arch, set(names))
+    bits, registers = vectors_of(arch, set(names))
     features = _features(names)
     return Target(triple, triple, cpu, features, 4, bits, registers, 32 * KIB, 512 * KIB, 4 * MIB)

@@ -129,6 +129,37 @@ def test_imports_stand_at_the_top() -> None:
     assert [f"{at(p)} {found}" for p in checked for found in nested_imports(tree(p))] == []
 
 
+def private_uses(tree: ast.Module) -> Iterator[str]:
+    """Names with an underscore that a test takes from what it tests; other packages are exempt."""
+    ours = ("ansorpy", "benchmarks", "examples", "tests")
+    imports = [n for n in nodes(tree) if isinstance(n, ast.Import | ast.ImportFrom)]
+    foreign = {
+        (alias.asname or alias.name).split(".")[0]
+        for n in imports
+        for alias in n.names
+        if (getattr(n, "module", None) or alias.name).split(".")[0] not in ours
+    }
+    for n in nodes(tree):
+        if isinstance(n, ast.Attribute) and is_private(n.attr):
+            if ast.unparse(n.value) not in {"self", "cls", *foreign}:
+                yield f"{n.lineno}: {ast.unparse(n)}"
+        elif isinstance(n, ast.ImportFrom):
+            yield from (f"{n.lineno}: import {a.name}" for a in n.names if is_private(a.name))
+        elif isinstance(n, ast.Call) and ast.unparse(n.func).endswith("setattr"):
+            named = [a.value for a in n.args[:2] if isinstance(a, ast.Constant)]
+            last = [str(name).rpartition(".")[2] for name in named]
+            yield from (f"{n.lineno}: {name}" for name in last if is_private(name))
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def test_tests_go_through_public_names() -> None:
+    tests = sorted(Path(__file__).parent.rglob("*.py"))
+    assert [f"{at(p)}:{use}" for p in tests for use in private_uses(tree(p))] == []
+
+
 def test_only_config_reads_the_environment() -> None:
     reading = re.compile(r"os\.(environ\.get|getenv)|environ\[\"ANSORPY")
     assert {p.name for p in FILES if reading.search(source(p))} <= {"config.py"}
@@ -161,5 +192,11 @@ def test_the_checks_themselves_fail_on_bad_code() -> None:
     assert undocumented(ast.parse("def g(): pass")) == ["g"]
     assert nested_imports(ast.parse("def f():\n    import os\n    import onnx")) == ["os"]
     assert unlisted(Path("a.py"), ast.parse("x = 1"))
+    reaching = (
+        "import os\nfrom ansorpy.ir import _a, b\nos._exit(1)\nb._c\nself._d\nsuper()._e()\n"
+        "monkeypatch.setattr(b, '_f', 1)\nmonkeypatch.setattr('ansorpy.ir._g', 1)"
+    )
+    found = [use.rpartition(" ")[2] for use in private_uses(ast.parse(reaching))]
+    assert sorted(found) == ["_a", "_f", "_g", "b._c", "super()._e"]
     deep = "def f():\n" + "".join("    " * (i + 1) + "if x:\n" for i in range(5)) + "    " * 6 + "y"
     assert deep_functions(ast.parse(deep)) == ["f"]

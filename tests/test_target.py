@@ -33,7 +33,7 @@ def test_host_facts_are_consistent() -> None:
     ],
 )
 def test_vectors_of_x86_features(features: set[str], expected: tuple[int, int]) -> None:
-    assert module._vectors("x86_64", features) == expected
+    assert module.vectors_of("x86_64", features) == expected
 
 
 def test_named_targets() -> None:
@@ -91,7 +91,7 @@ def test_the_device_is_what_cuda_says_it_is() -> None:
         "sharedMemPerMultiprocessor": 228 << 10, "maxThreadsPerMultiProcessor": 2048,
         "maxBlocksPerMultiProcessor": 32,
     }  # fmt: skip
-    device = module._of_properties(found)
+    device = module.device_target(found)
     assert device.cpu == "sm_90a" and device.name == "cuda" and device.capability == 90
     assert (device.cores, device.l2_bytes) == (131, 60 << 20)
     assert device.key != Target.parse("sm_90").key and "H200" in device.key
@@ -100,7 +100,7 @@ def test_the_device_is_what_cuda_says_it_is() -> None:
 def test_gpus_of_this_machine_are_chosen_by_what_they_run(monkeypatch) -> None:
     big = replace(Target.parse("sm_90a"), name="cuda", features="H200")
     small = replace(Target.parse("sm_86"), name="cuda", features="A10")
-    monkeypatch.setattr(module, "_devices", lambda: (big, small, big))
+    monkeypatch.setattr(module, "cuda_devices", lambda: (big, small, big))
     assert Target.parse("cuda") == big
     numbers = {name: Target.parse(name).gpus() for name in ("cuda", "sm_90", "sm_86", "sm_89")}
     assert numbers == {"cuda": (0, 2), "sm_90": (0, 2), "sm_86": (1,), "sm_89": ()}
@@ -148,7 +148,7 @@ def test_caches_are_read_from_sys(tmp_path: Path) -> None:
         (folder / "level").write_text(level + "\n")
         (folder / "type").write_text(kind + "\n")
         (folder / "size").write_text(size + "\n")
-    assert module._host_caches(tmp_path) == {1: 48 << 10, 2: 2 << 20}
+    assert module.host_caches(tmp_path) == {1: 48 << 10, 2: 2 << 20}
 
 
 def test_keys_tell_machines_apart() -> None:

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-__all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "padded", "plan_arena"]
+__all__ = ["ALIGNMENT_BYTES", "ArenaPlan", "Lifetime", "Placed", "padded", "plan_arena"]
 
 ALIGNMENT_BYTES = 64
 """Size of a cache line, and of the widest vector."""
@@ -45,7 +45,7 @@ def plan_arena(lifetimes: Mapping[str, Lifetime]) -> ArenaPlan:
     """
     order = sorted(lifetimes, key=lambda name: (-lifetimes[name].size_bytes, lifetimes[name].first))
     offsets: dict[str, int] = {}
-    placed = _Placed(max((lifetime.last for lifetime in lifetimes.values()), default=0) + 1)
+    placed = Placed(max((lifetime.last for lifetime in lifetimes.values()), default=0) + 1)
     halves, total = _Halves(), 0
     for name in order:
         mine, size = lifetimes[name], padded(lifetimes[name].size_bytes)
@@ -97,7 +97,7 @@ class _Halves:
         return swapped
 
 
-class _Placed:
+class Placed:
     """The bytes taken during some calls.
 
     Two segment trees over the calls hold disjoint intervals of bytes.  A node of the first holds

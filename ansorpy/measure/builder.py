@@ -24,7 +24,7 @@ from ansorpy.measure.supervisor import Failure, Outcome, Worker
 from ansorpy.schedule.records import steps_to_json
 from ansorpy.schedule.state import State
 
-__all__ = ["BUILD_MEMORY_BYTES", "Builder", "task_symbol"]
+__all__ = ["BUILD_MEMORY_BYTES", "Builder", "build_requests", "task_symbol"]
 
 BUILD_MEMORY_BYTES = 4 << 30
 """Memory limit of one build worker (measured: 0.13 GiB in 96 builds of a 3x3 convolution)."""
@@ -65,16 +65,16 @@ class Builder:
         self.timeout_s = timeout_s
         self.lock_folder = lock_folder
         self._built = Recent[bytes, Built](kept)
-        self._workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
+        self.workers = [Worker(module, memory_bytes=memory_bytes) for _ in range(workers)]
 
     def start(self) -> None:
         """Start all workers side by side; returns before their imports are done."""
-        for worker in self._workers:
+        for worker in self.workers:
             worker.start()
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
         """Build each of *states*: object code, or why there is none, in the order given."""
-        messages = _requests(task, states)
+        messages = build_requests(task, states)
         keys = [_key(message) for message in messages]
         found: dict[bytes, Built | MeasureResult] = {
             key: kept for key in keys if (kept := self._built.get(key)) is not None
@@ -85,7 +85,7 @@ class Builder:
         try:
             if wanted:
                 with lock_cores(sorted(os.sched_getaffinity(0)), self.lock_folder, shared=True):
-                    for index, outcome in ask_all(self._workers, wanted, self.timeout_s):
+                    for index, outcome in ask_all(self.workers, wanted, self.timeout_s):
                         found[order[index]] = _interpreted(outcome)
         except OutOfTime:
             found |= {key: out_of_time() for key in order if key not in found}
@@ -97,17 +97,17 @@ class Builder:
 
     def remember(self, task: Task, state: State, built: Built) -> None:
         """Cache *built*, made elsewhere, as the result of building *state*."""
-        [message] = _requests(task, [state])
+        [message] = build_requests(task, [state])
         self._built.put(_key(message), built)
 
     def close(self) -> None:
         """End the workers."""
-        for worker in self._workers:
+        for worker in self.workers:
             worker.close()
 
 
-def _requests(task: Task, states: Sequence[State]) -> list[Message]:
-    """Build requests for *states*, one each."""
+def build_requests(task: Task, states: Sequence[State]) -> list[Message]:
+    """What a build worker is asked for each of *states*."""
     request = BuildRequest(
         target=task.target, symbol=task_symbol(task), prefetch=task.between_bytes > 0
     )

@@ -15,9 +15,10 @@ from ansorpy.measure.recent import Recent
 from ansorpy.measure.schema import plain_errors
 from ansorpy.phases import Part, phase
 
-__all__ = ["DefinitionStore", "definition_json"]
+__all__ = ["KEPT", "DefinitionStore", "definition_json"]
 
-_KEPT = 128
+KEPT = 128
+"""Definitions that were read and are held, latest first."""
 
 
 def definition_json(dag: ComputeDAG) -> str:
@@ -32,7 +33,7 @@ class DefinitionStore:
         self._connection = connection
         self._path = path
         self._known: WeakKeyDictionary[ComputeDAG, tuple[str, str]] = WeakKeyDictionary()
-        self._read = Recent[str, ComputeDAG](_KEPT)
+        self._read = Recent[str, ComputeDAG](KEPT)
 
     def put(self, dag: ComputeDAG) -> str:
         """Record *dag*; returns its identifier."""

@@ -22,15 +22,12 @@ from ansorpy.deadline import OutOfTime, left_s
 from ansorpy.errors import AnsorpyError
 from ansorpy.phases import Part, phase
 
-__all__ = ["holders", "lock_cores", "lock_gpus"]
+__all__ = ["PATIENCE_S", "WaitLog", "holders", "lock_cores", "lock_gpus"]
 
 _LOG = logging.getLogger(__name__)
 
-_PATIENCE_S = 1.0
+PATIENCE_S = 1.0
 """Seconds of waiting that are not logged, as another tuner's batch may end in the meantime."""
-
-_named: set[int] = set()
-"""Processes already logged as ones this process waits for."""
 
 
 @contextmanager
@@ -93,7 +90,7 @@ def _take(descriptor: int, mode: int, unit: str) -> None:
     try:
         fcntl.flock(descriptor, mode | fcntl.LOCK_NB)
     except BlockingIOError:
-        timer = Timer(_PATIENCE_S, _say_for_whom, (descriptor, unit))
+        timer = Timer(PATIENCE_S, _WAIT_LOG.name_holders, (descriptor, unit))
         timer.daemon = True
         timer.start()
         try:
@@ -139,13 +136,23 @@ class _Waiting:
             os.close(self._descriptor)
 
 
-def _say_for_whom(descriptor: int, unit: str) -> None:
-    found = holders(descriptor)
-    if found and _named.issuperset(found) or not found and 0 in _named:
-        return
-    _named.update(found or (0,))
-    who = ", ".join(f"process {pid}" for pid in found) or "another process"
-    _LOG.warning("waiting for %s, at work on %s", who, unit)
+class WaitLog:
+    """Logs which processes hold a lock, each of them once."""
+
+    def __init__(self) -> None:
+        self._named: set[int] = set()
+
+    def name_holders(self, descriptor: int, unit: str) -> None:
+        """Log who holds the open file of *unit*; 0 stands for an unknown process."""
+        found = holders(descriptor)
+        if self._named.issuperset(found or (0,)):
+            return
+        self._named.update(found or (0,))
+        who = ", ".join(f"process {pid}" for pid in found) or "another process"
+        _LOG.warning("waiting for %s, at work on %s", who, unit)
+
+
+_WAIT_LOG = WaitLog()
 
 
 def holders(descriptor: int) -> list[int]:

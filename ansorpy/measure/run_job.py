@@ -37,7 +37,7 @@ from ansorpy.measure.timing import Timing, time_calls, time_interleaved
 from ansorpy.measure.undisturbed import Undisturbed
 from ansorpy.measure.worker import Handler
 
-__all__ = ["RunSession", "make_handlers"]
+__all__ = ["RunSession", "make_handlers", "sampled_magnitude"]
 
 
 _MAGNITUDES = 128
@@ -200,12 +200,14 @@ class RunSession:
         """For each output, the median magnitude of the sampled elements."""
         rng = np.random.default_rng(self._options.seed)
         count = min(self._options.check_points, _MAGNITUDES)
-        return [_magnitude(op, count, rng, self.task.values()) for op in self.task.dag.outputs]
+        inputs = self.task.values()
+        return [sampled_magnitude(op, count, rng, inputs) for op in self.task.dag.outputs]
 
 
-def _magnitude(
+def sampled_magnitude(
     op: object, count: int, rng: np.random.Generator, inputs: Mapping[str, Array]
 ) -> float:
+    """The median magnitude (:mod:`ansorpy.ir.magnitude`) of *count* random elements of *op*."""
     assert isinstance(op, ComputeOp)
     if not op.dtype.is_float:
         return 0.0

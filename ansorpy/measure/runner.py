@@ -24,6 +24,7 @@ from ansorpy.measure.recent import Recent
 from ansorpy.measure.reference import reference_state
 from ansorpy.measure.result import MeasureResult, TrialKind, out_of_time
 from ansorpy.measure.run_client import Reference, RunClient
+from ansorpy.measure.supervisor import Worker
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
@@ -233,7 +234,13 @@ class LocalRunner(BuildingRunner):
         self._clients: dict[tuple[int, ...], RunClient] = {}
         self._background = ThreadPoolExecutor(1, thread_name_prefix="ansorpy-expect")
         self._expected: list[Future[None]] = []
-        self._is_closing = False
+        self.is_closing = False
+
+    @property
+    def workers(self) -> list[Worker]:
+        """The processes that time programs, one a set of cores, and those that build, if any do."""
+        builders = self._builder.workers if isinstance(self._builder, Builder) else []
+        return [*(client.worker for client in self._clients.values()), *builders]
 
     def start(self, threads: int) -> None:
         """Start what a task with so many threads needs, side by side; returns at once."""
@@ -243,7 +250,7 @@ class LocalRunner(BuildingRunner):
 
     def close(self) -> None:
         """End all workers; preparation in the background is abandoned."""
-        self._is_closing = True
+        self.is_closing = True
         self._background.shutdown(cancel_futures=True)
         self._builder.close()
         for client in self._clients.values():
@@ -274,7 +281,7 @@ class LocalRunner(BuildingRunner):
             self._builder.build(
                 task, [*candidates, reference_state(task.dag)] if runs_here else candidates
             )
-            if runs_here and not self._is_closing:
+            if runs_here and not self.is_closing:
                 self._prepare(task)
 
     def _settle(self) -> None:

@@ -31,11 +31,11 @@ from ansorpy.errors import AnsorpyError
 from ansorpy.measure.processes import processor_s
 from ansorpy.measure.protocol import Decoder, Message, ProtocolError, encode
 
-__all__ = ["Failure", "Outcome", "Worker"]
+__all__ = ["ABANDONED_S", "Failure", "Outcome", "Worker"]
 
 _READ_BYTES = 1 << 20
 _KEPT_STDERR_BYTES = 4000
-_ABANDONED_S = 30.0
+ABANDONED_S = 30.0
 """Seconds after SIGKILL; a call into the kernel's driver of a GPU may never come back."""
 _LOG = logging.getLogger(__name__)
 
@@ -61,6 +61,8 @@ class Worker:
         environment: Variables added to the driver's.
         start_timeout_s: How long imports may take before the start counts as failed.
         soft_kill_s: Seconds between SIGTERM and SIGKILL.
+
+    ``generation`` counts the starts; ``is_ready``: the imports of the last one are done.
     """
 
     def __init__(
@@ -86,7 +88,7 @@ class Worker:
         self._to_worker = -1
         self._from_worker = -1
         self._lifeline = -1
-        self._is_ready = False
+        self.is_ready = False
 
     # Lifetime
 
@@ -124,7 +126,7 @@ class Worker:
                 os.close(descriptor)
         self._restrict(self._process.pid)
         self._decoder = Decoder()
-        self._is_ready = False
+        self.is_ready = False
         self.generation += 1
 
     def _restrict(self, pid: int) -> None:
@@ -159,11 +161,11 @@ class Worker:
     def _await_end(self, process: subprocess.Popen[bytes]) -> None:
         """Wait until the killed *process* is gone; one that a driver holds is left behind."""
         try:
-            process.wait(_ABANDONED_S)
+            process.wait(ABANDONED_S)
         except subprocess.TimeoutExpired:
             _LOG.warning(
                 "worker %d (%s) does not end within %.0f s of SIGKILL and is left behind",
-                process.pid, self.module, _ABANDONED_S,
+                process.pid, self.module, ABANDONED_S,
             )  # fmt: skip
 
     def stop(self) -> None:
@@ -238,13 +240,13 @@ class Worker:
             if left_s() <= 0:
                 break
             self.start()
-            if self._is_ready:
+            if self.is_ready:
                 return None
             hello = self._await_hello()
             if hello is None:
                 break
             if isinstance(hello, Message):
-                self._is_ready = True
+                self.is_ready = True
                 return None
             if last:
                 raise AnsorpyError(

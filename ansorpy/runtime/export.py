@@ -28,12 +28,12 @@ from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.plan import Plan
 from ansorpy.target import Target
 
-__all__ = ["FUNCTIONS", "export", "library_name"]
+__all__ = ["FUNCTIONS", "MAX_BYTES", "export", "library_name"]
 
 FUNCTIONS = ("init", "context_bytes", "run", "metadata")
 """Functions and data a library exports; each symbol is prefixed with the library name and ``_``."""
 
-_MAX_BYTES = (1 << 31) - (64 << 20)
+MAX_BYTES = (1 << 31) - (64 << 20)
 """Largest size of one library's constants: its code addresses data within 2 GiB."""
 
 
@@ -156,7 +156,7 @@ class _Job:
 
 
 def _refuse_size(size: int) -> None:
-    if size > _MAX_BYTES:
+    if size > MAX_BYTES:
         raise UsageError(f"the constants take {size / 2**30:.2f} GiB; a library holds up to 2 GiB")
 
 

@@ -11,7 +11,7 @@ from ansorpy.cost.view import Floats
 from ansorpy.schedule.space import Table
 from ansorpy.search.population import Candidate, Scored, top
 
-__all__ = ["varied"]
+__all__ = ["differing", "nearest", "varied"]
 
 Codes = npt.NDArray[np.int64]
 
@@ -50,7 +50,7 @@ def varied(
         return []
     names = list(dict.fromkeys(name for c in offered for name in c.structure.space.slices))
     here, before = np.split(_codes([*offered, *tried], names), [len(offered)])
-    apart = _nearest(here, before)
+    apart = nearest(here, before)
     scores = np.array([c.score for c in offered])
     logarithm = np.log(np.maximum(scores, np.finfo(np.float64).tiny))
     left = np.ones(len(offered), dtype=np.bool_)
@@ -60,7 +60,7 @@ def varied(
         at = int(np.argmax(np.where(left, bound, -np.inf)))
         left[at] = False
         chosen.append(offered[at])
-        np.minimum(apart, _differing(here, here[at]), out=apart)
+        np.minimum(apart, differing(here, here[at]), out=apart)
     return chosen
 
 
@@ -70,7 +70,7 @@ def _unknown(apart: Codes) -> Floats:
     return share
 
 
-def _nearest(codes: Codes, others: Codes) -> Codes:
+def nearest(codes: Codes, others: Codes) -> Codes:
     """Number of columns in which each row of *codes* differs from the nearest row of *others*.
 
     All columns where there are no others.
@@ -85,7 +85,7 @@ def _nearest(codes: Codes, others: Codes) -> Codes:
     return nearest
 
 
-def _differing(codes: Codes, row: Codes) -> Codes:
+def differing(codes: Codes, row: Codes) -> Codes:
     """Number of columns in which each row of *codes* differs from *row*."""
     number: Codes = np.count_nonzero(codes != row, axis=1)
     return number

@@ -32,7 +32,10 @@ from benchmarks.command import exit_code, say
 from benchmarks.cuda.needed import missing, sentence
 from benchmarks.cuda.steps import Settings, Step, cuda_torch, steps
 
-__all__ = ["Outcome", "Run", "going_on", "main", "parser", "search_s", "work_through"]
+__all__ = [
+    "Outcome", "Run", "earlier_outcomes", "going_on", "main", "parser", "read_run", "search_s",
+    "work_through",
+]  # fmt: skip
 
 _LEAST_S = 3.0
 """A step is not begun with less for its search."""
@@ -104,7 +107,7 @@ def _main(options: argparse.Namespace, arguments: Sequence[str]) -> int:
         print("\n".join(step.name for step in chosen))
         return 0
     if options.show is not None:
-        run = _read(options.show)
+        run = read_run(options.show)
     else:
         end = monotonic() + 60 * options.minutes
         run = _begun(options, torch := _gpu_torch())
@@ -129,7 +132,7 @@ def _begun(options: argparse.Namespace, torch: Any) -> Run:
     """The run with what its file knows already."""
     run = Run(machine=_machine(torch), trials=options.trials)
     if options.json.exists():
-        run.outcomes = _earlier(_read(options.json), run)
+        run.outcomes = earlier_outcomes(read_run(options.json), run)
     options.db.parent.mkdir(parents=True, exist_ok=True)
     return run
 
@@ -225,7 +228,7 @@ def _machine(torch: Any) -> dict[str, str]:
     }
 
 
-def _earlier(held: Run, run: Run) -> list[Outcome]:
+def earlier_outcomes(held: Run, run: Run) -> list[Outcome]:
     """What *held* knows, when it was measured on the same GPU.
 
     Raises:
@@ -239,7 +242,7 @@ def _earlier(held: Run, run: Run) -> list[Outcome]:
     return held.outcomes
 
 
-def _read(file: Path) -> Run:
+def read_run(file: Path) -> Run:
     try:
         return Run.model_validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:

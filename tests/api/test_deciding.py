@@ -142,8 +142,8 @@ class Slow(FormulaRunner):
         super().__init__()
         self.keys = keys
 
-    def _answer(self, task: Task, state: State) -> MeasureResult:
-        result = super()._answer(task, state)
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        result = super().answer(task, state)
         slower = 100 if task.key in self.keys else 1
         return replace(result, seconds=tuple(s * slower for s in result.seconds))
 

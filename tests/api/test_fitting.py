@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +15,13 @@ from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request
 from ansorpy.api.session import Chosen, Session, open_session
 from ansorpy.errors import AnsorpyError, NoValidProgram, UsageError
+from ansorpy.ir.loops import Role
 from ansorpy.ir.task import Task
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.state import State
 from tests.graph.nets import Net
+from tests.measure.raw import execute
 
 
 def way(seconds: float, size: int, workspace: int = 0) -> Way:
@@ -102,7 +105,12 @@ def project(request: Request) -> Project:
 
 def constants(programs: list[Chosen], of: Project) -> int:
     packs = [of.packs[task.key] for task in of.tasks]
-    return sum(n * fitting._packed_bytes(p) for n, p in zip(packs, programs, strict=True))
+    sizes = [
+        sum(math.prod(s.shape) * s.dtype.bytes for s in program.built.run_params
+            if s.role is Role.CONSTANT)
+        for program in programs
+    ]  # fmt: skip
+    return sum(n * size for n, size in zip(packs, sizes, strict=True))
 
 
 def record(session: Session, of: Project) -> None:
@@ -154,7 +162,7 @@ def test_where_nothing_else_is_recorded_the_definition_itself_is_predicted(
     net = project(request)
     with open_session(request) as session:
         record(session, net)
-        session.database._do("DELETE FROM trials WHERE median_s > 1e-4")
+        execute(session.database.path, "DELETE FROM trials WHERE median_s > 1e-4")
         monkeypatch.setattr(fitting, "SLACK", 0)
         found = choose_within(session, net)
         assert constants(found, net) <= room_of(net).constants
@@ -172,7 +180,7 @@ def test_what_was_predicted_beside_the_fastest_is_recorded(
     monkeypatch.setattr(fitting, "SLACK", 0)
     with open_session(request) as session:
         record(session, net)
-        session.database._do("DELETE FROM trials WHERE median_s > 1e-4")
+        execute(session.database.path, "DELETE FROM trials WHERE median_s > 1e-4")
         found = choose_within(session, net)
         spent = [session.database.trials(task.key) for task in net.tasks]
     assert sum(spent) > len(net.tasks), "the direct programs are trials, too"
@@ -197,7 +205,7 @@ def test_a_definition_without_a_correct_program_is_no_way(
     with open_session(request) as session:
         record(session, net)
         fast = session.choose(net.tasks)
-        session.database._do("DELETE FROM trials WHERE median_s > 1e-4")
+        execute(session.database.path, "DELETE FROM trials WHERE median_s > 1e-4")
         found = choose_within(session, net)
     convolutions = [(a, b) for a, b in zip(found, fast, strict=True) if "conv" in a.task.name]
     assert convolutions and all(a.median_s == b.median_s == 1e-6 for a, b in convolutions)

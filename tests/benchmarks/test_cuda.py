@@ -27,11 +27,11 @@ from benchmarks.cuda.nets import as_onnx, bert, resnet
 from benchmarks.cuda.run import (
     Outcome,
     Run,
-    _earlier,
-    _read,
+    earlier_outcomes,
     going_on,
     main,
     parser,
+    read_run,
     work_through,
 )
 from benchmarks.cuda.steps import Figures, Settings, Step, steps
@@ -77,10 +77,10 @@ def work(chosen: list[Step], file: Path, *, seconds: float = 1000.0, again: bool
     """What a fresh process does with *file*."""
     run = Run(machine=HERE, trials=4)
     if file.exists():
-        run.outcomes = _earlier(_read(file), run)
+        run.outcomes = earlier_outcomes(read_run(file), run)
     end = monotonic() + seconds
     work_through(chosen, fake_torch(), Settings(Path("none"), 4), run, file, end, again=again)
-    return _read(file) if file.exists() else run
+    return read_run(file) if file.exists() else run
 
 
 def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
     assert done == ["a", "b", "c", "b"]
     assert {o.name: o.failure for o in run.outcomes} == dict.fromkeys("abc", "")
     work(chosen[:1], file, again=True)
-    assert done[-1] == "a" and len(_read(file).outcomes) == 3
+    assert done[-1] == "a" and len(read_run(file).outcomes) == 3
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_lost_gpu_ends_the_process_and_another_measures_the_rest(tmp_path: Pat
     settings, end = Settings(Path("none"), 4), monotonic() + 1000
     tried = work_through(chosen, torch, settings, run, file, end)
     assert tried == ["a", "b"] and done == ["a"]
-    assert [bool(o.failure) for o in _read(file).outcomes] == [False, True]
+    assert [bool(o.failure) for o in read_run(file).outcomes] == [False, True]
     given = ["--again", "--minutes", "25", "--without", "z"]
     command = going_on(given, ["z", *tried], 12.5)
     assert command[1:3] == ["-m", "benchmarks.cuda"]
@@ -165,10 +165,10 @@ def test_results_of_another_gpu_are_not_mixed_in(tmp_path: Path) -> None:
     file = tmp_path / "cuda.json"
     work([counted("a", [])], file)
     with pytest.raises(ForeignFile, match="are of NVIDIA H200, not of NVIDIA T4"):
-        _earlier(_read(file), Run(machine={"gpu": "NVIDIA T4"}, trials=4))
+        earlier_outcomes(read_run(file), Run(machine={"gpu": "NVIDIA T4"}, trials=4))
     file.write_text("{}")
     with pytest.raises(ForeignFile, match="holds no results"):
-        _read(file)
+        read_run(file)
 
 
 def test_a_file_is_shown_and_steps_are_listed(tmp_path: Path, capsys) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansorpy.graph import memory
-from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, padded, plan_arena
+from ansorpy.graph.memory import ALIGNMENT_BYTES, Lifetime, Placed, padded, plan_arena
 
 LIFETIMES = st.dictionaries(
     st.integers(0, 30).map(str),
@@ -98,14 +95,10 @@ def test_the_work_does_not_grow_with_all_pairs() -> None:
     assert Counted.reads < 20 * 2000
 
 
-def test_values_that_all_live_on_are_seen_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
-    first_gap = memory._first_gap
-
-    def counted(taken: Sequence[tuple[int, int]], size_bytes: int) -> int:
-        seen.append(len(taken))
-        return first_gap(taken, size_bytes)
-
-    monkeypatch.setattr(memory, "_first_gap", counted)
-    plan = plan_arena({str(n): Lifetime(n, 900, 640) for n in range(900)})
-    assert plan.bytes == 900 * 640 and max(seen) < 30
+def test_values_that_all_live_on_are_seen_together() -> None:
+    placed, seen = Placed(901), 0
+    for n in range(900):
+        mine = Lifetime(n, 900, 640)
+        seen = max(seen, len(list(placed.during(mine))))
+        placed.add(mine, (640 * n, 640 * n + 640))
+    assert 0 < seen < 30

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.build_job import BuildSession
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.worker import Handler
@@ -14,21 +13,21 @@ from tests.measure import payload
 HANG, DIE, JUNK, LIE, EAT, BOAST = 11, 13, 17, 19, 23, 29
 
 
-class Hungry(BuildSession):
-    """A compiler that wants all memory."""
-
-    def _definition(self, text: bytes) -> ComputeDAG:
-        return super()._definition(text * (1 << 30))
-
-
 def _boast(message: Message) -> Message:
     return Message("failed", {"kind": "ok", "reason": "it is fast"})
 
 
+def vast(message: Message) -> Message:
+    """The same request with a definition whose text takes 1 GiB, four bytes a character."""
+    _, steps = message.blobs
+    text = '"\U0001f600'.encode() + bytes(1 << 28) + b'"'
+    return Message(message.kind, message.fields, (text, steps))
+
+
 def make_handlers() -> Mapping[str, Handler]:
-    session, bad, hungry = BuildSession(), payload.make_handlers(), Hungry()
+    session, bad = BuildSession(), payload.make_handlers()
     planted = {HANG: bad["spin"], DIE: bad["segfault"], JUNK: bad["junk"], LIE: bad["echo"]}
-    planted |= {EAT: hungry.build, BOAST: _boast}
+    planted |= {EAT: lambda message: session.build(vast(message)), BOAST: _boast}
 
     def build(message: Message) -> Message:
         steps = json.loads(message.blobs[1])

@@ -7,7 +7,7 @@ import time
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.deadline import until
 from ansorpy.measure.build_job import BuildSession
-from ansorpy.measure.builder import Builder, _requests, task_symbol
+from ansorpy.measure.builder import Builder, build_requests, task_symbol
 from ansorpy.measure.built import Built
 from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.messages import BuildRequest
@@ -88,7 +88,7 @@ def test_what_was_built_is_not_built_again():
         first = builder.build(task_of(dag), states)
         builder.close()
         kept = builder.build(task_of(dag), states[2:])
-        alive = any(worker.is_alive for worker in builder._workers)
+        alive = any(worker.is_alive for worker in builder.workers)
         other = builder.build(task_of(dag), states[1:2])
     finally:
         builder.close()
@@ -126,7 +126,7 @@ def test_constants_that_are_not_in_the_caches_are_asked_for_ahead():
     state = state.reorder("C", [j0, i, k, j1]).vectorize("C", [j1]).pack("C", "B")
     session, blobs = BuildSession(), {}
     for between in (0, 1 << 22, 1 << 27):
-        [message] = _requests(task_of(dag, between_bytes=between), [state])
+        [message] = build_requests(task_of(dag, between_bytes=between), [state])
         same_name = Message(message.kind, {**message.fields, "symbol": "k"}, message.blobs)
         blobs[between] = session.build(same_name).blobs
     assert blobs[0] != blobs[1 << 22] == blobs[1 << 27]

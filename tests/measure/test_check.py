@@ -18,7 +18,7 @@ from ansorpy.measure.buffers import TaskArrays
 from ansorpy.measure.check import compare, least_scale, sample_points, tolerance
 from ansorpy.measure.messages import OpenRequest
 from ansorpy.measure.protocol import Message
-from ansorpy.measure.run_job import RunSession, _magnitude
+from ansorpy.measure.run_job import RunSession, sampled_magnitude
 
 
 def matmul(n: int, m: int, k: int, dtype: str = "float32", error: float = 0.0) -> ComputeDAG:
@@ -176,7 +176,7 @@ def noise(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray,
     (output,) = dag.outputs
     a = rng.standard_normal((33, K)).astype(np.float32)
     b = rng.standard_normal((K, 70)).astype(np.float32)
-    magnitude = _magnitude(output, 128, rng, {"A": a, "B": b})
+    magnitude = sampled_magnitude(output, 128, rng, {"A": a, "B": b})
     assert magnitude == pytest.approx(2 * K * 2 / np.pi, rel=0.2)
     want = in_order(a, b, range(K)) - in_order(a, b, range(K)[::-1])
     return a, b, want, least_scale(dag, output, magnitude)
@@ -211,7 +211,7 @@ def test_the_least_scale_changes_nothing_where_values_are_left(rng) -> None:
         dag = matmul(64, 64, k)
         a = rng.standard_normal((64, k)).astype(np.float32)
         b = rng.standard_normal((k, 64)).astype(np.float32)
-        magnitude = _magnitude(dag.outputs[0], 128, rng, {"A": a, "B": b})
+        magnitude = sampled_magnitude(dag.outputs[0], 128, rng, {"A": a, "B": b})
         assert least_scale(dag, dag.outputs[0], magnitude) < np.abs(a @ b).max()
 
 

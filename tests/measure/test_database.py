@@ -25,6 +25,7 @@ from ansorpy.measure.definitions import definition_json
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.schema import FORMAT, connect, transaction
 from tests.measure.definitions import matmul, task_of, tiled
+from tests.measure.raw import execute
 
 ROOT = str(Path(ansorpy.__file__).parents[1])
 OK = MeasureResult(TrialKind.OK, (2e-3, 1e-3, 3e-3), build_s=0.1, run_s=0.2, max_error=1e-6)
@@ -90,7 +91,7 @@ def test_a_schedule_that_cannot_be_read_back_makes_place_for_the_next(path, step
     with Database(path) as db:
         for factor, seconds in enumerate((3e-3, 1e-3, 4e-3, 2e-3), 1):
             db.complete(db.start(task, tiled(dag, factor)), ok(seconds))
-        db._do("UPDATE trials SET steps = ? WHERE median_s < 3e-3", (steps,))
+        execute(db.path, "UPDATE trials SET steps = ? WHERE median_s < 3e-3", (steps,))
     with Database(path) as db:
         for _ in range(2):
             best = db.best(task.key)

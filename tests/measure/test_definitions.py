@@ -55,7 +55,7 @@ def test_a_definition_asked_for_by_many_is_not_kept_alive(tmp_path: Path) -> Non
 def test_few_definitions_that_were_read_are_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(definitions, "_KEPT", 2)
+    monkeypatch.setattr(definitions, "KEPT", 2)
     with Database(tmp_path / "t.db") as database:
         names = [database.definitions.put(matmul(n=n)) for n in range(3, 7)]
         read = [weakref.ref(database.definition(name)) for name in names]

@@ -103,8 +103,7 @@ def test_a_lock_that_comes_before_the_deadline_is_held(tmp_path):
 
 
 def test_who_waits_says_for_whom_once(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr(locks, "_PATIENCE_S", 0.1)
-    monkeypatch.setattr(locks, "_named", set())
+    monkeypatch.setattr(locks, "PATIENCE_S", 0.1)
     with lock_cores([0, 1], tmp_path):
         pass
     assert not caplog.messages, "nobody was waited for"
@@ -125,10 +124,10 @@ def taken(core: int, folder: Path) -> None:
 
 
 def test_a_holder_is_named_once_and_may_be_unknown(caplog, monkeypatch):
-    monkeypatch.setattr(locks, "_named", set())
+    log = locks.WaitLog()
     for pids in ([7, 9], [9], [11], [], []):
         monkeypatch.setattr(locks, "holders", lambda descriptor, pids=pids: pids)
-        locks._say_for_whom(0, "core 3")
+        log.name_holders(0, "core 3")
     said = [message.partition(", at work")[0] for message in caplog.messages]
     assert said == [
         "waiting for process 7, process 9", "waiting for process 11",

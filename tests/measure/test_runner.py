@@ -386,8 +386,8 @@ def test_equal_definitions_with_other_names_have_references_of_their_own(real):
 def test_inputs_are_the_same_in_every_worker(runner):
     good = planted_state(DAG, "good")
     first = runner.measure(TASK, [good], incumbent_s=None)[0]
-    client = next(iter(runner._clients.values()))
-    client.worker.kill()
+    [worker] = runner.workers
+    worker.kill()
     second = runner.measure(TASK, [good], incumbent_s=None)[0]
     assert first.ok and second.ok
     assert np.isfinite([first.median_s, second.median_s]).all()
@@ -457,11 +457,11 @@ def test_leaving_makes_no_reference_any_more() -> None:
     assert builder.begun.wait(10)
     leaving = threading.Thread(target=runner.close)
     leaving.start()
-    while not runner._is_closing:
+    while not runner.is_closing:
         time.sleep(0.001)
     builder.let.set()
     leaving.join(10)
-    assert not leaving.is_alive() and not runner._clients
+    assert not leaving.is_alive() and not runner.workers
 
 
 def test_leaving_forgets_what_was_expected(tmp_path: Path) -> None:

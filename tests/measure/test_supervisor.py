@@ -141,16 +141,7 @@ def test_a_start_is_not_waited_for_beyond_the_deadline(tmp_path):
 
 def test_what_a_start_takes_is_not_left_for_the_answer(monkeypatch):
     worker = Worker(PAYLOAD)
-    left = [30.0]
-    monkeypatch.setattr(supervisor, "left_s", lambda: left[0])
-    hello = worker._await_hello
-
-    def slowly():
-        said = hello()
-        left[0] = 0.25
-        return said
-
-    monkeypatch.setattr(worker, "_await_hello", slowly)
+    monkeypatch.setattr(supervisor, "left_s", lambda: 0.25 if worker.is_ready else 30.0)
     try:
         answer = worker.request(Message("sleep", {"s": 20.0}), 10.0, starved_s=10.0)
     finally:
@@ -262,17 +253,15 @@ def test_a_killed_driver_leaves_no_orphan(busy_with):
 
 
 def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
-    monkeypatch.setattr("ansorpy.measure.supervisor._ABANDONED_S", 0.05)
+    monkeypatch.setattr("ansorpy.measure.supervisor.ABANDONED_S", 0.05)
     worker = Worker(PAYLOAD)
     pid = ask(worker, "who").fields["pid"]
-    process = worker._process
-    assert process is not None
     with monkeypatch.context() as stuck:
-        stuck.setattr(process, "terminate", lambda: None)
-        stuck.setattr(process, "kill", lambda: None)
+        stuck.setattr(subprocess.Popen, "terminate", lambda process: None)
+        stuck.setattr(subprocess.Popen, "kill", lambda process: None)
         assert worker.kill() is None
     assert f"worker {pid} (tests.measure.payload) does not end" in caplog.text
     assert ask(worker, "who").fields["pid"] != pid
     worker.close()
-    process.kill()
-    process.wait(10)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 import json
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 
 from ansorpy.errors import MissingDependency
-from ansorpy.report import doctor
 from ansorpy.report.doctor import Examination, Finding, examine
 from ansorpy.report.outputs import outputs_json, outputs_table
 from ansorpy.report.tables import Table, show
@@ -63,10 +63,13 @@ def test_what_is_missing_is_named_with_its_remedy(monkeypatch: pytest.MonkeyPatc
     def no_library(name: str) -> None:
         raise OSError(f"{name}: cannot open shared object file")
 
+    def unknown(name: str) -> str:
+        raise PackageNotFoundError(name)
+
     monkeypatch.setattr("ctypes.CDLL", no_library)
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    monkeypatch.setattr(doctor, "_version", lambda name: None)
+    monkeypatch.setattr("importlib.metadata.version", unknown)
     found = {f.name: f for f in examine().findings}
     assert not found["libgomp"].ok and "libgomp1" in found["libgomp"].advice
     assert not found["linker"].ok and not found["linker"].needed

@@ -4,11 +4,11 @@ import ctypes
 from dataclasses import replace
 
 import pytest
+from llvmlite import binding
 
 from ansorpy.codegen.llvm.build import compile_ir
 from ansorpy.codegen.llvm.jit import load
 from ansorpy.runtime.cpu import CHECK, emit_cpu_check, missing_features, required_features
-from ansorpy.runtime.entry import _enable_inline_assembly
 from ansorpy.target import Target
 
 HOST = Target.host()
@@ -16,7 +16,8 @@ pytestmark = pytest.mark.skipif("x86_64" not in HOST.triple, reason="asks an x86
 
 
 def has(*features: str) -> bool:
-    _enable_inline_assembly()
+    binding.initialize_native_target()
+    binding.initialize_native_asmparser()
     text = (
         f'target triple = "{HOST.triple}"\n{emit_cpu_check(features)}\n'
         f"define i32 @ask() {{ %a = call i1 {CHECK}() %b = zext i1 %a to i32 ret i32 %b }}\n"

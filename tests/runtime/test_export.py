@@ -6,11 +6,11 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ansorpy.codegen.llvm import memory
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
@@ -146,13 +146,15 @@ def test_equal_models_make_equal_libraries(tmp_path: Path, monkeypatch: pytest.M
     out = compute((5,), lambda i: x[i] * v[i] + twice[i], name="Y")
     task = programs.task_of(ComputeDAG([out], [x, v, w]), "small")
     ones = np.ones(5, np.float32)
-    libraries = []
+    libraries, allocate = [], np.empty
     for number in (1, 2):
 
-        def used_before(size: int, byte: int = number) -> tuple[np.ndarray, int]:
-            return np.full(size + memory.ALIGNMENT, byte, np.uint8), memory.ALIGNMENT
+        def used_before(shape: Any, dtype: Any = float, byte: int = number) -> np.ndarray:
+            array = allocate(shape, dtype)
+            array.view(np.uint8).fill(byte)
+            return array
 
-        monkeypatch.setattr(memory, "_small", used_before)
+        monkeypatch.setattr(np, "empty", used_before)
         folder = tmp_path / str(number)
         folder.mkdir()
         kernel = Kernel(task, target=Target.host(), threads=1).bind(V=ones, W=ones)
@@ -293,7 +295,7 @@ def test_the_folder_has_to_exist(rng: Rng, tmp_path: Path) -> None:
 def test_constants_beyond_what_one_library_holds(
     rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "_MAX_BYTES", 1000)
+    monkeypatch.setattr(exporting, "MAX_BYTES", 1000)
     model, _ = programs.model(rng)
     with pytest.raises(UsageError, match="a library holds up to 2 GiB"):
         model.export(tmp_path / "net.so")

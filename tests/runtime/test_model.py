@@ -1,13 +1,21 @@
 from __future__ import annotations
 
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
+from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.errors import CodegenError, UsageError
+from ansorpy.graph.memory import ArenaPlan
+from ansorpy.graph.network import Call, Network, TensorInfo
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.tensor import compute, placeholder
+from ansorpy.runtime import executable
 from ansorpy.runtime.compiled import CompiledModel
-from ansorpy.runtime.executable import Executable
+from ansorpy.schedule.state import State
 from ansorpy.target import Target
 from tests.runtime import programs
 
@@ -98,17 +106,49 @@ def test_eight_python_threads_at_once(rng: Rng) -> None:
         list(pool.map(work, feeds))
 
 
-def test_runs_one_after_another_share_one_context_of_the_size_they_need(rng: Rng) -> None:
-    model, layers = programs.model(rng)
-    executable, x = model._code, programs.feed(rng)
-    assert isinstance(executable, Executable)
-    sizes = [context.size for context in executable._free]
+WIDE = 2048
+
+
+def with_scratch() -> CompiledModel:
+    """Rows plus themselves turned, all doubled; each thread keeps a row in memory of its own."""
+    x = placeholder((3, WIDE), name="X")
+    double = compute((3, WIDE), lambda i, j: x[i, j] * 2.0, name="D")
+    out = compute((3, WIDE), lambda i, j: double[i, j] + double[i, WIDE - 1 - j], name="Y")
+    dag = ComputeDAG([out], [x])
+
+    def by_rows(state: State) -> State:
+        return state.compute_at("D", "Y", "i").parallel("Y", ["i"])
+
+    task = programs.task_of(dag, "with_scratch", by_rows)
+    infos = [TensorInfo(name, (3, WIDE), DType.FLOAT32) for name in ("x", "y")]
+    call = Call("only", dag, ("x",), {}, ("y",))
+    values = {info.name: info for info in infos}
+    net = Network((infos[0],), (infos[1],), values, (call,), ArenaPlan({}, 0))
+    [workload] = net.workloads()
+    return CompiledModel.of(net, {workload.key: task}, target=Target.host(), threads=1)
+
+
+def test_runs_one_after_another_share_one_context_of_the_size_they_need(
+    rng: Rng, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts: list[weakref.ref[np.ndarray]] = []
+    sizes: list[int] = []
+
+    def noted(shape: tuple[int], dtype: type) -> np.ndarray:
+        array = aligned_empty(shape, dtype)
+        contexts.append(weakref.ref(array))
+        sizes.append(array.nbytes)
+        return array
+
+    monkeypatch.setattr(executable, "aligned_empty", noted)
+    model = with_scratch()
+    x, made = rng.standard_normal((3, WIDE), dtype=np.float32), []
     for threads in (1, 40, 2, 41):
-        [result] = model.run(["first"], {"x": x}, threads=threads)
-        np.testing.assert_allclose(result, programs.expected(layers, x)[0], rtol=1e-4, atol=1e-5)
-        sizes += [context.size for context in executable._free]
-        assert sizes[-1] >= executable._context_bytes(threads)
-    assert len(sizes) == 5 and sizes == sorted(sizes)
+        [result] = model.run(None, {"x": x}, threads=threads)
+        np.testing.assert_allclose(result, 2 * (x + x[:, ::-1]), rtol=1e-6)
+        made.append(len(sizes))
+        assert [ref() is not None for ref in contexts] == [False] * (len(sizes) - 1) + [True]
+    assert made == [1, 2, 2, 3] and np.diff(sizes).tolist() == [39 * 4 * WIDE, 4 * WIDE]
 
 
 def test_equal_constants_are_stored_once(rng: Rng) -> None:

@@ -52,7 +52,7 @@ class FormulaRunner:
         results = []
         for index, state in enumerate(candidates):
             known = observer.started(index) if observer else None
-            result = known or self._answer(task, state)
+            result = known or self.answer(task, state)
             if observer and not known:
                 observer.finished(index, result, None)
             results.append(result)
@@ -63,7 +63,7 @@ class FormulaRunner:
     ) -> list[MeasureResult] | None:
         return [MeasureResult(TrialKind.OK, (true_seconds(task, s),)) for s in candidates]
 
-    def _answer(self, task: Task, state: State) -> MeasureResult:
+    def answer(self, task: Task, state: State) -> MeasureResult:
         self.seen.append(str(state.history))
         failed = self.fails(state, len(self.seen))
         time_s = true_seconds(task, state) * float(np.exp(self.noise * self._rng.normal()))

@@ -17,6 +17,7 @@ from ansorpy.search.strategies.random import RandomSearch
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import dense_relu, matmul
 
@@ -35,7 +36,7 @@ def test_every_trial_is_learnt_whether_its_features_were_kept_or_not(tmp_path: P
     record(path, *tasks)
     with Database(path) as database:
         whole = learnt_trials(database, tasks[0].target)
-        database._do("DELETE FROM samples WHERE trial % 3 = 0")
+        execute(database.path, "DELETE FROM samples WHERE trial % 3 = 0")
         again = learnt_trials(database, tasks[0].target)
     assert {key: len(t.seconds) for key, t in whole.data.tasks.items()} == {
         task.key: 12 for task in tasks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,6 +15,7 @@ from ansorpy.ir.task import Task
 from ansorpy.measure.database import Database
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.seen import Seen
+from ansorpy.rules.recover import Steps
 from ansorpy.rules.structure import Structure, StructureSampler
 from ansorpy.schedule.space import Table
 from ansorpy.schedule.state import State
@@ -29,6 +30,7 @@ from ansorpy.search.transfers.schedule_reuse import ScheduleReuse, distance
 from ansorpy.search.trials import Trials
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import dense_relu, matmul, scale
 
@@ -154,7 +156,7 @@ def test_trials_without_samples_are_learned_from_their_structures(tmp_path: Path
     with Database(tmp_path / "a.db") as database:
         rounds(search(task, database, runner, strategy=Sampling), 16)
         before = database.samples.of([task.key], version, width)[task.key]
-        database._do("DELETE FROM samples")
+        execute(database.path, "DELETE FROM samples")
         search(task, database, runner).resume(database)
         after = database.samples.of([task.key], version, width)[task.key]
     assert before.seconds.tolist() == after.seconds.tolist()
@@ -241,14 +243,17 @@ def test_small_rounds_measure_everything_that_was_taken_over(tmp_path: Path) -> 
 
 def test_only_the_schedules_that_are_measured_are_refitted(tmp_path: Path) -> None:
     near, new, runner = dense_relu(96, 128, 64), dense_relu(128, 128, 96), FormulaRunner()
-    asked: list[int] = []
+    asked: list[str] = []
 
     class Counting(StructureSampler):
-        """Counts the structures made by re-fitting."""
+        """Counts the schedules that are re-fitted."""
 
-        def _structure(self, sketch: int, state: State) -> Structure:
-            asked.append(sketch)
-            return super()._structure(sketch, state)
+        def refit(
+            self, definition: str, schedule: Steps, n: int, rng: np.random.Generator
+        ) -> Iterator[tuple[Structure, Table]]:
+            for found in super().refit(definition, schedule, n, rng):
+                asked.append(definition)
+                yield found
 
     with Database(tmp_path / "a.db") as database:
         before = search(near, database, runner, strategy=Sampling)

@@ -74,7 +74,7 @@ def test_many_tried_programs_are_compared_at_once(monkeypatch: pytest.MonkeyPatc
         found: Codes = np.count_nonzero(codes != row, axis=1)
         return found
 
-    monkeypatch.setattr(variety, "_differing", differing_rows)
+    monkeypatch.setattr(variety, "differing", differing_rows)
     tried = [c for g in groups(6, rows=500) for c in g.candidates()]
     assert len(varied(groups(5), 12, tried, set(), 0.5)) == len(compared) == 12 < len(tried)
 
@@ -86,7 +86,7 @@ def test_the_nearest_of_many(others: int, rng: np.random.Generator) -> None:
         min((sum(a != b for a, b in zip(code, row, strict=True)) for row in tried), default=11)
         for code in codes
     ]
-    assert variety._nearest(codes, tried).tolist() == want
+    assert variety.nearest(codes, tried).tolist() == want
 
 
 def test_what_was_tried_makes_its_neighbours_wait() -> None:

@@ -21,6 +21,7 @@ from ansorpy.search.strategies import STRATEGIES
 from ansorpy.tasks.budget import Budget
 from ansorpy.tasks.rerun import Rerun, rerun
 from ansorpy.tasks.tune import TuneOptions, WeightedTask, tune_tasks
+from tests.measure.raw import execute
 from tests.search.runners import FormulaRunner
 from tests.search.tasks import dense_relu
 
@@ -64,6 +65,6 @@ def test_a_model_that_was_given_is_kept_with_the_run(tmp_path: Path) -> None:
     assert (again.divergence, again.trials) == ("", 16)
     with Database(path) as database:
         assert database.models.get(given.digest) == given.text()
-        database._do("DELETE FROM models")
+        execute(database.path, "DELETE FROM models")
     with pytest.raises(UsageError, match="used other parts than these: model"):
         replayed(path, 2)

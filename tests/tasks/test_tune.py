@@ -141,7 +141,7 @@ class AtRoofline(FormulaRunner):
 
     over: float = 1.05
 
-    def _answer(self, task: Task, state: State) -> MeasureResult:
+    def answer(self, task: Task, state: State) -> MeasureResult:
         self.seen.append(str(state.history))
         least = min(least_seconds(task, d.dag) for d in StructureSampler(task).definitions)
         return MeasureResult(TrialKind.OK, (self.over * least,))
@@ -302,10 +302,10 @@ class TimedRunner(FormulaRunner):
     spared: int = 0
     given_s: list[float] = field(default_factory=list)
 
-    def _answer(self, task: Task, state: State) -> MeasureResult:
+    def answer(self, task: Task, state: State) -> MeasureResult:
         self.given_s.append(left_s())
         if len(self.given_s) <= self.spared:
-            return super()._answer(task, state)
+            return super().answer(task, state)
         time.sleep(max(left_s(), 0.0))
         return out_of_time()
 
@@ -411,8 +411,8 @@ class Long(Retimes):
 
     length_s: float = 0.0
 
-    def _answer(self, task: Task, state: State) -> MeasureResult:
-        result = super()._answer(task, state)
+    def answer(self, task: Task, state: State) -> MeasureResult:
+        result = super().answer(task, state)
         return replace(result, seconds=tuple(s + self.length_s for s in result.seconds))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import Any
 
 from ansorpy.errors import CodegenError, MissingDependency
@@ -86,7 +86,6 @@ def architectures() -> tuple[str, ...]:
     return tuple(f"sm_{number}" for number in _nvrtc().getSupportedArchs())
 
 
-@cache
 def _nvrtc() -> Any:
     try:
         from cupy.cuda import nvrtc

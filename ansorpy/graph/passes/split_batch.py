@@ -25,7 +25,7 @@ from ansorpy.graph.ops import Concat, Op, Pattern, Shape, Slice
 from ansorpy.graph.ops.base import Rows
 from ansorpy.graph.uses import Uses
 
-__all__ = ["WHOLE", "split_batch"]
+__all__ = ["WHOLE", "Front", "split_batch"]
 
 WHOLE = "whole"
 """The answer that leaves a network as it is."""
@@ -44,7 +44,7 @@ def split_batch(graph: Graph, choices: Choices) -> Graph:
     if largest <= 2 * choices.cache_bytes:
         return graph
     fitting = (n for n in range(2, batch) if batch % n == 0 and largest <= n * choices.cache_bytes)
-    front = _Front(graph, next(fitting, batch))
+    front = Front(graph, next(fitting, batch))
     ends = {front.handed_on(end): end for end in front.ends()}
     if not ends:
         return graph
@@ -60,7 +60,7 @@ def _batch(graph: Graph) -> int:
     return extents[0] if extents else 0
 
 
-class _Front:
+class Front:
     """The nodes before the first that needs rows of several of the *pieces* at once."""
 
     def __init__(self, graph: Graph, pieces: int):
@@ -167,7 +167,7 @@ class _Front:
 
 
 class _Splitter:
-    def __init__(self, front: _Front, end: int):
+    def __init__(self, front: Front, end: int):
         self.front = front
         self.graph = front.graph
         self.end = end

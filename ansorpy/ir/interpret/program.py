@@ -57,7 +57,7 @@ from ansorpy.ir.loops import (
     walk_stmts,
 )
 
-__all__ = ["run_program"]
+__all__ = ["Machine", "run_program"]
 
 Array = npt.NDArray[Any]
 
@@ -76,7 +76,7 @@ def run_program(program: Program, args: Sequence[Array]) -> None:
             barrier, or leaves an output element unwritten.
         Race: Accesses of two threads conflict with no barrier between them (a LoweringError).
     """
-    runner = _Runner()
+    runner = Machine()
     lanes = Lanes.single()
     for param, array in zip(program.params, _checked(program, args), strict=True):
         outside = param.role is not Role.OUTPUT
@@ -111,7 +111,9 @@ def _checked(program: Program, args: Sequence[Array]) -> Sequence[Array]:
     return args
 
 
-class _Runner:
+class Machine:
+    """An abstract machine that runs statements; ``memory`` holds the arrays."""
+
     def __init__(self) -> None:
         self.memory = Memory()
         self.read_only: set[Buffer] = set()
@@ -436,11 +438,11 @@ def _is_batch(s: Stmt) -> bool:
     return not any(isinstance(e, Load) and e.source is nest.buffer for e in read)
 
 
-_RUN: dict[type[Stmt], Callable[[_Runner, Any, Lanes], None]] = {
-    Seq: _Runner._seq, If: _Runner._if, Let: _Runner._let, For: _Runner._for,
-    Alloc: _Runner._alloc, Store: _Runner._store, Barrier: _Runner._barrier,
-    Instruction: _Runner._instruction, AsyncCopy: _Runner._copy, CommitCopies: _Runner._commit,
-    WaitCopies: _Runner._wait, Prefetch: _Runner._prefetch, Shuffle: _Runner._shuffle,
-    Fence: _Runner._fence, CommitProducts: _Runner._commit_products,
-    WaitProducts: _Runner._wait_products,
+_RUN: dict[type[Stmt], Callable[[Machine, Any, Lanes], None]] = {
+    Seq: Machine._seq, If: Machine._if, Let: Machine._let, For: Machine._for,
+    Alloc: Machine._alloc, Store: Machine._store, Barrier: Machine._barrier,
+    Instruction: Machine._instruction, AsyncCopy: Machine._copy, CommitCopies: Machine._commit,
+    WaitCopies: Machine._wait, Prefetch: Machine._prefetch, Shuffle: Machine._shuffle,
+    Fence: Machine._fence, CommitProducts: Machine._commit_products,
+    WaitProducts: Machine._wait_products,
 }  # fmt: skip

@@ -24,6 +24,7 @@ from ansorpy.measure.runner import (
     MeasureOptions,
     Observer,
 )
+from ansorpy.measure.supervisor import Worker
 from ansorpy.measure.timing import TimingPolicy
 from ansorpy.phases import Part, phase
 from ansorpy.schedule.state import State
@@ -87,6 +88,11 @@ class GpuRunner(BuildingRunner):
         for client in self._clients:
             client.worker.start()
         self._threads = ThreadPoolExecutor(len(self.gpus), thread_name_prefix="ansorpy-gpu")
+
+    @property
+    def workers(self) -> list[Worker]:
+        """The processes of the GPUs, in their order, and then those of the CPU."""
+        return [*(client.worker for client in self._clients), *self._host.workers]
 
     def close(self) -> None:
         """End all workers."""

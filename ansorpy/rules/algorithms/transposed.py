@@ -35,7 +35,7 @@ from ansorpy.ir.interpret.numerics import Value
 from ansorpy.ir.rewrite import substitute
 from ansorpy.ir.tensor import ComputeOp, Tensor
 
-__all__ = ["SparseWindow", "Transposed", "axes_of", "counted", "find_transposed"]
+__all__ = ["POINTS", "SparseWindow", "Transposed", "axes_of", "counted", "find_transposed"]
 
 Points = npt.NDArray[np.int64]
 
@@ -264,7 +264,7 @@ class _Reading:
     def blocks(self) -> Iterator[tuple[range, Points]]:
         """Consecutive outputs, and rows (out, tap, index) of all their reads."""
         total = prod(axis.extent for axis in self.part.outs)
-        step = max(_POINTS // self.part.summed.extent, 1)
+        step = max(POINTS // self.part.summed.extent, 1)
         for first in range(0, total, step):
             outs = range(first, min(first + step, total))
             yield outs, self._reads(outs)
@@ -285,7 +285,7 @@ class _Reading:
         return np.stack([np.broadcast_to(x, shape)[met] for x in columns], axis=1).astype(np.int64)
 
 
-_POINTS = 1 << 16
+POINTS = 1 << 16
 """About as many pairs of an output and a tap are evaluated at once."""
 
 

@@ -28,7 +28,7 @@ from ansorpy.codegen.objects import ObjectCode
 from ansorpy.errors import CodegenError
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Storage
-from ansorpy.ir.interpret.program import _Runner
+from ansorpy.ir.interpret.program import Machine
 from ansorpy.ir.loops import Buffer, Program
 from ansorpy.ir.serialize import dag_from_dict, dag_to_dict
 from ansorpy.schedule.lower import lower
@@ -80,12 +80,14 @@ class _Module:
 class SimulatedDevice:
     """See :class:`ansorpy.codegen.cuda.device.Device`; ``calls`` is what was asked for, in order.
 
-    ``live`` are the allocations, ``modules`` and ``graphs`` how many of them are loaded, ``clock``
-    when the GPU is done with what it was given, and ``host`` what time it is.
+    ``live`` are the allocations, ``launched`` the arguments of every launch that ran, ``modules``
+    and ``graphs`` how many of them are loaded, ``clock`` when the GPU is done with what it was
+    given, and ``host`` what time it is.
     """
 
     calls: list[str] = field(default_factory=list)
     live: dict[int, Array] = field(default_factory=dict)
+    launched: list[tuple[int, ...]] = field(default_factory=list)
     modules: int = 0
     graphs: int = 0
     clock: float = 0.0
@@ -109,25 +111,25 @@ class SimulatedDevice:
     def upload(self, address: int, source: Array) -> None:
         self._say("upload")
         assert self._captured is None and source.flags.c_contiguous
-        self._bytes(address, source.nbytes)[:] = source.reshape(-1).view(np.uint8)
+        self.bytes_at(address, source.nbytes)[:] = source.reshape(-1).view(np.uint8)
 
     def download(self, address: int, into: Array) -> None:
         self._say("download")
         assert self._captured is None
-        into.reshape(-1).view(np.uint8)[:] = self._bytes(address, into.nbytes)
+        into.reshape(-1).view(np.uint8)[:] = self.bytes_at(address, into.nbytes)
 
     def copy(self, address: int, source: int, size: int) -> None:
         self._say("copy")
-        self._bytes(address, size)[:] = self._bytes(source, size)
+        self.bytes_at(address, size)[:] = self.bytes_at(source, size)
 
     def fill(self, address: int, byte: int, size: int) -> None:
         self._say("fill")
-        self._bytes(address, size)[:] = byte
+        self.bytes_at(address, size)[:] = byte
 
     def equal(self, address: int, other: int, size: int) -> bool:
         self._say("equal")
         assert self._captured is None and address % 16 == other % 16 == 0
-        return bool(np.array_equal(self._bytes(address, size), self._bytes(other, size)))
+        return bool(np.array_equal(self.bytes_at(address, size), self.bytes_at(other, size)))
 
     def load(self, cubin: bytes) -> _Module:
         self._say("load")
@@ -212,7 +214,8 @@ class SimulatedDevice:
         self._lost = f"the GPU's context is lost: {why}"
         raise DeviceLost(self._lost)
 
-    def _bytes(self, address: int, size: int) -> Array:
+    def bytes_at(self, address: int, size: int) -> Array:
+        """The memory there; the context is lost where nothing, or less, was allocated."""
         for start, memory in self.live.items():
             if start <= address and address + size <= start + len(memory):
                 return memory[address - start : address - start + size]
@@ -221,7 +224,7 @@ class SimulatedDevice:
 
     def view(self, buffer: Buffer, address: int) -> Array:
         """The elements of *buffer* that lie at *address*, as the kernel sees them."""
-        flat = self._bytes(address, buffer.span * buffer.dtype.bytes).view(buffer.dtype.numpy)
+        flat = self.bytes_at(address, buffer.span * buffer.dtype.bytes).view(buffer.dtype.numpy)
         return arranged(flat, buffer.shape, buffer.strides)
 
 
@@ -236,11 +239,12 @@ class _Work:
 
     def run(self) -> None:
         module, device = self.module, self.device
+        device.launched.append(self.addresses)
         number = int(self.launch.kernel.rsplit("_", 1)[1]) if len(module.nests) > 1 else 0
         device.clock += module.seconds
         if number == len(module.nests) - 1 and module.fault:
             self._fault(module.fault)
-        runner, lanes = _Runner(), Lanes.single()
+        machine, lanes = Machine(), Lanes.single()
         copies: list[tuple[Array, Array]] = []
         for argument, address in zip(self.launch.arguments, self.addresses, strict=True):
             assert address % argument.alignment == 0, (argument, address)
@@ -249,10 +253,10 @@ class _Work:
             dense = np.ascontiguousarray(view)
             copies.append((view, dense))
             flat = dense.reshape(-1)
-            runner.memory.storage[buffer] = Storage(flat, np.ones(flat.size, np.bool_))
+            machine.memory.storage[buffer] = Storage(flat, np.ones(flat.size, np.bool_))
             lanes = lanes.bind(buffer, 0)
         with np.errstate(all="ignore"):
-            runner.run(module.nests[number].body, lanes)
+            machine.run(module.nests[number].body, lanes)
         for view, dense in copies:
             view[...] = dense
         if module.fault == "wrong":
@@ -269,13 +273,13 @@ class _Work:
         end = self.addresses[-1] + last.span * last.dtype.bytes
         match fault:
             case "writes beyond":
-                self.device._bytes(end, 4)[:] = 0
+                self.device.bytes_at(end, 4)[:] = 0
             case "writes before":
-                self.device._bytes(self.addresses[-1] - 4, 4)[:] = 0
+                self.device.bytes_at(self.addresses[-1] - 4, 4)[:] = 0
             case "writes its input":
-                self.device._bytes(self.addresses[0], 4)[:] = 0
+                self.device.bytes_at(self.addresses[0], 4)[:] = 0
             case "illegal access":
-                self.device._bytes(1 << 60, 4)
+                self.device.bytes_at(1 << 60, 4)
             case "refused":
                 raise CodegenError("the GPU refuses: too many resources requested for launch")
             case "hangs":
@@ -295,7 +299,7 @@ class SimulatedArray:
 
     def __post_init__(self) -> None:
         self.address = self.device.allocate(self.values.nbytes + self.offset) + self.offset
-        self.device._bytes(self.address, self.values.nbytes)[:] = self.values.reshape(-1).view(
+        self.device.bytes_at(self.address, self.values.nbytes)[:] = self.values.reshape(-1).view(
             np.uint8
         )
 
@@ -309,5 +313,5 @@ class SimulatedArray:
 
     def numpy(self) -> Array:
         """What the memory holds now."""
-        held = self.device._bytes(self.address, self.values.nbytes)
+        held = self.device.bytes_at(self.address, self.values.nbytes)
         return held.view(self.values.dtype).reshape(self.values.shape).copy()

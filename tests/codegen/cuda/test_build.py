@@ -115,10 +115,8 @@ def test_an_architecture_that_this_compiler_does_not_know_is_named() -> None:
 
 def test_a_machine_without_cupy_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cupy.cuda", None)
-    nvrtc._nvrtc.cache_clear()
     with pytest.raises(MissingDependency, match="compiled with NVRTC through cupy") as caught:
         nvrtc.version()
-    nvrtc._nvrtc.cache_clear()
     assert caught.value.hint == "pip install 'ansorpy[cuda]'" and caught.value.exit_code == 5
 
 

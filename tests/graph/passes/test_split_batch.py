@@ -43,7 +43,7 @@ from ansorpy.graph.ops import (
     Transpose,
 )
 from ansorpy.graph.optimize import simplify
-from ansorpy.graph.passes.split_batch import WHOLE, _Front, split_batch
+from ansorpy.graph.passes.split_batch import WHOLE, Front, split_batch
 from ansorpy.ir.dtypes import DType
 from tests.graph.executor import assert_same_as_onnxruntime, random_feeds, run_network
 from tests.graph.nets import Net
@@ -243,9 +243,9 @@ def test_inputs_of_different_first_axes_have_no_batch() -> None:
 
 def test_where_pieces_may_be_joined_is_found_in_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
-    handed_on = _Front.handed_on
+    handed_on = Front.handed_on
 
-    def counted(front: _Front, end: int) -> tuple[str, ...]:
+    def counted(front: Front, end: int) -> tuple[str, ...]:
         asked.append(end)
         return handed_on(front, end)
 
@@ -255,6 +255,6 @@ def test_where_pieces_may_be_joined_is_found_in_one_walk(monkeypatch: pytest.Mon
     for _ in range(20):
         a, b = net.op("Tanh", a), net.op("Tanh", b)
     graph = simplify(load(net.model(net.op("Softmax", net.op("Add", a, b), axis=0))))
-    monkeypatch.setattr(_Front, "handed_on", counted)
+    monkeypatch.setattr(Front, "handed_on", counted)
     assert in_pieces(graph) is not None
     assert set(asked) == {len(graph.nodes) - 1}

@@ -12,7 +12,7 @@ from ansorpy.measure.fleet.node import NodeService, options_to_json
 from ansorpy.measure.fleet.wire import Work, read_answer, read_hello, single, write_work
 from ansorpy.measure.protocol import Message, encode
 from ansorpy.measure.result import TrialKind
-from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 from ansorpy.version import __version__
 from tests.measure.definitions import matmul, task_of, tiled
@@ -72,7 +72,7 @@ def test_it_says_what_it_is_not(node):
 def test_what_its_machine_lacks_is_said_and_ends_nothing(node, monkeypatch):
     for error, text in ((OSError(28, "No space left on device"), "No space"), (MemoryError(), "M")):
         with monkeypatch.context() as patch:
-            patch.setattr(node._runner, "build", Mock(side_effect=error))
+            patch.setattr(LocalRunner, "build", Mock(side_effect=error))
             answer = ask(node, "build", tiled(DAG, 2))
         assert answer.kind == "error" and text in str(answer.fields["text"])
     assert ask(node, "build", tiled(DAG, 2)).kind == "answer"

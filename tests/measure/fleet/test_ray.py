@@ -26,7 +26,7 @@ from ansorpy.api.session import open_session
 from ansorpy.ir.task import Task
 from ansorpy.measure.fleet.base import BUILDER, kind_of
 from ansorpy.measure.fleet.patience import Patience
-from ansorpy.measure.fleet.ray_cluster import connect
+from ansorpy.measure.fleet.ray_cluster import RayFleet, connect
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.runner import MeasureOptions
 from ansorpy.measure.timing import TimingPolicy
@@ -101,14 +101,16 @@ def add_node(cluster: Any, **settings: object) -> Any:
     )
 
 
+# Ten programs timed for so long take longer than a node's time to answer, below.
+OPTIONS = MeasureOptions(builders=1, policy=TimingPolicy(total_s=0.2, max_samples=1 << 20))
+
+
 @pytest.fixture(scope="module")
-def runner(cluster: Any) -> Iterator[FleetRunner]:
+def fleet(cluster: Any) -> Iterator[RayFleet]:
     """What builds and times on both nodes."""
-    # Long enough a program that ten of them take longer than a node's time to answer, below.
-    policy = TimingPolicy(total_s=0.2, max_samples=1 << 20)
-    options = MeasureOptions(builders=1, policy=policy)
-    with FleetRunner(connect("auto", options), options, Patience(rejoin_s=0.0)) as runner:
-        yield runner
+    fleet = connect("auto", OPTIONS)
+    yield fleet
+    fleet.close()
 
 
 def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
@@ -116,10 +118,10 @@ def rows(path: Path, sql: str) -> list[tuple[Any, ...]]:
         return raw.execute(sql).fetchall()
 
 
-def test_a_node_may_build_for_those_that_time(cluster: Any, runner: FleetRunner) -> None:
+def test_a_node_may_build_for_those_that_time(cluster: Any, fleet: RayFleet) -> None:
     timer, builder = (node.node_id for node in cluster.nodes)
     wide, states = Task(TASK.dag, TASK.target, 2), [tiled(TASK.dag, n) for n in (2, 4)]
-    fleet = runner._fleet
+    runner = FleetRunner(fleet, OPTIONS, Patience(rejoin_s=0.0))
     assert (fleet.nodes(wide), fleet.builders(wide)) == ([timer], [builder])
     assert all(result.ok for result in runner.measure(wide, states, incumbent_s=None))
     results = runner.retime(wide, states, rounds=3)
@@ -127,11 +129,11 @@ def test_a_node_may_build_for_those_that_time(cluster: Any, runner: FleetRunner)
 
 
 def test_a_node_that_hangs_is_set_aside(
-    cluster: Any, runner: FleetRunner, caplog: pytest.LogCaptureFixture
+    cluster: Any, fleet: RayFleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     hung = cluster.nodes[1]
     [actor] = [pid for pid in children(raylet(hung)) if b"NodeService" in command(pid)]
-    runner._roster.deadlines.patience = Patience(grace_s=1.0)
+    runner = FleetRunner(fleet, OPTIONS, Patience(rejoin_s=0.0, grace_s=1.0))
     os.kill(actor, signal.SIGSTOP)
     try:
         states = [tiled(TASK.dag, n) for n in range(2, 12)]

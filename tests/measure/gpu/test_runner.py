@@ -9,10 +9,9 @@ import pytest
 
 from ansorpy.errors import MissingDependency
 from ansorpy.measure import locks
-from ansorpy.measure.builder import Builder
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
-from ansorpy.measure.gpu.runner import Gpu, GpuRunner, _on_host
+from ansorpy.measure.gpu.runner import Gpu, GpuRunner
 from ansorpy.measure.recording import measure_recorded
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import MeasureOptions
@@ -73,7 +72,7 @@ def test_gpus_share_the_candidates_and_the_observer_hears_of_each(runner):
     assert sorted(heard) == sorted(
         [*(("started", n) for n in range(4)), *(("finished", n) for n in (0, 1, 3))]
     )
-    assert len({client.worker.pid for client in runner._clients}) == 2
+    assert len({worker.pid for worker in runner.workers[: len(PLACES)]}) == 2
 
 
 def test_finalists_are_timed_in_turns(runner):
@@ -83,26 +82,19 @@ def test_finalists_are_timed_in_turns(runner):
 
 
 def test_a_finalist_that_is_refused_costs_its_worker(runner):
-    before = runner._client(TASK).worker.pid
+    before = runner.workers[0].pid
     results = runner.retime(TASK, [BUILDER.state(DAG, "refused"), BUILDER.state(DAG, "")])
     assert [result.kind for result in results] == [TrialKind.RUN_ERROR] * 2
     [result] = runner.measure(TASK, [BUILDER.state(DAG, "")], incumbent_s=None)
-    assert result.ok and runner._client(TASK).worker.pid != before
+    assert result.ok and runner.workers[0].pid != before
 
 
 def test_all_workers_start_at_once(tmp_path):
     options = MeasureOptions(builders=2, lock_folder=tmp_path)
     module = "tests.measure.gpu.simulated"
     with GpuRunner([Gpu(0, PLACES[0])], options, module=module) as runner:
-        builder = runner._host._builder
-        assert isinstance(builder, Builder)
-        workers = [
-            *(client.worker for client in runner._clients),
-            *(client.worker for client in runner._host._clients.values()),
-            *builder._workers,
-        ]
+        workers = runner.workers
         assert len(workers) == 4 and all(worker.is_alive for worker in workers)
-        assert runner._host._client(_on_host(TASK)).worker is workers[1]
     assert not any(worker.is_alive for worker in workers)
 
 

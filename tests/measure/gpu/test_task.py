@@ -68,9 +68,10 @@ def test_constants_take_turns_and_every_copy_is_used() -> None:
         assert device.calls.count("copy") - before == 5
         assert candidate.unit % 5 == 0 and device.graphs == 1
         before = device.calls.count("replay")
+        device.launched.clear()
         assert candidate.burst(3 * candidate.unit) == pytest.approx(3 * candidate.unit * 2e-5)
         assert device.calls.count("replay") - before == 1 + 3  # one is not timed
-        assert len({row[1] for row in candidate._rows}) == 5
+        assert len({constant for _, constant, _ in device.launched}) == 5
     assert device.graphs == device.modules == 0
 
 
@@ -105,8 +106,10 @@ def test_a_sample_is_not_drawn_out_by_copies() -> None:
     with task.load(simulated_built(scheduled(task.dag), seconds=5e-4)) as candidate:
         candidate.check()
         candidate.prepare(1 << 40)
+        device.launched.clear()
+        candidate.burst(candidate.unit)
         # 5 ms of calls, though far more copies would be needed for so many bytes between two.
-        assert candidate.unit == len({row[1] for row in candidate._rows}) == 10
+        assert candidate.unit == len({constant for _, constant, _ in device.launched}) == 10
 
 
 def test_inputs_stay_on_the_gpu_while_candidates_are_checked() -> None:

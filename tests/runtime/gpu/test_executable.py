@@ -146,7 +146,7 @@ class Produced(SimulatedArray):
 
     def produce(self, values: programs.Floats) -> None:
         self.values = values
-        self.device._bytes(self.address, self.values.nbytes)[:] = 0
+        self.device.bytes_at(self.address, self.values.nbytes)[:] = 0
 
     def __getattribute__(self, name: str) -> Any:
         if name != "__cuda_array_interface__":
@@ -157,7 +157,9 @@ class Produced(SimulatedArray):
 
     def __dlpack__(self, *, stream: int) -> object:
         self.device.calls.append(f"ready for {stream}")
-        self.device._bytes(self.address, self.values.nbytes)[:] = self.values.view(np.uint8).ravel()
+        self.device.bytes_at(self.address, self.values.nbytes)[:] = self.values.view(
+            np.uint8
+        ).ravel()
         return object()
 
     def __dlpack_device__(self) -> tuple[int, int]:
