@@ -255,7 +255,9 @@ def test_a_killed_driver_leaves_no_orphan(busy_with):
 def test_a_process_that_survives_sigkill_is_left_behind(monkeypatch, caplog):
     monkeypatch.setattr("ansorpy.measure.supervisor.ABANDONED_S", 0.05)
     worker = Worker(PAYLOAD)
-    pid = ask(worker, "who").fields["pid"]
+    worker.start()
+    pid = worker.pid
+    assert pid is not None
     with monkeypatch.context() as stuck:
         stuck.setattr(subprocess.Popen, "terminate", lambda process: None)
         stuck.setattr(subprocess.Popen, "kill", lambda process: None)
