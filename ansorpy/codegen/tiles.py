@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ansorpy.codegen.vectors import lanes_for
 from ansorpy.ir.affine import Linear, linear
 from ansorpy.ir.expr import Expr, Load, Var, walk
 from ansorpy.ir.interval import bounds
@@ -66,7 +67,7 @@ class Tile:
                 in_lanes *= loop.extent
             else:
                 scalars *= loop.extent
-        return scalars * -(-in_lanes // target.lanes(max(32, self.store.buffer.dtype.bits)))
+        return scalars * -(-in_lanes // lanes_for(self.store, target))
 
 
 _Path = tuple[Stmt, ...]

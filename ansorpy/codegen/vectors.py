@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
-from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Cast, Expr, Load, Var, walk
 from ansorpy.ir.loops import For, ForKind, If, Let, Stmt, Store, walk_stmts
+from ansorpy.ir.tensor import ComputeOp
 from ansorpy.target import Target
 
-__all__ = ["Chunk", "VectorSpace", "chunks", "lanes_for", "loop_lanes", "vector_space"]
+__all__ = [
+    "Chunk", "VectorSpace", "bits_of", "chunks", "lanes_for", "lanes_of", "loop_lanes",
+    "vector_space",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -46,16 +50,36 @@ def vector_space(loop: For) -> VectorSpace:
     return VectorSpace(tuple(loops), body)
 
 
+def lane_bits(*exprs: Expr) -> int:
+    """Width of a lane that holds the widest element read or converted in *exprs*, at least 8.
+
+    Loop variables do not count.
+    """
+    found = (e.dtype.lane_bits for x in exprs for e in walk(x) if isinstance(e, Load | Cast))
+    return max(found, default=8)
+
+
+@lru_cache(maxsize=4096)
+def bits_of(op: ComputeOp) -> int:
+    """Width of a lane in which a loop over elements of *op* is vectorised."""
+    return max(op.dtype.lane_bits, lane_bits(op.body))
+
+
+def lanes_of(op: ComputeOp, target: Target) -> int:
+    """Number of lanes in which a loop over elements of *op* is vectorised."""
+    return target.lanes(bits_of(op))
+
+
 def lanes_for(body: Stmt, target: Target) -> int:
     """Lanes such that the widest element computed in *body* fills one register."""
     bits = 8
     for stmt in walk_stmts(body):
         if isinstance(stmt, Store):
-            bits = max(bits, _bits(stmt.buffer.dtype), *(_data_bits(stmt.value),))
+            bits = max(bits, stmt.buffer.dtype.lane_bits, lane_bits(stmt.value))
         elif isinstance(stmt, If):
-            bits = max(bits, _data_bits(stmt.cond))
+            bits = max(bits, lane_bits(stmt.cond))
         elif isinstance(stmt, Let):
-            bits = max(bits, _data_bits(stmt.value))
+            bits = max(bits, lane_bits(stmt.value))
     return target.lanes(bits)
 
 
@@ -66,16 +90,6 @@ def loop_lanes(body: Stmt, target: Target) -> dict[Var, int]:
         for loop in walk_stmts(body)
         if isinstance(loop, For) and loop.kind is ForKind.VECTORIZED
     }
-
-
-def _data_bits(expr: Expr) -> int:
-    """Width of the widest data element in *expr*; loop variables do not count."""
-    widths = [_bits(e.dtype) for e in walk(expr) if isinstance(e, Load | Cast)]
-    return max(widths, default=8)
-
-
-def _bits(dtype: DType) -> int:
-    return max(32, dtype.bits) if dtype.is_float else dtype.bits
 
 
 def chunks(extent: int, lanes: int) -> list[Chunk]:

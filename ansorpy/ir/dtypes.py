@@ -39,6 +39,11 @@ class DType(Enum):
         return self.bits // 8
 
     @property
+    def lane_bits(self) -> int:
+        """Width of a vector lane for values of this type; floats are computed in at least 32."""
+        return max(32, self.bits) if self.is_float else self.bits
+
+    @property
     def is_float(self) -> bool:
         return "float" in self.value
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
+from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.access import Access, accesses, reads
 from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Call, Expr, Function, walk
 from ansorpy.ir.tensor import Tensor
@@ -171,10 +172,10 @@ def contiguous_reduction(state: State, stage: Stage) -> tuple[str, ...]:
     return tuple(axis.name for axis in found)
 
 
-def fills_lanes(stage: Stage, axes: tuple[str, ...], target: Target) -> bool:
+def fills_lanes(state: State, stage: Stage, axes: tuple[str, ...], target: Target) -> bool:
     """True when the reduce *axes* together are longer than a quarter of a vector of *target*."""
     length = prod(stage.root_extents[axis] for axis in axes)
-    return bool(axes) and length * 4 > target.lanes(max(32, stage.op.dtype.bits))
+    return bool(axes) and length * 4 > lanes_of(effective(state).ops[stage.name], target)
 
 
 def _steps(tensor: Tensor, terms: list[dict[Axis, int]], axis: Axis, inner: list[Axis]) -> bool:

@@ -12,9 +12,16 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 
+from ansorpy.codegen.vectors import loop_lanes
+from ansorpy.cost.analytic.machine import MachineModel
+from ansorpy.cost.analytic.tile import tile_of
+from ansorpy.cost.view import view_nest
 from ansorpy.errors import ScheduleError
+from ansorpy.ir import builders as ap
+from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
+from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.kinds import shared_by
@@ -148,3 +155,28 @@ def test_loops_of_candidates_run_as_their_table_says(
         except ScheduleError:
             continue  # a trial that fails with a reason
         check(state, lowered, nest, row)
+
+
+DTYPES = ("float64", "float32", "float16", "bfloat16", "int8", "uint8", "int16", "int32")
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=integers(0, 2**31), target=sampled_from([X86, Target.parse("x86-64-v4")]))
+def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Target) -> None:
+    rng = np.random.default_rng(seed)
+    read, made = (DTYPES[int(n)] for n in rng.integers(len(DTYPES), size=2))
+    x, k = placeholder((24, 40), read, name="X"), reduce_axis(24, name="k")
+    y = compute((40, 24), lambda i, j: x[j, i].astype(made) * 2, name="Y")
+    z = compute((24,), lambda i: ap.max(y[k, i], axis=k), name="Z")
+    structure = StructureSampler(Task(ComputeDAG([z, y]), target, 2)).draw_one(rng)
+    table = structure.sample(8, rng)
+    table = table[structure.valid(table)][:1]
+    for row in table:
+        lowered = lower(structure.bind(row))
+        lanes, found = loop_lanes(lowered.run.body, target), statements(lowered.run.body)
+        machine = MachineModel.of(target)
+        for view in view_nest(structure.space.nest(table), 1):
+            op = view.leaf.op
+            updates = [s for s in found[op.name] if s.updates or not op.reduce_axes]
+            used = {lanes[loop] for s in updates for loop in s.vectors}
+            assert used <= {tile_of(view, machine).lanes}, f"{op.name} of {read} as {made}"

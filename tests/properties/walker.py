@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from ansorpy.ir.expr import Load, walk
+from ansorpy.ir.expr import Load, Var, walk
 from ansorpy.ir.loops import AsyncCopy, For, ForKind, Instruction, Stmt, Store, substatements
 
 __all__ = ["Ran", "Statement", "statements"]
@@ -29,6 +29,8 @@ class Statement(NamedTuple):
 
     stmt: Store | AsyncCopy | Instruction
     loops: tuple[Ran, ...]
+    vectors: tuple[Var, ...] = ()
+    """The indices of the vector loops among them."""
 
     @property
     def updates(self) -> bool:
@@ -43,20 +45,23 @@ def statements(body: Stmt) -> Mapping[str, list[Statement]]:
     """The statements that write each stage's buffer, or the partial sums of its lanes or threads,
     by the name of the stage."""
     found: dict[str, list[Statement]] = defaultdict(list)
-    for name, made in _walk(body, ()):
+    for name, made in _walk(body, (), ()):
         found[re.sub(r"\.(lanes|part)$", "", name)].append(made)
     return found
 
 
-def _walk(s: Stmt, loops: tuple[Ran, ...]) -> Iterator[tuple[str, Statement]]:
+def _walk(
+    s: Stmt, loops: tuple[Ran, ...], vectors: tuple[Var, ...]
+) -> Iterator[tuple[str, Statement]]:
     if isinstance(s, Store | AsyncCopy):
-        yield s.buffer.name, Statement(s, loops)
+        yield s.buffer.name, Statement(s, loops, vectors)
     elif isinstance(s, Instruction):
-        yield s.operands[0][0].name, Statement(s, loops)
+        yield s.operands[0][0].name, Statement(s, loops, vectors)
     if isinstance(s, For) and s.extent > 1:
         loops = (*loops, Ran(plain(s.var.name), s.extent, s.kind))
+        vectors = (*vectors, s.var) if s.kind is ForKind.VECTORIZED else vectors
     for part in substatements(s):
-        yield from _walk(part, loops)
+        yield from _walk(part, loops, vectors)
 
 
 def plain(name: str) -> str:

@@ -111,7 +111,7 @@ def _refills_registers(e: Emitter, loop: For) -> bool:
         for other in inner:
             if other.var in indexing and other.kind in (ForKind.UNROLLED, ForKind.VECTORIZED):
                 count *= other.extent
-        accumulators += -(-count // target.lanes(max(32, inside.buffer.dtype.bits)))
+        accumulators += -(-count // target.lanes(inside.buffer.dtype.lane_bits))
     return accumulators > target.vector_registers // 2
 
 

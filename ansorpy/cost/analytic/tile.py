@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ansorpy.codegen.vectors import bits_of
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.view import AccessView, Floats, LeafView, Masks
 
@@ -128,8 +129,8 @@ def tile_of(view: LeafView, machine: MachineModel) -> Tile:
 
 
 def _lanes(view: LeafView, machine: MachineModel) -> float:
-    """Lanes of a vector: the widest element read or written fills one (``codegen.vectors``)."""
-    return machine.vector_bits / 8 / max(buffer.elem_bytes for buffer in view.buffers)
+    """Lanes of a vector, in which the widest element fills one."""
+    return max(1.0, machine.vector_bits // bits_of(view.leaf.op))
 
 
 def _without(mask: Masks, other: Masks | None) -> Masks:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from math import prod
 
+from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir import builders
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, AxisKind, Expr, Load, Var, as_expr
@@ -59,7 +60,7 @@ def _fills_vectors(conv: Transposed, target: Target) -> bool:
     Side by side, every residue has as many taps as the longest, some of them zero unless the
     stride divides the taps; but residues fill the lanes that few output channels leave unused.
     """
-    lanes = target.lanes(max(32, conv.op.dtype.bits)) if conv.out_channels else 1
+    lanes = lanes_of(conv.op, target) if conv.out_channels else 1
     outputs = prod(a.extent for a in conv.out_channels)
     strides = prod(w.stride for w in conv.windows)
     together = prod(-(-w.taps // w.stride) for w in conv.windows) * -(-strides * outputs // lanes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from math import prod, sqrt
 
+from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir import builders
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
@@ -87,7 +88,7 @@ def _direct_cycles(conv: Convolution, target: Target) -> float:
     """Estimated cycles of the direct convolution on one core, at two vector products a cycle."""
     taps = prod(w.tap.extent for w in conv.windows)
     spots = prod(w.out.extent for w in conv.windows)
-    return _multiplies(conv) * taps * spots / (target.lanes(conv.op.dtype.bits) * 2)
+    return _multiplies(conv) * taps * spots / (lanes_of(conv.op, target) * 2)
 
 
 def _multiplies(conv: Convolution) -> int:
@@ -103,7 +104,7 @@ def _cycles(conv: Convolution, sizes: Sequence[int], target: Target, bytes_a_cyc
     inputs, outputs = (prod(a.extent for a in axes) for axes in (conv.channels, conv.out_channels))
     # Each 1-d transform combines about half the points of a side per result.
     transforms = tiles * points * batch * (inputs + outputs) * sum(s / 2 for s in sides)
-    vector = target.lanes(conv.op.dtype.bits) * 2
+    vector = lanes_of(conv.op, target) * 2
     weights = points * inputs * outputs * conv.op.dtype.bytes / bytes_a_cycle
     return (tiles * points * _multiplies(conv) + transforms) / vector + weights
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TypeGuard
 
+from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind, Call, Const, Expr, Load, Select, Var, children, walk
 from ansorpy.ir.tensor import ComputeOp
 from ansorpy.rules.base import AnnotationRule
@@ -94,7 +95,7 @@ def instructions(bounds: Bounds, stage: Stage, target: Target) -> Size:
         copies = copies * _where(kind.unroll, extent)
         if it.kind is AxisKind.SPACE:
             sums = sums * _where(kind.unroll, extent)
-    vectors = ceil_div(vectors, target.lanes(max(32, op.dtype.bits)))
+    vectors = ceil_div(vectors, lanes_of(op, target))
     straight = copies * size_min(vectors, MOST_VECTORS) * _operations(op.body)
     return straight if stage.lanes is None else straight + sums * TREE_INSTRUCTIONS
 

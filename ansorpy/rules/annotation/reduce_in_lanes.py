@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
+from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
@@ -12,6 +13,7 @@ from ansorpy.rules.predicates import attrs_of
 from ansorpy.rules.relations import host_iters, is_input
 from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.schedule.decisions import OneOf
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -55,10 +57,10 @@ class ReduceInLanes(AnnotationRule):
     def _choices(self, state: State, stage: Stage, target: Target) -> tuple[int, ...]:
         """Numbers of lanes worth trying; the last may hold the whole reduction."""
         axes = lane_axes(state, stage)
-        if not fills_lanes(stage, axes, target):
+        if not fills_lanes(state, stage, axes, target):
             return ()
         length = prod(stage.root_extents[axis] for axis in axes)
-        vector = target.lanes(max(32, stage.op.dtype.bits))
+        vector = lanes_of(effective(state).ops[stage.name], target)
         found = [vector]
         while found[-1] < min(length, self.most_vectors * vector):
             found.append(found[-1] * 2)

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.relations import host_iters, is_input, is_tiled
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Decision
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.size import Size, above, ceil_div, product
 from ansorpy.schedule.space import Constraint, Space, Table
 from ansorpy.schedule.stage import Iter, SplitRelation, Stage
@@ -34,7 +36,6 @@ class RegisterTile(AnnotationRule):
     """
 
     spare: int = 4
-    narrowest_bits: int = 32
 
     def declare(self, space: Space, target: Target) -> Space:
         state, constraints = space.state, list(space.constraints)
@@ -55,20 +56,14 @@ class RegisterTile(AnnotationRule):
             if owner is not None:
                 decision, part = owner
                 rows = decision.domain.rows
-                full = rows[rows[:, part] >= self._least(stage, decision, part, target)]
+                full = rows[rows[:, part] >= _least(space.state, stage, decision, part, target)]
                 drawn = full[rng.integers(len(full), size=len(table))]
                 table[:, space.slices[decision.name]] = drawn
         return table
 
-    def _lanes(self, stage: Stage, target: Target) -> int:
-        return target.lanes(max(self.narrowest_bits, stage.op.dtype.bits))
-
-    def _least(self, stage: Stage, decision: Decision, part: int, target: Target) -> int:
-        """The smallest innermost factor allowed: a vector, or the largest factor if below that."""
-        return min(self._lanes(stage, target), int(decision.domain.rows[:, part].max()))
-
     def _fits(self, state: State, stage: Stage, tile: Sequence[Iter], target: Target) -> Constraint:
-        lanes, most = self._lanes(stage, target), target.vector_registers - self.spare
+        lanes = lanes_of(effective(state).ops[stage.name], target)
+        most = target.vector_registers - self.spare
 
         def holds(values: Mapping[str, Size]) -> Size:
             extents = Bounds(state, values).extents(stage.name)
@@ -84,8 +79,14 @@ class RegisterTile(AnnotationRule):
         if owner is None:
             return []
         decision, part = owner
-        column, least = decision.columns[part], self._least(stage, decision, part, target)
+        column, least = decision.columns[part], _least(state, stage, decision, part, target)
         return [Constraint(f"{stage.name}.lanes", lambda values: above(values[column], least - 1))]
+
+
+def _least(state: State, stage: Stage, decision: Decision, part: int, target: Target) -> int:
+    """The smallest innermost factor allowed: a vector, or the largest factor if below that."""
+    lanes = lanes_of(effective(state).ops[stage.name], target)
+    return min(lanes, int(decision.domain.rows[:, part].max()))
 
 
 def _inner_tile(state: State, stage: Stage) -> tuple[Iter, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ansorpy.codegen.vectors import lanes_of
 from ansorpy.ir.expr import AxisKind
 from ansorpy.rules.base import Derived, SketchRule
 from ansorpy.rules.predicates import (
@@ -17,6 +18,7 @@ from ansorpy.rules.predicates import (
 from ansorpy.rules.rowwise import contiguous_reduction, fills_lanes
 from ansorpy.rules.tiling import reduce_in_one
 from ansorpy.rules.verdict import Verdict
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
@@ -70,7 +72,7 @@ class AddRfactor(SketchRule):
     def _sums_in_lanes(self, state: State, stage: Stage, target: Target) -> bool:
         if not self.only_when_short or has_data_reuse(state, stage):
             return False
-        return fills_lanes(stage, contiguous_reduction(state, stage), target)
+        return fills_lanes(state, stage, contiguous_reduction(state, stage), target)
 
 
 def _first_to_share(stage: Stage) -> str:
@@ -86,7 +88,7 @@ def _has_parallel_vectors(state: State, stage: Stage, target: Target) -> bool:
         return False
     if not reads_along(state, stage, axes[-1], max_stride=2):
         return False
-    lanes = target.lanes(stage.op.dtype.bits)
+    lanes = lanes_of(effective(state).ops[stage.name], target)
     return space_extent(stage) >= target.cores * lanes
 
 

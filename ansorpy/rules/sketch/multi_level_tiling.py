@@ -45,7 +45,7 @@ class MultiLevelTiling(SketchRule):
         if self.reductions_only and not stage.compute.reduce_axes:
             return Verdict.skip("it does not reduce: no tile of sums to keep in registers")
         may_stream = self.reductions_only and streams(state, stage)
-        if may_stream and fills_lanes(stage, contiguous_reduction(state, stage), target):
+        if may_stream and fills_lanes(state, stage, contiguous_reduction(state, stage), target):
             return Verdict.apply("broadcast inputs; the largest may be summed in lanes instead")
         return Verdict.apply_and_skip_rest("broadcast inputs: tiles can be reused")
 

@@ -1,0 +1,26 @@
+"""Expand powers with a small constant exponent into products."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ansorpy.ir.elementary.power import constant_power
+from ansorpy.ir.expr import Binary, BinaryOp, Expr
+from ansorpy.ir.loops import Program
+from ansorpy.ir.rewrite import Rewriter
+
+__all__ = ["constant_powers"]
+
+
+def constant_powers(program: Program) -> Program:
+    """Rewrite ``x ** 3.0`` as ``x * x * x``, and so on."""
+    body = _Products().stmt(program.body)
+    return program if body is program.body else replace(program, body=body)
+
+
+class _Products(Rewriter):
+    def leave(self, e: Expr) -> Expr:
+        if not isinstance(e, Binary) or e.op is not BinaryOp.POW:
+            return e
+        found = constant_power(e.a, e.b)
+        return e if found is None else found
