@@ -197,12 +197,12 @@ def open_project(
             this machine's memory.
     """
     name = model.graph.name if isinstance(model, onnx.ModelProto) else Path(model).stem
-    # Dot products of unsigned by signed bytes serve all, those of signed bytes do not.
-    byte_products = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
-    graph = load_onnx(model, shapes, dims, byte_products=byte_products)
+    graph = load_onnx(model, shapes, dims)
     ends = (*graph.inputs, *(output.value for output in graph.outputs))
     require_memory(name, sum(graph.types[value].bytes for value in ends))
-    cuts = cuts_of(graph, _own_caches(request))
+    # Dot products of unsigned by signed bytes serve all, those of signed bytes do not.
+    byte_dots = Function.DOT_U8S8 in codegen_of(request.target).dots(request.target)
+    cuts = cuts_of(graph, _own_caches(request), byte_dots=byte_dots)
     project = Project(name, cuts.network, (), request.target)
 
     def make(workload: Workload) -> Task:

@@ -99,13 +99,14 @@ class Cuts:
         return self.taking([way if n == region else 0 for n in range(len(self.regions))])
 
 
-def cuts_of(graph: Graph, cache_bytes: int = 0) -> Cuts:
+def cuts_of(graph: Graph, cache_bytes: int = 0, *, byte_dots: bool = True) -> Cuts:
     """*graph*, as it was imported, cut in all ways that its passes leave open.
 
     Args:
         cache_bytes: Size of the caches next to the cores that will run it; 0 if not known.
+        byte_dots: As of :func:`~ansorpy.graph.optimize.simplify`.
     """
-    tries = _Tries(simplify(graph), cache_bytes)
+    tries = _Tries(simplify(graph, byte_dots=byte_dots), cache_bytes)
     default = tries.under({})
     changed = {question: tries.changed_by(question) for question in default.asked}
     regions = tuple(tries.region(questions) for questions in _together(changed))

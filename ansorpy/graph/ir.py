@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ansorpy.graph.ops import Op, Shape, TensorType
 from ansorpy.ir.dtypes import as_dtype
 
-__all__ = ["Array", "Graph", "GraphBuilder", "Node", "Output", "text"]
+__all__ = ["Array", "Graph", "GraphBuilder", "Node", "Output", "Quantized", "text"]
 
 Array = NDArray[np.generic]
 
@@ -23,6 +23,24 @@ class Node:
     op: Op
     inputs: tuple[str, ...]
     output: str
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """A tensor, ``(value - zero) * scale``, of small integers.
+
+    Zero point (None: none, or 0) and scale are numbers, or have as many dimensions as ``value`` and
+    broadcast to it.
+    """
+
+    value: str
+    zero: str | None
+    scale: str
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The values that it is made of."""
+        return tuple(part for part in (self.value, self.zero, self.scale) if part is not None)
 
 
 @dataclass(frozen=True)
@@ -38,7 +56,8 @@ class Graph:
     """A network: ``nodes`` in topological order over inputs, constants and each other's outputs.
 
     ``types`` has every value.  Graphs are not modified after they are built; passes return new ones
-    and share the constant arrays.
+    and share the constant arrays.  ``quantized`` has what imported values were dequantized from;
+    no pass hands it on.
     """
 
     inputs: tuple[str, ...]
@@ -46,6 +65,7 @@ class Graph:
     nodes: tuple[Node, ...]
     types: Mapping[str, TensorType]
     constants: Mapping[str, Array]
+    quantized: Mapping[str, Quantized] = field(default_factory=dict)
     _seen: dict[tuple[str, Shape], Array] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -84,6 +104,7 @@ class GraphBuilder:
     def __init__(self) -> None:
         self.types: dict[str, TensorType] = {}
         self.constants: dict[str, Array] = {}
+        self.quantized: dict[str, Quantized] = {}
         self._inputs: list[str] = []
         self._nodes: list[Node] = []
         self._kept: Collection[str] = ()
@@ -146,14 +167,17 @@ class GraphBuilder:
         self.constants[name] = array
 
     def finish(self, outputs: Iterable[Output]) -> Graph:
-        """The graph that computes *outputs*, without nodes and constants they do not need."""
+        """The graph that computes *outputs*, without nodes and constants they do not need.
+
+        What values that it needs were dequantized from stays, too.
+        """
         results = tuple(outputs)
         live = {output.value for output in results}
         kept: list[Node] = []
         for node in reversed(self._nodes):
             if node.output in live:
                 kept.append(node)
-                live.update(node.inputs)
+                live.update(*(self._with_parts(name) for name in (node.output, *node.inputs)))
         live.update(self._inputs)
         return Graph(
             tuple(self._inputs),
@@ -161,7 +185,13 @@ class GraphBuilder:
             tuple(reversed(kept)),
             {name: t for name, t in self.types.items() if name in live},
             {name: a for name, a in self.constants.items() if name in live},
+            {name: q for name, q in self.quantized.items() if name in live},
         )
+
+    def _with_parts(self, name: str) -> tuple[str, ...]:
+        """The value *name*, and what it was dequantized from."""
+        found = self.quantized.get(name)
+        return (name,) if found is None else (name, *found.parts)
 
     def _fresh(self, name: str) -> str:
         fresh, number = name, self._numbers.get(name, 0)

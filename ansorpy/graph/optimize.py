@@ -13,6 +13,7 @@ from ansorpy.graph.passes.fuse_attention import fuse_attention
 from ansorpy.graph.passes.fuse_siblings import fuse_siblings
 from ansorpy.graph.passes.guard_softmax import guard_softmax
 from ansorpy.graph.passes.join_norms import join_norms
+from ansorpy.graph.passes.multiply_bytes import multiply_bytes
 from ansorpy.graph.passes.pool_first import pool_first
 from ansorpy.graph.passes.scale_behind import scale_behind
 from ansorpy.graph.passes.simplify_moves import simplify_moves
@@ -50,11 +51,17 @@ ARRANGING: tuple[Callable[[Graph, Choices], Graph], ...] = (
 """Passes that join operators or split the batch; they ask where that is not always better."""
 
 
-def simplify(graph: Graph) -> Graph:
+def simplify(graph: Graph, *, byte_dots: bool = True) -> Graph:
     """*graph* with scales folded, images channels last, and no needless movements.
 
     Every pass folds constants and drops dead nodes when it builds its result.
+
+    Args:
+        byte_dots: The target has dot products of unsigned by signed bytes, so that products of
+            dequantized operands are worth computing from their integers.
     """
+    if byte_dots:
+        graph = multiply_bytes(graph)
     for run in SIMPLIFYING:
         graph = run(graph)
     return graph

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 import numpy as np
 import onnx
 from onnx import NodeProto
 
-from ansorpy.graph.ir import Array, GraphBuilder
+from ansorpy.graph.emits import Emits
+from ansorpy.graph.ir import Array, GraphBuilder, Quantized
 from ansorpy.graph.ops import (
-    Cast,
     Concat,
-    Elementwise,
-    Fn,
     Op,
-    Reshape,
     Shape,
     Slice,
     TensorType,
@@ -25,7 +22,7 @@ from ansorpy.graph.ops import (
 )
 from ansorpy.ir.dtypes import DType, as_dtype
 
-__all__ = ["NodeContext", "Quantized", "Unsupported", "dtype_of", "widely"]
+__all__ = ["NodeContext", "Unsupported", "dtype_of", "widely"]
 
 T = TypeVar("T")
 
@@ -50,25 +47,10 @@ def dtype_of(code: int) -> DType:
 
 
 @dataclass(frozen=True)
-class Quantized:
-    """A tensor, ``(value - zero) * scale``, of small integers.
-
-    Zero point (None: none, or 0) and scale are numbers, or have as many dimensions as ``value`` and
-    broadcast to it.
-    """
-
-    value: str
-    zero: str | None
-    scale: str
-
-
-@dataclass(frozen=True)
-class NodeContext:
+class NodeContext(Emits):
     """One ONNX node, its operands as graph values, and the builder to emit into.
 
     ``values`` maps ONNX tensor names to graph values; ``used`` holds the names that are read.
-    ``quantized`` has what graph values were before they were dequantized; ``byte_products`` says
-    whether products shall be computed from that.
     If ``wide``, operands are read in the type in which sums are computed (16-bit floats as
     float32): each read is a cast of its own, so that the kernel that reads the operand does it.
     """
@@ -78,8 +60,6 @@ class NodeContext:
     builder: GraphBuilder
     values: Mapping[str, str]
     used: frozenset[str]
-    quantized: MutableMapping[str, Quantized] = field(default_factory=dict)
-    byte_products: bool = True
     wide: bool = False
 
     def attr(self, name: str, default: T) -> T:
@@ -151,42 +131,20 @@ class NodeContext:
         except ValueError as error:
             raise Unsupported("operand shapes", str(error)) from None
 
-    def apply(self, fn: Fn, *inputs: str, params: tuple[float, ...] = ()) -> str:
-        """Emit ``fn`` of *inputs*, where some computed input must have the rank of the result.
-
-        If none has, the first one is reshaped: definitions write constants as literals and rows,
-        which add no dimensions.
-        """
-        rank = max(len(self.builder.types[i].shape) for i in inputs)
-        computed = [i for i in inputs if i not in self.builder.constants]
-        if computed and all(len(self.builder.types[i].shape) < rank for i in computed):
-            shape = self.builder.types[computed[0]].shape
-            raised = self.reshape(computed[0], (1,) * (rank - len(shape)) + shape)
-            inputs = tuple(raised if i == computed[0] else i for i in inputs)
-        return self.emit(Elementwise(fn, params), inputs)
-
-    def cast(self, value: str, dtype: DType) -> str:
-        return value if self.builder.types[value].dtype is dtype else self.emit(
-            Cast(dtype), [value]
-        )  # fmt: skip
-
-    def reshape(self, value: str, shape: Shape) -> str:
-        return value if self.builder.types[value].shape == shape else self.emit(
-            Reshape(shape), [value]
-        )  # fmt: skip
-
     def transpose(self, value: str, perm: Shape) -> str:
         if perm == tuple(range(len(perm))):
             return value
+        before = self.builder.quantized.get(value)
+        if before is None:
+            return self.emit(Transpose(perm), [value])
+
+        def moved(part: str) -> str:
+            return self.transpose(part, perm) if self.builder.types[part].shape else part
+
+        zero = None if before.zero is None else moved(before.zero)
+        parts = Quantized(moved(before.value), zero, moved(before.scale))
         turned = self.emit(Transpose(perm), [value])
-        before = self.quantized.get(value)
-        if before is not None:
-
-            def moved(part: str) -> str:
-                return self.transpose(part, perm) if self.builder.types[part].shape else part
-
-            zero = None if before.zero is None else moved(before.zero)
-            self.quantized[turned] = Quantized(moved(before.value), zero, moved(before.scale))
+        self.builder.quantized[turned] = parts
         return turned
 
     def slice(self, value: str, ranges: Sequence[range]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.dequantized import integer_conv
 from ansorpy.frontend.onnx.windows import biased, conv_op
 
 __all__ = ["OPERATORS"]
@@ -11,9 +10,7 @@ __all__ = ["OPERATORS"]
 
 def conv(ctx: NodeContext) -> str:
     """Supports groups, strides, dilations, all paddings, and one to three spatial axes."""
-    op, operands = conv_op(ctx), (ctx.input(0), ctx.input(1))
-    result = integer_conv(ctx, op, *operands) or ctx.emit(op, operands)
-    return biased(ctx, result, ctx.shape(1)[0])
+    return biased(ctx, ctx.emit(conv_op(ctx), [ctx.input(0), ctx.input(1)]), ctx.shape(1)[0])
 
 
 OPERATORS = {"Conv": conv}

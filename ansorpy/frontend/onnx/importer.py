@@ -20,7 +20,7 @@ from onnx import (
 from onnx.reference import ReferenceEvaluator
 
 from ansorpy.errors import UnsupportedModel, UnsupportedRow
-from ansorpy.frontend.onnx.context import NodeContext, Quantized, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
 from ansorpy.frontend.onnx.narrow import (
     NarrowArray,
     is_narrow,
@@ -55,16 +55,12 @@ def load(
     source: str | Path | ModelProto,
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
-    *,
-    byte_products: bool = True,
 ) -> Graph:
     """The network graph of an ONNX model (a path or a loaded model).
 
     Args:
         shapes: Input name to its whole shape, for inputs with dynamic dimensions.
         dims: Name of a dynamic dimension to its size: ``{"batch": 1}``.
-        byte_products: Compute products of dequantized operands from their 8-bit integers, which
-            pays on targets that have dot products of these.
 
     Raises:
         ForeignFile: Not an ONNX model, or one that onnx's checker rejects.
@@ -75,7 +71,7 @@ def load(
     if all(map(_is_known, _all_nodes(model.graph))):
         check(model, source)
         model = upgraded(model)
-    importer = _Importer(model, pinned_shapes(model, shapes, dims), byte_products)
+    importer = _Importer(model, pinned_shapes(model, shapes, dims))
     with np.errstate(all="ignore"):  # constants may become NaN or infinite, as in ONNX
         return importer.run()
 
@@ -125,15 +121,11 @@ def _read(node: NodeProto) -> Iterator[str]:
 class _Importer:
     """The state of one import: values so far, and table rows for what cannot be compiled."""
 
-    def __init__(
-        self, model: ModelProto, shapes: Mapping[str, tuple[int, ...]], byte_products: bool
-    ):
+    def __init__(self, model: ModelProto, shapes: Mapping[str, tuple[int, ...]]):
         self.model = model
-        self.byte_products = byte_products
         self.opset = opset_of(model)
         self.builder = GraphBuilder()
         self.values: MutableMapping[str, str] = {}
-        self.quantized: MutableMapping[str, Quantized] = {}
         self.narrow: MutableMapping[str, NarrowArray] = {}
         self.rows: list[UnsupportedRow] = []
         self.inferred: Mapping[str, TensorType] | None = None
@@ -247,15 +239,7 @@ class _Importer:
         missing = (n not in self.values and n not in self.narrow for n in operands)
         if supported and any(missing):
             return  # depends on a node that is in the table already
-        context = NodeContext(
-            node,
-            self.opset,
-            self.builder,
-            self.values,
-            self.used,
-            self.quantized,
-            self.byte_products,
-        )
+        context = NodeContext(node, self.opset, self.builder, self.values, self.used)
         try:
             results = self._translated(node, operands, context, supported)
         except Unsupported as reason:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ansorpy.frontend.onnx.context import NodeContext
-from ansorpy.frontend.onnx.dequantized import integer_product
 from ansorpy.graph.ops import Fn, MatMul
 
 __all__ = ["OPERATORS"]
@@ -16,7 +15,7 @@ def gemm(ctx: NodeContext) -> str:
         a = ctx.transpose(a, (1, 0))
     if ctx.attr("transB", 0):
         b = ctx.transpose(b, (1, 0))
-    result = integer_product(ctx, a, b) or ctx.emit(MatMul(), [a, b])
+    result = ctx.emit(MatMul(), [a, b])
     alpha, beta = ctx.attr("alpha", 1.0), ctx.attr("beta", 1.0)
     if alpha != 1.0:
         result = ctx.apply(Fn.MUL, result, ctx.literal(alpha))
@@ -34,7 +33,7 @@ def matmul(ctx: NodeContext) -> str:
     left, right = ctx.shape(0), ctx.shape(1)
     a = ctx.reshape(a, (1, *left)) if len(left) == 1 else a
     b = ctx.reshape(b, (*right, 1)) if len(right) == 1 else b
-    result = integer_product(ctx, a, b) or ctx.emit(MatMul(), [a, b])
+    result = ctx.emit(MatMul(), [a, b])
     shape = ctx.builder.types[result].shape
     rows = () if len(left) == 1 else shape[-2:-1]
     columns = () if len(right) == 1 else shape[-1:]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ansorpy.frontend.onnx.context import NodeContext, Quantized, Unsupported, dtype_of
+from ansorpy.frontend.onnx.context import NodeContext, Unsupported, dtype_of
+from ansorpy.graph.ir import Quantized
 from ansorpy.graph.ops import Fn, Reduce, ReduceOp, Repeat, Shape
 from ansorpy.ir.dtypes import DType
 
@@ -21,7 +22,7 @@ def dequantize_linear(ctx: NodeContext) -> str:
         value = ctx.apply(Fn.SUB, value, ctx.cast(given.zero, dtype))
     value = ctx.apply(Fn.MUL, value, given.scale)
     value = ctx.cast(value, dtype_of(wanted)) if wanted else value
-    ctx.quantized[value] = given
+    ctx.builder.quantized[value] = given
     return value
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ansorpy.frontend.onnx.context import NodeContext, Unsupported
-from ansorpy.frontend.onnx.integers import Integers, convolved, multiplied
 from ansorpy.frontend.onnx.quantize import moves, rounded
 from ansorpy.frontend.onnx.windows import biased, conv_op
+from ansorpy.graph.integers import Integers, convolved, multiplied
 from ansorpy.graph.ops import Fn, Shape
 
 __all__ = ["OPERATORS"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ansorpy.frontend.onnx.context import NodeContext
+from ansorpy.graph.emits import Emits
 from ansorpy.graph.ir import Array
 from ansorpy.graph.ops import NARROW, Conv, Fn, MatMul, Pad, PadMode, Shape
 from ansorpy.ir.dtypes import DType, as_dtype
@@ -31,11 +31,11 @@ class Integers:
     zero: str | None
 
 
-def as_bytes(ctx: NodeContext, weight: Integers) -> Array | None:
+def as_bytes(at: Emits, weight: Integers) -> Array | None:
     """Constant weights less their constant zero point, if all of that are 8-bit integers."""
-    array = ctx.builder.constants.get(weight.value)
+    array = at.builder.constants.get(weight.value)
     zero = weight.zero
-    offset = np.zeros((), np.int8) if zero is None else ctx.builder.constants.get(zero)
+    offset = np.zeros((), np.int8) if zero is None else at.builder.constants.get(zero)
     if array is None or offset is None:
         return None
     moved = array.astype(np.int32) - offset.astype(np.int32)
@@ -46,46 +46,46 @@ def as_bytes(ctx: NodeContext, weight: Integers) -> Array | None:
     return None
 
 
-def convolved(ctx: NodeContext, op: Conv, data: Integers, weight: Integers) -> str:
+def convolved(at: Emits, op: Conv, data: Integers, weight: Integers) -> str:
     """The convolution *op* of *data* and *weight*."""
-    narrow = as_bytes(ctx, weight)
+    narrow = as_bytes(at, weight)
     is_padded = any(op.pads_begin + op.pads_end)
-    fill = 0 if data.zero is None else ctx.builder.constants.get(data.zero)
+    fill = 0 if data.zero is None else at.builder.constants.get(data.zero)
     if narrow is None or (is_padded and fill is None):
-        return ctx.emit(op, [_less(ctx, data), _less(ctx, weight)])
+        return at.emit(op, [_less(at, data), _less(at, weight)])
     value = data.value
     if is_padded and data.zero is not None and fill is not None:
         ends = (0, 0, *op.pads_begin), (0, 0, *op.pads_end)
-        value = ctx.emit(Pad(*ends, PadMode.CONSTANT, float(fill)), [value])
+        value = at.emit(Pad(*ends, PadMode.CONSTANT, float(fill)), [value])
         none = (0,) * len(op.pads_begin)
         op = replace(op, pads_begin=none, pads_end=none)
-    product = ctx.emit(op, [value, ctx.literal(narrow, as_dtype(narrow.dtype))])
+    product = at.emit(op, [value, at.literal(narrow, as_dtype(narrow.dtype))])
     summed: Shape = tuple(range(1, narrow.ndim))
     sums = narrow.sum(axis=summed, dtype=np.int32).reshape(-1, *(1,) * (narrow.ndim - 2))
-    return _taken_off(ctx, product, data.zero, sums)
+    return _taken_off(at, product, data.zero, sums)
 
 
-def multiplied(ctx: NodeContext, left: Integers, right: Integers) -> str:
+def multiplied(at: Emits, left: Integers, right: Integers) -> str:
     """The product of two matrices, or stacks of them."""
-    narrow = as_bytes(ctx, right)
+    narrow = as_bytes(at, right)
     if narrow is None:
-        return ctx.emit(MatMul(), [_less(ctx, left), _less(ctx, right)])
-    product = ctx.emit(MatMul(), [left.value, ctx.literal(narrow, as_dtype(narrow.dtype))])
+        return at.emit(MatMul(), [_less(at, left), _less(at, right)])
+    product = at.emit(MatMul(), [left.value, at.literal(narrow, as_dtype(narrow.dtype))])
     sums = narrow.sum(axis=-2, dtype=np.int32, keepdims=True)
-    return _taken_off(ctx, product, left.zero, sums)
+    return _taken_off(at, product, left.zero, sums)
 
 
-def _taken_off(ctx: NodeContext, product: str, zero: str | None, sums: Array) -> str:
+def _taken_off(at: Emits, product: str, zero: str | None, sums: Array) -> str:
     """*product* of data with the zero point *zero*, less what that adds, of the weights' *sums*."""
     if zero is None:
         return product
-    added = ctx.apply(Fn.MUL, ctx.cast(zero, DType.INT32), ctx.literal(sums, DType.INT32))
-    return ctx.apply(Fn.SUB, product, added)
+    added = at.apply(Fn.MUL, at.cast(zero, DType.INT32), at.literal(sums, DType.INT32))
+    return at.apply(Fn.SUB, product, added)
 
 
-def _less(ctx: NodeContext, given: Integers) -> str:
+def _less(at: Emits, given: Integers) -> str:
     """The integers less their zero point, as int32."""
-    value = ctx.cast(given.value, DType.INT32)
+    value = at.cast(given.value, DType.INT32)
     if given.zero is None:
         return value
-    return ctx.apply(Fn.SUB, value, ctx.cast(given.zero, DType.INT32))
+    return at.apply(Fn.SUB, value, at.cast(given.zero, DType.INT32))
