@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 __all__ = [
-    "AnsorpyError", "CodegenError", "ForeignFile", "Interrupted", "LoweringError",
+    "AnsorpyError", "CodegenError", "DeviceLost", "ForeignFile", "Interrupted", "LoweringError",
     "MissingDependency", "NoValidProgram", "ScheduleError", "UnsupportedModel", "UnsupportedRow",
     "UsageError", "VerificationFailed",
 ]  # fmt: skip
@@ -123,6 +123,13 @@ class LoweringError(AnsorpyError):
 
 class CodegenError(AnsorpyError):
     """A loop program cannot be turned into machine code for the target."""
+
+
+class DeviceLost(AnsorpyError):
+    """The context of a GPU is unusable, as after an access to invalid memory.
+
+    Every further use of the GPU in this process fails; another process may still use it.
+    """
 
 
 class NoValidProgram(AnsorpyError):

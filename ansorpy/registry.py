@@ -25,11 +25,13 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import deepcopy
 from functools import cached_property, partial
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
 from inspect import getdoc, isroutine
-from typing import Generic, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar, cast
 
 from ansorpy.errors import UsageError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 __all__ = ["Choice", "Registry"]
 
@@ -58,7 +60,7 @@ class Registry(Generic[T]):
     @property
     def names(self) -> tuple[str, ...]:
         """Every name: the table's own, those that users registered, those of installed packages."""
-        return (*self._homes, *self._own, *self._installed)
+        return tuple(self)
 
     @property
     def group(self) -> str:
@@ -67,13 +69,17 @@ class Registry(Generic[T]):
 
     @cached_property
     def _installed(self) -> Mapping[str, EntryPoint]:
+        from importlib.metadata import entry_points
+
         return {point.name: point for point in entry_points(group=self.group)}
 
     def __contains__(self, name: object) -> bool:
         return name in self._homes or name in self._own or name in self._installed
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.names)
+        yield from self._homes
+        yield from self._own
+        yield from self._installed  # looked up only by those that come so far
 
     def register(self, name: str) -> Callable[[Made], Made]:
         """Return a decorator that adds a factory (class or function without arguments) as *name*.

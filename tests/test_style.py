@@ -14,8 +14,8 @@ MAX_FILE, MAX_FUNCTION, MAX_NESTING = 450, 60, 4
 
 # Loaded where first needed: `import ansorpy` stays light and optional parts stay optional.
 LAZY = {
-    "cupy", "islpy", "jinja2", "lightgbm", "llvmlite", "networkx", "onnx", "onnxruntime",
-    "openvino", "pydantic", "ray", "rich", "scipy", "torch", "typer", "ziglang",
+    "cupy", "importlib", "islpy", "jinja2", "lightgbm", "llvmlite", "networkx", "onnx",
+    "onnxruntime", "openvino", "pydantic", "ray", "rich", "scipy", "torch", "typer", "ziglang",
 }  # fmt: skip
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from ansorpy import target as module
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.target import Target
+from ansorpy.targets import cuda, llvm
 
 
 def test_host_facts_are_consistent() -> None:
     host = Target.parse("host")
     assert host is Target.host()
-    assert host.kind == "cpu" and host.cores >= 1
+    assert host.backend == "llvm" and host.cores >= 1
     assert host.vector_bits in (128, 256, 512)
     assert host.lanes(32) * 32 == host.vector_bits
     assert host.lanes(64) * 2 == host.lanes(32)
@@ -33,7 +33,7 @@ def test_host_facts_are_consistent() -> None:
     ],
 )
 def test_vectors_of_x86_features(features: set[str], expected: tuple[int, int]) -> None:
-    assert module.vectors_of("x86_64", features) == expected
+    assert llvm.vectors_of("x86_64", features) == expected
 
 
 def test_named_targets() -> None:
@@ -60,7 +60,7 @@ def test_another_architecture_does_not_run_here() -> None:
 
 def test_cuda_targets_carry_the_limits_of_blocks_and_sms() -> None:
     gpu = Target.parse("sm_90")
-    assert gpu.kind == "cuda" and gpu.cpu == "sm_90" and gpu.name == "sm_90"
+    assert gpu.backend == "cuda" and gpu.cpu == "sm_90" and gpu.name == "sm_90"
     assert gpu.warp_size == 32 and gpu.max_threads_per_block == 1024
     assert gpu.max_shared_bytes == 48 * 1024 and gpu.max_vthread == 8
     assert gpu.max_shared_optin_bytes == 227 * 1024 and gpu.shared_per_sm_bytes == 228 * 1024
@@ -71,7 +71,7 @@ def test_cuda_targets_carry_the_limits_of_blocks_and_sms() -> None:
 @pytest.mark.parametrize("name", ["sm_70", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90a", "sm_120"])
 def test_limits_of_architectures_fit_together(name: str) -> None:
     gpu = Target.parse(name)
-    assert gpu.cpu == name and gpu.kind == "cuda"
+    assert gpu.cpu == name and gpu.backend == "cuda"
     assert gpu.max_shared_bytes < gpu.max_shared_optin_bytes <= gpu.shared_per_sm_bytes
     assert gpu.shared_per_sm_bytes <= gpu.l1_bytes < gpu.l2_bytes
     assert gpu.max_threads_per_block <= gpu.max_threads_per_sm
@@ -91,7 +91,7 @@ def test_the_device_is_what_cuda_says_it_is() -> None:
         "sharedMemPerMultiprocessor": 228 << 10, "maxThreadsPerMultiProcessor": 2048,
         "maxBlocksPerMultiProcessor": 32,
     }  # fmt: skip
-    device = module.device_target(found)
+    device = cuda.device_target(found)
     assert device.cpu == "sm_90a" and device.name == "cuda" and device.capability == 90
     assert (device.cores, device.l2_bytes) == (131, 60 << 20)
     assert device.key != Target.parse("sm_90").key and "H200" in device.key
@@ -100,7 +100,7 @@ def test_the_device_is_what_cuda_says_it_is() -> None:
 def test_gpus_of_this_machine_are_chosen_by_what_they_run(monkeypatch) -> None:
     big = replace(Target.parse("sm_90a"), name="cuda", features="H200")
     small = replace(Target.parse("sm_86"), name="cuda", features="A10")
-    monkeypatch.setattr(module, "cuda_devices", lambda: (big, small, big))
+    monkeypatch.setattr(cuda, "cuda_devices", lambda: (big, small, big))
     assert Target.parse("cuda") == big
     numbers = {name: Target.parse(name).gpus() for name in ("cuda", "sm_90", "sm_86", "sm_89")}
     assert numbers == {"cuda": (0, 2), "sm_90": (0, 2), "sm_86": (1,), "sm_89": ()}
@@ -148,7 +148,7 @@ def test_caches_are_read_from_sys(tmp_path: Path) -> None:
         (folder / "level").write_text(level + "\n")
         (folder / "type").write_text(kind + "\n")
         (folder / "size").write_text(size + "\n")
-    assert module.host_caches(tmp_path) == {1: 48 << 10, 2: 2 << 20}
+    assert llvm.host_caches(tmp_path) == {1: 48 << 10, 2: 2 << 20}
 
 
 def test_keys_tell_machines_apart() -> None:

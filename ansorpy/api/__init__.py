@@ -11,7 +11,7 @@ import onnx
 
 from ansorpy.api.assemble import kernel_of
 from ansorpy.api.parts import PartOptions, Parts
-from ansorpy.api.request import Request, as_seed, as_target, as_threads, require_memory
+from ansorpy.api.request import Request, as_seed, as_target, require_memory
 from ansorpy.api.session import open_session
 from ansorpy.api.several import WantedNetwork, compile_many, uninterrupted
 from ansorpy.errors import UsageError
@@ -82,7 +82,7 @@ def tune(
         trials=trials,
         time_limit_s=time_limit,
         target=(made_for := as_target(target)),
-        threads=as_threads(threads, made_for),
+        threads=made_for.threads(threads),
         precision=precision,
         db=None if db is None else Path(db),
         workers=workers,
@@ -112,7 +112,7 @@ def build(
     """
     made_for = as_target(target)
     name = "_".join(op.name for op in state.base.outputs)
-    task = Task(state.base, made_for, as_threads(threads, made_for), name=name)
+    task = Task(state.base, made_for, made_for.threads(threads), name=name)
     lowered = lower(state)
     built = build_lowered(lowered, made_for, task_symbol(task))
     compiled = CompiledTask.of(state.base, built, compiled_from=state.dag, program=lowered.run)

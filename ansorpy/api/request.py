@@ -20,7 +20,7 @@ from ansorpy.search.events import Listener, silent
 from ansorpy.target import Target
 from ansorpy.tasks.budget import Budget, Effort
 
-__all__ = ["Request", "as_seed", "as_target", "as_threads", "require_memory"]
+__all__ = ["Request", "as_seed", "as_target", "require_memory"]
 
 
 def _never() -> None:
@@ -81,8 +81,7 @@ class Request:
             time_limit_s=self.time_limit_s,
         )
         if budget is not None and not self.can_time:
-            if self.target.kind == "cuda":
-                Target.parse("cuda")  # says what a machine without a GPU lacks
+            self.target.require_device()
             raise UsageError(
                 f"programs for {self.target.name} cannot be timed on this machine",
                 hint="use effort none, which needs no timing, or workers that can time them",
@@ -109,19 +108,6 @@ def as_target(target: Target | str | None) -> Target:
     if not isinstance(target, str):
         raise UsageError(f"{target!r} is not a target", hint="name one, or pass a Target")
     return Target.parse(target)
-
-
-def as_threads(threads: int | None, target: Target) -> int:
-    """*threads*, or *target*'s default: all cores this process may use, one to drive a GPU.
-
-    Raises:
-        UsageError: Several threads for a GPU, where each program fixes its own number.
-    """
-    if target.kind != "cuda":
-        return default_threads() if threads is None else threads
-    if threads not in (None, 1):
-        raise UsageError(f"{threads} threads make no difference to a GPU", hint="leave them out")
-    return 1
 
 
 def as_seed(seed: int | None) -> int:

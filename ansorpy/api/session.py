@@ -16,6 +16,7 @@ from ansorpy.errors import LoweringError, NoValidProgram
 from ansorpy.ir.task import Task
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
+from ansorpy.measure.devices import Machines
 from ansorpy.measure.journal import Recorded
 from ansorpy.measure.probe.calibrate import calibrated
 from ansorpy.measure.recording import measure_recorded
@@ -23,7 +24,7 @@ from ansorpy.measure.records import Record
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.measure.runner import Expecting, MeasureOptions, Observer
 from ansorpy.measure.versions import versions
-from ansorpy.measure.workers import LOCAL, Machines, open_machines
+from ansorpy.measure.workers import LOCAL, open_machines
 from ansorpy.phases import Part, phase
 from ansorpy.rules.presets import preset_for
 from ansorpy.rules.structure import StructureSampler

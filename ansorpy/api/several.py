@@ -15,7 +15,7 @@ from ansorpy.api.deciding import decide
 from ansorpy.api.fitting import choose_within
 from ansorpy.api.parts import PartOptions, Parts
 from ansorpy.api.project import Project, open_project
-from ansorpy.api.request import Request, as_seed, as_target, as_threads
+from ansorpy.api.request import Request, as_seed, as_target
 from ansorpy.api.session import Chosen, Session, open_session
 from ansorpy.errors import UsageError
 from ansorpy.ir.task import Precision, Task
@@ -222,7 +222,7 @@ def compile_many(
         trials_per_task=trials_per_task,
         time_limit_s=time_limit,
         target=(made_for := as_target(target)),
-        threads=as_threads(threads, made_for),
+        threads=made_for.threads(threads),
         precision=precision,
         db=None if db is None else Path(db),
         workers=workers,

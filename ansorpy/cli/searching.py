@@ -12,7 +12,7 @@ from ansorpy.api.assemble import kernels_median_s, model_of
 from ansorpy.api.deciding import decisions, fastest
 from ansorpy.api.parts import Parts
 from ansorpy.api.project import Project, open_project
-from ansorpy.api.request import Request, as_target, as_threads
+from ansorpy.api.request import Request, as_target
 from ansorpy.api.session import Session, open_session
 from ansorpy.api.several import Aim, Finished, Several, objective_for
 from ansorpy.cli.interrupt import graceful_interrupt
@@ -64,7 +64,7 @@ def make_request(
         trials_per_task=trials_per_task,
         time_limit_s=parse_duration(time_limit),
         target=made_for,
-        threads=as_threads(threads, made_for),
+        threads=made_for.threads(threads),
         precision=precision.value,
         workers=workers,
         parts=parts or Parts(),

@@ -62,7 +62,7 @@ class CodeGenerator(Protocol):
 CODEGEN: Registry[CodeGenerator] = Registry(
     "code generator",
     {
-        "cpu": "ansorpy.codegen.llvm.generator:LlvmGenerator",
+        "llvm": "ansorpy.codegen.llvm.generator:LlvmGenerator",
         "cuda": "ansorpy.codegen.cuda.generator:CudaGenerator",
     },
 )
@@ -71,4 +71,4 @@ CODEGEN: Registry[CodeGenerator] = Registry(
 
 def codegen_of(target: Target) -> CodeGenerator:
     """The code generator of *target*'s backend."""
-    return CODEGEN.one(target.kind)
+    return CODEGEN.one(target.backend)

@@ -31,7 +31,7 @@ class HardwareModel(Protocol):
 HARDWARE: Registry[HardwareModel] = Registry(
     "hardware model",
     {
-        "cpu": "ansorpy.cost.analytic.cpu:CpuModel",
+        "llvm": "ansorpy.cost.analytic.cpu:CpuModel",
         "cuda": "ansorpy.cost.gpu.model:GpuModel",
     },
 )
@@ -40,4 +40,4 @@ HARDWARE: Registry[HardwareModel] = Registry(
 
 def hardware_of(target: Target) -> HardwareModel:
     """The hardware model of *target*'s backend."""
-    return HARDWARE.one(target.kind)
+    return HARDWARE.one(target.backend)

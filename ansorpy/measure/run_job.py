@@ -15,9 +15,8 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.llvm.timing import bench_address
-from ansorpy.errors import AnsorpyError, CodegenError
+from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.interpret import evaluate_points
 from ansorpy.ir.magnitude import magnitude_of

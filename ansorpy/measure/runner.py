@@ -395,10 +395,9 @@ class LocalRunner(BuildingRunner):
 
 
 def _refuse_foreign(task: Task) -> None:
-    """Reject tasks for other architectures, whose code cannot be timed here."""
-    here, wanted = (t.triple.partition("-")[0] for t in (Target.host(), task.target))
-    if here != wanted:
+    """Reject tasks for other machines, whose code cannot be timed here."""
+    if not task.target.runs_on_host():
         raise UsageError(
-            f"code for {task.target.name} cannot be timed on this machine ({here})",
+            f"code for {task.target.name} cannot be timed on this machine ({Target.host().cpu})",
             hint="tune on such a machine and copy its database, or compile with --effort none",
         )

@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
 
-from ansorpy.codegen.cuda.driver import bus_place
 from ansorpy.errors import UsageError
-from ansorpy.ir.task import Task
-from ansorpy.measure.built import Built
-from ansorpy.measure.fleet.ray_cluster import connect
-from ansorpy.measure.fleet.runner import FleetRunner
-from ansorpy.measure.gpu.runner import Gpu, GpuRunner
-from ansorpy.measure.result import MeasureResult
-from ansorpy.measure.runner import LocalRunner, MeasureOptions, Runner
-from ansorpy.schedule.state import State
+from ansorpy.measure.devices import Machines, devices_of
+from ansorpy.measure.runner import MeasureOptions
 from ansorpy.target import Target
 
-__all__ = ["LOCAL", "Machines", "open_machines", "ray_address"]
+__all__ = ["LOCAL", "open_machines", "ray_address"]
 
 LOCAL = "local"
 _PORTS = 1 << 16
-
-
-class Machines(Runner, Protocol):
-    """A runner that can also re-time finalists and return the code it timed."""
-
-    def retime(
-        self, task: Task, candidates: Sequence[State], *, rounds: int = 9
-    ) -> list[MeasureResult] | None:
-        """Re-time finalists in turns on one machine; None when there is none left."""
-
-    def build(self, task: Task, candidates: Sequence[State]) -> list[Built | MeasureResult]:
-        """Build each candidate: object code, or the result that says why there is none."""
-
-    def built(self, object_digest: str) -> Built | None:
-        """Recently measured code, by its digest."""
 
 
 def open_machines(
@@ -49,12 +25,8 @@ def open_machines(
         MissingDependency: Ray is not installed, or the cluster cannot be joined.
     """
     if workers == LOCAL:
-        numbers = target.gpus() if target.kind == "cuda" else ()
-        gpus = [Gpu(number, bus_place(number)) for number in numbers]
-        return GpuRunner(gpus, options) if gpus else LocalRunner(options)
-    if target.kind == "cuda":
-        raise UsageError("a cluster's GPUs cannot be used", hint="leave --workers out")
-    return FleetRunner(connect(ray_address(workers), options), options)
+        return devices_of(target).open(target, options)
+    return devices_of(target).open_cluster(ray_address(workers), options)
 
 
 def ray_address(workers: str) -> str:

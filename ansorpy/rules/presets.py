@@ -231,9 +231,9 @@ def cuda_presets() -> tuple[Preset, ...]:
 
 
 PRESETS: Registry[tuple[Preset, ...]] = Registry(
-    "backend's presets",
+    "preset",
     {
-        "cpu": "ansorpy.rules.presets:cpu_presets",
+        "llvm": "ansorpy.rules.presets:cpu_presets",
         "cuda": "ansorpy.rules.presets:cuda_presets",
     },
 )
@@ -242,4 +242,4 @@ PRESETS: Registry[tuple[Preset, ...]] = Registry(
 
 def preset_for(target: Target, name: str = "default") -> Preset:
     """The preset called *name* (``"default"`` or ``"ansor"``) for *target*'s backend."""
-    return {preset.name: preset for preset in PRESETS.one(target.kind)}[name]
+    return {preset.name: preset for preset in PRESETS.one(target.backend)}[name]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import NamedTuple
 
@@ -141,8 +141,7 @@ class StructureSampler:
     most_kept = 64
 
     def __init__(self, task: Task, preset: Preset | None = None):
-        on_cpu = task.target.kind == "cpu"
-        self.target = replace(task.target, cores=task.threads) if on_cpu else task.target
+        self.target = task.target.with_threads(task.threads)
         self.preset = preset or preset_for(task.target)
         self.definitions = definitions(
             task.dag, self.preset.algorithms, self.target, task.precision

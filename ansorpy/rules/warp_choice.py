@@ -69,7 +69,7 @@ def has_warp_products(target: Target) -> bool:
 
 def has_group_products(target: Target) -> bool:
     """True for GPUs with warpgroup product instructions (PTX ISA, ``wgmma``)."""
-    return target.kind == "cuda" and target.cpu == WITH_GROUPS
+    return target.cpu == WITH_GROUPS
 
 
 def best_choice(op: Tensor) -> WarpChoice | None:

@@ -11,11 +11,11 @@ import numpy as np
 from ansorpy.codegen.llvm.memory import aligned_empty
 from ansorpy.errors import UsageError
 from ansorpy.graph.network import Network
+from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.export import export
 from ansorpy.runtime.footprint import Footprint
-from ansorpy.runtime.gpu.operands import accept_operand, check_operand
 from ansorpy.runtime.in_memory import InMemory, load_plan
-from ansorpy.runtime.model import Model, Operands, Signature
+from ansorpy.runtime.model import Model, Signature
 from ansorpy.runtime.plan import CompiledTask, Plan, plan_network
 from ansorpy.target import Target
 
@@ -36,7 +36,7 @@ class CompiledModel(Model):
         super().__init__(
             Signature(name, plan.inputs, plan.outputs, plan.threads, plan.pool_bytes),
             None if self._loaded is None else self._loaded.executable,
-            Operands(accept_operand, check_operand) if plan.target.kind == "cuda" else Operands(),
+            runtime_of(plan.target).operands,
         )
 
     @staticmethod

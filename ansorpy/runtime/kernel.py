@@ -9,11 +9,11 @@ from typing import Any
 
 from ansorpy.errors import UsageError
 from ansorpy.ir.loops import Role
+from ansorpy.runtime.backends import runtime_of
 from ansorpy.runtime.export import export
-from ansorpy.runtime.gpu.operands import check_operand
 from ansorpy.runtime.in_memory import InMemory, load_plan
 from ansorpy.runtime.plan import CompiledTask, Plan, constant_ports, kernel_ports, plan_kernel
-from ansorpy.runtime.ports import Array, check_array, one_of
+from ansorpy.runtime.ports import Array, one_of
 from ansorpy.target import Target
 
 __all__ = ["Kernel"]
@@ -40,7 +40,7 @@ class Kernel:
         self._constants: dict[str, Array] = {}
         self._loaded: InMemory | None = None
         self._loading = Lock()
-        self._check = check_operand if target.kind == "cuda" else check_array
+        self._check = runtime_of(target).operands.check
         self.constants = constant_ports(task.built)
         self.inputs = kernel_ports(task.built, Role.INPUT)
         self.outputs = kernel_ports(task.built, Role.OUTPUT)

@@ -64,8 +64,7 @@ class GridSource:
     def __init__(self, grid: Grid) -> None:
         header = grid.header
         name, state = header.definition, grid.state
-        # As in the sampler, the rules see the cores that the task may use.
-        target = replace(header.target, cores=header.threads)
+        target = header.target.with_threads(header.threads)
         preset = replace(preset_for(target, header.preset), move=None)
         self.grid = grid
         self.numbers = RowNumbers(grid.rows)

@@ -37,7 +37,7 @@ def compile_all(
     for case in cases:
         start = monotonic()
         try:
-            if made_for.kind == "cuda":
+            if made_for.backend == "cuda":
                 outcome = _taken(compile_for_gpu(case, made_for, seed))
             else:
                 ap.tune(case.tensors(), effort="none", target=made_for, threads=threads, seed=seed)

@@ -13,10 +13,10 @@ import ansorpy as ap
 from ansorpy.errors import UsageError
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.task import Precision, Task
-from ansorpy.measure import workers
 from ansorpy.measure.build_job import build_lowered
 from ansorpy.measure.built import Built
 from ansorpy.measure.database import Database
+from ansorpy.measure.gpu import devices
 from ansorpy.measure.gpu.runner import GpuRunner
 from ansorpy.measure.result import MeasureResult, TrialKind
 from ansorpy.schedule.lower import lower
@@ -32,7 +32,7 @@ class _Builder:
     """Builds any schedule for the simulated GPU, and the reference for the CPU."""
 
     def build(self, task: Task, states: Sequence[State]) -> list[Built | MeasureResult]:
-        if task.target.kind == "cpu":
+        if task.target.backend == "llvm":
             return [build_lowered(lower(state), task.target, "reference") for state in states]
         return [simulated_built(state) for state in states]
 
@@ -44,11 +44,11 @@ class _Builder:
 def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     """The GPU of this process; the run worker has one of its own."""
     made = SimulatedDevice()
-    monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.kind == "cuda" else ())
-    monkeypatch.setattr(workers, "bus_place", lambda number: f"simulated-{number}")
+    monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.backend == "cuda" else ())
+    monkeypatch.setattr(devices, "bus_place", lambda number: f"simulated-{number}")
     runner = partial(GpuRunner, builder=_Builder(), module="tests.measure.gpu.simulated")
-    monkeypatch.setattr(workers, "GpuRunner", runner)
-    monkeypatch.setattr("ansorpy.runtime.in_memory.device_for", lambda target: made)
+    monkeypatch.setattr(devices, "GpuRunner", runner)
+    monkeypatch.setattr("ansorpy.runtime.gpu.runtime.device_for", lambda target: made)
     return made
 
 

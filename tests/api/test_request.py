@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import ansorpy as ap
-from ansorpy.api.request import Request, as_target, as_threads
+from ansorpy.api.request import Request, as_target
 from ansorpy.errors import MissingDependency, UsageError
 from ansorpy.target import Target
 
@@ -47,17 +47,17 @@ def test_a_search_for_a_gpu_that_is_not_here_says_what_is_missing() -> None:
 
 def test_a_gpu_takes_one_thread_of_the_host() -> None:
     gpu = as_target("sm_90")
-    assert as_threads(None, gpu) == as_threads(1, gpu) == 1
-    assert as_threads(3, Target.host()) == 3
+    assert gpu.threads(None) == gpu.threads(1) == 1
+    assert Target.host().threads(3) == 3
     with pytest.raises(UsageError, match="make no difference to a GPU"):
-        as_threads(4, gpu)
+        gpu.threads(4)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
-        ({"threads": as_threads(0, Target.host())}, "at least 1, got 0"),
+        ({"threads": Target.host().threads(0)}, "at least 1, got 0"),
         ({"threads": 1.5}, "got 1.5"),
         ({"seed": "a"}, "seed must be a whole number of at least 0, got 'a'"),
         ({"seed": -1}, "got -1"),

@@ -64,7 +64,7 @@ def test_sketches(operator: str, target: str, preset: str, golden: Callable[[str
 def emitted(program: Program, target: Target, symbol: str) -> str:
     """The text that a compiler is given."""
     try:
-        if target.kind == "cuda":
+        if target.backend == "cuda":
             return emit_cuda(program, target, symbol).text
         return emit_llvm(program, target, symbol)
     except CodegenError as error:

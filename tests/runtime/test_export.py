@@ -14,11 +14,12 @@ import pytest
 from ansorpy.errors import ForeignFile, MissingDependency, UsageError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
-from ansorpy.runtime import export as exporting
+from ansorpy.runtime import linking
 from ansorpy.runtime.compiled import CompiledModel
 from ansorpy.runtime.elf import find_metadata
-from ansorpy.runtime.export import export, library_name
+from ansorpy.runtime.export import export
 from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.linking import library_name
 from ansorpy.runtime.metadata import read_metadata
 from ansorpy.runtime.model import load
 from ansorpy.runtime.plan import Plan, plan_network
@@ -214,7 +215,7 @@ model = ap.load(sys.argv[1])
 model.run(None, {port.name: np.ones(port.shape, port.dtype)})
 print(*(name for name in sys.modules if name.startswith("ansorpy.") or "." not in name))
 """
-RUNS = {"codegen", "config", "errors", "ir", "rates", "runtime", "target"}
+RUNS = {"codegen", "config", "errors", "ir", "rates", "registry", "runtime", "target", "version"}
 
 
 def test_running_a_library_loads_no_compiler(rng: Rng, tmp_path: Path) -> None:
@@ -295,7 +296,7 @@ def test_the_folder_has_to_exist(rng: Rng, tmp_path: Path) -> None:
 def test_constants_beyond_what_one_library_holds(
     rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(exporting, "MAX_BYTES", 1000)
+    monkeypatch.setattr(linking, "MAX_BYTES", 1000)
     model, _ = programs.model(rng)
     with pytest.raises(UsageError, match="a library holds up to 2 GiB"):
         model.export(tmp_path / "net.so")

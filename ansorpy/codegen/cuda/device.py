@@ -12,18 +12,10 @@ from typing import Any, Protocol
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.plan import Launch, LaunchPlan
-from ansorpy.errors import AnsorpyError
 
-__all__ = ["Device", "DeviceLost", "launch_all", "repeat"]
+__all__ = ["Device", "launch_all", "repeat"]
 
 Array = npt.NDArray[Any]
-
-
-class DeviceLost(AnsorpyError):
-    """The context of a GPU is unusable, as after an access to invalid memory.
-
-    Every further use of the GPU in this process fails; another process may still use it.
-    """
 
 
 class Device(Protocol):

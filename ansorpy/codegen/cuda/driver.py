@@ -12,12 +12,11 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.cuda.equal import LAUNCH, SOURCE
 from ansorpy.codegen.cuda.nvrtc import compile_source
 from ansorpy.codegen.cuda.plan import Launch
 from ansorpy.codegen.singletons import singleton
-from ansorpy.errors import AnsorpyError, CodegenError, MissingDependency
+from ansorpy.errors import AnsorpyError, CodegenError, DeviceLost, MissingDependency
 from ansorpy.target import Target
 
 __all__ = ["CudaDevice", "bus_place", "device_for"]

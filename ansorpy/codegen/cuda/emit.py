@@ -56,7 +56,7 @@ def emit_cuda(program: Program, target: Target, symbol: str, *, several: bool = 
         CodegenError: The program uses what a GPU does not have (parallel loops), waits for other
             blocks, launches kernels in a loop, or unrolls more than a compiler can handle.
     """
-    if target.kind != "cuda":
+    if not target.capability:
         raise CodegenError(f"target {target.name} is not a GPU", hint="name one as in sm_90")
     overlapping = may_overlap(program)
     program = _prepared(program, target)

@@ -44,9 +44,9 @@ def emit_module(
     program: Program, target: Target, symbol: str, prefetch: bool
 ) -> tuple[str, StoragePlan]:
     """The module's text, and the storage plan of the program's buffers."""
-    if target.kind != "cpu":
+    if not target.triple:
         raise CodegenError(
-            f"target {target.name} is not a CPU", hint="use the CUDA generator for it"
+            f"LLVM has no code for target {target.name}", hint="use its own code generator"
         )
     overlapping = may_overlap(program)
     program = promote(expand_instructions(program), target)

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device import Device, DeviceLost
+from ansorpy.codegen.cuda.device import Device
 from ansorpy.codegen.llvm.memory import arranged
+from ansorpy.errors import DeviceLost
 from ansorpy.ir.strides import span
 from ansorpy.measure.guard import gaps
 

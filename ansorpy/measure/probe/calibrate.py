@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ansorpy.config import CALIBRATE, available_cores, cache_folder
 from ansorpy.errors import ForeignFile
+from ansorpy.measure.devices import devices_of
 from ansorpy.measure.locks import lock_cores
 from ansorpy.measure.probe import limits
 from ansorpy.rates import Rates
@@ -39,7 +40,7 @@ def calibrated(target: Target, *, again: bool = False) -> Target:
     Args:
         again: Measure even if rates are stored.
     """
-    if not CALIBRATE.get() or target.kind != "cpu" or not target.runs_on_host():
+    if not CALIBRATE.get() or not devices_of(target).has_rates or not target.runs_on_host():
         return target
     if target.rates is not None and not again:
         return target

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.codegen.cuda.device import Device, DeviceLost, launch_all, repeat
+from ansorpy.codegen.cuda.device import Device, launch_all, repeat
 from ansorpy.codegen.cuda.packed import unpacked
 from ansorpy.codegen.cuda.plan import ALIGNMENT, LaunchPlan
-from ansorpy.errors import UsageError
+from ansorpy.errors import DeviceLost, UsageError
 from ansorpy.runtime.gpu.operands import Operand, operand
 from ansorpy.runtime.plan import Argument, Memory, Plan
 from ansorpy.runtime.ports import Port

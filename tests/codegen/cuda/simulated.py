@@ -18,14 +18,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ansorpy.codegen.cuda.build import CudaCode
-from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
 from ansorpy.codegen.cuda.packed import packed
 from ansorpy.codegen.cuda.plan import Argument, Launch
 from ansorpy.codegen.llvm.memory import arranged
 from ansorpy.codegen.objects import ObjectCode
-from ansorpy.errors import CodegenError
+from ansorpy.errors import CodegenError, DeviceLost
 from ansorpy.ir.interpret.lanes import Lanes
 from ansorpy.ir.interpret.memory import Storage
 from ansorpy.ir.interpret.program import Machine

@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.cuda.driver import CudaDevice
 from ansorpy.codegen.cuda.plan import Launch
-from ansorpy.errors import CodegenError
+from ansorpy.errors import CodegenError, DeviceLost
 from ansorpy.target import Target
 
 

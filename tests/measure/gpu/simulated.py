@@ -66,7 +66,7 @@ class SimulatedBuilder:
         return [self._built(task, state) for state in states]
 
     def _built(self, task: Task, state: State) -> Built:
-        if task.target.kind == "cpu":
+        if task.target.backend == "llvm":
             return build_lowered(lower(state), task.target, "reference")
         threads = state.stage("C").iters[-1].extent or 0
         fault = FAULTS[self.threads.index(threads)]

@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from ansorpy.codegen.cuda.device import DeviceLost
 from ansorpy.codegen.cuda.packed import unpacked
-from ansorpy.errors import CodegenError, ForeignFile
+from ansorpy.errors import CodegenError, DeviceLost, ForeignFile
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import compute, placeholder
 from ansorpy.measure.built import Built, ParamSpec

@@ -44,8 +44,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
 
 def attached(device: SimulatedDevice, monkeypatch: pytest.MonkeyPatch) -> SimulatedDevice:
     """*device* as this machine's only GPU."""
-    monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.kind == "cuda" else ())
-    monkeypatch.setattr("ansorpy.runtime.in_memory.device_for", lambda target: device)
+    monkeypatch.setattr(Target, "gpus", lambda self: (0,) if self.backend == "cuda" else ())
+    monkeypatch.setattr("ansorpy.runtime.gpu.runtime.device_for", lambda target: device)
     return device
 
 

@@ -1,0 +1,27 @@
+"""CPU cores as the devices of a backend: this machine's, or a cluster's."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from ansorpy.measure.devices import Machines
+from ansorpy.measure.fleet.ray_cluster import connect
+from ansorpy.measure.fleet.runner import FleetRunner
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.target import Target
+
+__all__ = ["HostCores"]
+
+
+class HostCores:
+    """The cores that this process may use (:class:`ansorpy.measure.devices.Devices`)."""
+
+    has_rates = True
+
+    def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
+        return LocalRunner(options)
+
+    def open_cluster(
+        self, address: str, options: MeasureOptions
+    ) -> AbstractContextManager[Machines]:
+        return FleetRunner(connect(address, options), options)

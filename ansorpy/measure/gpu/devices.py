@@ -1,0 +1,29 @@
+"""The GPUs of this machine as the devices of a backend."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from ansorpy.codegen.cuda.driver import bus_place
+from ansorpy.errors import UsageError
+from ansorpy.measure.devices import Machines
+from ansorpy.measure.gpu.runner import Gpu, GpuRunner
+from ansorpy.measure.runner import LocalRunner, MeasureOptions
+from ansorpy.target import Target
+
+__all__ = ["LocalGpus"]
+
+
+class LocalGpus:
+    """The GPUs that run a target's code; without any, its code can still be built here."""
+
+    has_rates = False
+
+    def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
+        gpus = [Gpu(number, bus_place(number)) for number in target.gpus()]
+        return GpuRunner(gpus, options) if gpus else LocalRunner(options)
+
+    def open_cluster(
+        self, address: str, options: MeasureOptions
+    ) -> AbstractContextManager[Machines]:
+        raise UsageError("a cluster's GPUs cannot be used", hint="leave --workers out")

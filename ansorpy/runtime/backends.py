@@ -1,0 +1,79 @@
+"""Runtimes, one for each backend: how its compiled programs run here and become files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.errors import AnsorpyError
+from ansorpy.registry import Registry
+from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.model import Operands, Runs
+from ansorpy.runtime.plan import Plan
+from ansorpy.target import Target
+
+__all__ = ["RUNTIMES", "Runtime", "TimedCalls", "runtime_of"]
+
+
+@dataclass(frozen=True)
+class TimedCalls:
+    """``stamps_ns`` holds the last run's times: its start, then the end of each call."""
+
+    executable: Runs
+    stamps_ns: NDArray[np.int64]
+
+
+class Runtime(Protocol):
+    """Runs and exports the plans of one backend."""
+
+    @property
+    def operands(self) -> Operands:
+        """The arrays that callers may pass."""
+
+    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Runs:
+        """Load *plan*, which this machine can run; *pool* holds its constants, packed."""
+
+    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+        """Load *plan* with timestamps after each call.
+
+        Raises:
+            UsageError: Its calls cannot be timed one by one.
+        """
+
+    def refusal(self, target: Target, name: str) -> AnsorpyError:
+        """What to tell a user who runs program *name* where code for *target* does not run."""
+
+    def require_export(self, path: Path, target: Target) -> None:
+        """Check that programs for *target* can be exported to *path*.
+
+        Raises:
+            MissingDependency: There is no linker; the message says what to install.
+            UsageError: Such a file cannot be made for *target*.
+        """
+
+    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+        """Write *plan* to *path*; returns what the program says of itself.
+
+        Args:
+            pool: The constants, packed, to be stored ready to read.  Without it, they are packed
+                now or, where only the target can do that, by the program's ``init``.
+        """
+
+
+RUNTIMES: Registry[Runtime] = Registry(
+    "runtime",
+    {
+        "llvm": "ansorpy.runtime.native:NativeRuntime",
+        "cuda": "ansorpy.runtime.gpu.runtime:GpuRuntime",
+    },
+)
+"""The runtime of each backend."""
+
+
+def runtime_of(target: Target) -> Runtime:
+    """The runtime of *target*'s backend."""
+    return RUNTIMES.one(target.backend)

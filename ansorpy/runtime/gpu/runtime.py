@@ -1,0 +1,61 @@
+"""The runtime of GPU programs: launched by this process, or by a library through the driver."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.codegen.cuda.driver import device_for
+from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
+from ansorpy.runtime.backends import TimedCalls
+from ansorpy.runtime.describe import metadata_of
+from ansorpy.runtime.gpu.executable import GpuExecutable
+from ansorpy.runtime.gpu.library import LIBRARIES, cuda_objects, cuda_source
+from ansorpy.runtime.gpu.operands import accept_operand, check_operand
+from ansorpy.runtime.linker import find_linker
+from ansorpy.runtime.linking import library_name, linking, refuse_size
+from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.model import Operands
+from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.pool import make_pool
+from ansorpy.target import Target
+
+__all__ = ["GpuRuntime"]
+
+
+class GpuRuntime:
+    """Cubins and their launches (:class:`ansorpy.runtime.backends.Runtime`)."""
+
+    operands = Operands(accept_operand, check_operand)
+
+    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> GpuExecutable:
+        return GpuExecutable(plan, pool, device_for(plan.target))
+
+    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+        raise UsageError(
+            "calls on a GPU are not timed one by one", hint="use Nsight Systems: nsys profile"
+        )
+
+    def refusal(self, target: Target, name: str) -> AnsorpyError:
+        return MissingDependency(
+            f"{name} is for {target.cpu}, and this machine has no GPU that runs it"
+        )
+
+    def require_export(self, path: Path, target: Target) -> None:
+        find_linker(Target.host())
+
+    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+        """Write the library *path*; the constants are packed here, on this machine's CPU."""
+        name, linker = library_name(path), find_linker(Target.host())
+        packed = make_pool(plan, name) if pool is None else pool
+        refuse_size(packed.nbytes)
+        constants = hashlib.sha256(packed.data).digest()
+        metadata = metadata_of(plan, name, cuda_source(plan, name, metadata=""), constants)
+        with linking(name, path, linker) as link:
+            text = metadata.model_dump_json()
+            files = cuda_objects(plan, name, text, packed, link.folder, linker)
+            link.link(files, needs=LIBRARIES)
+        return metadata

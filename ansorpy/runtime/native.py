@@ -1,0 +1,140 @@
+"""The runtime of CPU backends by LLVM: code linked by its JIT, or to shared libraries."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.codegen.llvm.team import needs_team, team_object
+from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.runtime.backends import TimedCalls
+from ansorpy.runtime.cpu import missing_features, required_features
+from ansorpy.runtime.dataobject import write_data_object
+from ansorpy.runtime.describe import metadata_of
+from ansorpy.runtime.entry import Constants, EntrySource, baseline, build_entry, emit_entry
+from ansorpy.runtime.executable import Code, Executable
+from ansorpy.runtime.linker import find_linker
+from ansorpy.runtime.linking import Link, library_name, linking, refuse_size
+from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.model import Operands
+from ansorpy.runtime.plan import Plan
+from ansorpy.target import Target
+
+__all__ = ["NativeRuntime"]
+
+
+class NativeRuntime:
+    """Machine code of CPUs (:class:`ansorpy.runtime.backends.Runtime`)."""
+
+    operands = Operands()
+
+    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Executable:
+        return _executable(_link(plan, name), plan, name, pool)
+
+    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+        name = "timed"
+        library = _link(plan, name, is_timed=True)
+        count = 1 + len(plan.steps)
+        stamps = (ctypes.c_int64 * count).from_address(library.address(f"{name}_stamps"))
+        return TimedCalls(_executable(library, plan, name, pool), np.ctypeslib.as_array(stamps))
+
+    def refusal(self, target: Target, name: str) -> AnsorpyError:
+        lacking = ", ".join(missing_features(required_features(target)))
+        return MissingDependency(
+            f"{name} is for {target.name} ({target.triple}), which this machine cannot "
+            f"run{': it lacks ' + lacking if lacking else ''}",
+            hint="export it and run it there",
+        )
+
+    def require_export(self, path: Path, target: Target) -> None:
+        find_linker(target)
+
+    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+        with linking(library_name(path), path, find_linker(plan.target)) as link:
+            return _export(plan, link, pool)
+
+
+def _link(plan: Plan, name: str, *, is_timed: bool = False) -> Library:
+    """Link the code of all calls with an entry for them."""
+    required = required_features(plan.target)
+    source = EntrySource(plan, name, Constants.GIVEN, features=required, is_timed=is_timed)
+    parts = ["init", "context_bytes", "run", "pool", *(["stamps"] if is_timed else [])]
+    symbols = [f"{name}_{part}" for part in parts]
+    return load([build_entry(source), *(code.code for code in plan.objects)], symbols=symbols)
+
+
+def _executable(library: Library, plan: Plan, name: str, pool: NDArray[np.uint8]) -> Executable:
+    init, context_bytes, run, where = (
+        library.address(f"{name}_{part}") for part in ("init", "context_bytes", "run", "pool")
+    )
+    ctypes.c_void_p.from_address(where).value = pool.ctypes.data
+    required = required_features(plan.target)
+    code = Code(name, init, context_bytes, run, (library, pool), required)
+    return Executable(code, plan.inputs, plan.outputs)
+
+
+def _export(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> Metadata:
+    """Build the library of *plan*; returns its metadata."""
+    digest, constants = _constants(plan, link, pool)
+    kind = Constants.ORIGINAL if pool is None else Constants.PACKED
+    required = required_features(plan.target)
+    source = EntrySource(plan, link.name, kind, features=required)
+    metadata = metadata_of(plan, link.name, emit_entry(source), digest)
+    source = replace(source, metadata=metadata.model_dump_json())
+    codes = [code.code for code in plan.objects]
+    files = [link.write(f"task{k}.o", code) for k, code in enumerate(codes)]
+    files += [link.write("entry.o", build_entry(source)), *constants]
+    has_threads = any(needs_team(code) for code in codes)
+    if has_threads:
+        team = team_object(baseline(plan.target), ends_with_library=True)
+        files.append(link.write("team.o", team))
+    link.link(files, needs=("-pthread",) if has_threads else ())
+    return metadata
+
+
+def _constants(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> tuple[bytes, list[Path]]:
+    """Return a digest of the constants and the object file that holds them, if any."""
+    size = plan.pool_bytes if pool is not None else _original_bytes(plan)
+    refuse_size(size)
+    content = hashlib.sha256()
+    if not size:
+        return content.digest(), []
+    path, like = link.folder / "constants.o", plan.objects[0].code
+    pieces = _told(_pieces(plan) if pool is None else (pool.data,), content.update)
+    # Original constants need writable memory: intermediate results of packing lie among them.
+    name = f"{link.name}_raw_data" if pool is None else f"{link.name}_pool_data"
+    write_data_object(path, like, name, pieces, is_written=pool is None)
+    return content.digest(), [path]
+
+
+def _told(
+    pieces: Iterable[bytes | memoryview], hear: Callable[[bytes | memoryview], None]
+) -> Iterator[bytes | memoryview]:
+    """Yield *pieces*, passing each one to *hear* first."""
+    for piece in pieces:
+        hear(piece)
+        yield piece
+
+
+def _original_bytes(plan: Plan) -> int:
+    return plan.raw_bytes + sum(array.nbytes for _, array in plan.direct)
+
+
+def _pieces(plan: Plan) -> Iterable[bytes]:
+    """The original constants in the entry's order: region ``RAW``, then those read as they are."""
+    position = 0
+    for offset, array in sorted(plan.raw, key=lambda item: item[0]):
+        yield bytes(offset - position)
+        yield array.tobytes()
+        position = offset + array.nbytes
+    yield bytes(plan.raw_bytes - position)
+    for _, array in plan.direct:
+        yield array.tobytes()
+        yield bytes(-array.nbytes % 64)

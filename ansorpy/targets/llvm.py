@@ -1,0 +1,198 @@
+"""CPUs that LLVM generates code for: this machine, named ones, and those of any LLVM triple.
+
+The host's cache sizes come from ``/sys``, its CPU name and features from LLVM, which is loaded only
+when needed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from ansorpy.config import available_cores, default_threads
+from ansorpy.errors import UsageError
+from ansorpy.target import KIB, MIB, Target
+
+__all__ = ["Cpus", "host_caches", "vectors_of"]
+
+
+class Cpus:
+    """CPUs, with code by LLVM (:class:`ansorpy.target.TargetKind`)."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return ("host", *_NAMED, "an LLVM triple")
+
+    def parse(self, text: str) -> Target | None:
+        if text == "host":
+            return _host()
+        if text in _NAMED:
+            return _NAMED[text]
+        if re.fullmatch(r"[a-z0-9_.]+(-[a-z0-9_.]+){1,3}", text) and _is_llvm_triple(text):
+            return _from_triple(text)
+        return None
+
+    def runs_on_host(self, target: Target) -> bool:
+        host = _host()
+        if target.triple.split("-")[0] != host.triple.split("-")[0]:
+            return False
+        implied = target.cpu in ("x86-64", "generic", host.cpu) or bool(target.features)
+        return implied and target.feature_set <= host.feature_set
+
+    def require_device(self, target: Target) -> None:
+        """Nothing: there are cores, though they may be others than *target*'s."""
+
+    def gpus(self, target: Target) -> tuple[int, ...]:
+        return ()
+
+    def threads(self, asked: int | None, target: Target) -> int:
+        return default_threads() if asked is None else asked
+
+    def with_threads(self, target: Target, threads: int) -> Target:
+        return replace(target, cores=threads)
+
+    def family(self, triple: str, vector_bits: str) -> str:
+        return f"{triple.split('-')[0]} with {vector_bits}-bit vectors"
+
+
+_X86 = "x86_64-unknown-linux-gnu"
+_ARM = "aarch64-unknown-linux-gnu"
+_RISCV = "riscv64-unknown-linux-gnu"
+
+# What 64-bit RISC-V Linux distributions require; the vector extension (V) is added to it.
+_RV64GC = ("a", "c", "d", "f", "m", "zicsr", "zifencei")
+
+# The x86-64 psABI's micro-architecture levels, in LLVM's feature names.
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+_V4 = (*_V3, "avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl")
+
+
+def _features(names: Iterable[str]) -> str:
+    return ",".join(f"+{name}" for name in sorted(names))
+
+
+_NAMED: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target(
+            "x86-64-v2", _X86, "x86-64-v2", _features(_V2), 4, 128, 16, 32 * KIB, 256 * KIB, 8 * MIB
+        ),
+        Target(
+            "x86-64-v3", _X86, "x86-64-v3", _features(_V3), 4, 256, 16, 32 * KIB, 256 * KIB, 8 * MIB
+        ),
+        Target(
+            "x86-64-v4", _X86, "x86-64-v4", _features(_V4), 4, 512, 32, 32 * KIB, 1 * MIB, 16 * MIB
+        ),
+        Target(
+            "cortex-a76", _ARM, "cortex-a76", "+dotprod", 4, 128, 32, 64 * KIB, 512 * KIB, 2 * MIB
+        ),
+        Target(
+            "rv64gcv", _RISCV, "generic-rv64", _features((*_RV64GC, "v")), 4, 128, 32, 32 * KIB,
+            512 * KIB, 2 * MIB,
+        ),
+    )
+}  # fmt: skip
+
+
+@cache
+def _host() -> Target:
+    from llvmlite import binding as llvm
+
+    features = {name for name, present in llvm.get_host_cpu_features().items() if present}
+    triple = llvm.get_process_triple()
+    bits, registers = vectors_of(triple.split("-")[0], features)
+    caches = host_caches()
+    return Target(
+        name="host",
+        triple=triple,
+        cpu=llvm.get_host_cpu_name(),
+        features=_features(features),
+        cores=available_cores(),
+        vector_bits=bits,
+        vector_registers=registers,
+        l1_bytes=caches.get(1, 32 * KIB),
+        l2_bytes=caches.get(2, 512 * KIB),
+        l3_bytes=caches.get(3, 0),
+        cache_line_bytes=_host_line_bytes(),
+    )
+
+
+def vectors_of(arch: str, features: set[str]) -> tuple[int, int]:
+    """(bits, registers) of the widest vectors that *features* of *arch* offer."""
+    if "avx512f" in features and "avx512vl" in features:
+        return 512, 32
+    if "avx" in features:
+        return 256, 16
+    if arch in ("aarch64", "arm64"):
+        return 128, 32
+    if arch.startswith("riscv"):
+        # V guarantees 128 bits; without it LLVM splits vectors into its 32 scalar registers.
+        return 128, 32
+    return 128, 16
+
+
+def host_caches(root: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[int, int]:
+    """Level -> bytes of the data (or unified) caches of the first core; empty when unknown."""
+    sizes = {}
+    for folder in sorted(root.glob("index*")):
+        try:
+            kind = (folder / "type").read_text().strip()
+            level = int((folder / "level").read_text())
+            size = (folder / "size").read_text().strip()
+        except (OSError, ValueError):
+            continue
+        if kind != "Instruction":
+            sizes[level] = _cache_bytes(size)
+    return sizes
+
+
+def _cache_bytes(text: str) -> int:
+    scale = {"K": KIB, "M": MIB}.get(text[-1:], 1)
+    return int(text.rstrip("KM")) * scale
+
+
+def _host_line_bytes() -> int:
+    line = Path("/sys/devices/system/cpu/cpu0/cache/index0/coherency_line_size")
+    try:
+        return int(line.read_text())
+    except (OSError, ValueError):
+        return 64
+
+
+def _is_llvm_triple(text: str) -> bool:
+    """True when this LLVM can generate code for *text*."""
+    from llvmlite import binding as llvm
+
+    llvm.initialize_all_targets()
+    try:
+        llvm.Target.from_triple(text)
+    except RuntimeError:
+        return False
+    return True
+
+
+# CPU and features to assume when only the triple is given.
+_BASELINE: dict[str, tuple[str, tuple[str, ...]]] = {
+    "x86_64": ("x86-64", ()),
+    "riscv64": ("generic-rv64", _RV64GC),
+    # In every engine since 2021; without it each vector would be split into scalars.
+    "wasm32": ("generic", ("simd128",)),
+    "wasm64": ("generic", ("simd128",)),
+}
+
+
+def _from_triple(triple: str) -> Target:
+    """A generic CPU of an architecture: baseline features, ordinary caches."""
+    arch = triple.split("-")[0]
+    if arch.startswith("nvptx"):
+        raise UsageError(
+            f"{triple} is not generated through LLVM", hint="use --target cuda or sm_NN"
+        )
+    cpu, names = _BASELINE.get(arch, ("generic", ()))
+    bits, registers = vectors_of(arch, set(names))
+    features = _features(names)
+    return Target(triple, triple, cpu, features, 4, bits, registers, 32 * KIB, 512 * KIB, 4 * MIB)
