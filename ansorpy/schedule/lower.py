@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ansorpy.config import VERIFY
 from ansorpy.errors import ScheduleError
@@ -14,7 +15,9 @@ from ansorpy.schedule.blocks import is_launched, launched, without_vthreads
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.packing import Packing, pack_stmt
 from ansorpy.schedule.stagelower import StageLowering
-from ansorpy.schedule.state import State
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
 
 __all__ = ["Lowered", "lower"]
 

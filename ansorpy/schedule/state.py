@@ -23,6 +23,7 @@ from ansorpy.errors import ScheduleError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.tensor import ComputeOp, PlaceholderOp, Tensor
 from ansorpy.schedule.decisions import Decision, OneOf
+from ansorpy.schedule.legality import Checked, check
 from ansorpy.schedule.stage import Attach, Iter, Stage, Tail, initial_stage
 from ansorpy.schedule.steps import (
     annotate,
@@ -183,6 +184,20 @@ class State:
         if missing:
             raise ScheduleError(f"no value given for {', '.join(missing)}")
         return [step.resolve(values) for step in self.history]
+
+    def check(self) -> Checked:
+        """Prove that this schedule computes its definition, whatever steps led to it.
+
+        The result says how much was proved, and what could not be decided.  Primitives refuse
+        what is never possible; this also finds what only the whole schedule shows: stages read
+        outside of the loop they are computed in, threads that overwrite each other's memory,
+        sums that overlapping tiles add to twice.
+
+        Raises:
+            ScheduleError: It does not, or a decision is open.  The error names the step that
+                made it illegal, and why.
+        """
+        return check(self)
 
     # The primitives; stage is a number or a name, loops are Iter objects or names
 

@@ -140,6 +140,22 @@ def random_state(rng: np.random.Generator, steps: int) -> State:
     return state
 
 
+def random_bound_state(rng: np.random.Generator, steps: int) -> State:
+    """A random definition under random bindings to GPU indices, places and memories.
+
+    Most of them are illegal in ways that only the whole schedule shows.
+    """
+    state = State.initial(DEFINITIONS[int(rng.integers(len(DEFINITIONS)))](rng))
+    for _ in range(steps):
+        action = BINDINGS[int(rng.integers(len(BINDINGS)))]
+        stages = [s for s in state.stages if not s.is_placeholder]
+        try:
+            state = action(state, stages[int(rng.integers(len(stages)))].name, rng)
+        except ScheduleError:
+            continue
+    return state
+
+
 def spread(dag: ComputeDAG, rng: np.random.Generator) -> ComputeDAG:
     """*dag* with some inputs and outputs as parts of larger tensors."""
     strides = {}
@@ -237,4 +253,19 @@ ACTIONS: tuple[Callable[[State, str, np.random.Generator], State], ...] = (
     lambda s, n, rng: s.compute_root(n),
     lambda s, n, rng: s.split_lanes(n, _pick(s, n, rng), int(rng.integers(1, 20)))[0],
     lambda s, n, rng: s.split_lanes(n, s.stage(n).iters[-1], int(rng.integers(1, 20)))[0],
+)  # fmt: skip
+
+
+def _bind(state: State, stage: str, rng: np.random.Generator) -> State:
+    index = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread")
+    return state.bind(stage, _pick(state, stage, rng), index[int(rng.integers(len(index)))])
+
+
+def _set_scope(state: State, stage: str, rng: np.random.Generator) -> State:
+    return state.set_scope(stage, ("local", "shared", "workspace")[int(rng.integers(3))])
+
+
+BINDINGS: tuple[Callable[[State, str, np.random.Generator], State], ...] = (
+    _split, _bind, _bind, _compute_at, _compute_at, _compute_at, _set_scope, _reorder,
+    lambda s, n, rng: s.compute_inline(n),
 )  # fmt: skip

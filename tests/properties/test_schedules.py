@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis.strategies import integers
 
 from ansorpy.errors import ScheduleError
@@ -13,7 +13,7 @@ from ansorpy.ir.loops import Program, Role
 from ansorpy.schedule.lower import Lowered, lower
 from ansorpy.schedule.records import steps_from_json, steps_to_json
 from ansorpy.schedule.state import State
-from tests.properties.random_dags import random_state
+from tests.properties.random_dags import random_bound_state, random_state
 from tests.run_native import run_native
 
 Arrays = dict[str, np.ndarray]
@@ -49,8 +49,30 @@ def test_every_schedule_computes_its_definition(seed: int) -> None:
     try:
         lowered = lower(state)
     except ScheduleError:
+        assert not is_legal(state)
         return  # a place or a packing that is not legal; the message is tested elsewhere
+    assert is_legal(state)
     for got, want in zip(interpreted(lowered, data), expected, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def is_legal(state: State) -> bool:
+    try:
+        return not state.check().undecided
+    except ScheduleError as error:
+        assert error.step is not None
+        return False
+
+
+@settings(max_examples=150, deadline=None)
+@given(seed=integers(0, 2**32 - 1))
+def test_what_is_legal_on_a_gpu_computes_its_definition(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    state = random_bound_state(rng, int(rng.integers(1, 9)))
+    assume(is_legal(state))
+    data = inputs_of(state, rng)
+    expected = run_dag(state.base, data)
+    for got, want in zip(interpreted(lower(state), data), expected, strict=True):
         np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 

@@ -1,0 +1,206 @@
+"""Statement instances: which points of its operator each iteration of a scheduled stage computes.
+
+For a stage with loops: the loops around its statement, the value of each axis in them, the
+conditions under which the statement runs, and the box of its tensor that is kept where it is
+computed.  The values are those that lowering uses, over one variable a loop, so isl can be asked
+about them (:mod:`ansorpy.ir.isl`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+from typing import TYPE_CHECKING
+
+from ansorpy.ir.expr import Axis, AxisKind, Binary, BinaryOp, Expr, Var, as_expr
+from ansorpy.ir.interval import bounds as interval
+from ansorpy.ir.isl import Domain
+from ansorpy.ir.loops import ForKind
+from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.tensor import ComputeOp
+from ansorpy.schedule.axes import axis_exprs, is_ragged
+from ansorpy.schedule.bounds import Bounds
+from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
+from ansorpy.schedule.loopkinds import loop_kinds
+from ansorpy.schedule.spans import start_of
+from ansorpy.schedule.stage import SplitRelation, Stage
+from ansorpy.schedule.tails import second_body
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["Instances", "Kept", "Loop", "instances"]
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A loop around a statement; ``stage`` is the one it belongs to."""
+
+    stage: str
+    name: str
+    kind: ForKind
+    var: Var
+    extent: int
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The part of one dimension that is kept: *extent* elements from *start*."""
+
+    start: Expr
+    extent: int
+
+
+@dataclass(frozen=True, eq=False)
+class Instances:
+    """The executions of one stage's statement.
+
+    Args:
+        outer: The loops of other stages around it, outermost first.
+        own: Its own loops.
+        axes: The value of each axis, space axes first.
+        guards: The conditions under which the statement runs.
+        extents: The extent of every axis and loop of the stage, those split or fused included.
+        kept: For a stage computed at a loop, the box that is kept in each iteration of it.
+    """
+
+    stage: Stage
+    op: ComputeOp
+    outer: tuple[Loop, ...]
+    own: tuple[Loop, ...]
+    axes: Mapping[Axis, Expr]
+    guards: tuple[Expr, ...]
+    extents: Mapping[str, int]
+    kept: tuple[Kept, ...] | None
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """All loops around the statement, outermost first."""
+        return (*self.outer, *self.own)
+
+    @cached_property
+    def domain(self) -> Domain:
+        """The iterations of :attr:`loops`; the statement runs in those that meet the guards."""
+        return Domain({loop.var: loop.extent for loop in self.loops}, self.stage.name)
+
+    @property
+    def ranges(self) -> dict[Var, tuple[int, int]]:
+        """The lowest and highest value of each loop's variable."""
+        return {loop.var: (0, loop.extent - 1) for loop in self.loops}
+
+    def at(self, e: Expr) -> Expr:
+        """An expression of the operator's axes as one of the loops."""
+        return substitute(e, {axis: value for axis, value in self.axes.items()})
+
+
+def instances(state: State) -> dict[str, Instances]:
+    """The instances of every stage with loops, by name; no decision of *state* may be open.
+
+    Raises:
+        ScheduleError: A stage is computed inside a loop that one of its readers is outside of.
+    """
+    bounds = Bounds(state, {})
+    made: dict[str, Instances] = {}
+    for name in bounds.definition.ops:
+        bounds.extents(name)
+    for name in bounds.definition.ops:
+        _make(bounds, name, made)
+    return made
+
+
+def _make(bounds: Bounds, name: str, made: dict[str, Instances]) -> Instances:
+    """The instances of stage *name*, after those of the stage it is computed in."""
+    if name in made:
+        return made[name]
+    stage = bounds.state.stage(name)
+    op, extents = bounds.op(name), _numbers(bounds, name)
+    outer: tuple[Loop, ...] = ()
+    kept: tuple[Kept, ...] | None = None
+    if stage.attach is not None:
+        host = _make(bounds, stage.attach.stage, made)
+        inside = next(n for n, loop in enumerate(host.own) if loop.name == stage.attach.iter)
+        outer = (*host.outer, *host.own[: inside + 1])
+        kept = tuple(_kept(bounds, stage, host, outer))
+    kinds = {loop: how.kind for loop, how in loop_kinds(bounds, name).items()}
+    own = _around_sums(stage, tuple(
+        Loop(name, it.name, kinds[it.name], Var(it.name), extents[it.name]) for it in stage.iters
+    ))  # fmt: skip
+    local, guards = _local(stage, {loop.name: loop.var for loop in own}, extents, kinds)
+    axes: dict[Axis, Expr] = {a: local[a.name] for a in op.reduce_axes}
+    for d, axis in enumerate(op.axes):
+        axes[axis] = local[axis.name] if kept is None else kept[d].start + local[axis.name]
+        if bounds.masked(name):
+            guards.append(axes[axis] < axis.extent)
+    made[name] = Instances(stage, op, outer, own, axes, tuple(guards), extents, kept)
+    return made[name]
+
+
+def _around_sums(stage: Stage, loops: tuple[Loop, ...]) -> tuple[Loop, ...]:
+    """*loops* as lowering nests them: one over threads that share a sum is around the reduction."""
+    reduce = [loop for loop in loops if stage.iter(loop.name).kind is AxisKind.REDUCE]
+    shared = next((loop for loop in reduce if loop.kind in BLOCK_THREADS), None)
+    if shared is None:
+        return loops
+    first = loops.index(reduce[0])
+    others = [loop for loop in loops if loop is not shared]
+    return (*others[:first], shared, *others[first:])
+
+
+def _numbers(bounds: Bounds, name: str) -> dict[str, int]:
+    """The extent of every axis and loop of a stage."""
+    found: dict[str, int] = {}
+    for key, size in bounds.extents(name).items():
+        assert isinstance(size, int), f"{key} is still open"
+        found[key] = size
+    return found
+
+
+def _local(
+    stage: Stage,
+    leaves: Mapping[str, Expr],
+    extents: Mapping[str, int],
+    kinds: Mapping[str, ForKind],
+) -> tuple[dict[str, Expr], list[Expr]]:
+    """Each axis and loop within the box that the stage computes, and the conditions to be in it."""
+    starts: dict[str, Expr] = {}
+    smaller = second_body(stage, extents, kinds)
+    if smaller is not None:
+        tile = leaves[smaller.relation.children[0]]
+        starts[smaller.relation.parent] = smaller.start(tile)
+    values = axis_exprs(stage, leaves, extents, starts)
+    guards: list[Expr] = []
+    for relation in stage.relations:
+        if not isinstance(relation, SplitRelation) or is_ragged(relation, extents):
+            continue
+        if prod(extents[child] for child in relation.children) > extents[relation.parent]:
+            guards.append(values[relation.parent] < extents[relation.parent])
+    if smaller is not None:
+        inside = values[smaller.relation.parent] - starts[smaller.relation.parent]
+        guards.append((tile < smaller.first) | (inside < smaller.size))
+    return values, guards
+
+
+def _kept(bounds: Bounds, stage: Stage, host: Instances, outer: Sequence[Loop]) -> Iterator[Kept]:
+    """The box of *stage* that is kept in each iteration of the loop of *host* it is computed in.
+
+    In shared memory it starts where the first thread's part does.
+    """
+    assert stage.attach is not None
+    level = host.stage.index(stage.attach.iter)
+    later = {it.name for it in host.stage.iters[level + 1 :]}
+    inner: dict[Var, Expr] = {loop.var: as_expr(0) for loop in host.own if loop.name in later}
+    together = shared_by(stage)
+    inner |= {loop.var: as_expr(0) for loop in outer if loop.kind in together}
+    values = {axis.name: substitute(value, inner) for axis, value in host.axes.items()}
+    ranges = {loop.var: (0, loop.extent - 1) for loop in outer}
+    for span, end in zip(
+        bounds.region(stage.name, host.stage.name, level), bounds.ends(stage.name), strict=True
+    ):
+        assert isinstance(span.extent, int)
+        start = start_of(span, values)
+        low, high = interval(start, ranges)
+        if not bounds.masked(stage.name) and high + span.extent > end:
+            start = Binary(BinaryOp.MIN, start, as_expr(end - span.extent))
+        yield Kept(start if low >= 0 else Binary(BinaryOp.MAX, start, as_expr(0)), span.extent)

@@ -1,0 +1,336 @@
+"""Legality of a schedule: whether it computes its definition, and if not, which step broke it.
+
+Proved of every stage with loops, on its statement instances (:mod:`ansorpy.schedule.instances`):
+
+- What it reads of a stage computed in a loop is in the box that is kept there.
+- Iterations that run at the same time and share memory compute one box in it together.
+- A sum adds each of its terms once.  Loops may be reordered, fused and run in parallel, but where
+  tiles overlap (``tail="shift"``) each repeated iteration must begin its sum anew.
+- The loops of a GPU kernel are bound from the outside in, each to an index of its own.
+
+Intervals decide most cases and isl the others; what it cannot express or takes too long for counts
+as undecided.  Primitives do not ask, as build workers replay them without isl.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ansorpy.errors import AnsorpyError, ScheduleError
+from ansorpy.ir.access import Access, accesses
+from ansorpy.ir.expr import AxisKind, Expr, Reduce, ReduceKind, Var, as_expr, walk
+from ansorpy.ir.interval import bounds as interval
+from ansorpy.ir.isl import Domain, decide
+from ansorpy.ir.loops import BLOCK_INDICES, LAUNCH_INDICES, THREAD_INDICES, ForKind, Scope
+from ansorpy.ir.printer import text
+from ansorpy.ir.rewrite import substitute
+from ansorpy.ir.verify import verify
+from ansorpy.schedule.axes import is_ragged
+from ansorpy.schedule.instances import Instances, Kept, Loop, instances
+from ansorpy.schedule.kinds import BLOCK_THREADS, LANES, Kinds, shared_by
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.stage import SplitRelation
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.state import State
+
+__all__ = ["Checked", "check"]
+
+_SHARING: Mapping[Scope, Kinds] = {
+    Scope.LOCAL: frozenset(),
+    Scope.WARP: LANES,
+    Scope.SHARED: BLOCK_THREADS,
+    Scope.WORKSPACE: frozenset({*LAUNCH_INDICES, ForKind.PARALLEL, ForKind.VTHREAD}),
+}
+"""By memory, the kinds of loops whose iterations have one instance of it in common."""
+
+
+@dataclass
+class Checked:
+    """What was proved of a legal schedule.
+
+    Args:
+        reads: How many reads of stages computed in loops are of elements computed there.
+        undecided: What isl could not decide, one line each.
+    """
+
+    reads: int = 0
+    undecided: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        legal = f"legal; reads proved to be of elements computed in the same loop: {self.reads}"
+        return "\n".join([legal, *(f"undecided: {line}" for line in self.undecided)])
+
+
+def check(state: State) -> Checked:
+    """Prove that *state* computes its definition.
+
+    Raises:
+        ScheduleError: It does not, or a decision is open.  The error names the step to blame.
+    """
+    if state.is_open:
+        raise ScheduleError(
+            f"decisions are still open: {', '.join(d.name for d in state.decisions)}",
+            hint="state.resolve({...}) gives each column of a decision a number",
+        )
+    try:
+        return _checked(state)
+    except AnsorpyError as error:
+        raise _blamed(state, error) from None
+
+
+def _blamed(state: State, error: AnsorpyError) -> ScheduleError:
+    """*error*, of the step before which the schedule was legal for the last time."""
+    number = len(state.history) - 1
+    before = state.replay(state.base, state.history[:number])
+    while number and not _is_legal(before):
+        number -= 1
+        before = state.replay(state.base, state.history[:number])
+    step = state.history[number]
+    return ScheduleError(
+        error.message, step=step.call(), stage=step.stage, program=before.text(step.stage),
+        hint=error.hint,
+    )  # fmt: skip
+
+
+def _is_legal(state: State) -> bool:
+    try:
+        _checked(state)
+    except AnsorpyError:
+        return False
+    return True
+
+
+def _checked(state: State) -> Checked:
+    made, checked = instances(state), Checked()
+    kernels = {
+        _root(i) for i in made.values() if any(loop.kind in LAUNCH_INDICES for loop in i.loops)
+    }
+    bound = {_root(i) for i in made.values() if any(loop.kind.is_bound for loop in i.loops)}
+    for found in made.values():
+        root = _root(found)
+        if root in kernels:
+            _require_bound_outside(found)
+        _require_own_indices(found)
+        if found.kept is not None:
+            # Beside a nest that is bound, one that is not becomes a kernel of a single thread.
+            is_kernel = root in kernels or (bool(bound) and root not in bound)
+            _require_one_box(state, found, is_kernel=is_kernel)
+        _require_whole_sums(found, checked)
+        for access in accesses(found.op):
+            producer = made.get(access.tensor.name)
+            if producer is not None and producer.kept is not None:
+                _require_same_block(found, producer)
+                _require_kept(found, access, producer.kept, checked)
+    lowered = lower(state)
+    for program in (lowered.run, lowered.bind):
+        if program is not None:
+            verify(program)
+    return checked
+
+
+def _root(found: Instances) -> str:
+    """The stage in whose loops the statement runs."""
+    return found.loops[0].stage if found.loops else found.stage.name
+
+
+# Reads of boxes
+
+
+def _require_kept(
+    reader: Instances, access: Access, kept: Sequence[Kept], checked: Checked
+) -> None:
+    """Check that what *reader* reads of a tensor is in the box that is *kept* of it."""
+    tensor, guards, unknown = access.tensor, list(reader.guards), len(checked.undecided)
+    if access.guard is not None:
+        guards.append(reader.at(access.guard))
+    for d, (index, part) in enumerate(zip(access.indices, kept, strict=True)):
+        offset = reader.at(index) - part.start
+        low, high = interval(offset, reader.ranges)
+        if low >= 0 and high < part.extent:
+            continue
+        is_inside = _is_inside(reader, offset, part.extent, guards)
+        where = f'"{reader.stage.name}" reads "{tensor.name}" at {text(index)} in dimension {d}'
+        if is_inside is None and part.extent < tensor.shape[d]:
+            checked.undecided.append(where)
+        if is_inside is False:
+            raise ScheduleError(
+                f"{where}, beyond the {part.extent} elements that are computed there",
+                stage=tensor.name,
+                hint=f'compute "{tensor.name}" at an outer loop, or at the root',
+            )
+    checked.reads += len(checked.undecided) == unknown
+
+
+def _is_inside(reader: Instances, offset: Expr, extent: int, guards: Sequence[Expr]) -> bool | None:
+    """True when *offset* is in ``[0, extent)`` wherever *reader* runs; None if that is unknown."""
+    beyond = reader.domain.where((offset < 0) | (offset >= extent))
+    runs = reader.domain.within(guards)
+    is_empty = decide(lambda: (beyond.may & runs.may).is_empty())
+    return is_empty if is_empty or (beyond.exact and runs.exact) else None
+
+
+# Memory, and the iterations that share it
+
+
+def _require_one_box(state: State, found: Instances, *, is_kernel: bool) -> None:
+    """Check that iterations that share the memory of a stage compute one box in it together."""
+    name, memory = found.stage.name, _memory(state, found)
+    if memory is Scope.SHARED and not is_kernel:
+        raise ScheduleError(
+            f'"{name}" is kept in shared memory outside of a GPU kernel', stage=name,
+            hint="compute it inside a loop that is bound to a block or thread index",
+        )  # fmt: skip
+    own = {loop.kind for loop in found.own}
+    for loop in found.outer:
+        if loop.extent == 1 or loop.kind not in _SHARING[memory]:
+            continue
+        is_shared_out = loop.kind in own and not _moves(found, loop)
+        if loop.kind not in shared_by(found.stage) and not is_shared_out:
+            raise ScheduleError(
+                f'the iterations of loop "{loop.name}" run at the same time and share the memory '
+                f'of "{name}", but each needs a part of its own there', stage=name,
+                hint=f'compute "{name}" at a loop outside of "{loop.name}", or in memory that '
+                "these iterations do not share",
+            )  # fmt: skip
+        if memory is Scope.SHARED and loop.kind in THREAD_INDICES and loop.kind not in own:
+            raise ScheduleError(
+                f'every thread along {loop.kind.value} writes all of "{name}" in shared memory',
+                stage=name, hint=f'bind a loop of "{name}" to {loop.kind.value} to share the work',
+            )  # fmt: skip
+
+
+def _moves(found: Instances, loop: Loop) -> bool:
+    """True when the box of a stage computed in *loop* differs between its iterations."""
+    return any(loop.var in set(walk(part.start)) for part in found.kept or ())
+
+
+def _memory(state: State, found: Instances) -> Scope:
+    """The memory of a stage computed in a loop, as lowering chooses it."""
+    stage, attach = found.stage, found.stage.attach
+    assert attach is not None
+    if stage.scope in (Scope.SHARED, Scope.WARP):
+        return stage.scope
+    host = state.stage(attach.stage)
+    inner = (*host.iters[host.index(attach.iter) + 1 :], *stage.iters)
+    if any(it.annotation in BLOCK_THREADS for it in inner):
+        return Scope.SHARED
+    return Scope.WORKSPACE if stage.scope is Scope.WORKSPACE else Scope.LOCAL
+
+
+# The loops of kernels
+
+
+def _require_bound_outside(found: Instances) -> None:
+    """Check that a statement next to bound loops is inside of a kernel, and its memory as well."""
+    around = [loop for loop in found.loops if loop.kind is not ForKind.VTHREAD]
+    if found.kept is not None:
+        around = [loop for loop in around if loop in found.outer]
+    first = next((loop for loop in around if loop.kind in LAUNCH_INDICES or loop.extent > 1), None)
+    if first is not None and first.kind not in LAUNCH_INDICES:
+        raise ScheduleError(
+            f'a kernel would be launched in every iteration of "{first.name}"',
+            stage=first.stage, hint="bind an outer loop, or move the bound loops outside",
+        )  # fmt: skip
+    if first is None:
+        raise ScheduleError(
+            f'"{found.stage.name}" is computed outside of the kernel that is launched next to it',
+            stage=found.stage.name, hint="bind the outermost loops of every stage",
+        )  # fmt: skip
+
+
+def _require_own_indices(found: Instances) -> None:
+    """Check that all elements are computed: each index is bound once, by who needs them."""
+    for n, loop in enumerate(found.own):
+        if loop.kind not in LAUNCH_INDICES:
+            continue
+        again = next((other for other in found.own[:n] if other.kind is loop.kind), None)
+        if again is not None and max(again.extent, loop.extent) > 1:
+            raise ScheduleError(
+                f'loops "{again.name}" and "{loop.name}" are bound to one index, '
+                f"{loop.kind.value}, so they advance together", stage=found.stage.name,
+                hint="fuse them, or bind one to another index",
+            )  # fmt: skip
+        blocks = loop.kind not in THREAD_INDICES and found.kept is not None
+        if blocks and (loop.extent > 1 or any(loop.kind is other.kind for other in found.outer)):
+            raise ScheduleError(
+                f'loop "{loop.name}" is bound to {loop.kind.value}, but every block needs all of '
+                f'"{found.stage.name}"',
+                stage=found.stage.name, hint="bind it to a thread index",
+            )  # fmt: skip
+
+
+def _require_same_block(reader: Instances, producer: Instances) -> None:
+    """Check that blocks read what they computed themselves."""
+    for loop in reader.loops:
+        if loop.kind in BLOCK_INDICES and loop.extent > 1 and loop not in producer.outer:
+            raise ScheduleError(
+                f'loop "{loop.name}" of "{loop.stage}" is bound to {loop.kind.value}, but '
+                f'"{producer.stage.name}", which its blocks read, is computed outside of it',
+                stage=producer.stage.name, hint="bind block indices outside of all other loops",
+            )  # fmt: skip
+
+
+# Sums
+
+
+def _require_whole_sums(found: Instances, checked: Checked) -> None:
+    """Check that overlapping tiles add no term to a sum twice.
+
+    A sum begins before its outermost reduce loop that repeats; an iteration that runs again outside
+    of that loop begins it anew, unless another thread runs it.
+    """
+    body = found.op.body
+    adds = isinstance(body, Reduce) and body.kind in (ReduceKind.SUM, ReduceKind.PROD)
+    overlapping = [
+        r.parent for r in found.stage.relations
+        if isinstance(r, SplitRelation) and r.tail == "shift" and is_ragged(r, found.extents)
+    ]  # fmt: skip
+    if not overlapping or not adds:
+        return
+    reduce = _reduce(found)
+    begun = next((loop for loop in reduce if loop.extent > 1), reduce[-1])
+    outside = [loop.var for loop in found.own[: found.own.index(begun)]]
+    terms = [found.axes[axis] for axis in (*found.op.axes, *found.op.reduce_axes)]
+    elements = [found.axes[axis] for axis in found.op.axes]
+    every = [loop.var for loop in found.own]
+    at_once = [loop.var for loop in found.own if _runs_at_once(loop.kind)]
+    for same, apart, who in (
+        ([*outside, *terms], every, f'iterations inside of "{begun.name}"'),
+        (elements, at_once, "threads"),
+    ):
+        is_once = _is_one(found, same, apart)
+        told = f'tiles of "{overlapping[0]}" overlap, and several {who} add the same terms'
+        if is_once is None:
+            checked.undecided.append(told)
+        if is_once is False:
+            raise ScheduleError(
+                told, stage=found.stage.name,
+                hint="cache_write the stage and shift the copy, or split by factors that divide",
+            )  # fmt: skip
+
+
+def _reduce(found: Instances) -> list[Loop]:
+    """The reduce loops of a stage."""
+    return [loop for loop in found.own if found.stage.iter(loop.name).kind is AxisKind.REDUCE]
+
+
+def _is_one(found: Instances, same: Sequence[Expr], apart: Sequence[Expr]) -> bool | None:
+    """True when all iterations of a stage's own loops that agree in *same* agree in *apart*."""
+    fixed: dict[Var, Expr] = {loop.var: as_expr(0) for loop in found.outer}
+    domain = Domain({loop.var: loop.extent for loop in found.own})
+    guards = [substitute(guard, fixed) for guard in found.guards]
+    one, other = (
+        domain.access([substitute(e, fixed) for e in values], [1] * len(values), None, guards)
+        for values in (same, apart)
+    )
+    if not one.exact or not other.exact:
+        return None
+    return decide(lambda: one.map.reverse().apply_range(other.map).is_single_valued())
+
+
+def _runs_at_once(kind: ForKind) -> bool:
+    """True for loops whose iterations different threads run."""
+    return kind is ForKind.PARALLEL or kind.is_bound
