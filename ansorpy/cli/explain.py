@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from ansorpy.cli.options import (
     Dim,
@@ -32,6 +34,9 @@ def explain(
     dim: Dim = None,
     shape: Shape = None,
     precision: PrecisionOption = Precision.default,
+    relations: Annotated[
+        bool, typer.Option("--relations", help="Print what each stage reads instead.")
+    ] = False,
 ) -> None:
     """Print rule by stage by verdict by reason, then the sketches, of a network's tasks.
 
@@ -42,6 +47,7 @@ def explain(
     from ansorpy.cli.tasks import selected
     from ansorpy.measure.probe.calibrate import calibrated
     from ansorpy.rules.derive import explain as explained
+    from ansorpy.rules.derive import explain_relations
     from ansorpy.rules.presets import preset_for
 
     request = make_request(target=target, threads=threads, precision=precision)
@@ -50,7 +56,8 @@ def explain(
     for chosen in selected(project.all_tasks, task):
         print(f"task {chosen.name}")
         preset = preset_for(chosen.target)
-        print(explained(chosen.dag, chosen.target, preset, chosen.precision, _bound(chosen)))
+        told = (chosen.dag, chosen.target, preset, chosen.precision)
+        print(explain_relations(*told) if relations else explained(*told, _bound(chosen)))
         print()
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
+from ansorpy.ir.access_text import relations_text
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Precision
 from ansorpy.rules.algorithms.base import Definition, definitions
@@ -22,7 +23,15 @@ from ansorpy.target import Target
 if TYPE_CHECKING:
     from ansorpy.rules.presets import Preset
 
-__all__ = ["BREADTH", "Derivation", "TraceRow", "derive", "explain", "generate_sketches"]
+__all__ = [
+    "BREADTH",
+    "Derivation",
+    "TraceRow",
+    "derive",
+    "explain",
+    "explain_relations",
+    "generate_sketches",
+]
 
 T = TypeVar("T")
 
@@ -145,6 +154,14 @@ def explain(
             "",
         ]
     return "\n".join(parts).rstrip("\n")
+
+
+def explain_relations(
+    dag: ComputeDAG, target: Target, preset: Preset, precision: Precision = "default"
+) -> str:
+    """For each definition, what its stages read: the relations that the rules ask about."""
+    found = definitions(dag, preset.algorithms, target, precision)
+    return "\n\n".join(f"definition {d.name}\n\n{relations_text(d.dag)}" for d in found)
 
 
 def _rows(trace: Sequence[TraceRow]) -> list[str]:

@@ -296,6 +296,14 @@ def test_explain_gives_reasons(folder: Path, capsys: pytest.CaptureFixture[str])
     assert re.search(r"definition direct, takes at least [0-9.e-]+ ms", text)
 
 
+def test_explain_prints_what_stages_read(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["explain", str(folder / "net.onnx"), "--dim", "batch=1", "--task", "0"]
+    assert main([*command, "--relations"]) == 0
+    told = capsys.readouterr().out
+    assert re.search(r"^  \S+\[.*\] reads \S+\[.*\], again along \w+", told, re.MULTILINE)
+    assert "definition direct" in told and "MultiLevelTiling" not in told
+
+
 @pytest.mark.usefixtures("slow_machine")
 def test_explain_knows_the_rates_of_this_machine(
     folder: Path, capsys: pytest.CaptureFixture[str]
