@@ -1,7 +1,8 @@
 """``python -m benchmarks.cuda``: this machine's GPU beside cuBLAS, cuDNN and torch, in one run.
 
-Matmuls of 4096 (float32 without TF32; float16 in tensor cores), then networks that the script
-defines in torch, then the operator suite at batch 1.  The ratio is torch's time over ours: above 1
+First a smoke stage touches every call of the driver on tiny problems.  Then come matmuls of 4096
+(float32 without TF32; float16 in tensor cores), networks that the script defines in torch, and the
+operator suite at batch 1.  The ratio is torch's time over ours: above 1
 we win.  --json is written after every step and --db after every trial, so a run that was stopped,
 or whose minutes were up, resumes where it was.
 
@@ -30,6 +31,7 @@ from ansorpy.report.tables import Table, show
 from ansorpy.target import Target
 from benchmarks.command import exit_code, say
 from benchmarks.cuda.needed import missing, sentence
+from benchmarks.cuda.smoke.stage import check_all, read_smoke
 from benchmarks.cuda.steps import Settings, Step, cuda_torch, steps
 
 __all__ = [
@@ -97,6 +99,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--db", type=Path, default=Path("build/cuda.db"), help="records of the trials")
     p.add_argument("--json", type=Path, default=Path("build/cuda.json"), metavar="FILE")
     p.add_argument("--again", action="store_true", help="measure what FILE holds once more")
+    p.add_argument("--smoke", action="store_true", help="only the checks that precede the steps")
     p.add_argument("--show", type=Path, metavar="FILE", help="measure nothing: print FILE's table")
     return p
 
@@ -106,17 +109,34 @@ def _main(options: argparse.Namespace, arguments: Sequence[str]) -> int:
     if options.list:
         print("\n".join(step.name for step in chosen))
         return 0
+    is_sound = True
     if options.show is not None:
         run = read_run(options.show)
     else:
         end = monotonic() + 60 * options.minutes
+        is_sound = _smoke(options)
+        if options.smoke:
+            return int(not is_sound)
         run = _begun(options, torch := _gpu_torch())
         settings = Settings(options.db, options.trials, options.seed)
         tried = work_through(chosen, torch, settings, run, options.json, end, again=options.again)
         if tried and _is_lost(torch):
             _go_on(arguments, [*options.without, *tried], (end - monotonic()) / 60)
     _print(run)
-    return int(any(outcome.failure for outcome in run.outcomes))
+    return int(not is_sound or any(outcome.failure for outcome in run.outcomes))
+
+
+def _smoke(options: argparse.Namespace) -> bool:
+    """Touch every call of the driver on tiny problems first; True when nothing failed.
+
+    A fresh process that goes on after a lost context finds in the file that all was checked.
+    """
+    lacking = [name for name in missing() if name != "torch"]
+    if lacking:
+        raise MissingDependency(sentence(lacking))
+    file = options.json.with_name(f"{options.json.stem}.smoke.json")
+    run = read_smoke(file, Target.parse("cuda").features)
+    return not check_all(run, file, again=options.again and not options.without).failed
 
 
 def _gpu_torch() -> Any:

@@ -1,0 +1,162 @@
+"""The GPU that checks run on, and programs for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ansorpy.codegen.cuda.build import CudaCode
+from ansorpy.codegen.cuda.device import Device
+from ansorpy.codegen.cuda.driver import CudaDevice
+from ansorpy.codegen.cuda.nvrtc import compile_source
+from ansorpy.codegen.cuda.packed import packed, unpacked
+from ansorpy.codegen.cuda.plan import LaunchPlan
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.task import Precision, Task
+from ansorpy.ir.tensor import Tensor, compute, placeholder
+from ansorpy.measure.build_job import build_lowered
+from ansorpy.measure.built import Built
+from ansorpy.rules.structure import Structure, StructureSampler
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+
+__all__ = [
+    "Loaded",
+    "Skipped",
+    "SmokeGpu",
+    "blocked",
+    "doubling",
+    "drawn",
+    "expected",
+    "loaded",
+    "real",
+]
+
+Array = npt.NDArray[Any]
+N = 1920
+
+
+class Skipped(Exception):
+    """This GPU does not have what is checked, or the check's package is not installed."""
+
+
+@dataclass(frozen=True)
+class SmokeGpu:
+    """A device, what code for it is compiled for, and how.
+
+    Args:
+        worker: Module of the run worker that times on it.
+        lost: A program of :func:`doubling` that destroys the context.
+    """
+
+    device: Device
+    target: Target
+    build: Callable[[State], Built]
+    lost: Callable[[], Built]
+    worker: str = "ansorpy.measure.gpu.job"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A program on the GPU."""
+
+    plan: LaunchPlan
+    module: object
+
+
+def doubling() -> list[Tensor]:
+    """``C = 2 A + B``."""
+    a, b = placeholder((N,), name="A"), placeholder((N,), name="B")
+    return [a, b, compute((N,), lambda i: a[i] * 2.0 + b[i], name="C")]
+
+
+def blocked(threads: int = 32) -> State:
+    """:func:`doubling` in blocks of so many threads."""
+    state, (outer, inner) = State.initial(doubling()).split("C", "i", (threads,))
+    return state.bind("C", outer, "blockIdx.x").bind("C", inner, "threadIdx.x")
+
+
+@contextmanager
+def loaded(gpu: SmokeGpu, built: Built) -> Iterator[Loaded]:
+    """*built* as a module of the GPU, until the block ends."""
+    plan, cubin = unpacked(built.run.code)
+    module = gpu.device.load(cubin)
+    try:
+        yield Loaded(plan, module)
+    finally:
+        gpu.device.unload(module)
+
+
+def drawn(
+    gpu: SmokeGpu, tensors: list[Tensor], steps: str, precision: Precision = "default",
+    **columns: int,
+) -> tuple[ComputeDAG, State]:  # fmt: skip
+    """A random program whose steps name *steps*, with at least these values in its columns.
+
+    A column is named by the end of its name.
+    """
+    dag, rng = ComputeDAG.of(tensors), np.random.default_rng(0)
+    sampler = StructureSampler(Task(dag, gpu.target, 1, precision))
+    for structure in sampler.draw(4 * len(sampler.pairs), rng):
+        if steps in str(structure.state.history):
+            for row in _rows(structure, columns, rng):
+                try:
+                    state = structure.bind(row)
+                    lower(state)
+                except ScheduleError:
+                    continue
+                return dag, state
+    raise Skipped(f"no program for {gpu.target.cpu} has {steps}")
+
+
+def _rows(
+    structure: Structure, columns: Mapping[str, int], rng: np.random.Generator
+) -> list[Array]:
+    table = structure.sample(512, rng)
+    keeps = structure.valid(table)
+    for ending, least in columns.items():
+        found = [n for n, name in enumerate(structure.columns) if name.endswith(ending)]
+        keeps &= (table[:, found] >= least).any(axis=1) if found else False
+    return list(table[keeps][:16])
+
+
+def expected(dag: ComputeDAG, values: Mapping[str, Array]) -> list[Array]:
+    """What the interpreter computes in float64."""
+    return run_dag(dag, dict(values), dtype=DType.FLOAT64)
+
+
+def real() -> SmokeGpu:
+    """This machine's first GPU.
+
+    Raises:
+        MissingDependency: There is none, or no cupy.
+    """
+    target = Target.parse("cuda")
+
+    def build(state: State) -> Built:
+        return build_lowered(lower(state), target, "smoke")
+
+    return SmokeGpu(CudaDevice(0), target, build, lambda: _lost(target, build))
+
+
+def _lost(target: Target, build: Callable[[State], Built]) -> Built:
+    """The launches of a right program, with a kernel that writes where nothing is."""
+    built = build(blocked())
+    plan, _ = unpacked(built.run.code)
+    [launch] = plan.launches
+    source = (
+        f'extern "C" __global__ void {launch.kernel}(float* a, float* b, float* c) {{\n'
+        "  *reinterpret_cast<float*>(1ull << 60) = 1.0f;\n}\n"
+    )
+    cubin, _ = compile_source(source, target)
+    code = CudaCode(target.cpu, source, cubin, plan, (), 0.0, "")
+    return replace(built, run=packed(code, built.run.symbol))

@@ -1,0 +1,90 @@
+"""The smoke stage runs all its checks, whatever one of them meets with, and resumes."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from ansorpy.errors import ForeignFile
+from benchmarks.cuda.smoke import stage
+from benchmarks.cuda.smoke.checks import CHECKS
+from benchmarks.cuda.smoke.stage import Checked, SmokeRun, check_all, check_one, read_smoke
+from tests.benchmarks.simulated_smoke import simulated
+
+SIMULATED = "tests.benchmarks.simulated_smoke"
+LACKING = {"code.wgmma.float16", "runtime.arrays", "runtime.model"}
+"""What the simulated GPU does not have."""
+
+
+RUN_IN_PROCESSES = ("measure.worker", "runtime.kernel")
+"""They want the simulated GPU to be this machine's."""
+
+
+@pytest.mark.parametrize("name", RUN_IN_PROCESSES)
+def test_what_uses_the_machines_gpu_passes_too(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "CHECKS", {name: CHECKS[name]})
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "smoke.json", module=SIMULATED)
+    assert not run.failed, run.checks[0].line
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Only these checks, in this order."""
+    names = ["driver.memory", "driver.launch", "code.wgmma.float16"]
+    monkeypatch.setattr(stage, "CHECKS", {name: CHECKS[name] for name in names})
+    return names
+
+
+@pytest.mark.parametrize("name", [n for n in CHECKS if n not in RUN_IN_PROCESSES])
+def test_checks_pass_on_a_simulated_gpu(name: str) -> None:
+    found = check_one(name, simulated)
+    assert found.outcome == ("skipped" if name in LACKING else "ok"), found.line
+
+
+def test_a_check_that_fails_says_why() -> None:
+    def broken() -> None:
+        raise OSError("no such device\nat all")
+
+    found = check_one("driver.memory", broken)  # type: ignore[arg-type]
+    assert found.outcome == "failed" and found.said == "OSError: no such device | at all"
+
+
+def test_a_process_that_dies_does_not_stop_the_others(
+    few: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys
+) -> None:
+    file = tmp_path / "build" / "smoke.json"
+    monkeypatch.setenv("ANSORPY_TEST_DIES_IN", "driver.memory")
+    run = check_all(read_smoke(file, "GPU"), file, module=SIMULATED)
+    assert [c.outcome for c in run.checks] == ["failed", "ok", "skipped"] and run.failed
+    assert "the process ended with -6" in run.checks[0].said
+    said = capsys.readouterr().err
+    assert [line.split(":")[0] for line in said.splitlines()] == few
+    monkeypatch.delenv("ANSORPY_TEST_DIES_IN")
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    resumed = check_all(read_smoke(file, "GPU"), file, module=SIMULATED)
+    assert {c.name: c.outcome for c in resumed.checks} == dict(
+        zip(few, ["failed", "ok", "skipped"], strict=True)
+    ), "only what failed is tried again"
+
+
+def test_a_check_that_hangs_has_failed(few: list[str], tmp_path: Path) -> None:
+    run = check_all(SmokeRun(gpu="GPU"), tmp_path / "a.json", module=SIMULATED, limit_s=0.01)
+    assert {c.outcome for c in run.checks} == {"failed"}
+    assert "no answer within" in run.checks[0].said
+
+
+def test_another_gpus_checks_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "smoke.json"
+    file.write_text(
+        SmokeRun(gpu="H200", checks=[Checked(name="a", outcome="ok")]).model_dump_json()
+    )
+    assert read_smoke(file, "H200").checks[0].name == "a"
+    with pytest.raises(ForeignFile, match="are of H200, not of H100"):
+        read_smoke(file, "H100")
+    file.write_text("{}")
+    with pytest.raises(ForeignFile, match="holds no checks"):
+        read_smoke(file, "H100")
