@@ -35,8 +35,8 @@ def main(name: str) -> None:
         os.abort()
     gpu = simulated()
     with (
-        patch.object(Target, "gpus", lambda self: (0,) if self.kind == "cuda" else ()),
-        patch("ansorpy.runtime.in_memory.device_for", lambda target: gpu.device),
+        patch.object(Target, "gpus", lambda self: (0,) if self.backend == "cuda" else ()),
+        patch("ansorpy.runtime.gpu.runtime.device_for", lambda target: gpu.device),
     ):
         print(check_one(name, lambda: gpu).model_dump_json())
 

@@ -220,7 +220,7 @@ class _Builder:
         return [self._built(task, state) for state in states]
 
     def _built(self, task: Task, state: State) -> Built:
-        if task.target.kind == "cpu":
+        if task.target.backend != self.gpu.target.backend:
             return build_lowered(lower(state), task.target, "reference")
         is_bad = state.stage("C").iters[-1].extent == _LOST
         return self.gpu.lost() if is_bad else self.gpu.build(state)
