@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import math
 import os
+import shlex
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from ansorpy.errors import UsageError
+from ansorpy.errors import MissingDependency, UsageError
 
 __all__ = [
     "CACHE", "CALIBRATE", "DEBUG", "DEVICE", "DUMP", "KNOBS", "NUM_THREADS", "SEED", "VERIFY",
-    "Knob", "available_cores", "c_compiler", "cache_folder", "cgroup_quota", "default_threads",
-    "ray_cluster", "ray_uses_tls",
+    "Knob", "available_cores", "cache_folder", "cgroup_quota", "compiler_command",
+    "default_threads", "ray_cluster", "ray_uses_tls",
 ]  # fmt: skip
 
 T = TypeVar("T")
@@ -126,9 +128,22 @@ def default_threads() -> int:
     return available_cores() if asked is None else asked
 
 
-def c_compiler() -> str | None:
-    """The compiler driver to link with, as ``CC`` names it; ``None`` when unset."""
-    return os.environ.get("CC", "").strip() or None
+def compiler_command(*names: str) -> tuple[str, ...] | None:
+    """The command line of a C compiler: ``CC``, or else the first of *names* that is installed.
+
+    Raises:
+        MissingDependency: The command in ``CC`` does not exist.
+    """
+    asked = os.environ.get("CC", "").strip()
+    if not asked:
+        return next(((name,) for name in names if shutil.which(name) is not None), None)
+    command = shlex.split(asked)
+    if not command or shutil.which(command[0]) is None:
+        raise MissingDependency(
+            f"the environment says CC={asked}, which is not there",
+            hint="install gcc or clang, or pip install 'ansorpy[export]', or set CC",
+        )
+    return tuple(command)
 
 
 def ray_cluster() -> str | None:

@@ -40,6 +40,7 @@ class Target:
         l2_bytes: Second-level cache of one core (CUDA: the whole chip's).
         l3_bytes: Last-level cache shared by all cores; 0 when there is none, as on CUDA.
         backend: The name of the rows for this target in the tables of backends.
+        word_bits: Width of an address, in which indices are computed where that suffices.
         capability: A GPU's architecture as a number (90 for ``sm_90``); 0 for a CPU, like all
             fields below except ``rates``.
         max_threads_per_block: Threads of a block.
@@ -67,6 +68,7 @@ class Target:
     l3_bytes: int
     cache_line_bytes: int = 64
     backend: str = "llvm"
+    word_bits: int = 64
     capability: int = 0
     max_threads_per_block: int = 0
     max_shared_bytes: int = 0
@@ -204,7 +206,11 @@ class TargetKind(Protocol):
 
 TARGET_KINDS: Registry[TargetKind] = Registry(
     "backend",
-    {"llvm": "ansorpy.targets.llvm:Cpus", "cuda": "ansorpy.targets.cuda:Gpus"},
+    {
+        "llvm": "ansorpy.targets.llvm:Cpus",
+        "cuda": "ansorpy.targets.cuda:Gpus",
+        "c": "ansorpy.targets.c:CMachines",
+    },
 )
 """The kind of machines of each backend, in the order in which names are tried."""
 

@@ -43,7 +43,7 @@ def show(
             "--as",
             metavar="FORM",
             help="What to print of the task given with --task: definition, nest, steps, program, "
-            "or generated code: llvm or asm for CPUs, cuda or ptx for GPUs.",
+            "or generated code: llvm or asm for CPUs, cuda or ptx for GPUs, c for C.",
         ),
     ] = "nest",
     db: ExistingRecords = None,

@@ -64,6 +64,7 @@ CODEGEN: Registry[CodeGenerator] = Registry(
     {
         "llvm": "ansorpy.codegen.llvm.generator:LlvmGenerator",
         "cuda": "ansorpy.codegen.cuda.generator:CudaGenerator",
+        "c": "ansorpy.codegen.c.generator:CGenerator",
     },
 )
 """The code generator of each backend."""

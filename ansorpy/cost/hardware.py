@@ -33,6 +33,7 @@ HARDWARE: Registry[HardwareModel] = Registry(
     {
         "llvm": "ansorpy.cost.analytic.cpu:CpuModel",
         "cuda": "ansorpy.cost.gpu.model:GpuModel",
+        "c": "ansorpy.cost.analytic.cpu:CpuModel",
     },
 )
 """The hardware model of each backend."""

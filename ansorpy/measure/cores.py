@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager
 
+from ansorpy.errors import UsageError
 from ansorpy.measure.devices import Machines
 from ansorpy.measure.fleet.ray_cluster import connect
 from ansorpy.measure.fleet.runner import FleetRunner
 from ansorpy.measure.runner import LocalRunner, MeasureOptions
 from ansorpy.target import Target
 
-__all__ = ["HostCores"]
+__all__ = ["CompiledC", "HostCores"]
 
 
 class HostCores:
@@ -25,3 +26,20 @@ class HostCores:
         self, address: str, options: MeasureOptions
     ) -> AbstractContextManager[Machines]:
         return FleetRunner(connect(address, options), options)
+
+
+class CompiledC:
+    """The same cores, for C that the compiler of this machine compiled.
+
+    They stand for machines that are not here: what they measure is not their rates.
+    """
+
+    has_rates = False
+
+    def open(self, target: Target, options: MeasureOptions) -> AbstractContextManager[Machines]:
+        return LocalRunner(options, module="ansorpy.measure.c_job")
+
+    def open_cluster(
+        self, address: str, options: MeasureOptions
+    ) -> AbstractContextManager[Machines]:
+        raise UsageError("a cluster does not compile C", hint="leave --workers out")

@@ -58,6 +58,7 @@ DEVICES: Registry[Devices] = Registry(
     {
         "llvm": "ansorpy.measure.cores:HostCores",
         "cuda": "ansorpy.measure.gpu.devices:LocalGpus",
+        "c": "ansorpy.measure.cores:CompiledC",
     },
 )
 """The devices of each backend."""

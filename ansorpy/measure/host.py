@@ -6,23 +6,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 
+from ansorpy.codegen.llvm.jit import load
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.measure.bench import Array
 from ansorpy.measure.buffers import CheckBuffers, TaskArrays
 from ansorpy.measure.built import Built
-from ansorpy.measure.kernel import LoadedKernel
+from ansorpy.measure.kernel import LoadedKernel, Loader
 from ansorpy.measure.probe.cores import Cores
 
 __all__ = ["HostTask"]
 
 
 class HostTask:
-    """A task whose candidates run in this process; a crash in one ends it."""
+    """A task whose candidates run in this process; a crash in one ends it.
 
-    def __init__(self, dag: ComputeDAG, seed: int, threads: int) -> None:
+    Args:
+        load: Loads their code; by default object code for this machine.
+    """
+
+    def __init__(self, dag: ComputeDAG, seed: int, threads: int, load: Loader = load) -> None:
         self.arrays = TaskArrays(dag, seed)
         self.threads = threads
+        self._load = load
 
     @property
     def dag(self) -> ComputeDAG:
@@ -39,7 +45,7 @@ class HostTask:
 
     @contextmanager
     def load(self, built: Built) -> Iterator[_Candidate]:
-        with LoadedKernel(built, self.arrays, self.threads) as kernel:
+        with LoadedKernel(built, self.arrays, self.threads, self._load) as kernel:
             yield _Candidate(kernel)
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -19,15 +20,33 @@ from ansorpy.measure.buffers import CheckBuffers, ConstantCopies, TaskArrays
 from ansorpy.measure.built import Built, ParamSpec
 from ansorpy.measure.guard import GuardedArray
 
-__all__ = ["LoadedKernel"]
+__all__ = ["LoadedCode", "LoadedKernel", "Loader"]
+
+
+class LoadedCode(Protocol):
+    """Functions in this process, until they are unloaded."""
+
+    def address(self, symbol: str) -> int:
+        """The address of the function *symbol*."""
+
+    def close(self) -> None:
+        """Unload them."""
+
+
+Loader: TypeAlias = Callable[[Sequence[ObjectCode]], LoadedCode]
+"""Loads generated code into this process."""
 
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
 class LoadedKernel:
-    """One candidate of *task*, run with *threads* threads.  A crash in it ends this process."""
+    """One candidate of *task*, run with *threads* threads.  A crash in it ends this process.
 
-    def __init__(self, built: Built, task: TaskArrays, threads: int) -> None:
+    Args:
+        load: Loads its code; by default object code for this machine.
+    """
+
+    def __init__(self, built: Built, task: TaskArrays, threads: int, load: Loader = load) -> None:
         self.built = built
         self.task = task
         self.threads = threads

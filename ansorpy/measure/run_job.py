@@ -36,7 +36,7 @@ from ansorpy.measure.timing import Timing, time_calls, time_interleaved
 from ansorpy.measure.undisturbed import Undisturbed
 from ansorpy.measure.worker import Handler
 
-__all__ = ["RunSession", "make_handlers", "sampled_magnitude"]
+__all__ = ["RunSession", "make_handlers", "sampled_magnitude", "warm_up"]
 
 
 _MAGNITUDES = 128
@@ -295,11 +295,16 @@ def _or_end(handler: Handler) -> Handler:
     return handled
 
 
-def make_handlers() -> Mapping[str, Handler]:
-    """Handlers of the run worker; loads the compiler, its clock and its probe first.
+def warm_up() -> None:
+    """Load the compiler, its clock and its probe.
 
     Otherwise the first candidate would pay for that, within the second or so it is allowed.
     """
     bench_address()
     busy_address()
+
+
+def make_handlers() -> Mapping[str, Handler]:
+    """Handlers of the run worker."""
+    warm_up()
     return RunSession().handlers()

@@ -218,13 +218,22 @@ class LocalRunner(BuildingRunner):
     """Builds in parallel workers, then runs one candidate at a time in a pinned worker.
 
     Builds and runs never overlap, and timing holds the machine-wide lock of its cores, for which
-    other processes' searches and builds wait.  *builder* replaces the local build workers.
+    other processes' searches and builds wait.
+
+    Args:
+        builder: Replaces the local build workers.
+        module: Module with the run workers' handlers, which load the code.
     """
 
     def __init__(
-        self, options: MeasureOptions | None = None, builder: BuildService | None = None
+        self,
+        options: MeasureOptions | None = None,
+        builder: BuildService | None = None,
+        *,
+        module: str = "ansorpy.measure.run_job",
     ) -> None:
         super().__init__(options)
+        self._module = module
         self._builder: BuildService = builder or Builder(
             self.options.builders or available_cores(),
             timeout_s=self.options.build_timeout_s,
@@ -390,6 +399,7 @@ class LocalRunner(BuildingRunner):
                 check_points=self.options.check_points,
                 run_timeout_s=self.options.run_timeout_s,
                 reference_timeout_s=self.options.reference_timeout_s,
+                module=self._module,
             )
         return self._clients[cores]
 

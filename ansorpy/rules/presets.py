@@ -235,6 +235,7 @@ PRESETS: Registry[tuple[Preset, ...]] = Registry(
     {
         "llvm": "ansorpy.rules.presets:cpu_presets",
         "cuda": "ansorpy.rules.presets:cuda_presets",
+        "c": "ansorpy.rules.presets:cpu_presets",
     },
 )
 """The search spaces of each backend; every backend has one called ``default``."""

@@ -69,6 +69,7 @@ RUNTIMES: Registry[Runtime] = Registry(
     {
         "llvm": "ansorpy.runtime.native:NativeRuntime",
         "cuda": "ansorpy.runtime.gpu.runtime:GpuRuntime",
+        "c": "ansorpy.runtime.c.runtime:CRuntime",
     },
 )
 """The runtime of each backend."""

@@ -11,18 +11,18 @@ from ansorpy.runtime.cpu import required_features
 from ansorpy.runtime.metadata import Metadata
 from ansorpy.runtime.plan import Plan
 from ansorpy.runtime.ports import Port
-from ansorpy.target import Target
 from ansorpy.version import __version__
 
 __all__ = ["metadata_of"]
 
 
-def metadata_of(plan: Plan, name: str, entry: str, constants: bytes) -> Metadata:
+def metadata_of(plan: Plan, name: str, entry: str, constants: bytes, triple: str) -> Metadata:
     """Describe *plan* as library *name*.
 
     Args:
         entry: Source of the library's functions, which says what its calls read and write.
         constants: A digest of its constants.
+        triple: The machine that its functions are compiled for; empty if they are not yet.
     """
     content = hashlib.sha256(constants)
     content.update(entry.encode())
@@ -36,7 +36,7 @@ def metadata_of(plan: Plan, name: str, entry: str, constants: bytes) -> Metadata
             "outputs": [_tensor(port) for port in plan.outputs],
             "target": {
                 "name": plan.target.name,
-                "triple": plan.target.triple or Target.host().triple,  # a GPU's host code
+                "triple": triple,
                 "cpu": plan.target.cpu,
                 "required": required_features(plan.target),
             },

@@ -25,6 +25,7 @@ def write_header(metadata: Metadata, library: Path) -> None:
     example = library.with_name(f"{library.stem}_example.c")
     values = {
         "library": library.name,
+        "link": _link(library, metadata.threads),
         "header": header.name,
         "example": example.name,
         "name": metadata.name,
@@ -38,6 +39,13 @@ def write_header(metadata: Metadata, library: Path) -> None:
     }
     header.write_text(rendered("library.h.j2", values))
     example.write_text(rendered("example.c.j2", values))
+
+
+def _link(library: Path, threads: int) -> str:
+    """What to give a compiler besides the example: the library, or the C file itself."""
+    if library.suffix == ".c":
+        return f"{library.name} -lm{' -fopenmp' if threads > 1 else ''} -o example"
+    return f"-o example ./{library.name} -Wl,-rpath,'$ORIGIN'"
 
 
 def _described(tensor: TensorSpec) -> dict[str, object]:

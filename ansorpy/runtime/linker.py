@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import importlib.util
 import shlex
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ansorpy.config import c_compiler
+from ansorpy.config import compiler_command
 from ansorpy.errors import CodegenError, MissingDependency, UsageError
 from ansorpy.target import Target
 
@@ -87,20 +86,12 @@ def find_linker(target: Target) -> Linker:
             f"no library can be made for {target.name}: WebAssembly has no shared libraries",
             hint="its kernels compile to objects: ansorpy.codegen.llvm.build.build",
         )
-    asked = c_compiler()
-    if asked:
-        command = shlex.split(asked)
-        if not command or shutil.which(command[0]) is None:
-            raise MissingDependency(
-                f"the environment says CC={asked}, which is not there", hint=_ADVICE
-            )
-        return Linker(tuple(command))
     arch = target.triple.split("-")[0]
     native = arch == Target.host().triple.split("-")[0]
     names = ("cc", "gcc", "clang") if native else (f"{arch}-linux-gnu-gcc",)
-    for name in names:
-        if shutil.which(name) is not None:
-            return Linker((name,))
+    command = compiler_command(*names)
+    if command is not None:
+        return Linker(command)
     if importlib.util.find_spec("ziglang") is not None:
         return Linker((sys.executable, "-m", "ziglang", "cc", "-target", f"{arch}-linux-gnu"))
     raise MissingDependency(

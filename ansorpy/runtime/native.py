@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ansorpy.codegen.llvm.jit import Library, load
+from ansorpy.codegen.llvm.jit import load
 from ansorpy.codegen.llvm.team import needs_team, team_object
 from ansorpy.errors import AnsorpyError, MissingDependency
 from ansorpy.runtime.backends import TimedCalls
@@ -27,7 +27,7 @@ from ansorpy.runtime.model import Operands
 from ansorpy.runtime.plan import Plan
 from ansorpy.target import Target
 
-__all__ = ["NativeRuntime"]
+__all__ = ["Entry", "NativeRuntime"]
 
 
 class NativeRuntime:
@@ -36,14 +36,10 @@ class NativeRuntime:
     operands = Operands()
 
     def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Executable:
-        return _executable(_link(plan, name), plan, name, pool)
+        return Entry(plan, pool, name, _codes(plan)).executable
 
     def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
-        name = "timed"
-        library = _link(plan, name, is_timed=True)
-        count = 1 + len(plan.steps)
-        stamps = (ctypes.c_int64 * count).from_address(library.address(f"{name}_stamps"))
-        return TimedCalls(_executable(library, plan, name, pool), np.ctypeslib.as_array(stamps))
+        return Entry(plan, pool, "timed", _codes(plan), is_timed=True).timed_calls
 
     def refusal(self, target: Target, name: str) -> AnsorpyError:
         lacking = ", ".join(missing_features(required_features(target)))
@@ -61,23 +57,51 @@ class NativeRuntime:
             return _export(plan, link, pool)
 
 
-def _link(plan: Plan, name: str, *, is_timed: bool = False) -> Library:
-    """Link the code of all calls with an entry for them."""
-    required = required_features(plan.target)
-    source = EntrySource(plan, name, Constants.GIVEN, features=required, is_timed=is_timed)
-    parts = ["init", "context_bytes", "run", "pool", *(["stamps"] if is_timed else [])]
-    symbols = [f"{name}_{part}" for part in parts]
-    return load([build_entry(source), *(code.code for code in plan.objects)], symbols=symbols)
+class Entry:
+    """The code of a plan's calls, linked in this process with functions that make them in order.
+
+    Args:
+        plan: For a target that runs here.
+        pool: Its packed constants.
+        name: Prefix of the functions.
+        codes: Object code of the calls, or their addresses by symbol and who owns them.
+        is_timed: A run takes the time after each call.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        pool: NDArray[np.uint8],
+        name: str,
+        codes: Sequence[bytes] = (),
+        imports: Mapping[str, int] | None = None,
+        owner: object = None,
+        *,
+        is_timed: bool = False,
+    ) -> None:
+        required = required_features(plan.target)
+        source = EntrySource(plan, name, Constants.GIVEN, features=required, is_timed=is_timed)
+        parts = ["init", "context_bytes", "run", "pool", *(["stamps"] if is_timed else [])]
+        symbols = [f"{name}_{part}" for part in parts]
+        self._library = load([build_entry(source), *codes], symbols=symbols, imports=imports)
+        init, context_bytes, run, where = (self._library.address(symbol) for symbol in symbols[:4])
+        ctypes.c_void_p.from_address(where).value = pool.ctypes.data
+        owners = (self._library, pool, owner)
+        code = Code(name, init, context_bytes, run, owners, required)
+        self.executable = Executable(code, plan.inputs, plan.outputs)
+        self._stamps = 1 + len(plan.steps) if is_timed else 0
+        self._name = name
+
+    @property
+    def timed_calls(self) -> TimedCalls:
+        """The executable, and the times that its last run took."""
+        address = self._library.address(f"{self._name}_stamps")
+        stamps = (ctypes.c_int64 * self._stamps).from_address(address)
+        return TimedCalls(self.executable, np.ctypeslib.as_array(stamps))
 
 
-def _executable(library: Library, plan: Plan, name: str, pool: NDArray[np.uint8]) -> Executable:
-    init, context_bytes, run, where = (
-        library.address(f"{name}_{part}") for part in ("init", "context_bytes", "run", "pool")
-    )
-    ctypes.c_void_p.from_address(where).value = pool.ctypes.data
-    required = required_features(plan.target)
-    code = Code(name, init, context_bytes, run, (library, pool), required)
-    return Executable(code, plan.inputs, plan.outputs)
+def _codes(plan: Plan) -> list[bytes]:
+    return [code.code for code in plan.objects]
 
 
 def _export(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> Metadata:
@@ -86,7 +110,7 @@ def _export(plan: Plan, link: Link, pool: NDArray[np.uint8] | None) -> Metadata:
     kind = Constants.ORIGINAL if pool is None else Constants.PACKED
     required = required_features(plan.target)
     source = EntrySource(plan, link.name, kind, features=required)
-    metadata = metadata_of(plan, link.name, emit_entry(source), digest)
+    metadata = metadata_of(plan, link.name, emit_entry(source), digest, plan.target.triple)
     source = replace(source, metadata=metadata.model_dump_json())
     codes = [code.code for code in plan.objects]
     files = [link.write(f"task{k}.o", code) for k, code in enumerate(codes)]

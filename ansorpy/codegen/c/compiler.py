@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ansorpy.config import c_compiler
+from ansorpy.config import compiler_command
 from ansorpy.errors import CodegenError, MissingDependency
 
 __all__ = ["Compiler", "find_compiler"]
@@ -41,13 +40,24 @@ class Compiler:
         """
         return self._compiled(text, "program.so", ("-shared", *flags, "-lm"))
 
+    def link(self, source: Path, library: Path, flags: Sequence[str] = ()) -> None:
+        """Compile and link the C file *source* to the shared *library*.
+
+        Raises:
+            CodegenError: The compiler failed; the message is the compiler's own.
+        """
+        name = f"-Wl,-soname,{library.name}"
+        self._compile(source, library, ("-shared", name, *flags, "-lm"))
+
     def _compiled(self, text: str, name: str, options: Sequence[str]) -> bytes:
         with TemporaryDirectory(prefix="ansorpy-c-") as folder:
             source, output = Path(folder, "program.c"), Path(folder, name)
             source.write_text(text)
-            before = [*self.command, *_FLAGS, str(source), "-o", str(output)]
-            self._run([*before, *options])
+            self._compile(source, output, options)
             return output.read_bytes()
+
+    def _compile(self, source: Path, output: Path, options: Sequence[str]) -> None:
+        self._run([*self.command, *_FLAGS, str(source), "-o", str(output), *options])
 
     def _run(self, command: Sequence[str]) -> None:
         try:
@@ -64,13 +74,10 @@ def find_compiler() -> Compiler:
     Raises:
         MissingDependency: None is installed, or the command in ``$CC`` does not exist.
     """
-    asked = c_compiler()
-    names = [shlex.split(asked)] if asked else [["cc"], ["gcc"], ["clang"]]
-    for command in names:
-        if command and shutil.which(command[0]) is not None:
-            return Compiler(tuple(command))
-    raise MissingDependency(
-        f"the environment says CC={asked}, which is not there" if asked
-        else "compiling C needs a compiler, and none of cc, gcc and clang is installed",
-        hint=_ADVICE,
-    )  # fmt: skip
+    command = compiler_command("cc", "gcc", "clang")
+    if command is None:
+        raise MissingDependency(
+            "compiling C needs a compiler, and none of cc, gcc and clang is installed",
+            hint=_ADVICE,
+        )
+    return Compiler(command)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from ansorpy.codegen.c.emitter import Emitter, Tables, Unit
 from ansorpy.codegen.c.expressions import EXPRESSIONS
@@ -25,6 +27,17 @@ from ansorpy.target import Target
 __all__ = ["CSource", "emit_c", "translation_unit"]
 
 
+class Functions(Protocol):
+    """C functions of one program, as text, and the ``helpers`` they call."""
+
+    @property
+    def helpers(self) -> Sequence[str]: ...
+    @property
+    def functions(self) -> str: ...
+    @property
+    def style(self) -> Style: ...
+
+
 @dataclass(frozen=True)
 class CSource:
     """A program's functions, the ``helpers`` they call, and the memory that a call needs."""
@@ -41,7 +54,7 @@ class CSource:
         return translation_unit([self])
 
 
-def translation_unit(sources: list[CSource]) -> str:
+def translation_unit(sources: Sequence[Functions]) -> str:
     """The text of a C file that defines all of *sources*; their symbols must differ."""
     used = dict.fromkeys(name for source in sources for name in source.helpers)
     is_threaded = any("omp parallel" in source.functions for source in sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -62,12 +62,18 @@ class Library:
         self.close()
 
 
-def load(objects: Sequence[ObjectCode | bytes], *, symbols: Sequence[str] = ()) -> Library:
+def load(
+    objects: Sequence[ObjectCode | bytes],
+    *,
+    symbols: Sequence[str] = (),
+    imports: Mapping[str, int] | None = None,
+) -> Library:
     """Link *objects* into this process.
 
     Args:
         objects: Results of ``build``, or raw object files (then name what they export).
         symbols: Functions to look up in addition to those of the :class:`ObjectCode` items.
+        imports: Addresses of functions that the objects call and this process already has.
 
     Raises:
         CodegenError: A symbol is undefined.
@@ -82,6 +88,8 @@ def load(objects: Sequence[ObjectCode | bytes], *, symbols: Sequence[str] = ()) 
     builder.add_current_process()
     if TEAM not in wanted and any(needs_team(image) for image in images):
         builder.import_symbol(TEAM, _team().address(TEAM))
+    for symbol, address in (imports or {}).items():
+        builder.import_symbol(symbol, address)
     for symbol in wanted:
         builder.export_symbol(symbol)
     try:

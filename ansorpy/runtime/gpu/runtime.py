@@ -53,7 +53,8 @@ class GpuRuntime:
         packed = make_pool(plan, name) if pool is None else pool
         refuse_size(packed.nbytes)
         constants = hashlib.sha256(packed.data).digest()
-        metadata = metadata_of(plan, name, cuda_source(plan, name, metadata=""), constants)
+        entry, triple = cuda_source(plan, name, metadata=""), Target.host().triple
+        metadata = metadata_of(plan, name, entry, constants, triple)
         with linking(name, path, linker) as link:
             text = metadata.model_dump_json()
             files = cuda_objects(plan, name, text, packed, link.folder, linker)

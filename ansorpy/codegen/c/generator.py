@@ -1,0 +1,64 @@
+"""The code generator of machines with a C compiler: C11, compiled here if that is possible."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Literal
+
+from ansorpy.codegen.backends import TextForm
+from ansorpy.codegen.c.emit import CSource, emit_c
+from ansorpy.codegen.c.loader import shared_library
+from ansorpy.codegen.c.packed import packed
+from ansorpy.codegen.c.style import Style
+from ansorpy.codegen.objects import ObjectCode
+from ansorpy.ir.expr import Function
+from ansorpy.ir.loops import Program
+from ansorpy.target import Target
+
+__all__ = ["CGenerator", "style_of"]
+
+
+class CGenerator:
+    """Emits loop programs as C (:class:`ansorpy.codegen.backends.CodeGenerator`).
+
+    Constants are made by the CPU of this machine, so no packing is left to the target.  There is
+    no prefetching, which C11 cannot express.
+    """
+
+    @property
+    def forms(self) -> Mapping[str, TextForm]:
+        return {"c": TextForm(".c", _source)}
+
+    def build(
+        self, program: Program, target: Target, *, symbol: str, prefetch: bool = False
+    ) -> ObjectCode:
+        start = time.perf_counter()
+        source = _emitted(program, target, symbol)
+        # Without a compiler, the program can be exported but not run.
+        library = shared_library(source) if target.runs_on_host() else b""
+        return packed(source, library, time.perf_counter() - start)
+
+    def workspace_bytes(self, program: Program, target: Target, threads: int) -> int:
+        return _emitted(program, target, "kernel").storage.workspace_bytes(threads)
+
+    def for_constants(self, program: Program, target: Target) -> tuple[Program, Target]:
+        return program, Target.host()
+
+    def dots(self, target: Target) -> frozenset[Function]:
+        return frozenset()
+
+
+def style_of(target: Target) -> Style:
+    """The kind of C for *target*: vectors where it has some, threads where it has several cores."""
+    word: Literal[32, 64] = 32 if target.word_bits == 32 else 64
+    threads: Literal["none", "openmp"] = "openmp" if target.cores > 1 else "none"
+    return Style(word, threads)
+
+
+def _emitted(program: Program, target: Target, symbol: str) -> CSource:
+    return emit_c(program, target, symbol, style_of(target))
+
+
+def _source(program: Program, target: Target, symbol: str, prefetch: bool) -> str:
+    return _emitted(program, target, symbol).text

@@ -1,0 +1,131 @@
+"""Compile programs in C with the compiler of this machine, and load them into this process."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import tempfile
+import weakref
+from _ctypes import dlclose
+from collections.abc import Sequence
+from functools import cache
+from types import TracebackType
+from typing import Self
+
+from ansorpy.codegen.c.compiler import find_compiler
+from ansorpy.codegen.c.emit import CSource, translation_unit
+from ansorpy.codegen.c.packed import CFunctions, is_packed, unpacked
+from ansorpy.codegen.c.style import Style
+from ansorpy.codegen.llvm.jit import load as load_objects
+from ansorpy.codegen.objects import ObjectCode
+from ansorpy.errors import CodegenError
+
+__all__ = ["CLibrary", "flags_of", "load", "shared_library"]
+
+
+def flags_of(style: Style) -> tuple[str, ...]:
+    """Options of the compiler for C of this *style*."""
+    return ("-fopenmp",) if style.threads == "openmp" else ()
+
+
+def shared_library(source: CSource | CFunctions) -> bytes:
+    """Compile the functions of one program to a shared library for this machine.
+
+    Raises:
+        CodegenError: The compiler refuses them.
+        MissingDependency: There is no compiler.
+    """
+    return find_compiler().shared_library(translation_unit([source]), flags_of(source.style))
+
+
+class CLibrary:
+    """Loaded programs; addresses are valid until :meth:`close` or garbage collection.
+
+    Programs in C come with a shared library each, the others are object code for this machine.
+    """
+
+    def __init__(self, codes: Sequence[ObjectCode]) -> None:
+        self._in_c: list[ctypes.CDLL] = []
+        self._addresses: dict[str, int] = {}
+        self._unload = weakref.finalize(self, _unload, self._in_c)
+        self._unload.atexit = False
+        for code in codes:
+            if is_packed(code.code):
+                self._addresses[code.symbol] = self._opened(code)
+        rest = [code for code in codes if code.symbol not in self._addresses]
+        self._rest = load_objects(rest) if rest else None
+        if self._rest is not None:
+            self._addresses |= {code.symbol: self._rest.address(code.symbol) for code in rest}
+
+    def address(self, symbol: str) -> int:
+        """The address of the function *symbol*.
+
+        Raises:
+            CodegenError: There is no such function, or the library was closed.
+        """
+        if symbol not in self._addresses:
+            raise CodegenError(f"no function {symbol} was loaded")
+        return self._addresses[symbol]
+
+    def close(self) -> None:
+        """Unload the code; calling an address afterwards crashes."""
+        self._addresses.clear()
+        self._unload()
+        if self._rest is not None:
+            self._rest.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _opened(self, code: ObjectCode) -> int:
+        functions, image = unpacked(code.code)
+        if functions.style.threads == "openmp":
+            _openmp()
+        library = _loaded(image or shared_library(functions))
+        self._in_c.append(library)
+        address = ctypes.cast(getattr(library, functions.symbol), ctypes.c_void_p).value
+        assert address is not None, functions.symbol
+        return address
+
+
+def _unload(libraries: list[ctypes.CDLL]) -> None:
+    while libraries:
+        dlclose(libraries.pop()._handle)
+
+
+def load(codes: Sequence[ObjectCode]) -> CLibrary:
+    """Load programs in C, and object code for this machine, into this process.
+
+    Raises:
+        CodegenError: The compiler refuses a program, or it cannot be loaded.
+        MissingDependency: There is no compiler.
+    """
+    return CLibrary(codes)
+
+
+@cache
+def _openmp() -> ctypes.CDLL:
+    """Keeps the OpenMP runtime loaded: its threads outlive the program that started them."""
+    text = "#include <omp.h>\nint most_threads(void) { return omp_get_max_threads(); }\n"
+    return _loaded(find_compiler().shared_library(text, ("-fopenmp",)))
+
+
+def _loaded(image: bytes) -> ctypes.CDLL:
+    """The shared library *image*, whose file is gone once it is loaded."""
+    handle, path = tempfile.mkstemp(prefix="ansorpy-", suffix=".so")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(image)
+        return ctypes.CDLL(path)
+    except OSError as error:
+        raise CodegenError(f"the compiled C cannot be loaded: {error}") from error
+    finally:
+        os.unlink(path)

@@ -1,0 +1,89 @@
+"""The runtime of programs in C: run here once compiled, exported as C files or a library."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.codegen.c.compiler import find_compiler
+from ansorpy.codegen.c.generator import style_of
+from ansorpy.codegen.c.loader import flags_of, load
+from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.runtime.backends import TimedCalls
+from ansorpy.runtime.c.source import binary_of, c_source, is_apart
+from ansorpy.runtime.describe import metadata_of
+from ansorpy.runtime.header import write_header
+from ansorpy.runtime.linking import library_name
+from ansorpy.runtime.metadata import Metadata
+from ansorpy.runtime.model import Operands, Runs
+from ansorpy.runtime.native import Entry
+from ansorpy.runtime.plan import Plan
+from ansorpy.runtime.pool import make_pool
+from ansorpy.target import Target
+
+__all__ = ["CRuntime"]
+
+_SOURCE = ".c"
+"""Files of this kind are written as C; others are shared libraries."""
+
+
+class CRuntime:
+    """C for any machine (:class:`ansorpy.runtime.backends.Runtime`)."""
+
+    operands = Operands()
+
+    def load(self, plan: Plan, pool: NDArray[np.uint8], name: str) -> Runs:
+        return _entry(plan, pool, name).executable
+
+    def timed(self, plan: Plan, pool: NDArray[np.uint8]) -> TimedCalls:
+        return _entry(plan, pool, "timed", is_timed=True).timed_calls
+
+    def refusal(self, target: Target, name: str) -> AnsorpyError:
+        return MissingDependency(
+            f"{name} is C, which this machine has no compiler for",
+            hint="install gcc or clang, set CC, or export it: a name that ends in .c",
+        )
+
+    def require_export(self, path: Path, target: Target) -> None:
+        if path.suffix != _SOURCE:
+            find_compiler()
+
+    def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:
+        """Write *path*: C if it ends in ``.c``, with large constants beside it; else a library."""
+        name = library_name(path)
+        packed = make_pool(plan, name) if pool is None else pool
+        if path.suffix == _SOURCE:
+            return _write(plan, name, packed, path, triple="")
+        with TemporaryDirectory(prefix="ansorpy-", dir=path.parent) as folder:
+            source = Path(folder, f"{path.stem}.c")
+            metadata = _write(plan, name, packed, source, Target.host().triple)
+            write_header(metadata, source)
+            library = Path(folder, path.name)
+            find_compiler().link(source, library, flags_of(style_of(plan.target)))
+            os.replace(library, path)
+        return metadata
+
+
+def _write(plan: Plan, name: str, pool: NDArray[np.uint8], source: Path, triple: str) -> Metadata:
+    """Write the C file *source*, and its constants if they are large."""
+    constants = hashlib.sha256(pool.data).digest()
+    metadata = metadata_of(plan, name, c_source(plan, name, pool, source), constants, triple)
+    if is_apart(pool):
+        binary_of(source).write_bytes(pool.data)
+    source.write_text(c_source(plan, name, pool, source, metadata.model_dump_json()))
+    return metadata
+
+
+def _entry(plan: Plan, pool: NDArray[np.uint8], name: str, *, is_timed: bool = False) -> Entry:
+    """The calls of *plan*, compiled from C, behind functions that LLVM makes for this machine."""
+    codes = plan.objects
+    library = load(codes)
+    imports = {code.symbol: library.address(code.symbol) for code in codes}
+    here = replace(plan, target=Target.host())
+    return Entry(here, pool, name, imports=imports, owner=library, is_timed=is_timed)

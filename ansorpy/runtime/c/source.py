@@ -1,0 +1,107 @@
+"""A plan as C11: its programs, its constants, and the functions of the C interface."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ansorpy.codegen.c.emit import translation_unit
+from ansorpy.codegen.c.packed import CFunctions, unpacked
+from ansorpy.runtime.plan import Argument, Memory, Plan, Step
+from ansorpy.runtime.templates import rendered
+
+__all__ = ["MOST_BYTES", "binary_of", "c_source", "is_apart"]
+
+_ALIGNMENT = 64
+MOST_BYTES = 1 << 16
+"""Constants up to this size are written into the C file, where every compiler can read them."""
+
+_BYTES_A_LINE = 24
+
+
+def is_apart(pool: NDArray[np.uint8]) -> bool:
+    """Whether the constants *pool* are a file of their own."""
+    return pool.nbytes > MOST_BYTES
+
+
+def binary_of(source: Path) -> Path:
+    """The file with the large constants of the C file *source*: ``net.c.bin``, beside it."""
+    return source.with_name(f"{source.name}.bin")
+
+
+def c_source(
+    plan: Plan, name: str, pool: NDArray[np.uint8], source: Path, metadata: str = ""
+) -> str:
+    """The text of the C file *source*, which defines the program *name*.
+
+    It includes ``<stem>.h``, and takes in :func:`binary_of` it if the constants are large.
+    """
+    programs = _programs(plan)
+    declared = "static int32_t {}(void *const *args, void *workspace, int32_t threads);"
+    return rendered(
+        "c_program.c.j2",
+        {
+            "name": name,
+            "upper": name.upper(),
+            "header": f"{source.stem}.h",
+            "binary": binary_of(source).name,
+            "metadata": _quoted(metadata),
+            "alignment": _ALIGNMENT,
+            "declarations": [declared.format(program.symbol) for program in programs.values()],
+            "unit": translation_unit(list(programs.values())).rstrip(),
+            "threaded": any(p.style.threads == "openmp" for p in programs.values()),
+            "constants": [] if is_apart(pool) else list(_lines(pool)),
+            "pool_bytes": pool.nbytes,
+            "arena_bytes": plan.arena_bytes,
+            "workspaces": sorted(
+                {(s.code.shared_bytes, s.code.thread_bytes) for s in plan.steps} - {(0, 0)}
+            ),
+            "inputs": plan.inputs,
+            "outputs": plan.outputs,
+            "steps": [
+                {
+                    "comment": (step.name or step.code.symbol).replace("*/", "* /"),
+                    "symbol": programs[step.code.symbol].symbol,
+                    "arguments": [_place(argument) for argument in step.args],
+                }
+                for step in plan.steps
+            ],
+        },
+    )
+
+
+def _programs(plan: Plan) -> dict[str, CFunctions]:
+    """The functions of each program that *plan* calls, by symbol."""
+    steps: dict[str, Step] = {step.code.symbol: step for step in plan.steps}
+    return {symbol: unpacked(step.code.code)[0] for symbol, step in steps.items()}
+
+
+def _lines(pool: NDArray[np.uint8]) -> Iterator[str]:
+    for start in range(0, pool.nbytes, _BYTES_A_LINE):
+        yield "".join(f"{byte}," for byte in pool[start : start + _BYTES_A_LINE].tolist())
+
+
+def _quoted(text: str) -> str:
+    """*text* as a C string, in pieces of a length that every compiler takes."""
+    pieces = [text[start : start + 400] for start in range(0, len(text), 400)] or [""]
+    return "\n    ".join(json.dumps(piece, ensure_ascii=False) for piece in pieces)
+
+
+def _place(argument: Argument) -> str:
+    """C expression for the address of *argument*."""
+    match argument.region:
+        case Memory.INPUT:
+            base = f"(unsigned char *)inputs[{argument.number}].data"
+        case Memory.OUTPUT:
+            base = f"(unsigned char *)outputs[{argument.number}].data"
+        case Memory.ARENA:
+            base = "arena"
+        case Memory.POOL:
+            return f"(void *)(constants + {argument.offset})"
+        case Memory.RAW:
+            raise AssertionError("no call reads what only packing needs")
+    return f"{base} + {argument.offset}"

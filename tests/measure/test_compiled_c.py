@@ -1,0 +1,36 @@
+"""Candidates in C: built, checked and timed like object code, here only."""
+
+from __future__ import annotations
+
+import pytest
+
+from ansorpy.errors import UsageError
+from ansorpy.ir.task import Task
+from ansorpy.measure.result import TrialKind
+from ansorpy.measure.runner import MeasureOptions
+from ansorpy.measure.workers import open_machines
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from tests import workloads
+from tests.codegen.c.compiled import needs_cc
+
+
+@needs_cc
+@pytest.mark.parametrize("name", ["c", "c:cores=2"])
+def test_candidates_are_checked_and_timed(name: str, rng) -> None:
+    target = Target.parse(name)
+    task = Task(State.initial(workloads.matmul(17, 13, 29)).dag, target, target.cores)
+    structures = StructureSampler(task).draw(2, rng)
+    tables = [s.sample(16, rng) for s in structures]
+    states = [s.bind(t[s.valid(t)][0]) for s, t in zip(structures, tables, strict=True)]
+    with open_machines("local", MeasureOptions(builders=1), target) as runner:
+        results = runner.measure(task, [State.initial(task.dag), *states], incumbent_s=None)
+        assert [r.kind for r in results] == [TrialKind.OK] * 3, [r.reason for r in results]
+        retimed = runner.retime(task, states, rounds=3)
+    assert retimed is not None and all(r.ok for r in retimed)
+
+
+def test_a_cluster_does_not_time_c() -> None:
+    with pytest.raises(UsageError, match="a cluster does not compile C"):
+        open_machines("ray://head:10001", MeasureOptions(), Target.parse("c"))

@@ -1,0 +1,141 @@
+"""Programs in C: run here, written as files, compiled by others with warnings as errors."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ansorpy as ap
+from ansorpy.codegen.c.compiler import find_compiler
+from ansorpy.errors import MissingDependency
+from ansorpy.runtime.c import source as source_module
+from ansorpy.runtime.compiled import CompiledModel
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.model import Model
+from ansorpy.runtime.status import Status
+from ansorpy.target import Target
+from tests.codegen.c.compiled import needs_cc
+from tests.runtime import programs
+
+Rng = np.random.Generator
+STRICT = ("-std=c11", "-Wall", "-Wextra", "-Werror", "-O1")
+pytestmark = needs_cc
+
+
+def model(
+    rng: Rng, name: str = "c:cores=2"
+) -> tuple[CompiledModel, list[tuple[programs.Floats, programs.Floats]]]:
+    target = Target.parse(name)
+    layers = [programs.constants(rng), programs.constants(rng)]
+    net = programs.network(layers)
+    made = CompiledModel.of(net, programs.tasks(net, target), target=target, threads=target.cores)
+    return made, layers
+
+
+def compiled(
+    folder: Path, *sources: str, library: str = "net.so", flags: tuple[str, ...] = ()
+) -> Path:
+    """The shared *library* of *sources*, compiled from another folder than theirs."""
+    command = [*find_compiler().command, *STRICT, *flags, "-shared", "-fPIC"]
+    files = [str(folder / name) for name in sources]
+    subprocess.run([*command, *files, "-o", str(folder / library), "-lm"], check=True)
+    return folder / library
+
+
+def assert_runs(runs: Model, layers: list[tuple[programs.Floats, programs.Floats]]) -> None:
+    x = programs.feed(np.random.default_rng(1))
+    for got, want in zip(runs.run(None, {"x": x}), programs.expected(layers, x), strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["c", "c:word=32,l2=0", "c:cores=2"])
+def test_a_model_runs_in_memory_and_as_a_library(name: str, rng: Rng, tmp_path: Path) -> None:
+    made, layers = model(rng, name)
+    assert_runs(made, layers)
+    assert_runs(ap.load(str(made.export(tmp_path / "net.so"))), layers)
+    assert {path.name for path in tmp_path.iterdir()} == {"net.so", "net.h", "net_example.c"}
+
+
+def test_calls_are_timed_one_by_one(rng: Rng) -> None:
+    made, _ = model(rng)
+    found = made.profile({"x": programs.feed(rng)}, runs=2)
+    assert [name for name, _ in found] == ["first", "second", "tail"]
+
+
+def test_c_files_compile_without_warnings_and_run(rng: Rng, tmp_path: Path) -> None:
+    made, layers = model(rng, "c")
+    made.export(tmp_path / "net.c")
+    assert {p.name for p in tmp_path.iterdir()} == {"net.c", "net.h", "net_example.c"}
+    assert_runs(ap.load(str(compiled(tmp_path, "net.c"))), layers)
+    command = [*find_compiler().command, *STRICT, "net_example.c", "net.c", "-lm", "-o", "example"]
+    subprocess.run(command, check=True, cwd=tmp_path)
+    done = subprocess.run(["./example"], check=True, cwd=tmp_path, capture_output=True, text=True)
+    assert "output0[0] = " in done.stdout
+
+
+def test_large_constants_are_a_file_beside(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "MOST_BYTES", 100)
+    made, layers = model(rng, "c")
+    made.export(tmp_path / "net.c")
+    assert (tmp_path / "net.c.bin").stat().st_size == made.constant_bytes
+    assert_runs(ap.load(str(compiled(tmp_path, "net.c"))), layers)
+    assert_runs(ap.load(str(made.export(tmp_path / "other.so"))), layers)
+    assert not (tmp_path / "other.c.bin").exists()
+
+
+def test_large_constants_may_come_from_elsewhere(
+    rng: Rng, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_module, "MOST_BYTES", 100)
+    made, layers = model(rng, "c")
+    made.export(tmp_path / "net.c")
+    numbers = ",".join(map(str, (tmp_path / "net.c.bin").read_bytes()))
+    (tmp_path / "net.c.bin").unlink()
+    text = f"_Alignas(64) const unsigned char net_constants[] = {{{numbers}}};\n"
+    (tmp_path / "constants.c").write_text(text)
+    flags = ("-DNET_EXTERNAL_CONSTANTS",)
+    assert_runs(ap.load(str(compiled(tmp_path, "net.c", "constants.c", flags=flags))), layers)
+
+
+def test_several_programs_link_though_they_share_tasks(rng: Rng, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        made, _ = model(rng, "c")
+        made.export(tmp_path / f"{name}.c")
+    library = ctypes.CDLL(str(compiled(tmp_path, "one.c", "two.c", library="both.so")))
+    assert library.one_init() == library.two_init() == Status.OK
+
+
+def test_wrong_arguments_are_refused(rng: Rng, tmp_path: Path) -> None:
+    made, _ = model(rng, "c")
+    library = ctypes.CDLL(str(made.export(tmp_path / "net.so")))
+    library.net_context_bytes.restype = ctypes.c_size_t
+    context = ctypes.create_string_buffer(library.net_context_bytes(1))
+    size = 8 + 8 * 8  # a tensor: its data and its shape
+    inputs, outputs = ctypes.create_string_buffer(size), ctypes.create_string_buffer(3 * size)
+    assert library.net_run(context, inputs, outputs, 0) == Status.BAD_THREADS
+    assert library.net_run(None, inputs, outputs, 1) == Status.NULL_POINTER
+    assert library.net_run(context, inputs, outputs, 1) == Status.NULL_POINTER
+    data = np.zeros(1, np.float32)
+    ctypes.c_void_p.from_buffer(inputs).value = data.ctypes.data
+    assert library.net_run(context, inputs, outputs, 1) == Status.WRONG_SHAPE
+
+
+def test_without_a_compiler_programs_are_exported_but_not_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.setenv("PATH", "")
+    target = Target.parse("c")
+    task = programs.task_of(programs.tail(), "tail_task", target=target)
+    kernel = Kernel(task, target=target, threads=1)
+    assert "int32_t tail_task(" in kernel.export(tmp_path / "tail.c").read_text()
+    with pytest.raises(MissingDependency, match="kernel is C, which this machine has no compiler"):
+        kernel(np.zeros((programs.N, programs.M), np.float32))
+    with pytest.raises(MissingDependency, match="none of cc, gcc and clang is installed"):
+        kernel.export(tmp_path / "tail.so")
