@@ -34,6 +34,7 @@ from ansorpy.rules.relations import (
     is_input,
     is_tiled,
 )
+from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
@@ -45,7 +46,7 @@ __all__ = [
     "axis_access", "elementwise_match", "fusible_consumer", "has_branch",
     "has_cross_thread_reduction", "has_data_reuse",
     "has_single_consumer_once_inlined", "has_single_elementwise_matched_consumer",
-    "is_cache_write_stage", "is_elementwise", "is_repeated_in_tiles",
+    "is_cache_write_stage", "is_computed_where_read", "is_elementwise", "is_repeated_in_tiles",
     "is_strictly_inlineable", "needs_cross_thread_reduction",
     "needs_rfactor", "num_common_outer_iterators", "reads_along", "reads_in_order",
     "reads_in_place", "reduce_extent", "space_extent",
@@ -265,6 +266,21 @@ def fusible_consumer(state: State, stage: Stage, *, once_inlined: bool = False) 
         return None
     (reader,) = consumers(state, stage)
     return None if is_tiled(reader) or has_reduce_iters(reader) else reader
+
+
+def is_computed_where_read(state: State) -> bool:
+    """True when every compute_at of *state* is legal: all readers run inside the same loop.
+
+    How large the boxes are does not matter, so decisions may be open.  Of a state without open
+    ones, :meth:`~ansorpy.schedule.state.State.check` proves more.
+    """
+    bounds = Bounds(state, {})
+    return all(
+        bounds.within(reader, s.attach.stage, state.stage(s.attach.stage).index(s.attach.iter))
+        for s in state.stages
+        if s.attach is not None
+        for reader in bounds.definition.readers.get(s.name, ())
+    )
 
 
 def is_cache_write_stage(state: State, stage: Stage) -> bool:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import numpy.typing as npt
 
-from ansorpy.rules.placement.compute_location import has_sound_bounds
 from ansorpy.rules.placement.rfactor_factors import rfactor_splits
+from ansorpy.rules.predicates import is_computed_where_read
 from ansorpy.rules.recover import Steps, places_after, replayed
 from ansorpy.schedule.decisions import Decision, factorizations
 from ansorpy.schedule.space import Space, Table
@@ -38,7 +38,7 @@ def refitted_sketch(sketch: State, steps: Steps) -> State | None:
     for at, extent in rfactor_splits(sketch).items():
         begun[at] = _divided(begun[at], steps[at], extent)
     placed = replayed(sketch, begun, places)
-    return placed if placed is not None and has_sound_bounds(placed) else None
+    return placed if placed is not None and is_computed_where_read(placed) else None
 
 
 def _divided(step: Step, recorded: Step, extent: int) -> Step:

@@ -10,6 +10,7 @@ import pytest
 from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.llvm.emit import emit_llvm
 from ansorpy.errors import AnsorpyError
+from ansorpy.ir.access import domain_of, reads
 from ansorpy.ir.builders import max as max_over
 from ansorpy.ir.builders import maximum
 from ansorpy.ir.builders import sum as sum_over
@@ -35,8 +36,9 @@ from ansorpy.ir.loops import (
 )
 from ansorpy.ir.overwrite import may_overlap, overwritable
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.inlining import effective
 from ansorpy.schedule.lower import Lowered, lower
 from ansorpy.schedule.stage import Tail
 from ansorpy.schedule.state import State
@@ -194,6 +196,17 @@ def test_a_residual_is_written_over_and_the_data_are_not() -> None:
     assert is_right_over(lowered, dag, "R")
 
 
+def is_read_in_place(state: State, given: Tensor) -> bool:
+    """Whether isl says that the output alone reads *given*, at its own indices."""
+    [output] = state.dag.outputs
+    for name, op in effective(state).ops.items():
+        own = domain_of(op).access(op.axes, given.shape, given.name)
+        for access in reads(op, given):
+            if name != output.name or not access.relation.map.is_subset(own.map):
+                return False
+    return True
+
+
 def test_sampled_programs_that_may_do_so_are_right() -> None:
     rng = np.random.default_rng(1)
     allowed = refused = 0
@@ -203,12 +216,14 @@ def test_sampled_programs_that_may_do_so_are_right() -> None:
             structure = sampler.draw_one(rng)
             rows = structure.sample(64, rng)
             for row in rows[structure.valid(rows)][:2]:
+                state = structure.bind(row)
                 try:
-                    lowered = lower(structure.bind(row))
+                    lowered = lower(state)
                 except AnsorpyError:
                     continue
                 found = overwritable(lowered.run)
                 allowed, refused = allowed + bool(found), refused + (not found)
                 for given, _ in found:
+                    assert is_read_in_place(state, dag.args[given])
                     assert is_right_over(lowered, dag, dag.args[given].name)
     assert allowed > 5 and refused > 0

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ansorpy.errors import ScheduleError
-from ansorpy.rules.placement.compute_location import has_sound_bounds, is_movable, locations
+from ansorpy.rules.placement.compute_location import is_movable, locations
+from ansorpy.rules.predicates import is_computed_where_read
 from ansorpy.schedule.space import Space, Table
 from ansorpy.schedule.state import State
 from ansorpy.schedule.steps.place import ComputeAtStep
@@ -55,7 +56,7 @@ def _moved(state: State, at: int, rng: np.random.Generator) -> State | None:
         moved = State.replay(state.base, steps)
     except ScheduleError:
         return None
-    return moved if has_sound_bounds(moved) else None
+    return moved if is_computed_where_read(moved) else None
 
 
 def carry_over(old: Space, table: Table, new: Space, rng: np.random.Generator) -> Table:

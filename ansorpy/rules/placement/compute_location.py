@@ -8,11 +8,10 @@ from typing import Literal
 
 import numpy as np
 
-from ansorpy.errors import ScheduleError
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import PlacementRule
-from ansorpy.rules.predicates import has_data_reuse
+from ansorpy.rules.predicates import has_data_reuse, is_computed_where_read
 from ansorpy.rules.relations import (
     has_reduce_iters,
     host_iters,
@@ -28,7 +27,7 @@ from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
 __all__ = [
-    "ChangeComputeLocation", "has_sound_bounds", "is_movable", "locations",
+    "ChangeComputeLocation", "is_movable", "locations",
 ]  # fmt: skip
 
 
@@ -47,7 +46,7 @@ class ChangeComputeLocation(PlacementRule):
             if is_movable(state, state.stage(name)):
                 places = _places(state, name)
                 moved = _moved(state, name, places[int(rng.integers(len(places)))])
-                state = moved if has_sound_bounds(moved) else state
+                state = moved if is_computed_where_read(moved) else state
         return state
 
     def every(self, state: State, target: Target) -> Iterator[State]:
@@ -62,7 +61,7 @@ class ChangeComputeLocation(PlacementRule):
         reached = {str(state.history): state}
         for place in places:
             moved = _moved(state, name, place)
-            if has_sound_bounds(moved):
+            if is_computed_where_read(moved):
                 reached.setdefault(str(moved.history), moved)
         for placed in reached.values():
             yield from self._every(placed, others)
@@ -96,16 +95,6 @@ def is_movable(state: State, stage: Stage) -> bool:
     """True for a stage that may move: not an input, inlined, tiled, or with data reuse."""
     fixed = is_input(state, stage) or stage.inlined or is_tiled(stage)
     return not fixed and not has_data_reuse(state, stage)
-
-
-def has_sound_bounds(state: State) -> bool:
-    """True when every stage's region can be derived (all readers run inside its attach loop)."""
-    columns = {column: 1 for decision in state.decisions for column in decision.columns}
-    try:
-        build_nest(state, dict(columns))
-    except ScheduleError:
-        return False
-    return True
 
 
 def locations(state: State, stage: Stage) -> tuple[Attach, ...]:

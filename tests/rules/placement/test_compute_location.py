@@ -6,10 +6,10 @@ import numpy as np
 
 from ansorpy.rules.placement.compute_location import (
     ChangeComputeLocation,
-    has_sound_bounds,
     is_movable,
     locations,
 )
+from ansorpy.rules.predicates import is_computed_where_read
 from ansorpy.rules.sketch.multi_level_tiling import MultiLevelTiling
 from ansorpy.schedule.state import State
 from tests import workloads
@@ -69,7 +69,7 @@ def test_every_choice_is_drawn_and_all_are_sound(rng: np.random.Generator) -> No
     seen = set()
     for _ in range(100):
         drawn = ChangeComputeLocation().draw(state, CPU, rng)
-        assert has_sound_bounds(drawn)
+        assert is_computed_where_read(drawn)
         attach = drawn.stage("pad").attach
         seen.add(attach and attach.iter)
     assert seen == {None, "nn.0", "ff.0", "yy.0", "xx.0", "rc", "ry", "rx"}
@@ -77,4 +77,4 @@ def test_every_choice_is_drawn_and_all_are_sound(rng: np.random.Generator) -> No
 
 def test_a_stage_outside_its_readers_loop_is_unsound() -> None:
     state = State.initial(workloads.softmax(4, 8)).compute_at("exp", "norm", "i0")
-    assert not has_sound_bounds(state), "sum reads exp as well, outside that loop"
+    assert not is_computed_where_read(state), "sum reads exp as well, outside that loop"
