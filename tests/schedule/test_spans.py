@@ -37,8 +37,8 @@ def is_covered(access: Access, d: int, rng: np.random.Generator) -> bool:
     inside = value.intersect_domain(points)
     low, high = inside.min_val().to_python(), inside.max_val().to_python()
     begin = start_of(span, {a.name: as_expr(n) for a, n in starts.items()})
-    assert isinstance(begin, Const)
-    start, extent = int(begin.value), int(span.extent)
+    assert isinstance(begin, Const) and isinstance(span.extent, int)
+    start, extent = int(begin.value), span.extent
     assert start <= low and high < start + extent
     if access.terms[d] is not None:
         assert (start, extent) == (low, high - low + 1)
