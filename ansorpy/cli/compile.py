@@ -68,6 +68,7 @@ def compile(
     seed: Seed = 0,
 ) -> None:
     """Compile a network to a shared library with a C header, tuning it first."""
+    from ansorpy.api.in_c import emitted_target
     from ansorpy.api.several import Several
     from ansorpy.cli import searching
     from ansorpy.cli.files import library_path
@@ -92,7 +93,7 @@ def compile(
     )
     wanted, aims = searching.aims_of(objective, [model.stem], bound)
     library = library_path(model, output)
-    check_exportable(library, request.target)
+    check_exportable(library, emitted_target(library, request.target, request.threads))
     with searching.accounted(request):
         project = searching.project_of(model, request, shape, dim).fit(parse_bytes(memory))
         [finished] = searching.search_all(Several([project], aims, wanted), request)

@@ -44,13 +44,13 @@ def _demand_database(path: Path) -> None:
         )
 
 
-def library_path(model: Path, output: Path | None) -> Path:
-    """The path for the library of *model*: *output*, or the model's name with ``.so``.
+def library_path(model: Path, output: Path | None, suffix: str = ".so") -> Path:
+    """The path for the library of *model*: *output*, or the model's name with *suffix*.
 
     Raises:
         UsageError: That path is the model's own file.
     """
-    library = output or Path(f"{model.stem}.so")
+    library = output or Path(f"{model.stem}{suffix}")
     if library.exists() and model.exists() and library.samefile(model):
         raise UsageError(f"the library would replace the model {model}", hint="name another file")
     return library

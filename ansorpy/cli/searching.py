@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ansorpy.api.assemble import kernels_median_s, model_of
 from ansorpy.api.deciding import decisions, fastest
+from ansorpy.api.in_c import emitted_target, in_c
 from ansorpy.api.parts import Parts
 from ansorpy.api.project import Project, open_project
 from ansorpy.api.request import Request, as_target
@@ -212,9 +213,16 @@ def _interrupted(request: Request) -> Interrupted:
 
 
 def export(finished: Finished, request: Request, library: Path) -> None:
-    """Assemble the model and write it to *library*; print its path and memory use."""
+    """Assemble the model and write it to *library*; print its path and memory use.
+
+    A name that ends in ``.c`` gets C, whatever the programs were chosen for.
+    """
+    target = emitted_target(library, request.target, request.threads)
     with phase(Part.ASSEMBLE):
-        model = model_of(finished.project, finished.chosen, request.threads)
+        project, chosen = finished.project, finished.chosen
+        if target is not request.target:
+            project, chosen = in_c(project, chosen, target)
+        model = model_of(project, chosen, request.threads)
         written = model.export(library)
     total = total_text(finished)
     print(f"wrote {written}" + (f" ({total})" if total else ""))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ansorpy.codegen.llvm.jit import load
 from ansorpy.codegen.llvm.team import needs_team, team_object
-from ansorpy.errors import AnsorpyError, MissingDependency
+from ansorpy.errors import AnsorpyError, MissingDependency, UsageError
 from ansorpy.runtime.backends import TimedCalls
 from ansorpy.runtime.cpu import missing_features, required_features
 from ansorpy.runtime.dataobject import write_data_object
@@ -50,6 +50,11 @@ class NativeRuntime:
         )
 
     def require_export(self, path: Path, target: Target) -> None:
+        if path.suffix == ".c":
+            raise UsageError(
+                f"code for {target.name} cannot be written as C to {path.name}",
+                hint="make it with target c, or name a library",
+            )
         find_linker(target)
 
     def export(self, plan: Plan, path: Path, pool: NDArray[np.uint8] | None) -> Metadata:

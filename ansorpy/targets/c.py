@@ -99,7 +99,16 @@ class CMachines:
 
 
 def c_target(machine: Target) -> Target:
-    """C for a CPU like *machine*: its vectors, cores and caches."""
+    """C for a CPU like *machine*: its vectors, cores and caches.
+
+    Raises:
+        UsageError: It is a GPU, whose programs are none for a CPU.
+    """
+    if machine.warp_size:
+        raise UsageError(
+            f"programs for {machine.name} cannot be written as C",
+            hint="compile for a CPU, or with --target c",
+        )
     made = _Machine(
         vector=machine.vector_bits,
         registers=machine.vector_registers,
