@@ -4,6 +4,9 @@ The relation ``{ reader[axes] -> tensor[indices] : guard }`` is the truth, an is
 when it is first needed.  Where every index is a sum of axes, questions are answered from the
 coefficients, which is faster by far; tests compare these answers with isl's.  The index of a gather
 is opaque: it may be any element of its dimension, and moves with every axis that occurs in it.
+
+A stage writes the element at its own space axes, once.  So the relation of a load is also its flow
+dependence: on all points of the stage it reads that have this element.
 """
 
 from __future__ import annotations

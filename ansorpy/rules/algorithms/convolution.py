@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansorpy.ir.affine import index_terms
+from ansorpy.ir.access import Terms, accesses
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.expr import Axis, Binary, BinaryOp, Load, Reduce, ReduceKind
 from ansorpy.ir.tensor import ComputeOp, Tensor
@@ -101,8 +101,8 @@ def _as_convolution(op: ComputeOp, data: Load, weight: Load) -> Convolution | No
         return None
     windows: list[Window] = []
     data_axes: list[tuple[int, Axis]] = []
-    for dim, index in enumerate(data.indices):
-        found = index_terms(index, (*op.axes, *op.reduce_axes))
+    [access] = [access for access in accesses(op) if access.indices is data.indices]
+    for dim, found in enumerate(access.terms):
         if found is None:
             return None
         window = _window(op, dim, found)
@@ -134,7 +134,7 @@ def _plain_axes(op: ComputeOp, load: Load) -> tuple[Axis, ...] | None:
     return tuple(axes) if plain and isinstance(load.source, Tensor) else None
 
 
-def _window(op: ComputeOp, dim: int, found: tuple[dict[Axis, int], int]) -> Window | None:
+def _window(op: ComputeOp, dim: int, found: Terms) -> Window | None:
     """The window of an index with one output axis and one reduce axis; None for other indices."""
     terms, offset = found
     outs = [a for a in terms if a in op.axes]

@@ -8,11 +8,13 @@ from hypothesis import given, settings
 from hypothesis.strategies import integers, lists, sampled_from
 
 from ansorpy.errors import UsageError
+from ansorpy.ir import builders as ap
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Expr
 from ansorpy.ir.interpret import run_dag
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import Tensor
+from ansorpy.ir.tensor import Tensor, compute, placeholder, reduce_axis
 from ansorpy.rules.algorithms.base import DIRECT
 from ansorpy.rules.algorithms.convolution import find_convolutions
 from ansorpy.rules.algorithms.winograd import Winograd, winograd
@@ -117,3 +119,14 @@ def test_strict_precision_leaves_the_given_definition_only() -> None:
     assert len(StructureSampler(Task(dag, CPU, 1), DEFAULT).definitions) > 1
     with pytest.raises(UsageError, match="precision"):
         Task(dag, CPU, 1, precision="loose")  # type: ignore[arg-type]
+
+
+def test_a_convolution_is_found_however_its_windows_are_written() -> None:
+    x, w = placeholder((8, 8, 4), name="x"), placeholder((3, 3, 4, 4), name="w", constant=True)
+    r, s, c = (reduce_axis(n, name=name) for n, name in ((3, "r"), (3, "s"), (4, "c")))
+
+    def at(h: Expr, v: Expr, f: Expr) -> Expr:
+        return ap.sum(x[h // 2 * 2 + h % 2 + r, v + s, c] * w[r, s, c, f], axis=(r, s, c))
+
+    [conv] = find_convolutions(ComputeDAG([compute((6, 6, 4), at, name="y")], [x, w]))
+    assert [(window.stride, window.dilation) for window in conv.windows] == [(1, 1), (1, 1)]
