@@ -26,12 +26,32 @@ WINOGRAD_A = (
 )  # fmt: skip
 
 
-def matmul(n: int = 512, m: int = 512, k: int = 512, *, constant: bool = False) -> list[Tensor]:
+def matmul(
+    n: int = 512, m: int = 512, k: int = 512, *, constant: bool = False, dtype: str = "float32",
+    attrs: Attrs | None = None,
+) -> list[Tensor]:  # fmt: skip
     """``C[n, m] = A[n, k] B[k, m]``; *constant* declares B a constant."""
-    a = placeholder((n, k), name="A")
-    b = placeholder((k, m), name="B", constant=constant)
+    a = placeholder((n, k), dtype, name="A")
+    b = placeholder((k, m), dtype, name="B", constant=constant)
     r = reduce_axis(k, name="k")
-    return [a, b, compute((n, m), lambda i, j: ap.sum(a[i, r] * b[r, j], axis=r), name="C")]
+
+    def product(i: Expr, j: Expr) -> Expr:
+        return ap.sum(a[i, r] * b[r, j], axis=r)
+
+    return [a, b, compute((n, m), product, name="C", attrs=attrs)]
+
+
+def matmul_relu(n: int, m: int, k: int) -> list[Tensor]:
+    """``D = relu(A B)`` of a constant B."""
+    a, b, c = matmul(n, m, k, constant=True)
+    return [a, b, compute((n, m), lambda i, j: ap.maximum(c[i, j], 0.0), name="D")]
+
+
+def dense(n: int, m: int, k: int) -> list[Tensor]:
+    """``D = relu(A B + bias)`` of a constant B and bias."""
+    a, b, c = matmul(n, m, k, constant=True)
+    bias = placeholder((m,), name="bias", constant=True)
+    return [a, b, bias, compute((n, m), lambda i, j: ap.maximum(c[i, j] + bias[j], 0.0), name="D")]
 
 
 def transposed_matmul(n: int = 128, m: int = 128, k: int = 64) -> list[Tensor]:

@@ -9,17 +9,11 @@ import pytest
 
 import ansorpy as ap
 from ansorpy.errors import ScheduleError
-
-
-def matmul(n: int, m: int, k: int) -> list[ap.Tensor]:
-    a, b = ap.placeholder((n, k), name="A"), ap.placeholder((k, m), name="B", constant=True)
-    r = ap.reduce_axis(k, name="k")
-    c = ap.compute((n, m), lambda i, j: ap.sum(a[i, r] * b[r, j], axis=r), name="C")
-    return [a, b, ap.compute((n, m), lambda i, j: ap.maximum(c[i, j], 0.0), name="D")]
+from tests.workloads import matmul_relu
 
 
 def scheduled(n: int, m: int, k: int) -> ap.State:
-    state, (_, i1) = ap.State.initial(matmul(n, m, k)).split("C", "i", (4,))
+    state, (_, i1) = ap.State.initial(matmul_relu(n, m, k)).split("C", "i", (4,))
     state, (j0, j1) = state.split("C", "j", (16,))
     state = state.reorder("C", ["i.0", j0, "k", i1, j1])
     state = state.unroll("C", i1).vectorize("C", [j1]).pack("C", "B")
@@ -49,6 +43,6 @@ def test_tensors_may_have_any_name(name: str, tmp_path: Path) -> None:
 
 
 def test_open_decisions_are_refused_by_name() -> None:
-    state, _ = ap.State.initial(matmul(8, 8, 8)).split("C", "i", (None,))
+    state, _ = ap.State.initial(matmul_relu(8, 8, 8)).split("C", "i", (None,))
     with pytest.raises(ScheduleError, match=r"decisions are still open: C\.i"):
         ap.build(state)

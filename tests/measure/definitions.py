@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from ansorpy.ir.builders import sum
 from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
-from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
+from tests import workloads
 
 
 def matmul(n: int = 24, m: int = 40, k: int = 17, *, constant: bool = False) -> ComputeDAG:
-    a, b = placeholder((n, k), name="A"), placeholder((k, m), name="B", constant=constant)
-    r = reduce_axis(k, name="k")
-    c = compute((n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C")
-    return ComputeDAG.of([a, b, c])
+    return ComputeDAG.of(workloads.matmul(n, m, k, constant=constant))
 
 
 def task_of(dag: ComputeDAG, threads: int = 1, **kwargs: object) -> Task:

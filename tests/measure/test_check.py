@@ -19,15 +19,11 @@ from ansorpy.measure.check import compare, least_scale, sample_points, tolerance
 from ansorpy.measure.messages import OpenRequest
 from ansorpy.measure.protocol import Message
 from ansorpy.measure.run_job import RunSession, sampled_magnitude
+from tests import workloads
 
 
 def matmul(n: int, m: int, k: int, dtype: str = "float32", error: float = 0.0) -> ComputeDAG:
-    a, b = placeholder((n, k), dtype, name="A"), placeholder((k, m), dtype, name="B")
-    r = reduce_axis(k, name="r")
-    c = compute(
-        (n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C", attrs=Attrs(error=error)
-    )
-    return ComputeDAG.of([a, b, c])
+    return ComputeDAG.of(workloads.matmul(n, m, k, dtype=dtype, attrs=Attrs(error=error)))
 
 
 @pytest.mark.parametrize("k", [1, 7, 512, 4608, 25088])

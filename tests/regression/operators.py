@@ -12,13 +12,6 @@ from tests.rules.gpu_workloads import batch_matmul, gelu, transposed
 __all__ = ["OPERATORS"]
 
 
-def dense(n: int, m: int, k: int) -> list[Tensor]:
-    """``relu(A B + bias)`` of a constant B."""
-    a, b, c = workloads.matmul(n, m, k, constant=True)
-    bias = placeholder((m,), name="bias", constant=True)
-    return [a, b, bias, compute((n, m), lambda i, j: ap.maximum(c[i, j] + bias[j], 0.0), name="D")]
-
-
 def depthwise(n: int, h: int, w: int, c: int) -> list[Tensor]:
     """A 3 x 3 window of each channel of a padded image, channels last."""
     x, f = placeholder((n, h, w, c), name="X"), placeholder((3, 3, c), name="F", constant=True)
@@ -90,7 +83,7 @@ def mean_pool(n: int, h: int, w: int, c: int) -> list[Tensor]:
 OPERATORS: dict[str, list[Tensor]] = {
     "matmul": workloads.matmul(37, 53, 29),
     "batch_matmul": batch_matmul(3, 10, 17, 21),
-    "dense": dense(19, 48, 33),
+    "dense": workloads.dense(19, 48, 33),
     "row_times_matrix": workloads.matmul(1, 40, 260, constant=True),
     "two_matmuls": workloads.double_matmul(24),
     "int8_matmul": tensor_cores.matmul("int8", 33, 24, 36),

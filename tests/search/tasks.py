@@ -7,15 +7,14 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
 from ansorpy.target import Target
+from tests import workloads
 
 TARGET = Target.parse("x86-64-v4")
 
 
 def matmul(n: int, m: int, k: int, threads: int = 2) -> Task:
-    a, b = placeholder((n, k), name="A"), placeholder((k, m), name="B")
-    r = reduce_axis(k, name="k")
-    c = compute((n, m), lambda i, j: sum(a[i, r] * b[r, j], axis=r), name="C")
-    return Task(ComputeDAG([c]), TARGET, threads, name=f"matmul_{n}_{m}_{k}")
+    dag = ComputeDAG.of(workloads.matmul(n, m, k))
+    return Task(dag, TARGET, threads, name=f"matmul_{n}_{m}_{k}")
 
 
 def dense_relu(n: int, m: int, k: int, threads: int = 2) -> Task:
