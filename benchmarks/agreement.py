@@ -1,0 +1,139 @@
+"""``python -m benchmarks.agreement``: what another backend computes, beside what LLVM's code does.
+
+Small cases of every family of the operator suite, each with drawn schedules, which both backends
+build; then the ``light`` networks, each compiled for both without tuning.  The largest difference
+of each, as a share of the largest output, must stay within the tolerance of ``ansorpy verify``.
+
+    python -m benchmarks.agreement --target c:cores=2 GMM SOFTMAX squeezenet
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+import numpy as np
+
+import ansorpy as ap
+from ansorpy.ir.task import Task
+from ansorpy.measure.build_job import build_lowered
+from ansorpy.report.inputs import random_value
+from ansorpy.report.onnxedit import softmax_inputs_as_outputs
+from ansorpy.report.verify import DEFAULT_TOLERANCE, check_output, compare_outputs
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.runtime.kernel import Kernel
+from ansorpy.runtime.plan import CompiledTask
+from ansorpy.runtime.ports import Array
+from ansorpy.schedule.lower import lower
+from ansorpy.schedule.state import State
+from ansorpy.target import Target
+from benchmarks.light import NAMES, light_model
+from benchmarks.ops.case import Case
+from benchmarks.ops.families.attention import Attention, TransposedBatchMatmul
+from benchmarks.ops.families.capsule import CapsuleConv2d
+from benchmarks.ops.families.conv1d import Conv1d
+from benchmarks.ops.families.conv2d import Conv2d
+from benchmarks.ops.families.conv3d import Conv3d
+from benchmarks.ops.families.conv_layer import ConvLayer
+from benchmarks.ops.families.depthwise import DepthwiseConv2d
+from benchmarks.ops.families.elementwise import Gelu, Softmax
+from benchmarks.ops.families.grouped import GroupedConv2d
+from benchmarks.ops.families.matmul import Matmul
+from benchmarks.ops.families.norms import LayerNorm, MatrixNorm
+from benchmarks.ops.families.projection import Projection
+from benchmarks.ops.families.transposed import TransposedConv2d
+
+__all__ = ["SMALL", "errors_of", "main", "network_agrees"]
+
+SMALL: tuple[Case, ...] = (
+    Conv1d("C1D", (23,), 5, 9, 3, 2, 1),
+    Conv2d("C2D", (9, 9), 7, 11, 3, 1, 1),
+    Conv3d("C3D", (4, 7, 7), 3, 5, 3, 1, 1),
+    GroupedConv2d("GRP", (8, 8), 8, 12, 3, 2, 1, parts=4),
+    Conv2d("DIL", (11, 11), 3, 8, 3, 1, 2, dilation=2),
+    DepthwiseConv2d("DEP", (9, 9), 13, 13, 3, 2, 1),
+    TransposedConv2d("T2D", (5, 5), 6, 7, 4, 2, 1),
+    CapsuleConv2d("CAP", (4, 4), 3, 5, 3, 1, 1),
+    ConvLayer("ConvLayer", (9, 9), 5, 8, 3, 1, 1),
+    Matmul("GMM", 17, 23, 31, 2),
+    TransposedBatchMatmul("TBG", 13, 3, 8),
+    MatrixNorm("NRM", 19, 27),
+    Projection("PROJ", 7, 24, 33),
+    Attention("ATT", 12, 2, 8),
+    Softmax("SOFTMAX", (3, 5, 17)),
+    LayerNorm("LN", 11, 37),
+    Gelu("GELU", (9, 21)),
+)
+"""The families of :mod:`benchmarks.ops.suite`, with extents that few tiles divide."""
+
+
+def errors_of(case: Case, target: Target, *, schedules: int, seed: int) -> Iterator[float]:
+    """The difference of what *target*'s backend and LLVM make of drawn *schedules* of *case*.
+
+    The first schedule is the default one.  Differences are shares of the largest output.
+    """
+    task = Task(case.dag, target, target.cores, name=case.name)
+    rng, values = np.random.default_rng(seed), case.values(seed)
+    for state in (State.initial(case.dag), *_drawn(task, schedules, rng)):
+        ours = _output(state, task, target, values)
+        theirs = _output(state, task, Target.host(), values)
+        yield check_output(case.name, ours, theirs, DEFAULT_TOLERANCE).error
+
+
+def _drawn(task: Task, count: int, rng: np.random.Generator) -> Iterator[State]:
+    for structure in StructureSampler(task).draw(count, rng):
+        table = structure.sample(32, rng)
+        valid = table[structure.valid(table)]
+        if len(valid):
+            yield structure.bind(valid[0])
+
+
+def _output(state: State, task: Task, target: Target, values: dict[str, Array]) -> Array:
+    lowered = lower(state)
+    made = CompiledTask.of(task.dag, build_lowered(lowered, target, "kernel"),
+                           compiled_from=state.base)  # fmt: skip
+    kernel = Kernel(made, target=target, threads=task.threads)
+    constants = {port.name: values[port.name] for port in kernel.constants}
+    found: Array = kernel.bind(**constants)(*(values[port.name] for port in kernel.inputs))
+    return found
+
+
+def network_agrees(name: str, target: Target, seed: int) -> bool:
+    """Compare network *name* compiled for *target* with the same for this machine; print it."""
+    model, softmaxes = softmax_inputs_as_outputs(light_model(name, seed))
+    made = [ap.compile(model, effort="none", target=t, threads=target.cores)
+            for t in (target, Target.host())]  # fmt: skip
+    names = [port.name for port in made[0].get_outputs()]
+    feeds = {p.name: random_value(p.shape, p.dtype, seed, p.name) for p in made[0].get_inputs()}
+    ours, theirs = (dict(zip(names, m.run(names, feeds), strict=True)) for m in made)
+    result = compare_outputs(name, "LLVM", ours, theirs, softmaxes)
+    worst = max(check.error for check in result.checks)
+    print(f"{name:14} {'ok' if result.ok else 'DIFFERS':8} {worst:.1e}", flush=True)
+    return result.ok
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Compare what the command line names (default all); returns 4 if anything differs."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    families = [case.family for case in SMALL]
+    parser.add_argument("names", nargs="*", metavar="NAME",
+                        help=f"some of {', '.join((*families, *NAMES))}")  # fmt: skip
+    parser.add_argument("--target", default="c")
+    parser.add_argument("--schedules", type=int, default=6)
+    parser.add_argument("--seed", type=int, default=0)
+    asked = parser.parse_args(arguments)
+    target, names = Target.parse(asked.target), asked.names or [*families, *NAMES]
+    agree = True
+    for case in (case for case in SMALL if case.family in names):
+        found = [*errors_of(case, target, schedules=asked.schedules, seed=asked.seed)]
+        is_close = max(found) <= DEFAULT_TOLERANCE
+        said = f"{'ok' if is_close else 'DIFFERS':8} {max(found):.1e}"
+        print(f"{case.family:14} {said} of {len(found)} schedules", flush=True)
+        agree &= is_close
+    for name in (name for name in NAMES if name in names):
+        agree &= network_agrees(name, target, asked.seed)
+    return 0 if agree else 4
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
