@@ -1,9 +1,9 @@
-"""Running lowered programs as machine code in this process, for tests."""
+"""Running lowered programs as machine code, for tests."""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -15,26 +15,42 @@ from ansorpy.measure.guard import GuardedArray
 from ansorpy.schedule.lower import Lowered
 from ansorpy.target import Target
 
-__all__ = ["run_native"]
+__all__ = ["run_lowered", "run_native"]
 
 Arrays = dict[str, np.ndarray]
+Call = Callable[[Program, list[np.ndarray]], None]
+"""Runs a program on arrays, one a parameter, in place."""
 _KERNEL = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int32)
 
 
 def run_native(
     lowered: Lowered, data: Arrays, threads: int = 2, *, over: Mapping[str, str] | None = None
 ) -> list[np.ndarray]:
-    """The outputs of *lowered* for *data* (arrays by placeholder name).
+    """The outputs of *lowered* for *data* (arrays by placeholder name), computed by LLVM's code.
 
     *over* names outputs that are written where an input lies.
     """
-    bound = _call(lowered.bind, data, threads, {}) if lowered.bind is not None else {}
-    return list(_call(lowered.run, data | bound, threads, over or {}).values())
+
+    def call(program: Program, arrays: list[np.ndarray]) -> None:
+        code = build(program, Target.host(), symbol="kernel")
+        workspace = aligned_empty((max(code.workspace_bytes(threads), 64),), np.uint8)
+        table = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
+        with load([code]) as library:
+            run = _KERNEL(library.address(code.symbol))
+            assert run(table, workspace.ctypes.data, threads) == 0
+
+    return run_lowered(lowered, data, call, over=over)
 
 
-def _call(program: Program, data: Arrays, threads: int, over: Mapping[str, str]) -> Arrays:
-    code = build(program, Target.host(), symbol="kernel")
-    workspace = aligned_empty((max(code.workspace_bytes(threads), 64),), np.uint8)
+def run_lowered(
+    lowered: Lowered, data: Arrays, call: Call, *, over: Mapping[str, str] | None = None
+) -> list[np.ndarray]:
+    """The outputs of *lowered* for *data*, where *call* runs a program."""
+    bound = _outputs(lowered.bind, data, call, {}) if lowered.bind is not None else {}
+    return list(_outputs(lowered.run, data | bound, call, over or {}).values())
+
+
+def _outputs(program: Program, data: Arrays, call: Call, over: Mapping[str, str]) -> Arrays:
     arrays: list[np.ndarray] = []
     apart: list[GuardedArray] = []
     places = {param.buffer.name: place for place, param in enumerate(program.params)}
@@ -50,10 +66,7 @@ def _call(program: Program, data: Arrays, threads: int, over: Mapping[str, str])
         poison = np.nan if buffer.dtype.is_float else 99
         array[...] = poison if param.role is Role.OUTPUT else data[buffer.name]
         arrays.append(array)
-    table = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-    with load([code]) as library:
-        status = _KERNEL(library.address(code.symbol))(table, workspace.ctypes.data, threads)
-    assert status == 0
+    call(program, arrays)
     assert all(guarded.is_intact() for guarded in apart), "wrote between the elements"
     named = zip(program.params, arrays, strict=True)
     return {p.buffer.name: array for p, array in named if p.role is Role.OUTPUT}

@@ -16,10 +16,11 @@ from ansorpy.codegen.c.words import WORDS
 from ansorpy.codegen.clike.layout import laid_out
 from ansorpy.codegen.clike.names import identifier
 from ansorpy.codegen.instructions import expand_instructions
+from ansorpy.codegen.ownership import conflicting_loops, stored_once
 from ansorpy.codegen.powers import constant_powers
 from ansorpy.codegen.promote import promote
 from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
-from ansorpy.ir.loops import Program, Scope, Seq, Stmt
+from ansorpy.ir.loops import For, Program, Scope, Seq, Stmt
 from ansorpy.ir.overwrite import may_overlap
 from ansorpy.ir.simplify import simplify_stmt
 from ansorpy.target import Target
@@ -85,11 +86,15 @@ def emit_c(program: Program, target: Target, symbol: str, style: Style | None = 
     """
     symbol = identifier(symbol, WORDS)
     overlapping = may_overlap(program)
+    style = style or Style()
     program = promote(constant_powers(expand_instructions(program)), target)
+    if style.threads != "none":
+        program = stored_once(program)
     program = replace(program, body=simplify_stmt(program.body))
+    conflicting = conflicting_loops(program) if style.threads != "none" else frozenset[For]()
     plan = plan_storage(program, target)
     tables = Tables(EXPRESSIONS, STATEMENTS)
-    unit = Unit(symbol, style or Style(), plan, tables, overlapping)
+    unit = Unit(symbol, style, plan, tables, overlapping, conflicting)
     parts = [_body(unit, program), _entry(unit, program)]
     text = "\n\n".join([*unit.functions, *parts])
     return CSource(symbol, tuple(unit.helpers), text, plan, unit.style)

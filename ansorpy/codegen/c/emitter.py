@@ -17,7 +17,7 @@ from ansorpy.codegen.storage import StoragePlan
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
-from ansorpy.ir.loops import Buffer, Stmt
+from ansorpy.ir.loops import Buffer, For, Stmt
 
 __all__ = ["Emitter", "Tables", "Unit"]
 
@@ -34,15 +34,16 @@ class Tables:
 class Unit:
     """What all functions of one program share; their names start with *symbol*.
 
-    ``overlapping``: parameters whose arrays may overlap in a call.  ``helpers`` and ``functions``
-    grow while functions are emitted.
+    ``overlapping``: parameters whose arrays may overlap in a call.  ``conflicting``: parallel loops
+    that must run serially.  ``helpers`` and ``functions`` grow while functions are emitted.
     """
 
     symbol: str
     style: Style
     storage: StoragePlan
     tables: Tables
-    overlapping: frozenset[Buffer]
+    overlapping: frozenset[Buffer] = frozenset()
+    conflicting: frozenset[For] = frozenset()
     helpers: dict[str, None] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
     regions: int = 0

@@ -45,7 +45,7 @@ def _elementary() -> dict[str, Helper]:
 
 def _helper(fn: Function | BinaryOp, dtype: DType, error: float) -> Helper:
     nothing = StoragePlan({}, {}, frozenset(), {}, 0, 0)
-    e = Emitter(Unit("", Style(), nothing, Tables(EXPRESSIONS, {}), frozenset()))
+    e = Emitter(Unit("", Style(), nothing, Tables(EXPRESSIONS, {})))
     operands: list[Load] = []
     for name in "xy" if fn is BinaryOp.POW else "x":
         operand = Buffer(name, (), dtype, Scope.LOCAL)

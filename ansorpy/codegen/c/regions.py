@@ -42,7 +42,9 @@ def parallel_loop(e: Emitter, loop: For) -> None:
     """Emit *loop* and the parallel loops directly in it; a parallel loop inside runs serially."""
     region = _region(e, loop)
     is_team = e.unit.style.threads == "openmp" and region.total > 1
-    if e.in_region or not is_team:
+    if loop in e.unit.conflicting:
+        e.line("// serial: iterations may write the same element")
+    if e.in_region or not is_team or loop in e.unit.conflicting:
         _serially(e, loop)
         return
     e.unit.regions += 1

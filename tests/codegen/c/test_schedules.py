@@ -1,0 +1,94 @@
+"""Schedules of random definitions as C, on teams of threads, against the interpreter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ansorpy.codegen.c.style import Style
+from ansorpy.errors import ScheduleError
+from ansorpy.ir.dag import ComputeDAG
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.interpret import run_dag
+from ansorpy.ir.loops import Program
+from ansorpy.ir.task import Task
+from ansorpy.rules.presets import CPU
+from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.lower import Lowered, lower
+from tests.codegen.c.compiled import STRICT, TARGET, CompiledC, needs_cc
+from tests.conftest import session_seed
+from tests.properties.random_dags import random_state, spread
+from tests.properties.random_operators import random_definition, random_values
+from tests.run_native import run_lowered
+
+pytestmark = needs_cc
+BY_HAND, BY_RULES = 70, 24
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A random program of a definition; ``text`` is its schedule."""
+
+    dag: ComputeDAG
+    lowered: Lowered
+    text: str
+
+    @property
+    def programs(self) -> Iterator[Program]:
+        yield self.lowered.run
+        if self.lowered.bind is not None:
+            yield self.lowered.bind
+
+
+def by_hand(rng: np.random.Generator) -> Drawn:
+    """Random primitives in random order."""
+    state = random_state(rng, 14)
+    return Drawn(state.base, lower(state), state.text())
+
+
+def by_rules(rng: np.random.Generator) -> Drawn:
+    """A sample of the default preset."""
+    dag = spread(random_definition(rng), rng)
+    structure = StructureSampler(Task(dag, TARGET, 3), CPU).draw_one(rng)
+    table = structure.sample(32, rng)
+    rows = table[structure.valid(table)]
+    if not len(rows):
+        raise ScheduleError("no row is valid")
+    state = structure.bind(rows[0])
+    return Drawn(dag, lower(state), state.text())
+
+
+def drawn(seed: int) -> list[Drawn]:
+    rng = np.random.default_rng(seed)
+    found: list[Drawn] = []
+    while len(found) < BY_HAND + BY_RULES:
+        try:
+            found.append((by_hand if len(found) < BY_HAND else by_rules)(rng))
+        except ScheduleError:
+            continue  # a schedule that fails with a reason
+    return found
+
+
+@pytest.mark.parametrize("threads", ["openmp", "none"])
+def test_schedules_compute_their_definitions(
+    threads: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    made = drawn(session_seed(request.config) + len(threads))
+    programs = [program for one in made for program in one.programs]
+    names = {program: f"k{n}" for n, program in enumerate(programs)}
+    style = Style(32, "openmp") if threads == "openmp" else Style(64)
+    flags = ("-O1", *STRICT, *(["-fopenmp"] if threads == "openmp" else []))
+    compiled = CompiledC({name: p for p, name in names.items()}, tmp_path, style, flags)
+    rng = np.random.default_rng(1)
+    for n, one in enumerate(made):
+        data = random_values(one.dag, rng)
+        found = run_lowered(
+            one.lowered, data, lambda p, arrays, n=n: compiled(names[p], arrays, 1 + n % 3)
+        )
+        for got, want in zip(found, run_dag(one.dag, data, dtype=DType.FLOAT64), strict=True):
+            largest = max(1.0, float(np.abs(want).max(initial=0)))
+            np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * largest, err_msg=one.text)
