@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ansorpy.codegen.storage import buffers_used
+from ansorpy.codegen.storage import buffers_read, buffers_used
 from ansorpy.codegen.tiles import free_vars
 from ansorpy.ir.affine import linear
 from ansorpy.ir.builders import all_of
@@ -39,7 +39,6 @@ from ansorpy.ir.loops import (
     Store,
     expressions,
     substatements,
-    walk_stmts,
 )
 from ansorpy.ir.rewrite import map_statements, substitute
 
@@ -101,11 +100,11 @@ def stored_once(program: Program) -> Program:
 
 class _Owners:
     def __init__(self) -> None:
-        self.read: set[Buffer] = set()
+        self.read: frozenset[Buffer] = frozenset()
 
     def stmt(self, s: Stmt, place: _Place) -> Stmt:
         if isinstance(s, For) and s.kind is ForKind.PARALLEL and not place.threads:
-            self.read = {x.source for x in _loads(s) if isinstance(x.source, Buffer)}
+            self.read = buffers_read(s)
         if place.threads:
             owned = self._nest(s, place)
             if owned is not None:
@@ -130,12 +129,6 @@ class _Owners:
         for loop in reversed(loops):
             guarded = For(loop.var, loop.extent, loop.kind, guarded)
         return If(all_of(*(start <= last for _, start, last in shifted)), s, guarded)
-
-
-def _loads(s: Stmt) -> Iterator[Load]:
-    for inner in walk_stmts(s):
-        for root in expressions(inner):
-            yield from (e for e in walk(root) if isinstance(e, Load))
 
 
 def _shifts(index: Expr, place: _Place) -> Iterator[tuple[Expr, Const]]:

@@ -29,7 +29,8 @@ from ansorpy.ir.strides import dense_strides
 from ansorpy.target import Target
 
 __all__ = [
-    "ALIGNMENT", "STACK_BYTES", "TILE_BYTES", "StoragePlan", "allocated", "buffers_used",
+    "ALIGNMENT", "STACK_BYTES", "TILE_BYTES", "StoragePlan", "allocated", "buffers_read",
+    "buffers_used",
     "plan_storage",
 ]  # fmt: skip
 
@@ -111,6 +112,17 @@ def buffers_used(stmt: Stmt) -> dict[Buffer, bool]:
             used.update({buffer: used.get(buffer, False) for buffer, _ in inner.operands})
             used[inner.operands[0][0]] = True
     return used
+
+
+def buffers_read(stmt: Stmt) -> frozenset[Buffer]:
+    """The buffers that some expression in *stmt* reads."""
+    return frozenset(
+        expr.source
+        for inner in walk_stmts(stmt)
+        for root in expressions(inner)
+        for expr in walk(root)
+        if isinstance(expr, Load) and isinstance(expr.source, Buffer)
+    )
 
 
 def _padded_rows(body: Stmt, target: Target) -> dict[Buffer, int]:

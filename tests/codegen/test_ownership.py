@@ -143,7 +143,7 @@ def parallel_programs(rng: np.random.Generator, count: int) -> Iterator[Program]
 
 
 def test_random_programs_store_each_element_once(request: pytest.FixtureRequest) -> None:
-    for source in parallel_programs(np.random.default_rng(session_seed(request.config)), 50):
+    for source in parallel_programs(np.random.default_rng(session_seed(request.config)), 25):
         owned = stored_once(source)
         assert not conflicting_loops(owned), text(owned)
         if owned is not source:

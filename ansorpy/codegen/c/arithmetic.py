@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.prelude import elementary_name
-from ansorpy.codegen.c.types import HALF, float_suffix, register_type, short_name
+from ansorpy.codegen.c.types import computed_type, float_suffix, register_type, short_name
 from ansorpy.codegen.clike.code import ADD, AND, COMPARE, MULTIPLY, OR, UNARY, Code
 from ansorpy.codegen.elementary import undefined
 from ansorpy.ir.dots import DOTS
@@ -80,17 +80,10 @@ def _float(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     if op is BinaryOp.POW:
         return _elementary(e, op, dtype, a, b)
     if op in _QUOTIENTS:
-        return helper_call(e, f"{_QUOTIENTS[op]}_{_computed(dtype)}", a, b)
+        return helper_call(e, f"{_QUOTIENTS[op]}_{short_name(computed_type(dtype))}", a, b)
     if _is_literal(b):
         a, b = b, a  # the helper asks whether its first operand is NaN
-    return helper_call(e, f"{op.value}_{_computed(dtype)}", a, b)
-
-
-def _computed(dtype: DType) -> str:
-    """How the names of helpers end that compute with *dtype*, of which some are computed wider."""
-    if dtype.is_float:
-        return short_name(DType.FLOAT64 if dtype is DType.FLOAT64 else DType.FLOAT32)
-    return f"{'i' if dtype.is_signed else 'u'}{max(32, dtype.bits)}"
+    return helper_call(e, f"{op.value}_{short_name(computed_type(dtype))}", a, b)
 
 
 def _is_literal(x: Code) -> bool:
@@ -102,10 +95,10 @@ def _integer(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
     if op is BinaryOp.POW:
         raise undefined(op, dtype)
     if op not in _QUOTIENTS:
-        return helper_call(e, f"{op.value}_{_computed(dtype)}", a, b)
+        return helper_call(e, f"{op.value}_{short_name(computed_type(dtype))}", a, b)
     if op is BinaryOp.DIV or not dtype.is_signed:
         return _divided(e, op, dtype, a, b)
-    return _cut(dtype, helper_call(e, f"{_QUOTIENTS[op]}_{_computed(dtype)}", a, b))
+    return _cut(dtype, helper_call(e, f"{_QUOTIENTS[op]}_{short_name(computed_type(dtype))}", a, b))
 
 
 def _wrapping(op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
@@ -124,7 +117,7 @@ def _divided(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
         sign = "%" if op is BinaryOp.FLOORMOD else "/"
         return _cut(dtype, Code(f"{a.at(MULTIPLY)} {sign} {b.at(MULTIPLY + 1)}", MULTIPLY))
     name = _TOWARDS_ZERO.get(op, "quotient")
-    return _cut(dtype, helper_call(e, f"{name}_{_computed(dtype)}", a, b))
+    return _cut(dtype, helper_call(e, f"{name}_{short_name(computed_type(dtype))}", a, b))
 
 
 def _cut(dtype: DType, x: Code) -> Code:
@@ -147,7 +140,7 @@ def _elementary(e: Emitter, fn: Function | BinaryOp, dtype: DType, *args: Code) 
     """A generated function, or that of ``math.h`` where no approximation is known."""
     if not dtype.is_float:
         raise undefined(fn, dtype)
-    computed = DType.FLOAT32 if dtype in HALF else dtype
+    computed = computed_type(dtype)
     if (fn, computed) in APPROXIMATIONS:
         return helper_call(e, elementary_name(fn, computed), *args)
     return Code(f"{fn.name.lower()}({', '.join(x.text for x in args)})")
@@ -166,7 +159,7 @@ def _absolute(e: Emitter, dtype: DType, x: Code) -> Code:
         return Code(f"fabs{float_suffix(dtype)}({x.text})")
     if not dtype.is_signed:
         return x
-    return _cut(dtype, helper_call(e, f"abs_{_computed(dtype)}", x))
+    return _cut(dtype, helper_call(e, f"abs_{short_name(computed_type(dtype))}", x))
 
 
 def _not(e: Emitter, dtype: DType, x: Code) -> Code:

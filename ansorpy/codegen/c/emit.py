@@ -10,6 +10,7 @@ from ansorpy.codegen.c.emitter import Emitter, Tables, Unit
 from ansorpy.codegen.c.expressions import EXPRESSIONS
 from ansorpy.codegen.c.functions import prelude
 from ansorpy.codegen.c.regions import defined, pointer
+from ansorpy.codegen.c.registers import vector_plan, written_out
 from ansorpy.codegen.c.statements import STATEMENTS
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.words import WORDS
@@ -19,8 +20,8 @@ from ansorpy.codegen.instructions import expand_instructions
 from ansorpy.codegen.ownership import conflicting_loops, stored_once
 from ansorpy.codegen.powers import constant_powers
 from ansorpy.codegen.promote import promote
-from ansorpy.codegen.storage import StoragePlan, buffers_used, plan_storage
-from ansorpy.ir.loops import For, Program, Scope, Seq, Stmt
+from ansorpy.codegen.storage import StoragePlan, buffers_read, buffers_used, plan_storage
+from ansorpy.ir.loops import Program, Scope, Seq, Stmt
 from ansorpy.ir.overwrite import may_overlap
 from ansorpy.ir.simplify import simplify_stmt
 from ansorpy.target import Target
@@ -64,6 +65,7 @@ def translation_unit(sources: Sequence[Functions]) -> str:
         "#include <string.h>",
         *(["#ifdef _OPENMP\n#include <omp.h>\n#endif"] if is_threaded else []),
         _ASSUMPTIONS,
+        *([_VECTORS] if any(source.style.vectors for source in sources) else []),
         prelude(used),
         *(source.functions for source in sources),
     ]
@@ -77,6 +79,13 @@ _ASSUMPTIONS = """\
 _Static_assert(sizeof(int) == 4 && (int32_t)UINT32_MAX == -1, "int has 32 bits and wraps");"""
 
 
+_VECTORS = """\
+#if !defined __GNUC__
+#error "vectors need an extension of GCC and Clang"
+#endif
+#pragma GCC diagnostic ignored "-Wpsabi"  // vectors are passed to static functions only"""
+
+
 def emit_c(program: Program, target: Target, symbol: str, style: Style | None = None) -> CSource:
     """Emit *program* as C that defines ``int32_t symbol(void *const *args, void *workspace,
     int32_t threads)`` (kernel ABI); *target* says how many registers and caches there are.
@@ -84,20 +93,33 @@ def emit_c(program: Program, target: Target, symbol: str, style: Style | None = 
     Raises:
         CodegenError: The program uses what no CPU has (block loops, shared memory).
     """
-    symbol = identifier(symbol, WORDS)
-    overlapping = may_overlap(program)
     style = style or Style()
+    overlapping = may_overlap(program)
+    program = _prepared(program, target, style)
+    lanes, tiles = vector_plan(program.body, target if style.vectors else None)
+    unit = Unit(
+        identifier(symbol, WORDS),
+        style,
+        plan_storage(program, target),
+        Tables(EXPRESSIONS, STATEMENTS),
+        overlapping,
+        conflicting_loops(program) if style.threads != "none" else frozenset(),
+        lanes,
+        tiles,
+        buffers_read(program.body),
+    )
+    parts = [_body(unit, program), _entry(unit, program)]
+    text = "\n\n".join([*unit.functions, *parts])
+    return CSource(unit.symbol, tuple(unit.helpers), text, unit.storage, style)
+
+
+def _prepared(program: Program, target: Target, style: Style) -> Program:
+    """Run the passes that precede emission, in order."""
     program = promote(constant_powers(expand_instructions(program)), target)
     if style.threads != "none":
         program = stored_once(program)
-    program = replace(program, body=simplify_stmt(program.body))
-    conflicting = conflicting_loops(program) if style.threads != "none" else frozenset[For]()
-    plan = plan_storage(program, target)
-    tables = Tables(EXPRESSIONS, STATEMENTS)
-    unit = Unit(symbol, style, plan, tables, overlapping, conflicting)
-    parts = [_body(unit, program), _entry(unit, program)]
-    text = "\n\n".join([*unit.functions, *parts])
-    return CSource(symbol, tuple(unit.helpers), text, plan, unit.style)
+    program = written_out(program, vectors=style.vectors)
+    return replace(program, body=simplify_stmt(program.body))
 
 
 def _body(unit: Unit, program: Program) -> str:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+from ansorpy.codegen.c.registers import Piece
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.types import register_type
+from ansorpy.codegen.c.vector.lanes import Lanes
 from ansorpy.codegen.c.words import WORDS
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.sharing import named_once
@@ -16,7 +18,7 @@ from ansorpy.codegen.clike.writer import Writer
 from ansorpy.codegen.storage import StoragePlan
 from ansorpy.errors import CodegenError
 from ansorpy.ir.dtypes import DType
-from ansorpy.ir.expr import Expr
+from ansorpy.ir.expr import Expr, Var
 from ansorpy.ir.loops import Buffer, For, Stmt
 
 __all__ = ["Emitter", "Tables", "Unit"]
@@ -34,8 +36,14 @@ class Tables:
 class Unit:
     """What all functions of one program share; their names start with *symbol*.
 
-    ``overlapping``: parameters whose arrays may overlap in a call.  ``conflicting``: parallel loops
-    that must run serially.  ``helpers`` and ``functions`` grow while functions are emitted.
+    Args:
+        overlapping: Parameters whose arrays may overlap in a call.
+        conflicting: Parallel loops that must run serially.
+        lanes: Those of vector loops, by their variables.
+        variables: Register tiles that are not arrays, by the offsets of their parts.
+        read: Buffers that some expression reads.
+        helpers: Functions of the prelude that are called; grows while functions are emitted.
+        functions: Texts of those that the program's main function calls; grows likewise.
     """
 
     symbol: str
@@ -44,6 +52,9 @@ class Unit:
     tables: Tables
     overlapping: frozenset[Buffer] = frozenset()
     conflicting: frozenset[For] = frozenset()
+    lanes: Mapping[Var, int] = field(default_factory=dict)
+    variables: Mapping[Buffer, Mapping[int, Piece]] = field(default_factory=dict)
+    read: frozenset[Buffer] = frozenset()
     helpers: dict[str, None] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
     regions: int = 0
@@ -60,6 +71,13 @@ class Emitter(Writer):
         super().__init__(WORDS, unit.style.indices, unit.helpers)
         self.unit = unit
         self.arrays: set[Buffer] = set()
+        self.pieces: dict[Buffer, dict[int, str]] = {}
+        """Names of the variables of register tiles in scope, by the offsets of their elements."""
+        self.lanes: Lanes | None = None
+        self.chunk: int | None = None
+        """The first iteration in the chunk of a vector loop that is emitted, also as a scalar."""
+        self.guards: tuple[Expr, ...] = ()
+        """Conditions that differ between lanes and hold where the current value is used."""
         self.in_region = False
         self.is_first = False
         """True where a block was just opened, for the next statement alone: a declaration then
@@ -84,6 +102,13 @@ class Emitter(Writer):
                 hint="block and thread loops need a CUDA target",
             )
         emit(self, stmt)
+
+    @contextmanager
+    def guarded(self, cond: Expr) -> Iterator[None]:
+        """Inside, values are used only in lanes in which *cond* holds."""
+        before, self.guards = self.guards, (*self.guards, cond)
+        yield
+        self.guards = before
 
     def declaring(self) -> AbstractContextManager[None]:
         """The block that a declaration and the statements it is for need."""

@@ -35,7 +35,7 @@ from ansorpy.ir.expr import (
 )
 from ansorpy.ir.interval import Bounder
 
-__all__ = ["EXPRESSIONS", "narrowed", "read", "stored"]
+__all__ = ["EXPRESSIONS", "branches", "decided", "narrowed", "read", "stored"]
 
 
 def _const(e: Emitter, expr: Const) -> Code:
@@ -79,14 +79,23 @@ def _may_wrap(e: Emitter, expr: Binary) -> bool:
     return known.overflows
 
 
-_DECIDED = {CompareOp.GE: "true", CompareOp.LT: "false"}
-
-
 def _compare(e: Emitter, expr: Compare) -> Code:
-    below = isinstance(expr.b, Const) and expr.b.value == 0
-    if below and expr.a.dtype.is_int and not expr.a.dtype.is_signed and expr.op in _DECIDED:
-        return Code(_DECIDED[expr.op])  # compilers warn of questions with one answer
+    known = decided(expr)
+    if known is not None:
+        return Code("true" if known else "false")
     return compared(expr.op.value, e.value(expr.a), e.value(expr.b))
+
+
+def decided(expr: Compare) -> bool | None:
+    """The answer to a question that has only one, of which compilers warn; else None."""
+    if expr.a.dtype.is_float:
+        return None
+    if expr.a is expr.b:
+        return expr.op in (CompareOp.LE, CompareOp.GE, CompareOp.EQ)
+    is_least = isinstance(expr.b, Const) and expr.b.value == 0 and not expr.a.dtype.is_signed
+    if is_least and expr.op in (CompareOp.GE, CompareOp.LT):
+        return expr.op is CompareOp.GE
+    return None
 
 
 def _call(e: Emitter, expr: Call) -> Code:
@@ -100,23 +109,26 @@ def _select(e: Emitter, expr: Select) -> Code:
     if is_index(expr):
         return index(e, expr)
     if any(reads_twice(side) for side in (expr.then, expr.other)):
-        return _branches(e, expr)
+        return branches(e, expr, register_type(expr.dtype), lambda e, side: e.value(side))
     cond, then, other = (e.value(x) for x in (expr.cond, expr.then, expr.other))
     text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
     return Code(text, TERNARY)
 
 
-def _branches(e: Emitter, expr: Select) -> Code:
-    """Emit the choice as a statement, in whose branches values used several times have names."""
+def branches(e: Emitter, expr: Select, kind: str, emit: Callable[[Emitter, Expr], Code]) -> Code:
+    """Emit a choice of values of the C type *kind* as a statement.
+
+    Values that a branch uses several times have names in it.
+    """
     name, known = e.names.fresh("t"), e.known
     cond = e.value(expr.cond).text
-    e.line(f"{register_type(expr.dtype)} {name};")
+    e.line(f"{kind} {name};")
     for opening, side in ((f"if ({cond})", expr.then), ("} else", expr.other)):
         if opening.startswith("}"):
             e.lines.pop()
         with e.block(opening), sharing(e, side):
             e.known.update(known)
-            e.line(f"{name} = {e.value(side).text};")
+            e.line(f"{name} = {emit(e, side).text};")
     return Code(name)
 
 

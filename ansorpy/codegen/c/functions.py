@@ -5,6 +5,7 @@ They have the same errors as in other generated code (:mod:`ansorpy.ir.elementar
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 
 from ansorpy.codegen.c.emitter import Emitter, Tables, Unit
@@ -12,51 +13,83 @@ from ansorpy.codegen.c.expressions import EXPRESSIONS
 from ansorpy.codegen.c.prelude import HELPERS, Helper, elementary_name
 from ansorpy.codegen.c.style import Style
 from ansorpy.codegen.c.types import register_type
+from ansorpy.codegen.c.vector.accesses import vector_of
+from ansorpy.codegen.c.vector.helpers import vector_helper
+from ansorpy.codegen.c.vector.lanes import Lanes
+from ansorpy.codegen.c.vector.values import vector
+from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.sharing import sharing
 from ansorpy.codegen.storage import StoragePlan
 from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.table import APPROXIMATIONS
-from ansorpy.ir.expr import BinaryOp, Function, Load
+from ansorpy.ir.expr import BinaryOp, Load, Var, as_expr
 from ansorpy.ir.loops import Buffer, Scope
 
 __all__ = ["prelude"]
 
 
-def prelude(used: dict[str, None]) -> str:
-    """The text of the helpers *used*, and of those they call."""
-    known = {**HELPERS, **_elementary()}
-    wanted: set[str] = set()
-    pending = list(used)
-    while pending:
-        name = pending.pop()
-        if name not in wanted:
-            wanted.add(name)
-            pending += known[name].needs
-    return "\n\n".join(helper.text for name, helper in known.items() if name in wanted)
+def prelude(used: Iterable[str]) -> str:
+    """The text of the helpers *used*, each after those it calls."""
+    found: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name in found:
+            return
+        helper = _helper(name)
+        for other in helper.needs:
+            add(other)
+        found[name] = helper.text
+
+    for name in sorted(used, key=_rank):
+        add(name)
+    types = sorted(text for text in found.values() if text.startswith("typedef"))
+    functions = [text for text in found.values() if not text.startswith("typedef")]
+    return "\n\n".join([*(["\n".join(types)] if types else []), *functions])
+
+
+def _rank(name: str) -> tuple[bool, int, str]:
+    """Scalar functions in the order of the prelude, then vectors."""
+    known = list(HELPERS)
+    return name not in HELPERS, known.index(name) if name in HELPERS else 0, name
+
+
+def _helper(name: str) -> Helper:
+    scalar, _, lanes = name.rpartition("x")
+    if name in HELPERS:
+        return HELPERS[name]
+    if name in _ELEMENTARY:
+        return _elementary(name, 0)
+    return _elementary(scalar, int(lanes)) if scalar in _ELEMENTARY else vector_helper(name)
+
+
+_ELEMENTARY = {elementary_name(fn, dtype): (fn, dtype) for fn, dtype in APPROXIMATIONS}
 
 
 @cache
-def _elementary() -> dict[str, Helper]:
-    return {
-        elementary_name(fn, dtype): _helper(fn, dtype, found.error)
-        for (fn, dtype), found in APPROXIMATIONS.items()
-    }
-
-
-def _helper(fn: Function | BinaryOp, dtype: DType, error: float) -> Helper:
-    nothing = StoragePlan({}, {}, frozenset(), {}, 0, 0)
-    e = Emitter(Unit("", Style(), nothing, Tables(EXPRESSIONS, {})))
-    operands: list[Load] = []
-    for name in "xy" if fn is BinaryOp.POW else "x":
-        operand = Buffer(name, (), dtype, Scope.LOCAL)
-        e.arrays.add(operand)
-        e.names.give(operand)
-        operands.append(Load(operand, ()))
+def _elementary(name: str, width: int) -> Helper:
+    """A function of scalars, or of vectors of *width* lanes."""
+    fn, dtype = _ELEMENTARY[name]
+    e = Emitter(Unit("", Style(), _NOTHING, Tables(EXPRESSIONS, {})))
+    lane = Var("lane")
+    if width:
+        e.lanes = Lanes(width, width, {lane: as_expr(0)}, {lane: tuple(range(width))})
+    operands = [_operand(name, dtype, lane) for name in ("xy" if fn is BinaryOp.POW else "x")]
     value = APPROXIMATIONS[fn, dtype].build(*operands)
     with sharing(e, value, is_safe=True):
-        e.line(f"return {e.value(value).text};")
-    kind, name = register_type(dtype), elementary_name(fn, dtype)
-    parameters = ", ".join(f"{kind} {e.place(e.buffer_of(x))}" for x in operands)
-    head = f"static inline {kind} {name}({parameters}) {{"
+        e.known.update((x, Code(e.buffer_of(x).name)) for x in operands)
+        result = vector(e, value) if width else e.value(value)
+        e.line(f"return {result.text};")
+    kind = vector_of(e, dtype) if width else register_type(dtype)
+    parameters = ", ".join(f"{kind} {e.buffer_of(x).name}" for x in operands)
+    whole = f"{name}x{width}" if width else name
+    head = f"static inline {kind} {whole}({parameters}) {{"
+    error = APPROXIMATIONS[fn, dtype].error
     about = f"// Off by at most {error} units in the last place, where a * b + c is rounded once."
     return Helper("\n".join([about, head, *e.lines, "}"]), tuple(e.helpers))
+
+
+_NOTHING = StoragePlan({}, {}, frozenset(), {}, 0, 0)
+
+
+def _operand(name: str, dtype: DType, lane: Var) -> Load:
+    return Load(Buffer(name, (1,), dtype, Scope.LOCAL), (lane,))

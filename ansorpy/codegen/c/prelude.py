@@ -15,7 +15,7 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.elementary.parts import FORMATS
 from ansorpy.ir.expr import BinaryOp, Function
 
-__all__ = ["HELPERS", "Helper", "elementary_name"]
+__all__ = ["HELPERS", "LIMITS", "Helper", "elementary_name"]
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,11 @@ static inline float dot_bf16(uint32_t a, uint32_t b) {
 
 _WIDE = (DType.INT32, DType.INT64, DType.UINT32, DType.UINT64)
 """Narrower integers are computed as these."""
-_LIMITS = {
+LIMITS = {
     DType.INT32: ("INT32_MIN", "INT32_MAX"), DType.INT64: ("INT64_MIN", "INT64_MAX"),
     DType.UINT64: ("0", "UINT64_MAX"),
 }  # fmt: skip
+"""The types that floats become first, with their least and largest numbers."""
 
 
 def _of_type(
@@ -226,7 +227,7 @@ def _of_type(
 
 
 def _to_integers() -> Iterator[tuple[str, Helper]]:
-    for dtype, (least, most) in _LIMITS.items():
+    for dtype, (least, most) in LIMITS.items():
         for real in (DType.FLOAT32, DType.FLOAT64):
             literal = float_suffix(real)
             end = f"0x1p{dtype.bits - dtype.is_signed}{literal}"

@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from ansorpy.codegen.c.arithmetic import binary
 from ansorpy.codegen.c.elements import element
 from ansorpy.codegen.c.emitter import Emitter
 from ansorpy.codegen.c.expressions import narrowed, read, stored
 from ansorpy.codegen.c.regions import parallel_loop
 from ansorpy.codegen.c.types import HALF, storage_type
+from ansorpy.codegen.c.vector.helpers import vector_type
+from ansorpy.codegen.c.vector.loops import vector_loop
+from ansorpy.codegen.c.vector.stores import vector_store
 from ansorpy.codegen.clike.code import Code
 from ansorpy.codegen.clike.indices import index
 from ansorpy.codegen.clike.sharing import sharing
@@ -20,6 +25,7 @@ from ansorpy.ir.expr import ReduceKind
 from ansorpy.ir.interval import bounds
 from ansorpy.ir.loops import (
     Alloc,
+    Buffer,
     For,
     ForKind,
     If,
@@ -30,6 +36,7 @@ from ansorpy.ir.loops import (
     Stmt,
     Store,
 )
+from ansorpy.ir.rewrite import substitute
 
 __all__ = ["STATEMENTS"]
 
@@ -83,6 +90,9 @@ def _if(e: Emitter, s: If) -> None:
 
 
 def _let(e: Emitter, s: Let) -> None:
+    if e.lanes is not None and e.lanes.varies(s.value):
+        e.statement(substitute(s.body, {s.var: s.value}))
+        return
     code = index(e, s.value)
     is_wide = code.wide or not e.fits(s.value)
     with e.declaring():
@@ -96,10 +106,10 @@ def _alloc(e: Emitter, s: Alloc) -> None:
     """Declare the buffer in a block of its own, as buffers with other lifetimes share its bytes."""
     with e.declaring():
         name, kind, plan = e.names.give(s.buffer), storage_type(s.buffer.dtype), e.unit.storage
-        if s.buffer in plan.stack:
-            e.arrays.add(s.buffer)
-            sizes = "".join(f"[{extent}]" for extent in s.buffer.shape)
-            e.line(f"{kind} {name}{sizes};")
+        if s.buffer in e.unit.variables:
+            _variables(e, s.buffer)
+        elif s.buffer in plan.stack:
+            _array(e, s.buffer)
         else:
             is_local = s.buffer.scope is Scope.LOCAL
             offset = (plan.scratch if is_local else plan.shared)[s.buffer]
@@ -109,7 +119,46 @@ def _alloc(e: Emitter, s: Alloc) -> None:
         _alone(e, s.body)
 
 
+def _array(e: Emitter, buffer: Buffer) -> None:
+    """Declare an array of the buffer's shape; a flat one, where vectors may cross its rows."""
+    sizes = f"[{buffer.size}]"
+    if not e.unit.style.vectors:
+        e.arrays.add(buffer)
+        sizes = "".join(f"[{extent}]" for extent in buffer.shape)
+    e.line(f"{storage_type(buffer.dtype)} {e.place(buffer)}{sizes};")
+    _use(e, buffer, [e.place(buffer)])
+
+
+def _use(e: Emitter, buffer: Buffer, names: list[str]) -> None:
+    """Keep compilers from warning of what is never read."""
+    if buffer not in e.unit.read:
+        e.line(" ".join(f"(void){name};" for name in names))
+
+
+def _variables(e: Emitter, buffer: Buffer) -> None:
+    """Declare the elements of a register tile; inside a vector loop, those of its lanes."""
+    pieces, columns = e.unit.variables[buffer], (buffer.shape or (1,))[-1]
+    names: dict[str, list[str]] = {}
+    e.pieces[buffer] = {}
+    for at, piece in pieces.items():
+        if e.chunk is not None and at % columns != e.chunk:
+            continue
+        kind = storage_type(buffer.dtype)
+        if piece.width > 1:
+            kind = vector_type(buffer.dtype, piece.width)
+            e.need(kind)
+        where = "".join(f"_{n}" for n in np.unravel_index(at, buffer.shape or (1,)))
+        e.pieces[buffer][at] = e.names.fresh(buffer.name + (where if len(pieces) > 1 else ""))
+        names.setdefault(kind, []).append(e.pieces[buffer][at])
+    for kind, group in names.items():
+        e.line(f"{kind} {', '.join(group)};")
+        _use(e, buffer, group)
+
+
 def _store(e: Emitter, s: Store) -> None:
+    if e.lanes is not None:
+        vector_store(e, s)
+        return
     with sharing(e, s.value):
         target = element(e, s.buffer, s.indices)
         e.line(f"{_assignment(e, target, s)};")
@@ -136,7 +185,7 @@ def _prefetch(e: Emitter, s: Prefetch) -> None:
 
 
 _LOOPS: Mapping[ForKind, Callable[[Emitter, For], None]] = {
-    ForKind.SERIAL: _loop, ForKind.UNROLLED: _loop, ForKind.VECTORIZED: _loop,
+    ForKind.SERIAL: _loop, ForKind.UNROLLED: _loop, ForKind.VECTORIZED: vector_loop,
     ForKind.PARALLEL: parallel_loop,
 }  # fmt: skip
 

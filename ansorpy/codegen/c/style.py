@@ -17,10 +17,12 @@ class Style:
     Args:
         word_bits: Index arithmetic is done in this width where bounds prove that it suffices.
         threads: ``openmp`` divides parallel loops among a team; ``none`` makes them serial.
+        vectors: Vector loops use the vector extensions of GCC and Clang; else they are C11 loops.
     """
 
     word_bits: Literal[32, 64] = 64
     threads: Literal["none", "openmp"] = "none"
+    vectors: bool = False
 
     @property
     def indices(self) -> IndexTypes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ansorpy.ir.dtypes import DType
 
-__all__ = ["HALF", "float_suffix", "register_type", "short_name", "storage_type"]
+__all__ = ["HALF", "computed_type", "float_suffix", "register_type", "short_name", "storage_type"]
 
 HALF = (DType.FLOAT16, DType.BFLOAT16)
 """Stored as their bits and computed as ``float``."""
@@ -29,6 +29,14 @@ def register_type(dtype: DType) -> str:
     if dtype is DType.BOOL:
         return "bool"
     return "float" if dtype in HALF else storage_type(dtype)
+
+
+def computed_type(dtype: DType) -> DType:
+    """The type that helpers compute with for *dtype*: float32 for 16-bit floats, at least 32 bits
+    for integers."""
+    if dtype.is_float:
+        return DType.FLOAT32 if dtype in HALF else dtype
+    return dtype if dtype.bits >= 32 else DType.INT32 if dtype.is_signed else DType.UINT32
 
 
 def short_name(dtype: DType) -> str:

@@ -78,7 +78,8 @@ def run_apart(
     path = folder / "programs.c"
     path.write_text(text)
     command = [*find_compiler().command, "-std=c11", *flags, str(path), "-o", str(folder / "all")]
-    subprocess.run([*command, "-lm"], check=True, capture_output=True)
+    built = subprocess.run([*command, "-lm"], check=False, capture_output=True)
+    assert not built.returncode, built.stderr.decode()[:4000]
     given = b"".join(array.tobytes() for _, arrays in programs.values() for array in arrays)
     done = subprocess.run([str(folder / "all")], input=given, capture_output=True, check=False)
     assert not done.returncode, done.stderr.decode()[:4000]

@@ -12,8 +12,8 @@ from tests.codegen.random_programs import RandomProgram
 from tests.codegen.test_random_programs import arguments
 
 pytestmark = needs_cc
-SEEDS = (*range(90), 125, 230, 404)
-STYLES = {"narrow": Style(32), "wide": Style(64)}
+SEEDS = (*range(40), 125, 230, 404)
+STYLES = {"narrow": Style(32), "wide": Style(64), "vectors": Style(64, vectors=True)}
 
 
 @pytest.fixture(scope="module", params=STYLES)

@@ -20,13 +20,14 @@ from ansorpy.rules.presets import CPU
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.lower import Lowered, lower
 from tests.codegen.c.compiled import STRICT, TARGET, CompiledC, needs_cc
+from tests.codegen.programs import Array
 from tests.conftest import session_seed
 from tests.properties.random_dags import random_state, spread
 from tests.properties.random_operators import random_definition, random_values
 from tests.run_native import run_lowered
 
 pytestmark = needs_cc
-BY_HAND, BY_RULES = 70, 24
+BY_HAND, BY_RULES = 30, 12
 
 
 @dataclass(frozen=True)
@@ -73,22 +74,30 @@ def drawn(seed: int) -> list[Drawn]:
     return found
 
 
-@pytest.mark.parametrize("threads", ["openmp", "none"])
+STYLES = {
+    "scalar": Style(32), "threads": Style(64, "openmp"),
+    "vectors": Style(32, "openmp", vectors=True),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", STYLES)
 def test_schedules_compute_their_definitions(
-    threads: str, request: pytest.FixtureRequest, tmp_path: Path
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    made = drawn(session_seed(request.config) + len(threads))
+    style = STYLES[name]
+    made = drawn(session_seed(request.config) + len(name))
     programs = [program for one in made for program in one.programs]
     names = {program: f"k{n}" for n, program in enumerate(programs)}
-    style = Style(32, "openmp") if threads == "openmp" else Style(64)
-    flags = ("-O1", *STRICT, *(["-fopenmp"] if threads == "openmp" else []))
+    flags = ("-O1", *STRICT, *(["-fopenmp"] if style.threads == "openmp" else []))
     compiled = CompiledC({name: p for p, name in names.items()}, tmp_path, style, flags)
     rng = np.random.default_rng(1)
-    for n, one in enumerate(made):
-        data = random_values(one.dag, rng)
-        found = run_lowered(
-            one.lowered, data, lambda p, arrays, n=n: compiled(names[p], arrays, 1 + n % 3)
-        )
+    for one in made:
+        data, threads = random_values(one.dag, rng), int(rng.integers(1, 4))
+
+        def call(program: Program, arrays: list[Array], threads: int = threads) -> None:
+            compiled(names[program], arrays, threads)
+
+        found = run_lowered(one.lowered, data, call)
         for got, want in zip(found, run_dag(one.dag, data, dtype=DType.FLOAT64), strict=True):
             largest = max(1.0, float(np.abs(want).max(initial=0)))
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * largest, err_msg=one.text)

@@ -33,7 +33,7 @@ from tests.codegen.random_guards import guarded_program
 from tests.codegen.test_random_expressions import expression_program, tolerance
 
 pytestmark = needs_cc
-STYLES = {"narrow": Style(32), "wide": Style(64)}
+STYLES = {"narrow": Style(32), "wide": Style(64), "vectors": Style(64, vectors=True)}
 
 
 @dataclass
@@ -61,85 +61,87 @@ class Case:
         return self
 
 
-def of_divisions() -> Iterator[tuple[str, Case]]:
+def of_divisions(kind: str) -> Iterator[tuple[str, Case]]:
     for op in division.OPS:
         for dtype in division.TYPES:
             a, b = division.edges(dtype)
-            by_data = division.by_data(op, dtype, "s{}")
+            by_data = division.by_data(op, dtype, f"{kind}{{}}")
             yield (
                 f"data_{op.name}_{dtype.value}",
                 Case(by_data, [a, b], division.expected(op, dtype, a, b)),
             )
-            by_constants = division.by_constants(op, dtype, "s{}")
+            by_constants = division.by_constants(op, dtype, f"{kind}{{}}")
             rows = division.in_rows(op, dtype, a)
             yield f"constants_{op.name}_{dtype.value}", Case(by_constants, [a], rows)
     for op in division.OPS[1:]:
         for dtype in division.FLOATS:
-            source, a, b, want = division.of_floats(op, dtype, "s{}")
+            source, a, b, want = division.of_floats(op, dtype, f"{kind}{{}}")
             yield f"floats_{op.name}_{dtype.value}", Case(source, [a, b], want)
     for n in range(len(division.OF_DATA)):
         for dtype in division.INDEX_TYPES:
-            source, arrays, want = division.read_at(n, dtype, "s")
+            source, arrays, want = division.read_at(n, dtype, kind)
             yield f"index{n}_{dtype.value}", Case(source, arrays, want)
 
 
-def of_conversions() -> Iterator[tuple[str, Case]]:
+def of_conversions(kind: str) -> Iterator[tuple[str, Case]]:
     for source in integers.FLOATS:
         for wanted in integers.INTS:
-            made = integers.cast(source, wanted, "s")
+            made = integers.cast(source, wanted, kind)
             case = Case(made, [integers.values(source)], integers.expected(source, wanted))
             yield f"cut_{source.value}_{wanted.value}", case
     for source in rounding.WIDE:
         for wanted in rounding.HALF:
-            made, values, want = rounding.cast(source, wanted, "s")
+            made, values, want = rounding.cast(source, wanted, kind)
             yield f"round_{source.value}_{wanted.value}", Case(made, [values], want)
     for dtype in rounding.HALF:
-        made, values, want = rounding.compared(dtype, "s")
+        made, values, want = rounding.compared(dtype, kind)
         yield f"compare_{dtype.value}", Case(made, [values], want)
 
 
-def converted(source: DType, wanted: DType, count: int) -> Program:
-    x, y = buffer("x", count, dtype=source), buffer("y", count, dtype=wanted)
-    return program(nest(f"s{count}", lambda i: put(y, (i,), at(x, i).astype(wanted))), [x], [y])
-
-
-def of_halves() -> Iterator[tuple[str, Case]]:
-    """Every 16-bit float as a float32, and back."""
+def converted(source: DType, wanted: DType, loop: str) -> Program:
     count = 1 << 16
+    x, y = buffer("x", count, dtype=source), buffer("y", count, dtype=wanted)
+    body = nest(f"{loop}{count}", lambda i: put(y, (i,), at(x, i).astype(wanted)))
+    return program(body, [x], [y])
+
+
+def of_halves(kind: str) -> Iterator[tuple[str, Case]]:
+    """Every 16-bit float as a float32, and back."""
+    single = DType.FLOAT32
     for dtype in rounding.HALF:
-        halves = np.arange(count, dtype=np.uint16).view(dtype.numpy)
+        halves = np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
         with np.errstate(all="ignore"):
             wide = halves.astype(np.float32)
-        yield f"from_{dtype.value}", Case(converted(dtype, DType.FLOAT32, count), [halves], wide)
-        yield f"to_{dtype.value}", Case(converted(DType.FLOAT32, dtype, count), [wide], halves)
+        yield f"from_{dtype.value}", Case(converted(dtype, single, kind), [halves], wide)
+        yield f"to_{dtype.value}", Case(converted(single, dtype, kind), [wide], halves)
 
 
-def pairs_of_booleans(op: BinaryOp) -> Program:
+def pairs_of_booleans(op: BinaryOp, kind: str) -> Program:
     a, b, out = (buffer(name, 21, dtype=DType.BOOL) for name in ("a", "b", "out"))
-    body = nest("s21", lambda i: put(out, (i,), Binary(op, at(a, i), at(b, i))))
+    body = nest(f"{kind}21", lambda i: put(out, (i,), Binary(op, at(a, i), at(b, i))))
     return program(body, [a, b], [out])
 
 
-def whether_some_or_all(kind: ReduceKind) -> Program:
+def whether_some_or_all(reduce: ReduceKind, kind: str) -> Program:
     a, out = buffer("a", 8, 7, dtype=DType.BOOL), buffer("out", 8, dtype=DType.BOOL)
-    start = nest("s8", lambda i: put(out, (i,), Const(kind is ReduceKind.MIN, DType.BOOL)))
-    body = nest("s8 s7", lambda i, j: put(out, (i,), at(a, i, j), kind))
+    start = nest("s8", lambda i: put(out, (i,), Const(reduce is ReduceKind.MIN, DType.BOOL)))
+    body = nest(f"s8 {kind}7", lambda i, j: put(out, (i,), at(a, i, j), reduce))
     return program(Seq((start, body)), [a], [out])
 
 
-def of_booleans() -> Iterator[tuple[str, Case]]:
+def of_booleans(kind: str) -> Iterator[tuple[str, Case]]:
     for op in (BinaryOp.AND, BinaryOp.OR, BinaryOp.MIN, BinaryOp.MAX):
         arrays = [random((21,), DType.BOOL, seed) for seed in (0, 1)]
-        case = Case(pairs_of_booleans(op), arrays, empty((21,), DType.BOOL))
+        case = Case(pairs_of_booleans(op, kind), arrays, empty((21,), DType.BOOL))
         yield f"booleans_{op.name}", case.interpreted()
-    for kind in (ReduceKind.MAX, ReduceKind.MIN):
+    for reduce in (ReduceKind.MAX, ReduceKind.MIN):
         values = random((8, 7), DType.BOOL)
         values[:2], values[2:4] = False, True
-        case = Case(whether_some_or_all(kind), [values], empty((8,), DType.BOOL))
-        yield f"whether_{kind.name}", case.interpreted()
+        case = Case(whether_some_or_all(reduce, kind), [values], empty((8,), DType.BOOL))
+        yield f"whether_{reduce.name}", case.interpreted()
 
 
-def of_functions() -> Iterator[tuple[str, Case]]:
+def of_functions(kind: str) -> Iterator[tuple[str, Case]]:
     for fn, dtype in APPROXIMATIONS:
         x, y = elementary.operands(dtype, 301)
         if fn in (Function.SIN, Function.COS):
@@ -155,9 +157,9 @@ def of_functions() -> Iterator[tuple[str, Case]]:
         yield f"dots_{fn.name}", Case(source, arrays[:2], want, slack)
 
 
-def of_random_expressions() -> Iterator[tuple[str, Case]]:
-    for seed in range(100):
-        source, value, arrays = expression_program(seed, "s{}")
+def of_random_expressions(kind: str) -> Iterator[tuple[str, Case]]:
+    for seed in range(150):
+        source, value, arrays = expression_program(seed, f"{kind}{{}}")
         out = source.params[-1].buffer
         case = Case(source, arrays, empty(out.shape, out.dtype)).interpreted()
         if out.dtype.is_float:
@@ -165,27 +167,32 @@ def of_random_expressions() -> Iterator[tuple[str, Case]]:
         yield f"expression{seed}", case
 
 
-def of_random_guards() -> Iterator[tuple[str, Case]]:
-    for seed in range(60):
+def of_random_guards(kind: str) -> Iterator[tuple[str, Case]]:
+    for seed in range(90):
         source = guarded_program(seed)
         *inputs, out = (param.buffer for param in source.params)
         arrays = [random(b.shape, b.dtype, n) for n, b in enumerate(inputs)]
         yield f"guarded{seed}", Case(source, arrays, empty(out.shape, out.dtype)).interpreted()
 
 
-def cases() -> Iterator[tuple[str, Case]]:
-    for family in (of_divisions, of_conversions, of_halves, of_booleans, of_functions):
-        yield from family()
-    yield from of_random_expressions()
-    yield from of_random_guards()
+FAMILIES = (
+    of_divisions, of_conversions, of_halves, of_booleans, of_functions, of_random_expressions,
+    of_random_guards,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("style", STYLES)
 def test_programs_equal_the_interpreter_and_leave_nothing_undefined(
     style: str, tmp_path: Path
 ) -> None:
-    # Half of the programs in either style: all operators occur in both.
-    chosen = {n: c for n, c in cases() if zlib.crc32(n.encode()) % 2 == (style == "wide")}
+    # A third of the programs in each style, by their names; every operator occurs in each.
+    kind = "v" if style == "vectors" else "s"
+    chosen = {
+        name: case
+        for family in FAMILIES
+        for name, case in family(kind)
+        if zlib.crc32(name.encode()) % 3 == list(STYLES).index(style)
+    }
     arguments = {name: [*c.inputs, c.output()] for name, c in chosen.items()}
     ready = {name: (c.source, arguments[name]) for name, c in chosen.items()}
     run_apart(ready, tmp_path, STYLES[style], flags=(*UNDEFINED, *STRICT))

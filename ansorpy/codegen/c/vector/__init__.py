@@ -1,0 +1,1 @@
+"""Vector loops in the vector extensions of GCC and Clang."""

@@ -1,0 +1,216 @@
+"""Loads and stores of all lanes, whose form depends on the offsets of the lanes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansorpy.codegen.c.arithmetic import helper_call
+from ansorpy.codegen.c.elements import element, variable_of
+from ansorpy.codegen.c.emitter import Emitter
+from ansorpy.codegen.c.types import HALF, short_name
+from ansorpy.codegen.c.vector.helpers import vector_type
+from ansorpy.codegen.c.vector.lanes import Lanes
+from ansorpy.codegen.clike.code import COMPARE, UNARY, Code
+from ansorpy.codegen.clike.indices import index
+from ansorpy.ir.affine import linear
+from ansorpy.ir.builders import all_of
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Const, Expr, Load, Select, Var, as_expr
+from ansorpy.ir.interval import bounds
+from ansorpy.ir.loops import Buffer, Store
+from ansorpy.ir.simplify import simplify
+
+__all__ = [
+    "Access", "access", "is_inside", "lane_by_lane", "load", "narrowed", "scalar", "splat",
+    "steps_of", "store", "vector_of",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Access:
+    """Where the lanes of an access are: *start* is the offset of the first, *steps* are those of
+    the lanes in use from it on, None where they are not constant."""
+
+    buffer: Buffer
+    indices: tuple[Expr, ...]
+    start: Expr
+    steps: tuple[int, ...] | None
+
+    @property
+    def is_one_element(self) -> bool:
+        return self.steps is not None and not any(self.steps)
+
+    @property
+    def is_consecutive(self) -> bool:
+        return self.steps == tuple(range(len(self.steps or ())))
+
+
+def access(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> Access:
+    """Resolve an access in the current chunk."""
+    assert e.lanes is not None
+    return Access(buffer, indices, *steps_of(e, simplify(buffer.offset(indices), e.ranges)))
+
+
+def steps_of(e: Emitter, flat: Expr) -> tuple[Expr, tuple[int, ...] | None]:
+    """An index in the first lane, and how much more it is in each lane in use; None if that is not
+    constant."""
+    assert e.lanes is not None
+    start = simplify(e.lanes.in_lane(flat, 0), e.ranges)
+    return start, _steps(e, flat, start, e.lanes)
+
+
+def _steps(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...] | None:
+    form, total = linear(flat), [0] * lanes.active
+    for atom, c in form.terms.items():
+        if isinstance(atom, Var) and atom in lanes.steps:
+            each = lanes.steps[atom]
+            total = [n + c * (each[k] - each[0]) for k, n in enumerate(total)]
+        elif lanes.varies(atom):
+            return _apart(e, flat, start, lanes)
+    return tuple(total)
+
+
+def _apart(e: Emitter, flat: Expr, start: Expr, lanes: Lanes) -> tuple[int, ...] | None:
+    """Steps of offsets that are not sums of the loop's variables."""
+    found = []
+    for k in range(lanes.active):
+        step = simplify(simplify(lanes.in_lane(flat, k), e.ranges) - start, e.ranges)
+        if not isinstance(step, Const):
+            return None
+        found.append(int(step.value))
+    return tuple(found)
+
+
+def is_inside(e: Emitter, buffer: Buffer, indices: tuple[Expr, ...]) -> bool:
+    """True when bounds prove that all lanes access elements of *buffer*."""
+    found = zip((bounds(i, e.ranges) for i in indices), buffer.shape, strict=True)
+    return all(low >= 0 and high < extent for (low, high), extent in found)
+
+
+def load(e: Emitter, expr: Load) -> Code:
+    """All lanes of a load, as they are computed with."""
+    assert e.lanes is not None
+    buffer = e.buffer_of(expr)
+    found = access(e, buffer, expr.indices)
+    name = variable_of(e, buffer, found.start)
+    if name is not None and found.is_consecutive:
+        return _read(e, Code(name), buffer.dtype)
+    if e.guards and not is_inside(e, buffer, expr.indices):
+        return lane_by_lane(e, expr, guarded=True)
+    if found.is_one_element:
+        return splat(e, scalar(e, e.lanes.in_lane(expr, 0)), buffer.dtype)
+    if found.is_consecutive:
+        return _read(e, _consecutive(e, found), buffer.dtype)
+    return lane_by_lane(e, expr)
+
+
+def splat(e: Emitter, x: Code, dtype: DType) -> Code:
+    """A computed scalar in all lanes; a condition as -1 or 0."""
+    if dtype is DType.BOOL:
+        x = Code(f"-{x.at(UNARY + 1)}")
+    return helper_call(e, f"splat_{vector_of(e, dtype)}", x)
+
+
+def scalar(e: Emitter, expr: Expr) -> Code:
+    """*expr*, in which no variable of the vector loop is left, as a scalar."""
+    lanes, e.lanes = e.lanes, None
+    found = e.value(simplify(expr, e.ranges))
+    e.lanes = lanes
+    return found
+
+
+def lane_by_lane(e: Emitter, expr: Expr, *, guarded: bool = False) -> Code:
+    """A vector of scalars; *guarded*, with 0 in lanes for which a choice around it has no need."""
+    assert e.lanes is not None
+    texts = []
+    for k in range(e.lanes.width):
+        one = e.lanes.in_lane(expr, k)
+        if guarded:
+            conditions = [e.lanes.in_lane(cond, k) for cond in e.guards]
+            one = Select(all_of(*conditions), one, as_expr(0, expr.dtype))
+        found = scalar(e, one)
+        texts.append(f"-{found.at(UNARY + 1)}" if expr.dtype is DType.BOOL else found.text)
+    return Code(f"({vector_of(e, expr.dtype)}){{{', '.join(texts)}}}", UNARY)
+
+
+def _consecutive(e: Emitter, found: Access) -> Code:
+    """The lanes in use from memory, and others where there is room for them."""
+    assert e.lanes is not None
+    kind, lanes = stored_vector(e, found.buffer.dtype), e.lanes
+    place = Code(f"&{e.place(found.buffer)}[{index(e, found.start).text}]")
+    end = bounds(found.start, e.ranges)[1] + lanes.width
+    if lanes.active == lanes.width or end <= found.buffer.span:
+        return helper_call(e, f"load_{kind}", place)
+    return helper_call(e, f"load_part_{kind}", place, Code(str(lanes.active)))
+
+
+def _read(e: Emitter, x: Code, dtype: DType) -> Code:
+    """Elements in memory as they are computed with."""
+    assert e.lanes is not None
+    if dtype in HALF:
+        return helper_call(e, f"from_{short_name(dtype)}x{e.lanes.width}", x)
+    if dtype is DType.BOOL:
+        wide = f"__builtin_convertvector({x.text}, {vector_of(e, DType.INT32)})"
+        return Code(f"{wide} != 0", COMPARE)
+    return x
+
+
+def narrowed(e: Emitter, x: Code, dtype: DType) -> Code:
+    """Computed values as elements are in memory."""
+    assert e.lanes is not None
+    if dtype in HALF:
+        return helper_call(e, f"to_{short_name(dtype)}x{e.lanes.width}", x)
+    if dtype is DType.BOOL:
+        return Code(f"__builtin_convertvector({x.text} & 1, {stored_vector(e, dtype)})")
+    return x
+
+
+def vector_of(e: Emitter, dtype: DType) -> str:
+    """The C type of all lanes of a computed value."""
+    computed = {DType.BOOL: DType.INT32}.get(dtype, DType.FLOAT32 if dtype in HALF else dtype)
+    return _vector(e, computed)
+
+
+def stored_vector(e: Emitter, dtype: DType) -> str:
+    """The C type of all lanes in memory."""
+    stored = {DType.BOOL: DType.UINT8}.get(dtype, DType.UINT16 if dtype in HALF else dtype)
+    return _vector(e, stored)
+
+
+def _vector(e: Emitter, dtype: DType) -> str:
+    assert e.lanes is not None
+    found = vector_type(dtype, e.lanes.width)
+    e.need(found)
+    return found
+
+
+def store(e: Emitter, s: Store, value: Code) -> None:
+    """Write the lanes in use; where they share an element, the last of them wins."""
+    assert e.lanes is not None
+    found = access(e, s.buffer, s.indices)
+    stored = narrowed(e, value, s.buffer.dtype)
+    name = variable_of(e, s.buffer, found.start)
+    if name is not None and found.is_consecutive:
+        e.line(f"{name} = {stored.text};")
+        return
+    kind = stored_vector(e, s.buffer.dtype)
+    if found.is_consecutive:
+        place = Code(f"&{e.place(s.buffer)}[{index(e, found.start).text}]")
+        part = [] if e.lanes.active == e.lanes.width else [Code(str(e.lanes.active))]
+        word = "store_part" if part else "store"
+        e.line(f"{helper_call(e, f'{word}_{kind}', place, stored, *part).text};")
+        return
+    last = e.lanes.active - 1
+    with e.block(""):
+        made = e.names.fresh("t")
+        e.line(f"const {kind} {made} = {stored.text};")
+        for k in (last,) if found.is_one_element else range(last + 1):
+            e.line(f"{_element(e, s, k)} = {made}[{k}];")
+
+
+def _element(e: Emitter, s: Store, lane: int) -> str:
+    assert e.lanes is not None
+    lanes, e.lanes = e.lanes, None
+    found = element(e, s.buffer, [lanes.in_lane(i, lane) for i in s.indices])
+    e.lanes = lanes
+    return found

@@ -1,0 +1,35 @@
+"""The lanes of the vector loop that is being emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ansorpy.codegen.tiles import free_vars
+from ansorpy.ir.expr import Expr, Var
+from ansorpy.ir.rewrite import substitute
+
+__all__ = ["Lanes"]
+
+
+@dataclass(frozen=True)
+class Lanes:
+    """A chunk of *width* lanes, of which the first *active* are in use.
+
+    In lane k, a variable of the vector loop is ``steps[variable][k]`` more than
+    ``starts[variable]``.
+    """
+
+    width: int
+    active: int
+    starts: Mapping[Var, Expr]
+    steps: Mapping[Var, tuple[int, ...]]
+
+    def varies(self, e: Expr) -> bool:
+        """True when *e* may differ between lanes."""
+        return any(v in self.steps for v in free_vars(e))
+
+    def in_lane(self, e: Expr, lane: int) -> Expr:
+        """*e* in one lane; in those that are not in use it is as in the last that is."""
+        k = min(lane, self.active - 1)
+        return substitute(e, {v: start + self.steps[v][k] for v, start in self.starts.items()})

@@ -1,0 +1,75 @@
+"""Stores of a vector loop; sums of lanes that share an element."""
+
+from __future__ import annotations
+
+from ansorpy.codegen.c.arithmetic import binary, helper_call
+from ansorpy.codegen.c.elements import element, variable_of
+from ansorpy.codegen.c.emitter import Emitter
+from ansorpy.codegen.c.expressions import narrowed, read
+from ansorpy.codegen.c.types import HALF
+from ansorpy.codegen.c.vector.accesses import access, load, splat, store, vector_of
+from ansorpy.codegen.c.vector.values import combined, operand, vector
+from ansorpy.codegen.clike.code import Code
+from ansorpy.codegen.clike.sharing import sharing
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.expr import Const, Load, ReduceKind
+from ansorpy.ir.loops import Store
+from ansorpy.ir.simplify import simplify_stmt
+
+__all__ = ["vector_store"]
+
+_PLAIN = {ReduceKind.SUM: "+=", ReduceKind.PROD: "*="}
+
+
+def vector_store(e: Emitter, s: Store) -> None:
+    """Store or accumulate all lanes."""
+    with sharing(e, s.value):
+        if s.reduce is None:
+            store(e, s, vector(e, s.value))
+            return
+        found = access(e, s.buffer, s.indices)
+        if found.steps is None or len(set(found.steps)) < len(found.steps):
+            _colliding(e, s, is_one=found.is_one_element)
+            return
+        name = variable_of(e, s.buffer, found.start)
+        dtype = s.buffer.dtype
+        if name is not None and s.reduce in _PLAIN and dtype.is_float and dtype not in HALF:
+            e.line(f"{name} {_PLAIN[s.reduce]} {operand(e, s.value).text};")
+            return
+        old = load(e, Load(s.buffer, s.indices))
+        store(e, s, combined(e, s.reduce, dtype, old, s.value))
+
+
+def _colliding(e: Emitter, s: Store, *, is_one: bool) -> None:
+    """Lanes that accumulate into shared elements: a tree where all share one, else one by one."""
+    assert e.lanes is not None and s.reduce is not None
+    lanes = e.lanes
+    if not is_one or s.buffer.dtype is DType.BOOL:
+        e.lanes = None
+        for k in range(lanes.active):
+            one = Store(
+                s.buffer, tuple(lanes.in_lane(i, k) for i in s.indices), lanes.in_lane(s.value, k),
+                s.reduce,
+            )  # fmt: skip
+            e.statement(simplify_stmt(one, e.ranges))
+        e.lanes = lanes
+        return
+    total = _total(e, s.reduce, vector(e, s.value), s.value.dtype)
+    e.lanes = None
+    target = element(e, s.buffer, [lanes.in_lane(i, 0) for i in s.indices])
+    dtype = s.buffer.dtype
+    found = binary(e, s.reduce.combiner, dtype, read(e, target, dtype), total)
+    e.line(f"{target} = {narrowed(e, found, dtype).text};")
+    e.lanes = lanes
+
+
+def _total(e: Emitter, kind: ReduceKind, value: Code, dtype: DType) -> Code:
+    """The lanes in use combined into a scalar."""
+    assert e.lanes is not None
+    of_lanes = vector_of(e, dtype)
+    if e.lanes.active < e.lanes.width:
+        bits = ", ".join("-1" if k < e.lanes.active else "0" for k in range(e.lanes.width))
+        used = Code(f"({vector_of(e, DType.BOOL)}){{{bits}}}")
+        rest = splat(e, e.value(Const(kind.identity(dtype), dtype)), dtype)
+        value = helper_call(e, f"select_{of_lanes}", used, value, rest)
+    return helper_call(e, f"{kind.value}_of_{of_lanes}", value)

@@ -1,0 +1,344 @@
+"""Expressions that differ between lanes, as C vectors: one function a node kind.
+
+What is the same in all lanes is a scalar.  Conditions are vectors of int32: -1 where they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ansorpy.codegen.c.arithmetic import helper_call
+from ansorpy.codegen.c.emitter import Emitter
+from ansorpy.codegen.c.expressions import branches, decided
+from ansorpy.codegen.c.prelude import elementary_name
+from ansorpy.codegen.c.types import HALF, computed_type, short_name
+from ansorpy.codegen.c.vector.accesses import (
+    is_inside,
+    lane_by_lane,
+    load,
+    narrowed,
+    scalar,
+    splat,
+    steps_of,
+    vector_of,
+)
+from ansorpy.codegen.clike.code import ADD, ATOM, COMPARE, MULTIPLY, TERNARY, UNARY, Code
+from ansorpy.codegen.clike.indices import is_index
+from ansorpy.codegen.clike.sharing import reads_twice, sharing
+from ansorpy.codegen.elementary import undefined
+from ansorpy.ir.dots import DOTS
+from ansorpy.ir.dtypes import DType
+from ansorpy.ir.elementary.table import APPROXIMATIONS, ELEMENTARY
+from ansorpy.ir.expr import (
+    Axis,
+    Binary,
+    BinaryOp,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    Load,
+    ReduceKind,
+    Select,
+    Var,
+    walk,
+)
+from ansorpy.ir.simplify import simplify
+
+__all__ = ["combined", "operand", "vector"]
+
+_INFIX = {
+    BinaryOp.ADD: ("+", ADD), BinaryOp.SUB: ("-", ADD), BinaryOp.MUL: ("*", MULTIPLY),
+    BinaryOp.DIV: ("/", MULTIPLY),
+}  # fmt: skip
+_BITWISE = {BinaryOp.AND: "&", BinaryOp.MIN: "&", BinaryOp.OR: "|", BinaryOp.MAX: "|"}
+_NAMES = {
+    BinaryOp.MIN: "min", BinaryOp.MAX: "max", BinaryOp.DIV: "quotient",
+    BinaryOp.FLOORDIV: "floor_div", BinaryOp.FLOORMOD: "floor_mod", BinaryOp.POW: "pow",
+}  # fmt: skip
+_UNSIGNED = {BinaryOp.FLOORDIV: "quotient", BinaryOp.FLOORMOD: "rest"}
+
+
+def vector(e: Emitter, expr: Expr) -> Code:
+    """All lanes of *expr*; what a statement uses several times gets a name."""
+    if _is_alike(e, expr):
+        return splat(e, e.value(expr), expr.dtype)
+    known = e.known.get(expr)
+    if known is not None:
+        return known
+    if expr not in e.repeated:
+        return _VECTORS[type(expr)](e, expr)
+    found, name = _VECTORS[type(expr)](e, expr), e.names.fresh("t")
+    e.line(f"const {vector_of(e, expr.dtype)} {name} = {found.text};")
+    e.known[expr] = Code(name)
+    return e.known[expr]
+
+
+def _is_alike(e: Emitter, expr: Expr) -> bool:
+    """True when a scalar is what all lanes need, and may be computed whatever these choose."""
+    assert e.lanes is not None
+    if e.lanes.varies(expr):
+        return False
+    loads = [x for x in walk(expr) if isinstance(x, Load)] if e.guards else []
+    return all(is_inside(e, e.buffer_of(x), x.indices) for x in loads)
+
+
+def operand(e: Emitter, expr: Expr) -> Code:
+    """A vector, or a float that is the same in all lanes, which C repeats by itself."""
+    if expr.dtype.is_float and _is_alike(e, expr):
+        return e.value(expr)
+    return vector(e, expr)
+
+
+def _index(e: Emitter, expr: Expr) -> Code:
+    """Index arithmetic: that of the first lane, and how much more others have."""
+    assert e.lanes is not None
+    start, steps = steps_of(e, expr)
+    if steps is None or isinstance(start, Const):
+        return lane_by_lane(e, expr)
+    more = (str(steps[min(k, e.lanes.active - 1)]) for k in range(e.lanes.width))
+    first = splat(e, scalar(e, start), DType.INT64)
+    return Code(f"{first.text} + ({vector_of(e, DType.INT64)}){{{', '.join(more)}}}", ADD)
+
+
+def _decided(e: Emitter, cond: Expr) -> tuple[bool, ...] | None:
+    """What a condition is in each lane, where that is known; None else."""
+    assert e.lanes is not None
+    if any(isinstance(x, Load) for x in walk(cond)):
+        return None
+    found = [simplify(e.lanes.in_lane(cond, k), e.ranges) for k in range(e.lanes.width)]
+    constants = [bool(x.value) for x in found if isinstance(x, Const)]
+    return tuple(constants) if len(constants) == len(found) else None
+
+
+def _literal(e: Emitter, bits: tuple[bool, ...]) -> Code:
+    numbers = ", ".join("-1" if bit else "0" for bit in bits)
+    return Code(f"({vector_of(e, DType.BOOL)}){{{numbers}}}", UNARY)
+
+
+def _binary(e: Emitter, expr: Binary) -> Code:
+    if is_index(expr):
+        return _index(e, expr)
+    if expr.op in (BinaryOp.MIN, BinaryOp.MAX) or expr.dtype is DType.BOOL:
+        # The helper asks whether its first operand is NaN.
+        sides = (expr.b, expr.a) if isinstance(expr.b, Const) else (expr.a, expr.b)
+        return binary(e, expr.op, expr.dtype, *(vector(e, x) for x in sides))
+    a, b = operand(e, expr.a), operand(e, expr.b)
+    if expr.op not in _INFIX:
+        a, b = vector(e, expr.a), vector(e, expr.b)
+    return binary(e, expr.op, expr.dtype, a, b)
+
+
+def binary(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """``a op b`` on vectors of values of *dtype*."""
+    if dtype is DType.BOOL:
+        return Code(f"({a.at(ATOM)} {_BITWISE[op]} {b.at(ATOM)})")
+    if op in _INFIX and (dtype.is_float or op is not BinaryOp.DIV):
+        return _arithmetic(e, op, dtype, a, b)
+    if op is BinaryOp.POW:
+        return elementary(e, op, dtype, a, b)
+    unsigned = not dtype.is_float and not dtype.is_signed
+    name = (_UNSIGNED if unsigned else _NAMES).get(op, _NAMES[op])
+    return helper_call(e, f"{name}_{vector_of(e, dtype)}", a, b)
+
+
+def _arithmetic(e: Emitter, op: BinaryOp, dtype: DType, a: Code, b: Code) -> Code:
+    """Sums and products; of signed integers computed unsigned, so that they wrap around."""
+    sign, level = _INFIX[op]
+    if dtype.is_float or not dtype.is_signed:
+        return Code(f"{a.at(level)} {sign} {b.at(level + 1)}", level)
+    assert e.lanes is not None
+    kind, unsigned = vector_of(e, dtype), f"u{dtype.bits}x{e.lanes.width}"
+    e.need(unsigned)
+    left, right = (f"({unsigned}){x.at(UNARY)}" for x in (a, b))
+    return Code(f"({kind})({left} {sign} {right})", UNARY)
+
+
+def _compare(e: Emitter, expr: Compare) -> Code:
+    known = decided(expr)
+    if known is not None:
+        return splat(e, Code("true" if known else "false"), DType.BOOL)
+    if expr.a.dtype is DType.BOOL:
+        return _compared_conditions(e, expr)
+    bits = _decided(e, expr)
+    if bits is not None:
+        return _literal(e, bits)
+    a, b = (vector(e, x) for x in (expr.a, expr.b))
+    found = Code(f"{a.at(COMPARE + 1)} {expr.op.value} {b.at(COMPARE + 1)}", COMPARE)
+    if expr.a.dtype in HALF or expr.a.dtype.bits == 32:
+        return found
+    return Code(f"__builtin_convertvector({found.text}, {vector_of(e, DType.BOOL)})")
+
+
+def _compared_conditions(e: Emitter, expr: Compare) -> Code:
+    """Conditions are 0 and -1, so their order is the reverse of that of 0 and 1."""
+    a, b = vector(e, expr.b), vector(e, expr.a)
+    return Code(f"{a.at(COMPARE + 1)} {expr.op.value} {b.at(COMPARE + 1)}", COMPARE)
+
+
+def _call(e: Emitter, expr: Call) -> Code:
+    if is_index(expr):
+        return _index(e, expr)
+    fn, dtype = expr.fn, expr.args[0].dtype
+    if fn is Function.FMA:
+        a, b, c = (operand(e, arg) for arg in expr.args)
+        product = binary(e, BinaryOp.MUL, dtype, a, b)
+        return binary(e, BinaryOp.ADD, dtype, product, c)
+    args = [vector(e, arg) for arg in expr.args]
+    if fn in ELEMENTARY:
+        return elementary(e, fn, dtype, *args)
+    return _FUNCTIONS[fn](e, dtype, *args)
+
+
+def elementary(e: Emitter, fn: Function | BinaryOp, dtype: DType, *args: Code) -> Code:
+    """A generated function of vectors, or that of ``math.h`` lane by lane."""
+    assert e.lanes is not None
+    if not dtype.is_float:
+        raise undefined(fn, dtype)
+    kind = vector_of(e, dtype)
+    known = (fn, computed_type(dtype)) in APPROXIMATIONS
+    name = elementary_name(fn, computed_type(dtype)) if known else f"{fn.name.lower()}_f64"
+    return helper_call(e, f"{name}x{kind.rpartition('x')[2]}", *args)
+
+
+def _negative(e: Emitter, dtype: DType, x: Code) -> Code:
+    if dtype.is_float or not dtype.is_signed:
+        return Code(f"-{x.at(UNARY + 1)}", UNARY)
+    assert e.lanes is not None
+    unsigned = f"u{dtype.bits}x{e.lanes.width}"
+    e.need(unsigned)
+    return Code(f"({vector_of(e, dtype)})-({unsigned}){x.at(UNARY)}", UNARY)
+
+
+def _absolute(e: Emitter, dtype: DType, x: Code) -> Code:
+    if not dtype.is_float and not dtype.is_signed:
+        return x
+    return helper_call(e, f"abs_{vector_of(e, dtype)}", x)
+
+
+def _not(e: Emitter, dtype: DType, x: Code) -> Code:
+    return Code(f"~{x.at(UNARY + 1)}", UNARY)
+
+
+def _rounding(name: str) -> Callable[[Emitter, DType, Code], Code]:
+    def emit(e: Emitter, dtype: DType, x: Code) -> Code:
+        if dtype.is_float:
+            return helper_call(e, f"{name}_{vector_of(e, dtype)}", x)
+        if name == "sqrt":
+            raise undefined(Function.SQRT, dtype)
+        return x
+
+    return emit
+
+
+def _reinterpreted(e: Emitter, dtype: DType, x: Code) -> Code:
+    wanted = Function.BITS if dtype.is_float else Function.FROM_BITS
+    return Code(f"({vector_of(e, wanted.result(dtype))}){x.at(UNARY)}", UNARY)
+
+
+def _scale(e: Emitter, dtype: DType, y: Code, n: Code) -> Code:
+    return helper_call(e, f"scale_{vector_of(e, dtype)}", y, n)
+
+
+def _word(e: Emitter, dtype: DType, *parts: Code) -> Code:
+    result = vector_of(e, DType.UINT32)
+    if len(parts) == 2:
+        return helper_call(e, f"word_bf16_{result}", *parts)
+    wide = vector_of(e, DType.INT32)
+    parts = tuple(Code(f"__builtin_convertvector({x.text}, {wide})") for x in parts)
+    return helper_call(e, f"word_8_{result}", *parts)
+
+
+def _dot(fn: Function) -> Callable[[Emitter, DType, Code, Code], Code]:
+    return lambda e, dtype, a, b: helper_call(e, f"{fn.value}_{vector_of(e, dtype)}", a, b)
+
+
+def _select(e: Emitter, expr: Select) -> Code:
+    """Choose by the condition of each lane; loads that may be outside read only where chosen."""
+    assert e.lanes is not None
+    if is_index(expr):
+        return _index(e, expr)
+    if not e.lanes.varies(expr.cond):
+        if any(reads_twice(x) or _chooses(e, x) for x in (expr.then, expr.other)):
+            return branches(e, expr, vector_of(e, expr.dtype), vector)
+        cond, then, other = e.value(expr.cond), vector(e, expr.then), vector(e, expr.other)
+        text = f"{cond.at(TERNARY + 1)} ? {then.at(TERNARY + 1)} : {other.at(TERNARY)}"
+        return Code(text, TERNARY)
+    bits = _decided(e, expr.cond)
+    if bits is not None and len(set(bits)) == 1:
+        return vector(e, expr.then if bits[0] else expr.other)
+    cond = vector(e, expr.cond)
+    sides = []
+    for side, needed in ((expr.then, expr.cond), (expr.other, Call(Function.NOT, (expr.cond,)))):
+        known = e.known
+        with e.guarded(needed), sharing(e, side):
+            e.known.update(known)
+            sides.append(vector(e, side))
+    return helper_call(e, f"select_{vector_of(e, expr.dtype)}", cond, *sides)
+
+
+def _chooses(e: Emitter, side: Expr) -> bool:
+    """True when *side* has a choice that differs between lanes: its parts become statements."""
+    assert e.lanes is not None
+    return any(isinstance(x, Select) and e.lanes.varies(x.cond) for x in walk(side))
+
+
+def _cast(e: Emitter, expr: Cast) -> Code:
+    source, wanted, x = expr.x.dtype, expr.type, vector(e, expr.x)
+    if source is wanted:
+        return x
+    if wanted is DType.BOOL:
+        zero = Code(f"{x.at(COMPARE + 1)} != 0", COMPARE)
+        return Code(f"__builtin_convertvector({zero.text}, {vector_of(e, DType.BOOL)})")
+    if source is DType.BOOL:
+        x, source = Code(f"({x.at(ATOM)} & 1)"), DType.INT32
+    if wanted in HALF:
+        rounded = narrowed(e, _float_of(e, x, source, wanted), wanted)
+        return helper_call(e, f"from_{_lanes(e, short_name(wanted))}", rounded)
+    if source.is_float and wanted.is_int:
+        short = short_name(wanted.of_floats)
+        x = helper_call(e, f"{short}_of_{vector_of(e, source)}", x)
+        source = wanted.of_floats
+    return _converted(e, x, source, wanted)
+
+
+def _converted(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
+    if vector_of(e, source) == vector_of(e, wanted):
+        return x
+    return Code(f"__builtin_convertvector({x.text}, {vector_of(e, wanted)})")
+
+
+def _float_of(e: Emitter, x: Code, source: DType, wanted: DType) -> Code:
+    """*x* as floats that become the 16-bit floats *wanted* to which *x* itself is rounded."""
+    if source.passes_float32(wanted):
+        return _converted(e, x, source, DType.FLOAT32)
+    if source.is_int and source.bits < 64:
+        x, source = _converted(e, x, source, DType.FLOAT64), DType.FLOAT64
+    return helper_call(e, f"odd_{vector_of(e, source)}", x)
+
+
+def _lanes(e: Emitter, short: str) -> str:
+    assert e.lanes is not None
+    return f"{short}x{e.lanes.width}"
+
+
+def combined(e: Emitter, kind: ReduceKind, dtype: DType, old: Code, value: Expr) -> Code:
+    """*old* combined with all lanes of *value*."""
+    of_lanes = operand if kind in (ReduceKind.SUM, ReduceKind.PROD) else vector
+    return binary(e, kind.combiner, dtype, old, of_lanes(e, value))
+
+
+_FUNCTIONS: Mapping[Function, Callable[..., Code]] = {
+    Function.NEG: _negative, Function.NOT: _not, Function.ABS: _absolute,
+    Function.SQRT: _rounding("sqrt"), Function.FLOOR: _rounding("floor"),
+    Function.CEIL: _rounding("ceil"), Function.ROUND: _rounding("rint"),
+    Function.BITS: _reinterpreted, Function.FROM_BITS: _reinterpreted, Function.SCALE: _scale,
+    Function.WORD: _word, **{fn: _dot(fn) for fn in DOTS},
+}  # fmt: skip
+_VECTORS: Mapping[type[Expr], Callable[[Emitter, Any], Code]] = {
+    Var: _index, Axis: _index, Binary: _binary, Compare: _compare, Call: _call, Select: _select,
+    Cast: _cast, Load: load,
+}  # fmt: skip
