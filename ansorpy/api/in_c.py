@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ansorpy.api.project import Project
 from ansorpy.api.session import Chosen
+from ansorpy.codegen.backends import codegen_of
 from ansorpy.measure.build_job import build_lowered
 from ansorpy.measure.builder import task_symbol
 from ansorpy.schedule.lower import lower
@@ -17,7 +18,7 @@ from ansorpy.targets.c import c_target
 __all__ = ["emitted_target", "in_c"]
 
 _SOURCE = ".c"
-_BACKEND = "c"
+_FORM = "c"
 
 
 def emitted_target(path: Path, target: Target, threads: int) -> Target:
@@ -26,7 +27,8 @@ def emitted_target(path: Path, target: Target, threads: int) -> Target:
     Raises:
         UsageError: Programs for *target* cannot be written as C.
     """
-    if path.suffix != _SOURCE or target.backend == _BACKEND:
+    is_c = _FORM in codegen_of(target).forms
+    if path.suffix != _SOURCE or is_c:
         return target
     return c_target(target.with_threads(threads))
 
