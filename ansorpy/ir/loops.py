@@ -31,10 +31,11 @@ from ansorpy.ir.node import node
 from ansorpy.ir.strides import Strides, dense_strides, span
 
 __all__ = [
-    "BLOCK_INDICES", "LAUNCH_INDICES", "THREAD_INDICES", "Alloc", "AsyncCopy", "Barrier", "Buffer",
-    "CommitCopies", "CommitProducts", "Fence", "For", "ForKind", "If", "Instruction", "Let",
-    "Param", "Prefetch", "Program", "Role", "Scope", "Seq", "Shuffle", "Stmt", "Store",
-    "WaitCopies", "WaitProducts", "expressions", "substatements", "walk_stmts",
+    "BLOCK_INDICES", "LAUNCH_INDICES", "SHARED_ALIGNMENT", "SWIZZLED_ROWS", "THREAD_INDICES",
+    "Alloc", "AsyncCopy", "Barrier", "Buffer", "CommitCopies", "CommitProducts", "Fence", "For",
+    "ForKind", "If", "Instruction", "Let", "Param", "Prefetch", "Program", "Role", "Scope", "Seq",
+    "Shuffle", "Stmt", "Store", "WaitCopies", "WaitProducts", "expressions", "substatements",
+    "walk_stmts",
 ]  # fmt: skip
 
 
@@ -86,6 +87,13 @@ class Role(Enum):
     OUTPUT = "output"
 
 
+SHARED_ALIGNMENT = 16
+"""Alignment in bytes of every buffer in shared memory: the widest access of a thread."""
+
+SWIZZLED_ROWS = 8
+"""Number of rows after which the pattern of a swizzled tile repeats."""
+
+
 @node
 class Buffer:
     """Row-major storage of ``shape`` elements: dense, or with ``strides`` in elements.
@@ -127,6 +135,17 @@ class Buffer:
     def span(self) -> int:
         """Elements from the first to the last, including gaps between them."""
         return span(self.shape, self.steps)
+
+    @property
+    def shared_alignment(self) -> int:
+        """Alignment in bytes of this buffer in shared memory."""
+        return max(SHARED_ALIGNMENT, self.swizzle * SWIZZLED_ROWS)
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory that this buffer takes: a multiple of its alignment."""
+        aligned = self.shared_alignment
+        return -(-self.span * self.dtype.bytes // aligned) * aligned
 
     def offset(self, indices: Sequence[Expr]) -> Expr:
         """Offset in elements of the one at *indices*, before 16-byte units are permuted."""

@@ -8,12 +8,11 @@ from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind, Scope
 from ansorpy.rules.tiling import space_splits
 from ansorpy.schedule.decisions import Product
-from ansorpy.schedule.kinds import BLOCK_THREADS
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 
 __all__ = [
-    "is_block_tiled", "is_in_shared", "kernel_of", "kernels", "members", "tile_host",
+    "is_block_tiled", "kernel_of", "kernels", "tile_host",
     "thread_factors", "vthread_factors",
 ]  # fmt: skip
 
@@ -33,17 +32,6 @@ def kernel_of(state: State, stage: Stage) -> Stage:
     return stage
 
 
-def members(state: State, kernel: Stage) -> list[Stage]:
-    """The stages computed in loops of *kernel*, at any depth."""
-    found: list[Stage] = []
-    todo = [kernel]
-    while todo:
-        here = state.attached(todo.pop())
-        found += here
-        todo += here
-    return found
-
-
 def is_block_tiled(stage: Stage) -> bool:
     """True for a root stage whose tiles are a kernel's blocks, virtual threads and threads."""
     virtual = any(it.annotation is ForKind.VTHREAD for it in stage.iters)
@@ -58,15 +46,6 @@ def vthread_factors(stage: Stage) -> Product:
 def thread_factors(stage: Stage) -> Product:
     """The threads per block of a kernel that :func:`is_block_tiled`."""
     return tuple(f for relation in space_splits(stage) for f in relation.factors[1])
-
-
-def is_in_shared(state: State, stage: Stage) -> bool:
-    """True for a stage in a kernel that threads of a block compute or read together."""
-    if stage.attach is None or stage.scope is not None:
-        return stage.scope is Scope.SHARED
-    host = state.stage(stage.attach.stage)
-    inner = host.iters[host.index(stage.attach.iter) + 1 :]
-    return any(it.annotation in BLOCK_THREADS for it in (*inner, *stage.iters))
 
 
 def tile_host(state: State, stage: Stage) -> str | None:

@@ -99,9 +99,8 @@ class Bounds:
         op = stage.compute
         extents: dict[str, Size] = {a.name: a.extent for a in (*op.axes, *op.reduce_axes)}
         if stage.attach is not None:
-            level = self.state.stage(stage.attach.stage).index(stage.attach.iter)
-            region = self.region(name, stage.attach.stage, level)
-            extents.update((a.name, s.extent) for a, s in zip(op.axes, region, strict=True))
+            stored = self.stored(name)
+            extents.update((a.name, s.extent) for a, s in zip(op.axes, stored, strict=True))
         return extents
 
     def extents(self, name: str) -> dict[str, Size]:
@@ -295,6 +294,12 @@ class Bounds:
             replace(span, extent=size_min(span.extent, end))
             for span, end in zip(self.needs(name, owner, level), self.ends(name), strict=True)
         )
+
+    def stored(self, name: str) -> tuple[Span, ...]:
+        """The :meth:`region` of an attached stage, for one iteration of the loop where it is."""
+        attach = self.state.stage(name).attach
+        assert attach is not None, name
+        return self.region(name, attach.stage, self.state.stage(attach.stage).index(attach.iter))
 
     def masked(self, name: str) -> bool:
         """True for a box in a GPU kernel, which is not moved where it ends outside of its tensor.

@@ -24,7 +24,7 @@ from ansorpy.ir.tensor import ComputeOp, Tensor
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.loopkinds import loop_kinds
-from ansorpy.schedule.overlays import overlays
+from ansorpy.schedule.sharedmemory import instances, stage_bytes
 from ansorpy.schedule.size import Size
 from ansorpy.schedule.spans import ZERO, Origin
 from ansorpy.schedule.stage import FuseRelation, SplitRelation, Stage
@@ -113,8 +113,9 @@ class Leaf:
     """The fraction of iterations in which that condition holds; 1 without one."""
     settings: Settings | None = None
     instances: Size = 1
-    """Instances of the tile that exist at once, more than 1 if it is copied ahead of its use; 0
-    for a stage that reuses another one's memory."""
+    """Instances of the tile that exist at once, more than 1 if it is copied ahead of its use."""
+    shared_bytes: Size = 0
+    """Bytes of shared memory of a GPU block that the stage takes."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,6 @@ class _Builder:
     def __init__(self, bounds: Bounds):
         self.bounds = bounds
         self.state = bounds.state
-        self.overlays = overlays(bounds.state)
         self._loops: dict[str, tuple[Loop, ...]] = {}
         self._strides: dict[str, dict[str, dict[tuple[str, str], Size]]] = {}
 
@@ -153,16 +153,9 @@ class _Builder:
         return Leaf(
             name, op, loops, reads, self._access(name, stage.op, op.axes), op.body,
             self.bounds.number(stage.max_unroll), len(self._outer(stage)), asks, held,
-            instances=self._instances(stage),
+            instances=instances(self.bounds, stage),
+            shared_bytes=stage_bytes(self.bounds, stage),
         )  # fmt: skip
-
-    def _instances(self, stage: Stage) -> Size:
-        if stage.name in self.overlays:
-            return 0
-        host = None if stage.attach is None else self.state.stage(stage.attach.stage)
-        if host is None or stage.attach is None or host.pipeline is None:
-            return 1
-        return self.bounds.number(host.pipeline[1]) if host.pipeline[0] == stage.attach.iter else 1
 
     def _condition(
         self, name: str, op: ComputeOp, loops: Sequence[Loop]

@@ -92,6 +92,7 @@ def _sizes(leaf: Leaf) -> Iterator[Size]:
             yield from coefs
     yield leaf.max_unroll
     yield leaf.instances
+    yield leaf.shared_bytes
     yield from leaf.asks
 
 
@@ -125,6 +126,7 @@ def _evaluated(statement: _Statement, rows: Ints, settings: Settings | None) -> 
         asks=tuple(map(known, leaf.asks, leaf.asks)),
         settings=settings,
         instances=known(leaf.instances, leaf.instances),
+        shared_bytes=known(leaf.shared_bytes, leaf.shared_bytes),
     )
 
 

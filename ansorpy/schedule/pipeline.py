@@ -35,10 +35,9 @@ from ansorpy.ir.loops import (
 from ansorpy.ir.rewrite import Rewriter, substitute
 from ansorpy.ir.strides import Strides, dense_strides
 from ansorpy.ir.zeros import is_zero
-from ansorpy.schedule.blocks import reads_any
 from ansorpy.schedule.later import grouped, made_visible, runs_later
 
-__all__ = ["Producer", "bound_to", "can_pipeline", "padded_strides", "pipelined"]
+__all__ = ["Producer", "bound_to", "padded_strides", "pipelined"]
 
 LEAST_BYTES = 4
 """The shortest asynchronous copy of the hardware (PTX ``cp.async``: 4, 8 or 16 bytes)."""
@@ -50,13 +49,6 @@ class Producer(NamedTuple):
     buffer: Buffer
     lets: Sequence[tuple[Var, Expr]]
     fill: Stmt
-
-
-def can_pipeline(tiles: Sequence[Producer]) -> bool:
-    """True when all *tiles* are in shared memory and none is computed from another."""
-    buffers = [tile.buffer for tile in tiles]
-    shared = all(buffer.scope is Scope.SHARED for buffer in buffers)
-    return bool(tiles) and shared and not any(reads_any(tile.fill, buffers) for tile in tiles)
 
 
 def pipelined(var: Var, extent: int, depth: int, tiles: Sequence[Producer], use: Stmt) -> Stmt:

@@ -34,10 +34,11 @@ from ansorpy.ir.rewrite import substitute
 from ansorpy.schedule.axes import axis_exprs, is_ragged, number
 from ansorpy.schedule.blocks import synchronised
 from ansorpy.schedule.dagedit import map_loads
-from ansorpy.schedule.kinds import BLOCK_THREADS, shared_by
+from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.laneloops import LaneLoops, require_whole_fragments
 from ansorpy.schedule.lanes import LaneSums
-from ansorpy.schedule.pipeline import Producer, bound_to, can_pipeline, padded_strides, pipelined
+from ansorpy.schedule.pipeline import Producer, bound_to, padded_strides, pipelined
+from ansorpy.schedule.sharedmemory import copies_ahead, is_in_shared
 from ansorpy.schedule.skipping import condition_to_add, repeated
 from ansorpy.schedule.spans import start_of
 from ansorpy.schedule.stage import SplitRelation, Stage
@@ -147,7 +148,7 @@ class _Nest(StageIndices):
         assert self.stage.pipeline is not None
         tiles, depth = self._producers(level), min(number(self.stage.pipeline[1]), extent)
         rest = self._from(level + 1)
-        if depth > 1 and can_pipeline(tiles):
+        if depth > 1 and copies_ahead(self.outer.bounds, self.stage):
             return pipelined(var, extent, depth, tiles, rest)
         return For(var, extent, ForKind.SERIAL, self._with_producers(tiles, rest))
 
@@ -270,12 +271,11 @@ class _Nest(StageIndices):
 
     def _scope(self, stage: Stage, level: int) -> Scope:
         """The memory for *stage*'s box: LOCAL unless threads inside this level share it."""
-        if stage.scope in (Scope.SHARED, Scope.WARP):
+        if stage.scope is Scope.WARP:
             return stage.scope
-        inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
-        own = [it.annotation for it in stage.iters]
-        if BLOCK_THREADS.intersection((*inner, *own)):
+        if is_in_shared(self.state, stage):
             return Scope.SHARED
+        inner = [self.kinds[it.name] for it in self.stage.iters[level + 1 :]]
         below = ForKind.PARALLEL in inner or stage.parallel is not None
         shared = below and not self.outer.in_parallel
         return Scope.WORKSPACE if shared or stage.scope is Scope.WORKSPACE else Scope.LOCAL

@@ -116,6 +116,16 @@ class State:
         name = self.stage(ref).name
         return tuple(s for s in self.stages if s.attach is not None and s.attach.stage == name)
 
+    def members(self, ref: StageRef) -> tuple[Stage, ...]:
+        """The stages computed inside loops of this one, at any depth."""
+        found: list[Stage] = []
+        todo = [self.stage(ref)]
+        while todo:
+            here = self.attached(todo.pop())
+            found += here
+            todo += here
+        return tuple(found)
+
     @cached_property
     def bind_stages(self) -> frozenset[str]:
         """Stages that run once, when constants are bound.

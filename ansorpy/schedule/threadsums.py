@@ -41,12 +41,13 @@ from ansorpy.ir.loops import (
     Store,
 )
 from ansorpy.schedule.kinds import BLOCK_THREADS
+from ansorpy.schedule.size import Size, size_gcd
 from ansorpy.schedule.stage import Stage
 
 if TYPE_CHECKING:
     from ansorpy.schedule.state import State
 
-__all__ = ["ThreadSums", "shared_reduce_loop"]
+__all__ = ["ThreadSums", "groups_of", "shared_reduce_loop"]
 
 Index = tuple[Expr, ...]
 T = TypeVar("T")
@@ -175,6 +176,11 @@ class ThreadSums:
         if self.index is ForKind.THREAD_X:
             return (*around, *element, group)
         return (group, *element, *around)
+
+
+def groups_of(threads: Size, index: ForKind) -> Size:
+    """The number of groups of *threads* along *index* that exchange registers among themselves."""
+    return threads // size_gcd(threads, WARP) if index is ForKind.THREAD_X else threads
 
 
 def shared_reduce_loop(

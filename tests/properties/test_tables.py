@@ -12,6 +12,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis.strategies import integers, sampled_from
 
+from ansorpy.codegen.cuda.emit import emit_cuda
 from ansorpy.codegen.vectors import loop_lanes
 from ansorpy.cost.analytic.machine import MachineModel
 from ansorpy.cost.analytic.tile import tile_of
@@ -22,18 +23,23 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import ForKind
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import compute, placeholder, reduce_axis
+from ansorpy.rules.kernels import kernels
 from ansorpy.rules.presets import ANSOR_CPU, ANSOR_CUDA, CPU, CUDA, Preset
 from ansorpy.rules.structure import StructureSampler
+from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.kinds import shared_by
 from ansorpy.schedule.lower import Lowered, lower
 from ansorpy.schedule.nest import Leaf, Loop, Nest, build_nest, components
+from ansorpy.schedule.sharedmemory import shared_bytes
 from ansorpy.schedule.size import Column, Size
 from ansorpy.schedule.stage import SplitRelation, Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
+from tests import tensor_cores
 from tests.properties.random_dags import random_state
 from tests.properties.random_operators import random_definition
 from tests.properties.walker import Ran, Statement, plain, statements
+from tests.rules.gpu_workloads import WORKLOADS
 
 
 def at(size: Size, row: int) -> int:
@@ -180,3 +186,23 @@ def test_vectors_have_as_many_lanes_as_the_model_assumes(seed: int, target: Targ
             updates = [s for s in found[op.name] if s.updates or not op.reduce_axes]
             used = {lanes[loop] for s in updates for loop in s.vectors}
             assert used <= {tile_of(view, machine).lanes}, f"{op.name} of {read} as {made}"
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=integers(0, 2**31), preset=sampled_from([CUDA, ANSOR_CUDA]))
+def test_blocks_take_the_shared_memory_that_their_table_says(seed: int, preset: Preset) -> None:
+    rng = np.random.default_rng(seed)
+    some = [*WORKLOADS.values(), *tensor_cores.LARGE.values()]
+    drawn = ComputeDAG.of(some[int(rng.integers(len(some)))])
+    dag = random_definition(rng) if rng.random() < 0.3 else drawn
+    structure = StructureSampler(Task(dag, tensor_cores.HOPPER, 1), preset).draw_one(rng)
+    table = structure.sample(64, rng)
+    table = table[structure.valid(table)][:2]
+    bounds = Bounds(structure.state, structure.space.values(table))
+    columns = [shared_bytes(bounds, kernel) for kernel in kernels(structure.state)]
+    for row in range(len(table)):
+        state = structure.bind(table[row])
+        plan = emit_cuda(lower(state).run, tensor_cores.HOPPER, "kernel").plan
+        found = [launch.shared_bytes for launch in plan.launches if launch.shared_bytes]
+        wanted = [at(column, row) for column in columns]
+        assert found == [size for size in wanted if size], state.text()

@@ -10,7 +10,6 @@ from ansorpy.codegen.cuda.choices import written_choices
 from ansorpy.codegen.cuda.emitter import C_TYPES, Emitter, Tables
 from ansorpy.codegen.cuda.expressions import HALF, value
 from ansorpy.codegen.cuda.fragments import held_by_lanes
-from ansorpy.codegen.cuda.group_products import swizzle_alignment
 from ansorpy.codegen.cuda.launches import Nest, nests, workspace_offsets
 from ansorpy.codegen.cuda.plan import ALIGNMENT, Argument, Extents, Launch, LaunchPlan
 from ansorpy.codegen.cuda.prelude import HELPERS, prelude
@@ -123,8 +122,8 @@ class _Kernel:
             if isinstance(s, Alloc) and s.buffer.scope is Scope.SHARED
         ]  # fmt: skip
         # Strictest alignment first, so that no padding is needed.
-        self.shared.sort(key=lambda buffer: -_shared_alignment(buffer))
-        size = sum(_shared_bytes(buffer) for buffer in self.shared)
+        self.shared.sort(key=lambda buffer: -buffer.shared_alignment)
+        size = sum(buffer.shared_bytes for buffer in self.shared)
         self.dynamic = size > target.max_shared_bytes
         self.launch = Launch(
             name, nest.grid, nest.block, tuple(argument for _, argument in self.given),
@@ -164,7 +163,7 @@ class _Kernel:
 
     def _declare_shared(self, e: Emitter) -> None:
         if self.dynamic:
-            most = _shared_alignment(self.shared[0])
+            most = self.shared[0].shared_alignment
             e.line(f"extern __shared__ __align__({most}) unsigned char shared_memory[];")
         offset = 0
         for buffer in self.shared:
@@ -174,9 +173,9 @@ class _Kernel:
                 place = f"reinterpret_cast<{kind}*>(shared_memory + {offset})"
                 e.line(f"{kind}* const {name} = {place};  // [{shape}]")
             else:
-                aligned = f"__align__({_shared_alignment(buffer)})"
+                aligned = f"__align__({buffer.shared_alignment})"
                 e.line(f"__shared__ {aligned} {kind} {name}[{buffer.span}];  // [{shape}]")
-            offset += _shared_bytes(buffer)
+            offset += buffer.shared_bytes
 
 
 def _parameter(buffer: Buffer, number: int) -> Argument:
@@ -189,12 +188,3 @@ def _counted(extents: Extents, what: str) -> str:
     x, y, z = extents
     number = f"{x}" if (y, z) == (1, 1) else f"{x} x {y} x {z}"
     return f"{number} {what}" if number == "1" else f"{number} {what}s"
-
-
-def _shared_alignment(buffer: Buffer) -> int:
-    return max(ALIGNMENT, swizzle_alignment(buffer))
-
-
-def _shared_bytes(buffer: Buffer) -> int:
-    aligned = _shared_alignment(buffer)
-    return -(-buffer.span * buffer.dtype.bytes // aligned) * aligned

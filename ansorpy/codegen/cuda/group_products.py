@@ -17,18 +17,15 @@ from ansorpy.ir.dtypes import DType
 from ansorpy.ir.expr import Expr
 from ansorpy.ir.fragments import fragment_registers
 from ansorpy.ir.intrinsics import GROUP_PRODUCTS, Intrinsic, intrinsic, is_along, operand_tensors
-from ansorpy.ir.loops import Buffer, CommitProducts, Fence, Scope, WaitProducts
+from ansorpy.ir.loops import SWIZZLED_ROWS, Buffer, CommitProducts, Fence, Scope, WaitProducts
 
 __all__ = [
-    "GROUP_HELPERS", "GROUP_NEEDS", "commit_products", "fence", "matrix", "swizzle_alignment",
+    "GROUP_HELPERS", "GROUP_NEEDS", "commit_products", "fence", "matrix",
     "wait_products",
 ]  # fmt: skip
 
 _UNIT = 16
 """Unit of descriptor fields, in bytes."""
-
-_ROWS = 8
-"""Number of rows after which the swizzle pattern repeats."""
 
 _MODES = {128: 1, 64: 2, 32: 3}
 """Descriptor code of the swizzle mode, by the bytes of a row's parts."""
@@ -77,11 +74,6 @@ template <int Part, int Size> __device__ __forceinline__ int swizzled(int at) {
 }"""
 
 
-def swizzle_alignment(buffer: Buffer) -> int:
-    """Required alignment in bytes of a swizzled tile; 1 for other buffers."""
-    return buffer.swizzle * _ROWS if buffer.swizzle else 1
-
-
 def fence(e: Emitter, s: Fence) -> None:
     """Order earlier writes before later instructions."""
     e.need("order")
@@ -114,14 +106,14 @@ def matrix(e: Emitter, name: str, number: int, buffer: Buffer, at: tuple[Expr, .
     part = buffer.swizzle
     inside = tensor.shape[-1] * buffer.dtype.bytes
     whole = part in _MODES and columns * buffer.dtype.bytes % part == 0
-    if not whole or rows % _ROWS or (part % inside and inside % part):
+    if not whole or rows % SWIZZLED_ROWS or (part % inside and inside % part):
         raise CodegenError(
             f"{buffer.name} is not laid out as {name} reads it",
             hint=f"rows are cut into parts of {', '.join(map(str, _MODES))} bytes",
         )
     # Along the reduction, parts of rows are separate steps: an instruction stays within one.
     lead = 1 if is_along(by, tensor) else rows * part // _UNIT
-    form = lead << 16 | part * _ROWS // _UNIT << 32 | _MODES[part] << 62
+    form = lead << 16 | part * SWIZZLED_ROWS // _UNIT << 32 | _MODES[part] << 62
     e.need("matrix_at")
     start = index(e, flat_index(e, buffer, at)).text
     return f"matrix_at(&{e.place(buffer)}[{start}], {form:#x}ull)"

@@ -112,6 +112,7 @@ class Statement:
         """The resources that the statement needs."""
         zeros = np.zeros(self.view.rows)
         found = Asked(*(zeros for _ in fields(Asked)))
+        found.tiles = zeros + number_of(self.view.leaf.shared_bytes)
         if self.view.written.team:
             (ask_for_sum if self.view.leaf.op.reduce_axes else ask_for_operand)(self, found)
             return found
@@ -144,7 +145,6 @@ class Statement:
         found.issued = found.issued + self._steps * _TURN
         bytes_each = float(tile.elem_bytes)
         found.turns = self.mine * self.threads * bytes_each / BANK_BYTES
-        found.tiles = tile.elems * bytes_each * self._padded * instances + np.zeros(self.view.rows)
         found.stalled = self._steps * self.machine.barrier_latency
         if not self._is_from_memory:
             found.stalled = found.stalled + self._steps * self.machine.step_latency
@@ -273,12 +273,6 @@ class Statement:
             whole = np.maximum(extent, 1.0).astype(np.int64)
             total = total + ((whole & (whole - 1)) != 0)
         return total
-
-    @cached_property
-    def _padded(self) -> Floats:
-        """Factor by which padding enlarges the tile."""
-        pad = number_of(self.view.leaf.write.pad)
-        return (self._rows[-1] + pad) / self._rows[-1] if len(self._rows) > 1 else np.ones(1)
 
     @cached_property
     def _steps(self) -> Floats:

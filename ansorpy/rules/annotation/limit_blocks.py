@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 from ansorpy.ir.fragments import fragment_lanes
@@ -11,9 +12,7 @@ from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
 from ansorpy.rules.kernels import (
     is_block_tiled,
-    is_in_shared,
     kernels,
-    members,
     thread_factors,
     vthread_factors,
 )
@@ -24,15 +23,14 @@ from ansorpy.rules.warp_tiling import team_of, warp_factors, warp_sum
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.decisions import Product
 from ansorpy.schedule.inlining import effective
-from ansorpy.schedule.overlays import overlays
-from ansorpy.schedule.size import Size, above, ceil_div, product, size_gcd, size_max, size_min
+from ansorpy.schedule.sharedmemory import is_in_shared, shared_bytes, uses_shared
+from ansorpy.schedule.size import Size, above, ceil_div, product, size_gcd, size_max
 from ansorpy.schedule.space import Constraint, Space
-from ansorpy.schedule.spans import Span
 from ansorpy.schedule.stage import Stage
 from ansorpy.schedule.state import State
 from ansorpy.target import Target
 
-__all__ = ["LimitBlocks", "registers_of", "shared_bytes_of"]
+__all__ = ["LimitBlocks", "registers_of"]
 
 WORD = 4
 ROW_BYTES = 16
@@ -65,7 +63,7 @@ class LimitBlocks(AnnotationRule):
     def declare(self, space: Space, target: Target) -> Space:
         state, constraints = space.state, list(space.constraints)
         for kernel in kernels(state):
-            if any(is_in_shared(state, stage) for stage in members(state, kernel)):
+            if any(map(partial(uses_shared, state), (kernel, *state.members(kernel)))):
                 most = target.max_shared_optin_bytes if self.asks else target.max_shared_bytes
                 constraints.append(_shared(state, kernel, most))
             if space_extent(kernel) > self.most_blocks:
@@ -105,7 +103,7 @@ def _matrices(state: State, kernel: Stage) -> list[Stage]:
     reads = effective(state).reads
     return [
         state.stage(read.tensor.name)
-        for stage in members(state, kernel)
+        for stage in state.members(kernel)
         if stage.tensorized is not None and not stage.compute.reduce_axes
         for read in reads[stage.name]
     ]
@@ -117,7 +115,7 @@ def _whole_rows(state: State, tile: Stage) -> Constraint:
 
     def holds(values: Mapping[str, Size]) -> Size:
         bounds = Bounds(state, values)
-        apart = _region(bounds, tile)[-1].extent + bounds.number(tile.pad)
+        apart = bounds.stored(tile.name)[-1].extent + bounds.number(tile.pad)
         return 1 - above(width - size_gcd(apart, width), 0)
 
     return Constraint(f"{tile.name}.rows", holds)
@@ -135,28 +133,9 @@ def _threads(state: State, kernel: Stage) -> Product | None:
 
 def _shared(state: State, kernel: Stage, most: int) -> Constraint:
     def holds(values: Mapping[str, Size]) -> Size:
-        return 1 - above(shared_bytes_of(Bounds(state, values), kernel), most)
+        return 1 - above(shared_bytes(Bounds(state, values), kernel), most)
 
     return Constraint(f"{kernel.name}.shared", holds)
-
-
-def shared_bytes_of(bounds: Bounds, kernel: Stage) -> Size:
-    """Bytes of shared memory of one block: all tiles, with their padding and pipeline copies."""
-    state = bounds.state
-    total: Size = 0
-    overlaid = overlays(state)
-    for stage in members(state, kernel):
-        if not is_in_shared(state, stage) or stage.attach is None or stage.name in overlaid:
-            continue
-        host = state.stage(stage.attach.stage)
-        extents = [s.extent for s in _region(bounds, stage)] or [1]
-        row = extents[-1] + (bounds.number(stage.pad) if len(extents) > 1 else 0)
-        depth: Size = 1
-        if host.pipeline is not None and host.pipeline[0] == stage.attach.iter:
-            around = bounds.extents(host.name)[stage.attach.iter]
-            depth = size_min(bounds.number(host.pipeline[1]), around)
-        total = total + product(extents[:-1]) * row * depth * stage.op.dtype.bytes
-    return total
 
 
 def registers_of(bounds: Bounds, kernel: Stage) -> Size:
@@ -165,10 +144,10 @@ def registers_of(bounds: Bounds, kernel: Stage) -> Size:
     if warp_sum(state, kernel) is not None:
         return _registers_of_lane(bounds, kernel)
     total = cast(Size, 0)
-    for stage in members(state, kernel):
+    for stage in state.members(kernel):
         if is_in_shared(state, stage) or stage.attach is None:
             continue
-        extents = [span.extent for span in _region(bounds, stage)]
+        extents = [span.extent for span in bounds.stored(stage.name)]
         words = max(1, stage.op.dtype.bytes // WORD)
         vthreads = _virtual_threads(bounds, kernel, state.stage(stage.attach.stage))
         held = product(extents) * vthreads * words + sum(extents, cast(Size, 0))
@@ -188,15 +167,9 @@ def _virtual_threads(bounds: Bounds, kernel: Stage, host: Stage) -> Size:
 def _registers_of_lane(bounds: Bounds, kernel: Stage) -> Size:
     """Registers of the fragments that a lane holds."""
     total: Size = 0
-    for stage in members(bounds.state, kernel):
+    for stage in bounds.state.members(kernel):
         if stage.fragment is not None:
-            elements = product(span.extent for span in _region(bounds, stage))
+            elements = product(span.extent for span in bounds.stored(stage.name))
             held = fragment_lanes(stage.fragment) * WORD
             total = total + ceil_div(elements * stage.op.dtype.bytes, held)
     return total
-
-
-def _region(bounds: Bounds, stage: Stage) -> tuple[Span, ...]:
-    assert stage.attach is not None, stage.name
-    level = bounds.state.stage(stage.attach.stage).index(stage.attach.iter)
-    return bounds.region(stage.name, stage.attach.stage, level)

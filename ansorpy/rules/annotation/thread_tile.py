@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ansorpy.ir.expr import AxisKind
 from ansorpy.ir.loops import ForKind
 from ansorpy.rules.base import AnnotationRule
-from ansorpy.rules.kernels import is_block_tiled, kernels, members
+from ansorpy.rules.kernels import is_block_tiled, kernels
 from ansorpy.schedule.space import Space
 from ansorpy.schedule.stage import Stage
 from ansorpy.target import Target
@@ -29,7 +29,7 @@ class ThreadTile(AnnotationRule):
         for kernel in kernels(space.state):
             if not is_block_tiled(kernel):
                 continue
-            for stage in (kernel, *members(state, kernel)):
+            for stage in (kernel, *state.members(kernel)):
                 threads = any(it.annotation is ForKind.THREAD_X for it in stage.iters[:-1])
                 inner = _behind_threads(stage) if threads else _behind_reduction(stage)
                 stores = threads and inner and inner[-1] == stage.iters[-1].name

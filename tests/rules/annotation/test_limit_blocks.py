@@ -12,11 +12,12 @@ from ansorpy.ir.dag import ComputeDAG
 from ansorpy.ir.loops import Alloc, Scope, walk_stmts
 from ansorpy.ir.task import Task
 from ansorpy.ir.tensor import Tensor
-from ansorpy.rules.annotation.limit_blocks import LimitBlocks, registers_of, shared_bytes_of
+from ansorpy.rules.annotation.limit_blocks import LimitBlocks, registers_of
 from ansorpy.rules.kernels import kernels
 from ansorpy.rules.structure import StructureSampler
 from ansorpy.schedule.bounds import Bounds
 from ansorpy.schedule.lower import lower
+from ansorpy.schedule.sharedmemory import shared_bytes
 from ansorpy.schedule.size import as_array
 from tests import workloads
 from tests.rules.algorithms.convolutions import convolution
@@ -34,13 +35,13 @@ def test_columns_hold_what_lowering_allocates(
     table = space.sample(24, rng)
     (kernel,) = kernels(space.state)
     bounds = Bounds(space.state, space.values(table))
-    shared = as_array(shared_bytes_of(bounds, kernel), len(table))
+    shared = as_array(shared_bytes(bounds, kernel), len(table))
     registers = as_array(registers_of(bounds, kernel), len(table))
     for row, expected, most in zip(table, shared, registers, strict=True):
         body = lower(space.bind(row)).run.body
         buffers = [s.buffer for s in walk_stmts(body) if isinstance(s, Alloc)]
         tiles = [b for b in buffers if b.scope is Scope.SHARED]
-        assert sum(b.shape[0] * b.steps[0] * b.dtype.bytes for b in tiles) == expected
+        assert sum(b.shared_bytes for b in tiles) == expected
         assert sum(b.size for b in buffers if b.scope is Scope.LOCAL) < most
 
 
@@ -54,7 +55,7 @@ def test_rows_that_do_not_fit_are_refused(rng: np.random.Generator) -> None:
     columns = {name: table[:, at] for at, name in enumerate(space.columns)}
     threads = columns["C.local.i/2"] * columns["C.local.j/2"]
     fits = (used <= GPU.vector_registers) & (used * threads <= GPU.registers_per_block)
-    fits &= as_array(shared_bytes_of(bounds, kernel), len(table)) <= 4096
+    fits &= as_array(shared_bytes(bounds, kernel), len(table)) <= 4096
     named = {c.name: c for c in space.constraints}
     held = [named[f"C.{n}"].holds(space.values(table)) for n in ("shared", "registers")]
     assert np.array_equal(np.all([as_array(h, len(table)) for h in held], axis=0), fits)
@@ -84,12 +85,12 @@ def test_of_a_chain_the_larger_sums_count(rng: np.random.Generator) -> None:
     table = table[space.valid(table)][:16]
     (kernel,) = kernels(space.state)
     bounds = Bounds(space.state, space.values(table))
-    shared = as_array(shared_bytes_of(bounds, kernel), len(table))
+    shared = as_array(shared_bytes(bounds, kernel), len(table))
     registers = as_array(registers_of(bounds, kernel), len(table))
     for row, expected, most in zip(table, shared, registers, strict=True):
         body = lower(space.bind(row)).run.body
         buffers = [s.buffer for s in walk_stmts(body) if isinstance(s, Alloc)]
-        tiles = [b for b in buffers if b.scope is Scope.SHARED and ".warps" not in b.name]
-        assert sum(b.shape[0] * b.steps[0] * b.dtype.bytes for b in tiles) == expected
+        tiles = [b for b in buffers if b.scope is Scope.SHARED]
+        assert sum(b.shared_bytes for b in tiles) == expected
         sums = [b.size for b in buffers if b.name in ("S", "P")]
         assert max(sums) < most <= max(sums) + 32

@@ -1,0 +1,153 @@
+"""Shared memory of GPU blocks: which stages it holds, and how many bytes a kernel takes.
+
+All sizes are exact, for one program or for a whole table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ansorpy.ir.expr import AxisKind
+from ansorpy.ir.loops import SHARED_ALIGNMENT, SWIZZLED_ROWS, Scope
+from ansorpy.schedule.kinds import BLOCK_THREADS
+from ansorpy.schedule.overlays import overlays
+from ansorpy.schedule.size import (
+    Size,
+    above,
+    ceil_div,
+    either,
+    product,
+    size_gcd,
+    size_max,
+    size_min,
+)
+from ansorpy.schedule.stage import Iter, Stage
+from ansorpy.schedule.threadsums import groups_of
+
+if TYPE_CHECKING:
+    from ansorpy.schedule.bounds import Bounds
+    from ansorpy.schedule.state import State
+
+__all__ = [
+    "copies_ahead",
+    "instances",
+    "is_in_shared",
+    "shared_bytes",
+    "stage_bytes",
+    "uses_shared",
+]
+
+
+def is_in_shared(state: State, stage: Stage) -> bool:
+    """True for a stage in a kernel that threads of a block compute or read together."""
+    if stage.attach is None or stage.scope in (Scope.SHARED, Scope.WARP):
+        return stage.scope is Scope.SHARED
+    host = state.stage(stage.attach.stage)
+    inner = host.iters[host.index(stage.attach.iter) + 1 :]
+    return any(it.annotation in BLOCK_THREADS for it in (*inner, *stage.iters))
+
+
+def uses_shared(state: State, stage: Stage) -> bool:
+    """True for a stage in shared memory, or with sums that threads of a block share."""
+    return is_in_shared(state, stage) or bool(_shared_sum(stage))
+
+
+def _shared_sum(stage: Stage) -> list[Iter]:
+    """The reduce loops of *stage* that are bound to threads."""
+    return [
+        it for it in stage.iters if it.kind is AxisKind.REDUCE and it.annotation in BLOCK_THREADS
+    ]
+
+
+def copies_ahead(bounds: Bounds, host: Stage) -> bool:
+    """True when the tiles at the pipelined loop of *host* can be copied iterations ahead.
+
+    All must be in shared memory, and none may be computed from another.
+    """
+    state, reads = bounds.state, bounds.definition.reads
+    tiles = [s for s in state.attached(host) if _is_pipelined(host, s)]
+    names = {tile.name for tile in tiles}
+    inside = [s.name for tile in tiles for s in (tile, *state.members(tile))]
+    alone = all(read.tensor.name not in names for name in inside for read in reads[name])
+    return bool(tiles) and alone and all(is_in_shared(state, tile) for tile in tiles)
+
+
+def instances(bounds: Bounds, stage: Stage) -> Size:
+    """Instances of the tile of *stage* that exist at once: several if it is copied ahead."""
+    host = None if stage.attach is None else bounds.state.stage(stage.attach.stage)
+    if host is None or host.pipeline is None or not _is_pipelined(host, stage):
+        return 1
+    loop, depth = host.pipeline
+    if not copies_ahead(bounds, host):
+        return 1
+    return size_min(bounds.number(depth), bounds.extents(host.name)[loop])
+
+
+def _is_pipelined(host: Stage, stage: Stage) -> bool:
+    at = None if stage.attach is None else stage.attach.iter
+    return host.pipeline is not None and host.pipeline[0] == at
+
+
+def shared_bytes(bounds: Bounds, kernel: Stage) -> Size:
+    """Bytes of shared memory of one block of *kernel*: its tiles, and what its threads exchange."""
+    total: Size = 0
+    for stage in (kernel, *bounds.state.members(kernel)):
+        total = total + stage_bytes(bounds, stage)
+    return total
+
+
+def stage_bytes(bounds: Bounds, stage: Stage) -> Size:
+    """Bytes of shared memory that one stage takes in each block."""
+    found = _scratch_bytes(bounds, stage)
+    own = is_in_shared(bounds.state, stage) and stage.name not in overlays(bounds.state)
+    return found + _tile_bytes(bounds, stage) if own and stage.attach is not None else found
+
+
+def _tile_bytes(bounds: Bounds, stage: Stage) -> Size:
+    """Bytes of all instances of a tile, with the gaps of its padding between them."""
+    *outer, row = [span.extent for span in bounds.stored(stage.name)] or [1]
+    pad = bounds.number(stage.pad) if outer else 0
+    copies = product(outer) * instances(bounds, stage)
+    width = stage.op.dtype.bytes
+    elements = copies * (row + pad) - pad
+    swizzle = size_gcd(stage.swizzle, row * width) if stage.swizzle else 0
+    alignment = size_max(SHARED_ALIGNMENT, swizzle * SWIZZLED_ROWS)
+    return ceil_div(elements * width, alignment) * alignment
+
+
+def _scratch_bytes(bounds: Bounds, stage: Stage) -> Size:
+    """Bytes in which the threads that share a sum of *stage* exchange their parts."""
+    across = _shared_sum(stage)
+    if not across:
+        return 0
+    threads = bounds.extents(stage.name)[across[0].name]
+    groups = groups_of(threads, across[0].annotation)
+    sums = product(_sums_apart(bounds, stage)) * groups * stage.op.dtype.of_sums.bytes
+    return above(groups, 1) * ceil_div(sums, SHARED_ALIGNMENT) * SHARED_ALIGNMENT
+
+
+def _sums_apart(bounds: Bounds, stage: Stage) -> Iterator[Size]:
+    """Extents of the loops of which each iteration has a sum of its own in a block.
+
+    These are the threads around, and the space loops inside the first reduce loop that repeats.
+    """
+    extents = bounds.extents(stage.name)
+    inside: Size = 0
+    for it in stage.iters:
+        if it.kind is AxisKind.REDUCE:
+            inside = either(inside, _repeats(it, extents[it.name]))
+        else:
+            apart = either(inside, int(it.annotation in BLOCK_THREADS))
+            yield 1 + apart * (extents[it.name] - 1)
+    while stage.attach is not None:
+        host = bounds.state.stage(stage.attach.stage)
+        around = host.iters[: host.index(stage.attach.iter) + 1]
+        yield from (
+            bounds.extents(host.name)[it.name] for it in around if it.annotation in BLOCK_THREADS
+        )
+        stage = host
+
+
+def _repeats(it: Iter, extent: Size) -> Size:
+    return 1 if it.annotation.is_bound else above(extent, 1)
