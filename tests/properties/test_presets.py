@@ -37,10 +37,22 @@ def test_programs_of_random_definitions_compute_them(
             lowered = lower(state)
         except ScheduleError:
             continue  # a trial that fails with a reason: no layout for a packed constant, say
+        assert not state.check().undecided
         found = run_native(lowered, data, threads)
         for got, want in zip(found, expected, strict=True):
             largest = max(1.0, float(np.abs(want).max()))
             np.testing.assert_allclose(got, want, rtol=0, atol=1e-4 * largest, err_msg=str(state))
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=integers(0, 2**31), name=sampled_from(["sm_80", "sm_90"]))
+def test_schedules_of_random_definitions_are_legal_on_gpus(seed: int, name: str) -> None:
+    rng = np.random.default_rng(seed)
+    task = Task(random_definition(rng), Target.parse(name), 1)
+    structure = StructureSampler(task).draw_one(rng)
+    table = structure.sample(16, rng)
+    for row in table[structure.valid(table)][:1]:
+        assert not structure.bind(row).check().undecided
 
 
 def test_every_sketch_rule_of_the_default_preset_is_drawn() -> None:
