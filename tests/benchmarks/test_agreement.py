@@ -14,7 +14,7 @@ FEW = {case.family: case for case in SMALL if case.family in ("C2D", "GMM", "SOF
 
 
 @pytest.mark.parametrize("family", FEW)
-@pytest.mark.parametrize("name", ["c:cores=2", "c:word=32,l1=8KiB,l2=0"])
+@pytest.mark.parametrize("name", ["c:cores=2", "c:word=32,l1=8KiB,l2=0", "c:vector=128"])
 def test_the_same_schedules_give_the_same_results(family: str, name: str) -> None:
     found = [*errors_of(FEW[family], Target.parse(name), schedules=2, seed=0)]
     assert len(found) > 1 and max(found) <= DEFAULT_TOLERANCE

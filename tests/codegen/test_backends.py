@@ -31,6 +31,14 @@ def test_forms_of_code_for_a_cpu(form: str, line: str) -> None:
     assert re.search(line, found, re.MULTILINE)
 
 
+@pytest.mark.parametrize(("name", "extended"), [("c", False), ("c:vector=128", True)])
+def test_forms_of_code_in_c(name: str, extended: bool) -> None:
+    target = Target.parse(name)
+    found = codegen_of(target).forms["c"].of(lower(doubled()).run, target, "doubled", False)
+    assert "int32_t doubled(void *const *args" in found
+    assert ("vectors need an extension of GCC and Clang" in found) == extended
+
+
 @needs_nvrtc
 @pytest.mark.parametrize(
     ("form", "line"), [("cuda", r"__global__ .*doubled\("), ("ptx", r"\.entry doubled\(")]

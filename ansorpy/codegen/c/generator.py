@@ -15,6 +15,7 @@ from ansorpy.codegen.objects import ObjectCode
 from ansorpy.ir.expr import Function
 from ansorpy.ir.loops import Program
 from ansorpy.target import Target
+from ansorpy.targets.c import SCALAR_BITS
 
 __all__ = ["CGenerator", "style_of"]
 
@@ -53,7 +54,7 @@ def style_of(target: Target) -> Style:
     """The kind of C for *target*: vectors where it has some, threads where it has several cores."""
     word: Literal[32, 64] = 32 if target.word_bits == 32 else 64
     threads: Literal["none", "openmp"] = "openmp" if target.cores > 1 else "none"
-    return Style(word, threads)
+    return Style(word, threads, vectors=target.vector_bits > SCALAR_BITS)
 
 
 def _emitted(program: Program, target: Target, symbol: str) -> CSource:
